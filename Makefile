@@ -1,0 +1,72 @@
+# make demo     one oversubscribed program natively and under lissom (about a minute)
+# make test     unit tests, the small model, the cases of tests/cases
+# make lint     formatting and warnings, of Rust and C
+# make model    the slot protocol with large bounds (slow)
+# make build    target/release/lissom
+# make install  into $(DESTDIR)$(PREFIX)
+#
+# Each installs first what it lacks (apt packages as root or with sudo, Python packages into target/venv)
+# and says so.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+PREFIX ?= /usr/local
+# rustup's folder; a fresh login has it in PATH already.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+.PHONY: help demo test lint model build install uninstall clean
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+build:
+	@scripts/need.sh build
+	cargo build --release --locked
+
+demo:
+	@scripts/need.sh build demo
+	cargo build --release --locked --quiet
+	@scripts/venv.sh
+	@target/venv/bin/python3 scripts/demo.py
+
+test:
+	@scripts/need.sh test
+	cargo test --locked --bin lissom
+	@if [ -e docs/model/run.sh ]; then bash docs/model/run.sh small; fi
+	cargo test --locked --test cases
+
+lint:
+	@scripts/need.sh lint
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	@for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
+
+model:
+	@scripts/need.sh model
+	bash docs/model/run.sh large
+
+# `make build` as yourself, then `sudo make install`: root need not have Rust.
+target/release/lissom:
+	$(MAKE) build
+
+install: target/release/lissom
+	install -D -m 755 target/release/lissom "$(DESTDIR)$(PREFIX)/bin/lissom"
+	target/release/lissom unpack "$(DESTDIR)$(PREFIX)/lib/lissom"
+	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
+	target/release/lissom man > "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1"
+	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
+	target/release/lissom completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
+	install -d "$(DESTDIR)$(PREFIX)/share/zsh/site-functions"
+	target/release/lissom completions zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lissom"
+	install -d "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
+	target/release/lissom completions fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lissom.fish"
+
+uninstall:
+	rm -f "$(DESTDIR)$(PREFIX)/bin/lissom" "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1"
+	rm -rf "$(DESTDIR)$(PREFIX)/lib/lissom"
+	rm -f "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
+	rm -f "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lissom"
+	rm -f "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lissom.fish"
+
+clean:
+	rm -rf target

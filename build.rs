@@ -1,0 +1,280 @@
+//! Compiles the runtime (C and assembly under runtime/, and the Zydis decoder) into liblissom.so, which
+//! the binary carries inside itself, and turns the lists of runtime/abi.h into Rust.
+//!
+//! A small make of its own: an object is compiled again only if its command line, its source or a header
+//! that it included has changed. The `cc` crate only finds the compiler.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::SystemTime;
+use std::{env, fs};
+
+#[path = "build/abi.rs"]
+mod abi;
+
+/// The files of Zydis and its base library that decoding needs.
+const ZYDIS: &[&str] = &[
+    "src/Decoder.c",
+    "src/DecoderData.c",
+    "src/MetaInfo.c",
+    "src/Mnemonic.c",
+    "src/Register.c",
+    "src/Segment.c",
+    "src/SharedData.c",
+    "src/String.c",
+    "src/Utils.c",
+];
+
+/// Flags of our own C. The runtime is entered in the middle of other people's code: it must not touch
+/// vector registers, call into libc behind our back (memset from a loop), or rely on a stack protector's
+/// or lazily allocated thread-local storage.
+const OURS: &[&str] = &[
+    "-std=gnu11",
+    "-D_GNU_SOURCE",
+    "-O2",
+    "-g",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-stack-protector",
+    "-fcf-protection=none",
+    "-mgeneral-regs-only",
+    "-fno-tree-loop-distribute-patterns",
+    "-ftls-model=initial-exec",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+];
+
+/// Zydis runs inside the runtime and under the same rules, but its warnings are not ours to fix.
+const THEIRS: &[&str] = &[
+    "-std=gnu11",
+    "-O2",
+    "-g1",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-stack-protector",
+    "-fcf-protection=none",
+    "-mgeneral-regs-only",
+    "-fno-tree-loop-distribute-patterns",
+    "-w",
+];
+
+const ZYDIS_DEFINES: &[&str] = &[
+    "-DZYDIS_STATIC_BUILD",
+    "-DZYCORE_STATIC_BUILD",
+    "-DZYAN_NO_LIBC",
+    "-DZYDIS_DISABLE_FORMATTER",
+    "-DZYDIS_DISABLE_ENCODER",
+];
+
+/// `initfirst`: our constructor runs before those of the program's libraries start threads. `defs`: a
+/// symbol we forgot to link fails here and not in the user's process.
+const LINK: &[&str] = &[
+    "-shared",
+    "-Wl,-z,initfirst",
+    "-Wl,-z,now",
+    "-Wl,-z,relro",
+    "-Wl,-z,defs",
+    "-Wl,-z,noexecstack",
+    "-Wl,--exclude-libs,ALL",
+    "-Wl,-soname,liblissom.so",
+    "-Wl,--build-id=sha1",
+];
+
+fn main() {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    println!("cargo::rerun-if-changed=runtime");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=build");
+    println!("cargo::rerun-if-changed=Cargo.lock");
+
+    let target = env::var("TARGET").expect("cargo sets it");
+    assert!(
+        target.starts_with("x86_64-") && target.contains("linux"),
+        "lissom runs on x86-64 Linux only, not on {target}"
+    );
+    println!("cargo::rerun-if-env-changed=CC");
+    let compiler = cc::Build::new().cargo_output(false).get_compiler().path().to_path_buf();
+    abi::generate(&root.join("runtime/abi.h"), &compiler, &out);
+
+    let runtime = root.join("runtime");
+    let zydis = zydis_sources();
+    let include = |dir: PathBuf| format!("-I{}", dir.display());
+    let zydis_includes = [include(zydis.join("include")), include(zydis.join("dependencies/zycore/include"))];
+
+    let mut jobs = Vec::new();
+    let objects = out.join("objects");
+    for source in runtime_sources(&runtime) {
+        let name = source.strip_prefix(&root).expect("below the root");
+        let mut flags: Vec<String> = OURS.iter().map(|s| s.to_string()).collect();
+        flags.push(include(runtime.clone()));
+        // As system headers: their warnings are not ours.
+        flags.extend(zydis_includes.iter().map(|i| i.replacen("-I", "-isystem", 1)));
+        flags.extend(ZYDIS_DEFINES.iter().map(|s| s.to_string()));
+        // Paths in messages and debug information are relative to the source tree.
+        flags.push(format!("-ffile-prefix-map={}/=", root.display()));
+        jobs.push(Job::new(&source, &object_path(&objects, name), flags));
+    }
+    for name in ZYDIS {
+        let mut flags: Vec<String> = THEIRS.iter().map(|s| s.to_string()).collect();
+        flags.extend(zydis_includes.iter().cloned());
+        flags.push(include(zydis.join("src")));
+        flags.extend(ZYDIS_DEFINES.iter().map(|s| s.to_string()));
+        flags.push(format!("-ffile-prefix-map={}/=zydis/", zydis.display()));
+        let object = object_path(&objects, &Path::new("zydis").join(name));
+        jobs.push(Job::new(&zydis.join(name), &object, flags));
+    }
+
+    let changed = compile(&compiler, &jobs);
+    let library = out.join("liblissom.so");
+    let linked = out.join("liblissom.objects");
+    let list: String = jobs.iter().map(|j| format!("{}\n", j.object.display())).collect();
+    let relink = changed || !library.exists() || fs::read_to_string(&linked).ok().as_deref() != Some(&list);
+    if relink {
+        let mut command = Command::new(&compiler);
+        command.args(LINK).arg("-o").arg(&library);
+        command.args(jobs.iter().map(|j| &j.object));
+        run(&mut command);
+        fs::write(&linked, &list).expect("writable OUT_DIR");
+    }
+    println!("cargo::rustc-env=LISSOM_RUNTIME={}", library.display());
+
+    // For debuggers, and to be preloaded by hand: target/<profile>/liblissom.so.
+    if let Some(profile) = out.ancestors().nth(3) {
+        // Replace rather than overwrite: a running program may have the old one mapped.
+        let temporary = profile.join(format!(".liblissom.so.{}", std::process::id()));
+        if fs::copy(&library, &temporary).is_ok() {
+            let _ = fs::rename(&temporary, profile.join("liblissom.so"));
+        }
+    }
+}
+
+/// Every C and assembly file below `dir`, except tests that the parts keep beside their code
+/// (`*_test.c`, and folders named `tests`).
+fn runtime_sources(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).expect("runtime/ is readable") {
+        let path = entry.expect("runtime/ is readable").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if name != "tests" {
+                found.extend(runtime_sources(&path));
+            }
+        } else if (name.ends_with(".c") && !name.ends_with("_test.c")) || name.ends_with(".S") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The C sources that the `zydis` crate bundles, wherever cargo keeps that crate.
+fn zydis_sources() -> PathBuf {
+    let output = Command::new(env::var_os("CARGO").expect("cargo sets it"))
+        .args(["metadata", "--offline", "--format-version", "1", "--manifest-path"])
+        .arg(Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("Cargo.toml"))
+        .output()
+        .expect("cargo metadata can be run");
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let manifest = metadata["packages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|p| p["name"] == "zydis")
+        .and_then(|p| p["manifest_path"].as_str())
+        .expect("Cargo.toml depends on zydis");
+    let sources = Path::new(manifest).with_file_name("zydis-c");
+    assert!(sources.is_dir(), "the zydis crate has no zydis-c folder");
+    sources
+}
+
+fn object_path(objects: &Path, source: &Path) -> PathBuf {
+    let name: Vec<String> = source.iter().map(|p| p.to_string_lossy().into_owned()).collect();
+    objects.join(format!("{}.o", name.join("-")))
+}
+
+struct Job {
+    source: PathBuf,
+    object: PathBuf,
+    flags: Vec<String>,
+}
+
+impl Job {
+    fn new(source: &Path, object: &Path, flags: Vec<String>) -> Job {
+        Job { source: source.to_path_buf(), object: object.to_path_buf(), flags }
+    }
+
+    /// The command line as text: kept beside the object, so that new flags compile it again.
+    fn stamp(&self, compiler: &Path) -> String {
+        format!("{} {} {}", compiler.display(), self.flags.join(" "), self.source.display())
+    }
+
+    fn up_to_date(&self, compiler: &Path) -> bool {
+        let modified = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
+        let Some(built): Option<SystemTime> = modified(&self.object) else {
+            return false;
+        };
+        if fs::read_to_string(self.object.with_extension("cmd")).ok() != Some(self.stamp(compiler)) {
+            return false;
+        }
+        let Ok(rule) = fs::read_to_string(self.object.with_extension("d")) else {
+            return false;
+        };
+        // `object: source header header \ ...`; a path with a space only means compiling again.
+        rule.replace("\\\n", " ").split_once(": ").is_some_and(|(_, files)| {
+            files.split_whitespace().all(|f| modified(Path::new(f)).is_some_and(|m| m <= built))
+        })
+    }
+}
+
+/// Compiles what is out of date, as many files at a time as cargo was given jobs. True if any was.
+fn compile(compiler: &Path, jobs: &[Job]) -> bool {
+    if let Some(dir) = jobs.first().and_then(|j| j.object.parent()) {
+        fs::create_dir_all(dir).expect("writable OUT_DIR");
+    }
+    let stale: Vec<&Job> = jobs.iter().filter(|j| !j.up_to_date(compiler)).collect();
+    let todo = Mutex::new(stale.iter());
+    let workers = env::var("NUM_JOBS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let next = todo.lock().ok().and_then(|mut t| t.next());
+                    let Some(job) = next else { break };
+                    let mut command = Command::new(compiler);
+                    command.args(&job.flags).args(["-MD", "-MF"]);
+                    command.arg(job.object.with_extension("d"));
+                    command.arg("-c").arg(&job.source).arg("-o").arg(&job.object);
+                    run(&mut command);
+                    fs::write(job.object.with_extension("cmd"), job.stamp(compiler))
+                        .expect("writable OUT_DIR");
+                }
+            });
+        }
+    });
+    !stale.is_empty()
+}
+
+/// Runs a compiler; its messages become cargo's. Ends the build without a panic's backtrace, so that what the
+/// compiler said comes last.
+fn run(command: &mut Command) {
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(e) => {
+            eprintln!("{:?} cannot be run ({e}): is a C compiler installed?", command.get_program());
+            std::process::exit(1);
+        }
+    };
+    let messages = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        eprintln!("{messages}");
+        std::process::exit(1);
+    }
+    for line in messages.lines() {
+        println!("cargo::warning={line}");
+    }
+}

@@ -1,0 +1,116 @@
+#!/bin/sh
+# Checks docs/model/slots.pml with spin.   run.sh [small|large|mutants]   (small includes the mutants)
+# One line per configuration: result, states, seconds.  Last line: N passed, M failed.  Exit 1 if anything failed.
+# small: all exhaustive, under a minute on one core.  large: under 15 minutes, < 6 GB; the two that say bitstate are not exhaustive
+# (a hashed state table: errors found are real, some states may be missed).
+# A mutant passes if the verifier finds an error in it.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+what=${1:-small}
+for tool in spin gcc; do
+	command -v $tool >/dev/null || { echo "$tool is needed (apt-get install spin gcc)"; exit 2; }
+done
+dir=$(mktemp -d) || exit 2
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM
+cd "$dir" || exit 2
+passed=0
+failed=0
+
+# check ok|error NAME OPTIMIZE PAN-CFLAGS TABLE-BITS MACRO...
+check() {
+	want=$1 name=$2 opt=$3 cflags=$4 bits=$5
+	shift 5
+	defs=
+	for d; do defs="$defs -D$d"; done
+	rm -f pan pan.* ./*.trail
+	# shellcheck disable=SC2086
+	if spin -a $defs "$here/slots.pml" >spin.out 2>&1 && gcc $opt -w -DSAFETY -DMEMLIM=6000 $cflags -o pan pan.c 2>>spin.out; then
+		timeout 600 ./pan -m100000 -w"$bits" >pan.out 2>&1
+	else
+		cat spin.out; : >pan.out
+	fi
+	errors=$(sed -n 's/.*errors: //p' pan.out)
+	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' pan.out)
+	secs=$(sed -n 's/.*elapsed time \([0-9.]*\).*/\1/p' pan.out)
+	why=$(sed -n 's/^pan:1: \(.*\) (at depth.*/\1/p' pan.out)
+	got=unfinished
+	if grep -q -e 'max search depth too small' -e 'out of memory' -e 'reached -DMEMLIM' -e 'Search not completed' pan.out && [ "${errors:-0}" = 0 ]; then got=truncated
+	elif [ "${errors:-}" = 0 ]; then got=ok
+	elif [ -n "${errors:-}" ]; then got=error
+	fi
+	if [ $got = "$want" ]; then passed=$((passed + 1)); verdict=PASS; else failed=$((failed + 1)); verdict=FAIL; fi
+	printf '%s  %-28s %-10s %11s states %6s s  %s %s\n' $verdict "$name" $got "${states:--}" "${secs:--}" "$*" "${why:+[$why]}"
+	if [ $verdict = FAIL ] && [ "$want" = ok ] && [ $got = error ] && [ -n "${KEEP:-}" ]; then cp pan* ./*.trail "$KEEP"; fi
+}
+ok()  { n=$1; shift; check ok "$n" -O1 -DCOLLAPSE 22 "$@"; }
+big() { n=$1; shift; check ok "$n" -O2 -DCOLLAPSE 25 "$@"; }
+bit() { n=$1; shift; check ok "$n, bitstate" -O2 -DBITSTATE 33 "$@"; }
+mut() { n=$1; shift; check error "mutant: $n" -O0 -DCOLLAPSE 18 "$@"; }
+
+mutants() {
+	mut 'detached before free'  M=1  N=3 S=1
+	mut 'go_idle no recheck'    M=2  N=3 S=2
+	mut 'make_ready no fence'   M=3  N=3 S=2
+	mut 'finish no GRANTED'     M=4  N=3 S=2
+	mut 'waiters++ late'        M=5  N=2 S=2
+	mut 'wake no fence'         M=6  N=2 S=2
+	mut 'ASLEEP without cas'    M=7  N=2 S=2 PIN=3
+	mut 'signal without cas'    M=8  N=2 S=2 PIN=3 SIG=1
+	mut 'sleep not ASLEEP'      M=9  N=2 S=2 PIN=3 SIG=1
+	mut 'timeout not queued'    M=10 N=2 S=2 PIN=3 TIM=3 TMO=1
+	mut 'go_home not reserved'  M=11 N=3 S=2 EXIT=1
+	mut 'go_idle overcommit'    M=12 N=3 S=1 OC=1
+	mut 'grant not undone'      M=13 N=3 S=1
+	mut 'reserve before free'   M=14 N=3 S=2 EXIT=1
+	mut 'go_idle own list'      M=15 N=3 S=2
+	mut 'wake before order'     M=16 N=3 S=1
+	mut 'overcommit not paid'   M=17 N=3 S=1 OC=1
+	mut 'stale ASLEEP'          M=18 N=2 S=1 PIN=3 TIM=3 TMO=1
+	mut 'kernel_waiters++ late' M=19 N=2 S=1 PIN=3 KW=3
+	mut 'rest not reserved'     M=20 N=3 S=2 R=2 EXIT=1
+	mut 'yield not make_ready'  M=21 N=3 S=2 R=2 EXIT=1 WORK=1 TOK=2 YLD=1
+}
+
+small() {
+	ok 'core, 1 slot'        N=3 S=1 R=2
+	ok 'core, 2 slots'       N=3 S=2
+	ok 'go_home, exit'       N=3 S=2 EXIT=1
+	ok 'semaphores'          N=3 S=2 R=2 EXIT=1 WORK=1 TOK=2
+	ok 'one pinned'          N=3 S=2 EXIT=1 PIN=1
+	ok 'all pinned'          N=3 S=2 EXIT=1 PIN=7
+	ok 'timed waits'         N=3 S=1 R=2 EXIT=1 TIM=1 TMO=1
+	ok 'timed waits, pinned' N=3 S=2 EXIT=1 PIN=2 TIM=3 TMO=1
+	ok 'signal'              N=3 S=2 EXIT=1 PIN=1 SIG=1
+	ok 'kernel wait'         N=3 S=2 EXIT=1 KW=2
+	ok 'system call'         N=3 S=2 EXIT=1 SYS=1
+	ok 'yield'               N=3 S=1 R=2 EXIT=1 YLD=1
+	ok 'overcommit'          N=3 S=1 EXIT=1 OC=1
+}
+
+large() {
+	big 'core, 2 rounds'        N=3 S=2 R=2
+	big 'go_home, exit'         N=3 S=2 R=2 EXIT=1
+	big '4 threads, semaphores' N=4 S=2 EXIT=1 WORK=1 TOK=2
+	big 'pinned, 2 rounds'      N=3 S=2 R=2 EXIT=1 PIN=1
+	big 'timed, pinned, signal' N=3 S=2 EXIT=1 PIN=1 TIM=3 TMO=1 SIG=2
+	big 'timed, call, signal'   N=3 S=2 R=2 EXIT=1 WORK=1 TOK=2 TIM=1 TMO=1 SYS=2 SIG=1
+	big 'all at once'           N=3 S=2 EXIT=1 PIN=1 TIM=2 TMO=1 YLD=4 SYS=1
+	big 'kernel wait, call'     N=3 S=2 R=2 EXIT=1 WORK=1 TOK=2 KW=2 SYS=1
+	big 'yield, semaphores'     N=3 S=2 R=2 EXIT=1 WORK=1 TOK=1 YLD=7
+	big 'yield, barrier'        N=3 S=2 EXIT=1 YLD=3
+	big 'overcommit, 2 slots'   N=3 S=2 EXIT=1 OC=1
+	big 'overcommit twice'      N=3 S=1 R=2 EXIT=1 WORK=1 TOK=2 OC=2
+	big '3 slots'               N=3 S=3 EXIT=1
+	bit '4 threads, barrier'    N=4 S=2 EXIT=1
+	bit 'overcommit, go_home'   N=3 S=2 R=2 EXIT=1 OC=1 WORK=1 TOK=2 TIM=1 TMO=1
+}
+
+case $what in
+small) small; mutants ;;
+large) large ;;
+mutants) mutants ;;
+*) echo "usage: $0 [small|large|mutants]"; exit 2 ;;
+esac
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

@@ -1,0 +1,773 @@
+/*
+ * The slot protocol of docs/slots.md.  docs/model/run.sh builds and runs it in several configurations.
+ *
+ * What stands for what
+ *   proctype Carrier(k)   a kernel thread; k is also the number of the thread whose home it is.  Its control flow is the runtime's;
+ *                         t is the context on whose stack it is, s the slot it holds.
+ *   a context             data: attach[t], tslot[t], q[t] and where it is in its script (rnd, arr, ...).  A context is switched away only
+ *                         inside block(), yield() and go_home(), and what it does next follows from its script, so no stack is needed.
+ *   proctype Monitor      the monitor's overcommit().
+ *   on[t]                 ghost: a carrier is on t's stack.       mounted[s]  ghost: contexts in application code that hold s.
+ *   inop                  ghost: carriers inside an operation of the protocol (neither in application code nor asleep).
+ *
+ * What is abstracted, and why that is sound
+ *   - Memory is sequentially consistent.  x86-TSO differs only in store -> load order, and the protocol depends on that in the places
+ *     where slots.md says "fence" or "seq_cst": go_idle (IDLE, then the lists), make_ready (the list, then idle_count), wait (waiters++,
+ *     then the word), wake (the word, then waiters).  Each has a mutant with the two the wrong way round, which is what a missing fence is.
+ *     Every other hand-over is an xchg / cas, or store-release / load-acquire, which TSO keeps.
+ *   - A locked region is one atomic step if at most one of its accesses can be seen without the lock: the others commute with what everybody
+ *     else does (Lipton).  That holds for slot.lock (seen outside: idle_count, or the list) and free.lock (K.reserved).  bucket.lock
+ *     is a real lock here (bl), since wait() touches waiters and the word inside.
+ *   - Accesses to what one owns (T.slot, K.order before K.park) are merged into the next shared step.
+ *   - Ready lists, the bucket and the free list are sets from which any member may be taken: more behaviours than FIFO, so safety carries over.
+ *   - Polling for a bounded time before go_idle is only delay: pick happens at any time anyway.
+ *   - Sets and counts are small; all futex words share one bucket, the worst hash.
+ *
+ * What is checked
+ *   1. mounted[s] <= (BUSY ? 1 : 0) + overcommit when a context enters application code; on[t] is never set twice.
+ *   2. check(), whenever inop is 0: no ready thread while a slot is IDLE; each slot has exactly as many runners as it should;
+ *      as many free carriers as detached contexts.
+ *   3. free is never empty in dispatch; nobody is granted twice.
+ *   4. no invalid end state: every script ends (a lost wake-up, hand-over or context is a deadlock).
+ *
+ * Configuration (-D)
+ *   N threads (<= 4), S slots (<= 3), R rounds, WORK: 0 barrier (wake all), 1 semaphore ring with TOK tokens (wake one)
+ *   PIN, TIM, KW, SYS, YLD: masks of threads: pinned for good; timed waits in even rounds; wait in the kernel in even rounds;
+ *   one blocking system call a round; one yield a round.  TMO, SIG: how many timeouts / signals in all.  OC: how many overcommits.
+ *   EXIT: threads go home and their carriers end (needed for TIM, KW, SYS unless the thread is pinned).   M: mutant, 0 none.
+ */
+#ifndef N
+#define N 3
+#endif
+#ifndef S
+#define S 2
+#endif
+#ifndef R
+#define R 1
+#endif
+#ifndef WORK
+#define WORK 0
+#endif
+#ifndef TOK
+#define TOK 1
+#endif
+#ifndef PIN
+#define PIN 0
+#endif
+#ifndef TIM
+#define TIM 0
+#endif
+#ifndef KW
+#define KW 0
+#endif
+#ifndef SYS
+#define SYS 0
+#endif
+#ifndef YLD
+#define YLD 0
+#endif
+#ifndef TMO
+#define TMO 0
+#endif
+#ifndef SIG
+#define SIG 0
+#endif
+#ifndef OC
+#define OC 0
+#endif
+#ifndef EXIT
+#define EXIT 0
+#endif
+#ifndef M
+#define M 0
+#endif
+
+/* mutants: each breaks one thing; run.sh mutants wants an error for each */
+#define M_DETACH_EARLY   1   /* rest: T becomes DETACHED before K is on the free list */
+#define M_NO_RECHECK     2   /* go_idle: does not look at the lists after IDLE */
+#define M_COUNT_EARLY    3   /* make_ready: no fence: reads idle_count before the push is visible */
+#define M_NO_GRANTED     4   /* finish: ignores GRANTED */
+#define M_WAITERS_LATE   5   /* wait: waiters++ after the value check */
+#define M_WAKE_EARLY     6   /* wake: no fence: reads waiters before the word is visible */
+#define M_ASLEEP_STORE   7   /* rest: stores ASLEEP instead of cas */
+#define M_SIGNAL_STORE   8   /* signal: stores ATTACHED instead of cas ASLEEP -> ATTACHED */
+#define M_NO_COMPARE     9   /* rest: goes back to sleep after a signal without ASLEEP (the waker then sees ATTACHED and wakes nobody) */
+#define M_TIMEOUT_STEAL 10   /* timeout: acquires although a waker has dequeued it */
+#define M_NO_RESERVED   11   /* go_home: K goes free without looking at K.reserved */
+#define M_IDLE_OC       12   /* go_idle: sets IDLE although overcommit > 0 */
+#define M_NO_UNDO       13   /* grant: xchg on DETACHED is not undone */
+#define M_RESERVE_FIRST 14   /* go_home: H.reserved before K goes free */
+#define M_IDLE_READY    15   /* go_idle: does not look at its own list under the lock */
+#define M_NO_PARK_WORD  16   /* dispatch: wakes the carrier before the order is published */
+#define M_OC_UNPAID     17   /* block: the extra thread rests without overcommit-- */
+#define M_STALE_ASLEEP  18   /* timeout: leaves ASLEEP, and rest takes "not ATTACHED" for GRANTED */
+#define M_KW_LATE       19   /* kernel_waiters++ after the kernel has compared */
+#define M_REST_RESERVED 20   /* rest: K goes free without looking at K.reserved */
+#define M_YIELD_RESERVED 21  /* yield: K with K.reserved puts T on the list and does not look for an idle slot */
+
+#define DETACHED 0
+#define ATTACHED 1
+#define ASLEEP   2
+#define GRANTED  3
+#define NONE     7
+#define BIT(x)   (1 << (x))
+#define IN(m,x)  (((m) >> (x)) & 1)
+
+byte attach[N];            /* T.attach */
+byte tslot[N];             /* T.slot */
+byte q[N];                 /* T.queued: 0, or 1 + the word it waits for */
+bit  slpa[N];              /* somebody sleeps in FUTEX_WAIT(&T.attach, ASLEEP) */
+byte kq[N];                /* T sleeps in the kernel on an application word: 0, or 1 + word */
+
+byte rdy[S];               /* slot.ready, a set */
+bit  idle[S];              /* slot.state */
+byte oc[S];                /* slot.overcommit */
+byte nidle;                /* slot_idle_count */
+
+byte free;                 /* the free list, a set of carriers */
+byte resv[N];              /* K.reserved: 0, or 1 + T */
+byte order[N]; byte oslot[N]; /* K.order = (T, slot) */
+bit  park[N];              /* K.park: 1: order is there.  K clears */
+bit  slpp[N];              /* K sleeps in FUTEX_WAIT(&K.park, 0) */
+
+bit  bl;                   /* bucket.lock */
+byte waiters, kwaiters;    /* bucket.waiters, bucket.kernel_waiters */
+
+byte word[N];              /* the application's futex words; barrier: word[0] is the generation */
+byte arrived;
+byte rnd[N];               /* script: round; */
+bit  arr[N];               /*   has arrived at the barrier in this round; */
+bit  sysd[N]; bit yldd[N]; /*   has done this round's system call, yield */
+byte tmo = TMO, sig = SIG;
+byte done;
+
+bit  on[N];                /* ghosts */
+byte mounted[S];
+byte inop;
+
+#define PINNED(t)  IN(PIN, t)
+#define TIMED(t)   (IN(TIM, t) && !(rnd[t] & 1))
+#define KWAIT(t)   (IN(KW, t) && !(rnd[t] & 1))
+#define NEEDHOME(t) (TIMED(t) || KWAIT(t) || IN(SYS, t))
+#if WORK == 0
+#define WORDOF(t)  0
+#define WAITS(t)   (word[0] == rnd[t])
+#else
+#define WORDOF(t)  (t)
+#define WAITS(t)   (word[t] == 0)
+#endif
+
+#define POP4(m)    (IN(m,0) + IN(m,1) + IN(m,2) + IN(m,3))
+#if N == 2
+#define NDET ((attach[0]==DETACHED) + (attach[1]==DETACHED))
+#elif N == 3
+#define NDET ((attach[0]==DETACHED) + (attach[1]==DETACHED) + (attach[2]==DETACHED))
+#else
+#define NDET ((attach[0]==DETACHED) + (attach[1]==DETACHED) + (attach[2]==DETACHED) + (attach[3]==DETACHED))
+#endif
+#if S == 1
+#define ANYRDY (rdy[0])
+#elif S == 2
+#define ANYRDY (rdy[0] || rdy[1])
+#else
+#define ANYRDY (rdy[0] || rdy[1] || rdy[2])
+#endif
+#define RUNNERS(x) (mounted[x] == (1 - idle[x]) + oc[x] && !(idle[x] && oc[x]))
+
+/* property 2; in the step in which the last carrier leaves the protocol */
+inline check() {
+	if
+	:: inop == 0 ->
+		assert(!(ANYRDY && nidle > 0));
+		assert(RUNNERS(0));
+#if S > 1
+		assert(RUNNERS(1));
+#endif
+#if S > 2
+		assert(RUNNERS(2));
+#endif
+#if EXIT
+		assert(POP4(free) == NDET)
+#else
+		assert(POP4(free) >= NDET)
+#endif
+	:: else
+	fi
+}
+inline op_end() { inop--; check() }
+
+/* any member of a set */
+inline any(v, m) {
+	if
+	:: IN(m,0) -> v = 0
+	:: IN(m,1) -> v = 1
+#if N > 2
+	:: IN(m,2) -> v = 2
+#endif
+#if N > 3
+	:: IN(m,3) -> v = 3
+#endif
+	fi;
+	m = m & ~BIT(v)
+}
+
+/* order a carrier: K.order, then K.park (release), then FUTEX_WAKE(&K.park) */
+inline give_order(c, x, sl) {
+#if M == M_NO_PARK_WORD
+	atomic { if :: slpp[c] -> slpp[c] = 0; inop++ :: else fi };
+	atomic { assert(!park[c]); order[c] = x; oslot[c] = sl; park[c] = 1; c = 0 }
+#else
+	atomic { assert(!park[c]); order[c] = x; oslot[c] = sl; park[c] = 1 };
+	atomic { if :: slpp[c] -> slpp[c] = 0; inop++ :: else fi; c = 0 }
+#endif
+}
+
+/* dispatch(T, s): we own x, slot sl is BUSY and without a runner.  Grant by compare-and-swap unless DETACHED, else a carrier off the free list. */
+inline dispatch(x, sl) {
+	atomic {
+		tslot[x] = sl; old = attach[x];
+		assert(old != GRANTED);                       /* one grant for each block */
+#if M == M_NO_UNDO
+		attach[x] = GRANTED
+#else
+		if :: old != DETACHED -> attach[x] = GRANTED :: else fi
+#endif
+	};
+	if
+	:: atomic { old == ASLEEP -> old = 0; if :: slpa[x] -> slpa[x] = 0; inop++ :: else fi }   /* FUTEX_WAKE(&T.attach) */
+	:: atomic { old == ATTACHED -> old = 0 }
+	:: atomic { old == DETACHED ->                        /* free.lock */
+#if M == M_NO_UNDO
+		skip }
+#else
+		assert(free != 0); any(c, free) };
+	   give_order(c, x, sl)
+#endif
+	fi
+}
+
+/* finish(prev), by a carrier that has left prev's stack */
+inline finish(x) {
+	atomic { old = attach[x]; attach[x] = DETACHED;
+		if :: old == GRANTED -> fin = 1 :: else fi; old = 0 };
+#if M == M_NO_GRANTED
+	fin = 0;
+#endif
+	if
+	:: atomic { fin -> fin = 0 }; dispatch(x, tslot[x])
+	:: atomic { !fin }
+	fi
+}
+
+/* what find() and pass() return to */
+#define RB  0    /* block */
+#define RMR 1    /* make_ready gives a claimed slot back */
+#define RSY 2    /* release before a system call */
+#define REX 3    /* exit */
+#define RGH 4    /* go_home */
+#define RKW 5    /* release before a wait in the kernel */
+
+proctype Carrier(byte k) {
+	byte t, s;          /* the context carried, the slot held */
+	byte u, i, d;       /* the thread found, the slot being passed on, scan distance */
+	byte old, c;        /* dispatch */
+	byte wm, n;         /* wake: dequeued threads, how many more to wake */
+	byte v;             /* rest, go_home: the reserved thread */
+	byte w;             /* the word to wake */
+	byte ret;
+	bit  fin, att, acq; /* att: this rest stays attached; acq: make_ready is acquire's */
+
+	/* a new thread, at home, without a slot */
+	atomic { t = k; on[t] = 1; attach[t] = ATTACHED; goto ACQUIRE };
+
+/* ---------------------------------------------------------------- application code of t, holding s */
+APP:	atomic {
+		u = 0; i = 0; d = 0; v = 0; w = 0; n = 0; ret = 0; att = 0; acq = 0;
+		if
+		:: rnd[t] == R -> goto DONE
+		:: else
+		fi;
+		if
+		:: k != t && NEEDHOME(t) -> goto GO_HOME
+		:: else
+		fi;
+		if
+		:: IN(SYS, t) && !sysd[t] -> sysd[t] = 1; goto SYSCALL
+		:: IN(YLD, t) && !yldd[t] -> yldd[t] = 1; goto YIELD
+		:: else
+		fi;
+#if WORK == 0
+		if
+		:: arr[t] && word[0] != rnd[t] -> arr[t] = 0; sysd[t] = 0; yldd[t] = 0; rnd[t]++; goto APP
+		:: arr[t] && word[0] == rnd[t] -> goto WAIT
+		:: !arr[t] && arrived + 1 < N -> arrived++; arr[t] = 1; goto WAIT
+		:: !arr[t] && arrived + 1 == N -> arrived = 0; sysd[t] = 0; yldd[t] = 0; rnd[t]++; n = N; w = 0;
+#if M != M_WAKE_EARLY
+			word[0]++;
+#endif
+			goto WAKE
+		fi
+#else
+		if
+		:: word[t] > 0 -> word[t]--; sysd[t] = 0; yldd[t] = 0; rnd[t]++; goto POST
+		:: word[t] == 0 -> goto WAIT
+		fi
+#endif
+	};
+#if WORK != 0
+POST:	atomic {
+		w = (t + 1) % N; n = 1;
+#if M != M_WAKE_EARLY
+		word[w]++;
+#endif
+		goto WAKE
+	};
+#endif
+
+/* ---------------------------------------------------------------- wait(addr, val) */
+WAIT:	atomic { if :: KWAIT(t) -> goto KERNEL_WAIT :: else fi };
+#if M == M_WAITERS_LATE
+	atomic { bl == 0 -> bl = 1; inop++ };
+	if
+	:: atomic { !WAITS(t) -> bl = 0; op_end(); goto APP }
+	:: atomic { WAITS(t) }
+	fi;
+	atomic { waiters++; q[t] = 1 + WORDOF(t); bl = 0 };
+#else
+	atomic { bl == 0 -> bl = 1; waiters++; inop++ };
+	if
+	:: atomic { !WAITS(t) }; atomic { waiters--; bl = 0; op_end(); goto APP }      /* EAGAIN */
+	:: atomic { WAITS(t) -> q[t] = 1 + WORDOF(t); bl = 0 }
+	fi;
+#endif
+	atomic { mounted[s]--; att = PINNED(t) || TIMED(t) };
+	goto BLOCK;
+
+/* yield: T is ready, then as block.  K picks from this very list, so it need not look at idle_count; with K.reserved it does not pick: make_ready in full */
+YIELD:	atomic { inop++; mounted[s]--; att = PINNED(t);
+		if
+		:: resv[k] -> v = resv[k]; resv[k] = 0; wm = BIT(t)
+		:: else -> rdy[s] = rdy[s] | BIT(t); i = s; ret = RB; goto FIND
+		fi };
+#if M == M_YIELD_RESERVED
+	atomic { rdy[s] = rdy[s] | BIT(t); wm = 0; goto RUN_RESERVED };
+#endif
+	goto MADE_READY;
+
+/* ---------------------------------------------------------------- block(T) */
+BLOCK:	atomic { if :: resv[k] -> v = resv[k]; resv[k] = 0; goto RUN_RESERVED :: else fi };
+#if OC
+	atomic { if
+		:: oc[s] > 0 ->
+#if M != M_OC_UNPAID
+			oc[s]--;
+#endif
+			goto REST
+		:: else fi };
+#endif
+	atomic { i = s; ret = RB; goto FIND };
+
+/* pick(i) and, if there is nothing, go_idle(i).  FOUND: u is ours and so is i.  NOTHING: i is no longer ours. */
+FIND:	atomic {
+		if
+		:: d < S && rdy[(i + d) % S] != 0 -> any(u, rdy[(i + d) % S]); d = 0; goto FOUND
+		:: d < S && rdy[(i + d) % S] == 0 -> d++; goto FIND
+		:: d == S -> d = 1
+		fi
+	};
+	atomic {                                                     /* slot.lock */
+		if
+#if M != M_IDLE_READY
+		:: rdy[i] != 0 -> d = 0; goto FIND
+#endif
+#if OC && M != M_IDLE_OC
+		:: rdy[i] == 0 && oc[i] > 0 -> oc[i]--; d = 0; goto NOTHING  /* an extra thread came meanwhile: it takes over */
+#endif
+		:: else -> assert(!idle[i]); idle[i] = 1; nidle++
+		fi
+	};
+#if M == M_NO_RECHECK
+	atomic { d = 0; goto NOTHING };
+#endif
+RECHECK: atomic {
+		if
+		:: d < S && rdy[(i + d) % S] == 0 -> d++; goto RECHECK
+		:: d < S && rdy[(i + d) % S] != 0 -> d = 0
+		:: d == S -> d = 0; goto NOTHING
+		fi
+	};
+	atomic {                                                     /* claim(i) again */
+		if
+		:: idle[i] -> idle[i] = 0; nidle--; goto FIND
+		:: else -> goto NOTHING
+		fi
+	};
+FOUND:	atomic { if :: ret == RB && u == t -> u = 0; i = 0; goto RESUME     /* woken meanwhile */
+		 :: ret == RB && u != t -> goto RUN_NEXT
+		 :: ret != RB fi };
+	dispatch(u, i);
+	goto PASSED;
+NOTHING: atomic { if :: ret == RB -> i = 0; goto REST :: else -> goto PASSED fi };
+
+/* release: overcommit--, or pass slot i on; pass: only the latter.  Both go on at ret */
+RELEASE:
+#if OC
+	atomic { if :: oc[i] > 0 -> oc[i]--; goto PASSED :: else -> goto FIND fi };
+#else
+	goto FIND;
+#endif
+PASSED:	atomic {
+		u = 0; i = 0; d = 0;
+		if
+		:: ret == RMR -> ret = 0; goto MADE_READY
+		:: ret == RSY -> ret = 0; goto IN_KERNEL
+		:: ret == REX -> ret = 0; goto GONE
+		:: ret == RGH -> ret = 0; goto HOME_PASSED
+		:: ret == RKW -> ret = 0; goto KERNEL_COMPARE
+		fi
+	};
+
+/* run_next(u), with slot s */
+RUN_NEXT: atomic {
+		i = 0;
+		if
+		:: attach[u] == DETACHED && !att ->          /* the user-space switch */
+			attach[u] = ATTACHED; tslot[u] = s;
+			assert(!on[u]); on[u] = 1; on[t] = 0; d = t; t = u; u = d; d = 0
+		:: else -> goto HAND_OFF
+		fi
+	};
+	finish(u);
+	goto RESUME;
+HAND_OFF: dispatch(u, s);                                    /* u attached elsewhere, or t stays on its stack */
+	goto REST;
+
+/* a scheduling point of K with K.reserved: t is where it belongs; mount v with s */
+RUN_RESERVED: atomic {
+		v--; assert(v == k && attach[v] == DETACHED && !on[v]);
+		attach[v] = ATTACHED; tslot[v] = s; on[v] = 1; on[t] = 0; u = t; t = v; v = 0
+	};
+	finish(u);
+	goto RESUME;
+
+/* ---------------------------------------------------------------- rest(T): no slot */
+REST:	atomic { u = 0; s = 0; if :: !att -> goto LEAVE :: else -> assert(k == t) fi };
+ATT:
+#if M == M_ASLEEP_STORE
+	atomic { if :: attach[t] != GRANTED :: else -> attach[t] = ATTACHED; s = tslot[t]; goto RESUME fi };
+	atomic { attach[t] = ASLEEP; goto ATT_SLEEP };
+#endif
+	atomic {                                             /* cas(T.attach, ATTACHED, ASLEEP) */
+		if
+		:: attach[t] == GRANTED -> attach[t] = ATTACHED; s = tslot[t]; goto RESUME
+#if M == M_STALE_ASLEEP
+		:: attach[t] == ASLEEP -> attach[t] = ATTACHED; s = tslot[t]; goto RESUME
+#else
+		:: attach[t] == ASLEEP
+#endif
+		:: attach[t] == ATTACHED -> attach[t] = ASLEEP
+		fi
+	};
+ATT_SLEEP: atomic {                                          /* FUTEX_WAIT(&T.attach, ASLEEP) */
+		if
+		:: attach[t] == ASLEEP -> slpa[t] = 1; op_end()
+		:: attach[t] != ASLEEP -> goto ATT
+#if SIG
+		:: sig > 0 -> sig--; goto SIGNAL
+#endif
+		fi
+	};
+ATT_SLEPT: atomic {
+		if
+		:: !slpa[t] -> goto ATT
+#if TMO
+		:: slpa[t] && IN(TIM, t) && !acq && tmo > 0 -> tmo--; slpa[t] = 0; inop++; goto TIMEOUT
+#endif
+#if SIG
+		:: slpa[t] && sig > 0 -> sig--; slpa[t] = 0; inop++; goto SIGNAL
+#endif
+		fi
+	};
+#if SIG
+SIGNAL:	atomic {                                             /* the handler: cas(T.attach, ASLEEP, ATTACHED) */
+#if M == M_SIGNAL_STORE
+		attach[t] = ATTACHED
+#else
+		if :: attach[t] == ASLEEP -> attach[t] = ATTACHED :: else fi
+#endif
+	};
+#if M == M_NO_COMPARE
+	atomic { if :: attach[t] == ATTACHED -> slpa[t] = 1; op_end(); goto ATT_SLEPT :: else -> goto ATT fi };
+#endif
+	goto TIMEOUT;
+#endif
+/* a timeout or a signal: still queued: take oneself out */
+TIMEOUT: atomic { bl == 0 ->
+		if
+#if M == M_TIMEOUT_STEAL
+		:: !acq -> if :: q[t] -> waiters-- :: else fi; q[t] = 0; attach[t] = ATTACHED; goto ACQUIRE
+#else
+		:: q[t] != 0 -> q[t] = 0; waiters--;
+#if M != M_STALE_ASLEEP
+			attach[t] = ATTACHED;
+#endif
+			goto ACQUIRE
+#endif
+		:: else -> goto ATT                              /* a waker owns it */
+		fi
+	};
+
+/* not attached: on K's own small stack */
+LEAVE:	on[t] = 0;
+#if M == M_DETACH_EARLY
+	finish(t);
+#endif
+	atomic {                                             /* free.lock */
+		if
+#if M != M_REST_RESERVED
+		:: resv[k] -> v = resv[k]; resv[k] = 0
+		:: !resv[k] -> free = free | BIT(k)
+#else
+		:: free = free | BIT(k)
+#endif
+		fi
+	};
+#if M != M_DETACH_EARLY
+	finish(t);
+#endif
+	t = 0;
+LEFT:	atomic {
+		if
+		:: v != 0 -> v--; t = v; v = 0;
+			assert(t == k && attach[t] == DETACHED && !on[t]);
+			attach[t] = ATTACHED; on[t] = 1; goto ACQUIRE
+		:: else
+		fi
+	};
+PARK:	atomic {                                             /* FUTEX_WAIT(&K.park, 0) until there is an order */
+		if
+		:: park[k]
+		:: !park[k] -> slpp[k] = 1; op_end(); goto PARKED
+		fi
+	};
+	atomic {                                             /* mount the ordered thread */
+		t = order[k]; s = oslot[k]; order[k] = 0; oslot[k] = 0; park[k] = 0;
+		assert(attach[t] == DETACHED && !on[t]);
+		attach[t] = ATTACHED; tslot[t] = s; on[t] = 1; goto RESUME
+	};
+PARKED:	if
+	:: atomic { !slpp[k] -> goto PARK }
+#if !EXIT
+	:: atomic { done == N -> goto END }                  /* the process ends */
+#endif
+	fi;
+
+/* back to application code, with slot s */
+RESUME:	atomic {
+		mounted[s]++; assert(mounted[s] <= 1 - idle[s] + oc[s]); assert(on[t]);
+		op_end(); goto APP
+	};
+
+/* ---------------------------------------------------------------- wake(addr, n) */
+WAKE:	inop++;
+#if M == M_WAKE_EARLY
+	atomic { if :: waiters == 0 && kwaiters == 0 -> d = 1 :: else fi };
+	atomic { word[w]++; if :: d -> d = 0; op_end(); goto APP :: else fi };
+#else
+	atomic { if :: waiters == 0 && kwaiters == 0 -> op_end(); goto APP :: else fi };
+#endif
+	atomic { bl == 0 ->                                  /* dequeue up to n that wait for w */
+		wm = 0;
+#if WORK == 0
+		d = 0;
+		do
+		:: d < N -> if :: q[d] == 1 + w -> wm = wm | BIT(d); q[d] = 0; waiters--; n-- :: else fi; d++
+		:: else -> d = 0; break
+		od
+#else
+		if :: q[w] == 1 + w -> wm = BIT(w); q[w] = 0; waiters--; n-- :: else fi
+#endif
+	};
+	goto MADE_READY;
+
+/* ---------------------------------------------------------------- make_ready(T) for each of wm */
+MAKE_READY:
+#if M == M_COUNT_EARLY
+	atomic { d = (nidle > 0) };
+#endif
+	atomic {                                             /* slot.lock of T.slot */
+		i = tslot[u];
+		if
+		:: idle[i] -> idle[i] = 0; nidle--
+		:: else -> rdy[i] = rdy[i] | BIT(u); u = 0; i = 0; goto PUSHED
+		fi
+	};
+	dispatch(u, i);
+	atomic { u = 0; i = 0; d = 0; goto MADE_READY };
+#if M == M_COUNT_EARLY
+PUSHED:	atomic { if :: d == 0 -> goto MADE_READY :: else -> d = 0 fi };
+#else
+PUSHED:	atomic { if :: nidle == 0 -> goto MADE_READY :: else fi };
+#endif
+CLAIM:	atomic {                                             /* claim an idle slot, each under its own lock */
+		if
+		:: i < S && !idle[i] -> i++; goto CLAIM
+		:: i < S && idle[i] -> idle[i] = 0; nidle--; ret = RMR; goto FIND     /* pick and dispatch, or give back */
+		:: i == S -> i = 0
+		fi
+	};
+MADE_READY: atomic {
+		if
+		:: wm != 0 -> any(u, wm); goto MAKE_READY
+		:: wm == 0 && acq -> goto REST
+		:: wm == 0 && v != 0 -> goto RUN_RESERVED           /* yield */
+		:: else
+		fi
+	};
+#if KW
+	atomic { if :: n == 0 || kwaiters == 0 -> op_end(); goto APP :: else fi };
+	atomic {                                             /* the real FUTEX_WAKE */
+		d = 0;
+		do
+		:: d < N && n > 0 -> if :: kq[d] == 1 + w -> kq[d] = 0; inop++; n-- :: else fi; d++
+		:: else -> d = 0; break
+		od;
+		op_end(); goto APP
+	};
+#else
+	atomic { op_end(); goto APP };
+#endif
+
+/* ---------------------------------------------------------------- acquire(T): attached, at home, no slot */
+ACQUIRE: atomic { att = 1; acq = 1; i = tslot[t]; u = 0; d = 0; wm = 0; n = 0 };
+ACQ1:	atomic {
+		if
+		:: d < S && idle[(i + d) % S] -> s = (i + d) % S; idle[s] = 0; nidle--; tslot[t] = s; i = 0; d = 0; goto RESUME
+		:: d < S && !idle[(i + d) % S] -> d++; goto ACQ1
+		:: d == S -> d = 0; i = 0; wm = BIT(t); goto MADE_READY
+		fi
+	};
+
+/* ---------------------------------------------------------------- a blocking system call */
+SYSCALL: atomic { inop++; mounted[s]--; i = s; ret = RSY; goto RELEASE };
+IN_KERNEL: atomic { op_end() };
+	atomic { inop++; goto ACQUIRE };
+
+/* a wait in the kernel, with the slot given up: kernel_waiters++ before the kernel compares */
+KERNEL_WAIT:
+#if KW
+	atomic { inop++; mounted[s]--;
+#if M != M_KW_LATE
+		kwaiters++;
+#endif
+		i = s; ret = RKW; goto RELEASE };
+KERNEL_COMPARE: atomic {
+		if
+		:: WAITS(t) -> kq[t] = 1 + WORDOF(t)
+#if M != M_KW_LATE
+			; op_end()
+#endif
+		:: else -> goto KERNEL_WOKEN
+		fi
+	};
+#if M == M_KW_LATE
+	atomic { kwaiters++; op_end() };
+#endif
+	(kq[t] == 0);
+KERNEL_WOKEN: atomic { kwaiters--; goto ACQUIRE };
+#else
+KERNEL_COMPARE: skip;
+#endif
+
+/* ---------------------------------------------------------------- go_home(T) from K != T.home =: H, with slot s */
+GO_HOME: atomic { inop++; mounted[s]--; on[t] = 0; attach[t] = DETACHED };    /* on K's own stack; T is ours: nobody grants */
+#if M == M_RESERVE_FIRST
+	atomic { if :: IN(free, t) -> free = free & ~BIT(t); c = t + 1 :: else -> resv[t] = 1 + t fi };
+#endif
+	atomic {                                             /* K goes free as in rest */
+		if
+#if M != M_NO_RESERVED
+		:: resv[k] -> v = resv[k]; resv[k] = 0
+		:: !resv[k] -> free = free | BIT(k)
+#else
+		:: free = free | BIT(k)
+#endif
+		fi
+	};
+#if M != M_RESERVE_FIRST
+	atomic { if :: IN(free, t) -> free = free & ~BIT(t); c = t + 1 :: else -> resv[t] = 1 + t fi };
+#endif
+	atomic {
+		if
+		:: c != 0 -> c--
+		:: else -> t = 0;
+			if
+			:: v != 0 -> v--; t = v; v = 0;              /* its own thread was waiting for K: it gets the slot */
+				assert(t == k && attach[t] == DETACHED && !on[t]);
+				attach[t] = ATTACHED; on[t] = 1; tslot[t] = s; goto RESUME
+			:: else -> i = s; s = 0; ret = RGH; goto RELEASE
+			fi
+		fi
+	};
+	give_order(c, t, s);
+	atomic { t = 0; s = 0; goto LEFT };
+HOME_PASSED: goto LEFT;
+
+/* ---------------------------------------------------------------- exit */
+DONE:
+#if EXIT
+	atomic { if :: k != t -> goto GO_HOME :: else fi };
+#endif
+	atomic { inop++; mounted[s]--; i = s; ret = REX; goto RELEASE };
+GONE:
+#if EXIT
+	atomic { done++; on[t] = 0; op_end() };              /* the kernel thread ends */
+#else
+	atomic { done++; on[t] = 0; free = free | BIT(k); t = 0; s = 0; goto PARK };
+#endif
+END:	skip
+}
+
+#if OC
+/* the monitor: a slot with a ready thread gets an extra runner; it does so when it likes, OC times */
+proctype Monitor() {
+	byte u, old, c, i, b;
+	do
+	:: b < OC ->
+end:		atomic {
+			if
+			:: rdy[0] != 0 -> i = 0
+#if S > 1
+			:: rdy[1] != 0 -> i = 1
+#endif
+			fi;
+			any(u, rdy[i]); oc[i]++; inop++; b++
+		};
+		dispatch(u, i);
+		atomic { u = 0; i = 0; op_end() }
+	:: b == OC -> break
+	od
+}
+#endif
+
+init {
+	byte x;
+	atomic {
+		do :: x < S -> idle[x] = 1; nidle++; x++ :: else -> break od;
+		x = 0;
+		inop = N;
+		do :: x < N -> tslot[x] = x % S; run Carrier(x); x++ :: else -> break od;
+		x = 0;
+#if WORK != 0
+		do :: x < TOK -> word[x] = 1; x++ :: else -> break od;
+		x = 0;
+#endif
+#if OC
+		run Monitor()
+#endif
+	}
+end:	(done == N && inop == 0);
+	atomic {                                             /* all is given back */
+		assert(!ANYRDY && waiters == 0 && kwaiters == 0 && nidle == S)
+	}
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The layout shared between the runtime (C, inside the user's process) and the tools (Rust).
+ *
+ * One *region* is a memfd of LISSOM_REGION_BYTES.  It holds a header and an array of process records.
+ * `lissom run --stats` creates it, hands its descriptor down in LISSOM_STATS_FD and reads it when the
+ * program has ended; every process of the tree claims one record with an atomic increment of
+ * `header.claimed` and is from then on that record's only writer.  Without such a region the runtime
+ * keeps its record in private memory.
+ *
+ * Every number is a naturally aligned little-endian integer, written with relaxed atomic stores: a reader
+ * sees each field whole, but not all fields at the same moment.
+ *
+ * The lists below are X-macros so that the reader is generated from this file (build.rs): one entry a
+ * line, `X(name, "what it counts, for the user")`.
+ */
+#ifndef LISSOM_ABI_H
+#define LISSOM_ABI_H
+
+#include <stdint.h>
+
+#define LISSOM_ABI_VERSION 1u
+#define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
+
+/* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
+#define LISSOM_ENV_ENABLE "LISSOM"           /* "0": the runtime does nothing at all */
+#define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE"  /* "1": decisions on stderr */
+#define LISSOM_ENV_SWITCH "LISSOM_SWITCH"    /* auto | user | kernel | off */
+#define LISSOM_ENV_CPUS "LISSOM_CPUS"        /* upper bound of the slot count; 1..LISSOM_MAX_SLOTS */
+#define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
+
+#define LISSOM_MAX_SLOTS 1024
+#define LISSOM_MAX_RECORDS 256
+#define LISSOM_MAX_OBJECTS 64
+#define LISSOM_OBJECT_NAME 48
+
+/* Counters of one process. */
+#define LISSOM_COUNTERS(X) \
+    X(threads, "application threads seen") \
+    X(threads_peak, "most application threads at a time") \
+    X(blocks, "futex waits that blocked in user space") \
+    X(blocks_kernel, "futex waits that slept in the kernel (threads <= slots, or passed through)") \
+    X(blocks_spun, "futex waits that ended in the short spin before blocking") \
+    X(wakes, "threads made ready by a futex wake in user space") \
+    X(wakes_avoided, "futex wake system calls that were not needed") \
+    X(wakes_kernel, "futex wake system calls made") \
+    X(switches_user, "switches between application threads in user space") \
+    X(switches_kernel, "switches handed to another kernel thread") \
+    X(steals, "ready threads taken from another slot") \
+    X(overcommits, "extra threads let run because a slice was over") \
+    X(yields, "slices that ended at a futex call") \
+    X(homings, "times a context went home to its own kernel thread") \
+    X(signals_deferred, "signals put off until the runtime was left") \
+    X(sites_patched, "system call sites redirected") \
+    X(sites_left, "system call sites left alone")
+
+/* Why an application thread is pinned to its own kernel thread (first reason counts). */
+#define LISSOM_PIN_REASONS(X) \
+    X(option, "--switch=kernel") \
+    X(unproven, "not yet shown safe") \
+    X(signal_mask, "has a signal mask of its own") \
+    X(altstack, "uses sigaltstack") \
+    X(affinity, "set its own affinity or scheduling attributes") \
+    X(pi_futex, "uses priority-inheriting or robust futexes") \
+    X(identity, "uses a system call that depends on the kernel thread") \
+    X(blocking, "often blocks outside futexes") \
+    X(timed, "often waits with a timeout") \
+    X(cancel, "cancellation is under way") \
+    X(vector, "holds vector state that is too large to switch") \
+    X(no_fsgsbase, "the CPU or kernel has no user-mode fsgsbase")
+
+#define X(name, text) LISSOM_C_##name,
+enum lissom_counter { LISSOM_COUNTERS(X) LISSOM_COUNTER_COUNT };
+#undef X
+#define X(name, text) LISSOM_PIN_##name,
+enum lissom_pin_reason { LISSOM_PIN_NONE = -1, LISSOM_PIN_REASONS(X) LISSOM_PIN_COUNT };
+#undef X
+
+/* What became of the process's start (record.state). */
+#define LISSOM_STATES(X) \
+    X(starting, "starting") \
+    X(active, "active") \
+    X(native, "runs natively: see reason") \
+    X(off, "switched off")
+#define X(name, text) LISSOM_STATE_##name,
+enum lissom_state { LISSOM_STATES(X) LISSOM_STATE_COUNT };
+#undef X
+
+struct lissom_object { /* a loaded ELF object with system call sites */
+    char name[LISSOM_OBJECT_NAME]; /* file name without its folders, NUL-terminated, cut if longer */
+    uint32_t patched;
+    uint32_t left; /* sites left alone */
+};
+
+struct lissom_record {                /* one process */
+    uint32_t pid;
+    uint32_t state;                   /* enum lissom_state */
+    uint32_t slots;                   /* core slots now */
+    uint32_t objects;                 /* entries of object[] in use */
+    char comm[32];                    /* name of the program, NUL-terminated */
+    char reason[128];                 /* why it runs natively, NUL-terminated; empty otherwise */
+    uint64_t counter[64];             /* indexed by enum lissom_counter */
+    uint64_t pinned[32];              /* threads pinned, indexed by enum lissom_pin_reason */
+    struct lissom_object object[LISSOM_MAX_OBJECTS];
+};
+
+struct lissom_header {
+    uint64_t magic;                   /* LISSOM_ABI_MAGIC */
+    uint32_t version;                 /* LISSOM_ABI_VERSION */
+    uint32_t records;                 /* LISSOM_MAX_RECORDS */
+    uint32_t claimed;                 /* records claimed so far; may exceed `records`, then the rest are lost */
+    uint32_t record_bytes;            /* sizeof(struct lissom_record) */
+    uint64_t reserved[4];
+};
+
+struct lissom_region {
+    struct lissom_header header;
+    struct lissom_record record[LISSOM_MAX_RECORDS];
+};
+#define LISSOM_REGION_BYTES sizeof(struct lissom_region)
+
+_Static_assert(LISSOM_COUNTER_COUNT <= 64, "counter[] is too small");
+_Static_assert(LISSOM_PIN_COUNT <= 32, "pinned[] is too small");
+
+#endif

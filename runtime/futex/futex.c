@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+#include "futex/futex.h"
+#include "futex/queue.h"
+#include "sched/signals.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <limits.h>
+#include <time.h>
+
+struct bucket futex_buckets[BUCKETS];
+uint32_t futex_foreign_waiters;
+
+long lissom_guarded_load(const uint32_t *address, uint32_t *value);
+
+enum {
+    SPIN_ROUNDS = 60, /* of a pause each, before a waiter is unmounted while others run: ~2 us */
+};
+
+static bool oversubscribed(void)
+{
+    return __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) > sched.slots;
+}
+
+static void after_fork_bucket(struct bucket *b) { *b = (struct bucket){0}; }
+
+void futex_after_fork(void)
+{
+    for (int i = 0; i < BUCKETS; i++)
+        if (futex_buckets[i].lock.word || futex_buckets[i].waiters || futex_buckets[i].kernel_waiters)
+            after_fork_bucket(&futex_buckets[i]);
+    futex_foreign_waiters = 0;
+}
+
+/* --- waking --------------------------------------------------------------------------------------------- */
+
+/* Takes up to n threads that wait on address out of b, into a list. Pre: b->lock. */
+static int take_waiters(struct bucket *b, uintptr_t address, int n, uint32_t bitset, struct thread ***tail)
+{
+    int taken = 0;
+    for (struct thread *w = b->head, *next; w && taken < n; w = next) {
+        next = w->wait_next;
+        if (w->wait_address != address || !(w->wait_bitset & bitset))
+            continue;
+        queue_remove(b, w);
+        w->next = NULL;
+        **tail = w;
+        *tail = &w->next;
+        taken++;
+    }
+    if (taken)
+        __atomic_store_n(&b->waiters, b->waiters - (uint32_t)taken, __ATOMIC_RELAXED);
+    return taken;
+}
+
+static void make_all_ready(struct thread *list)
+{
+    while (list) {
+        struct thread *w = list;
+        list = w->next;
+        slot_make_ready(w);
+        count(wakes);
+    }
+}
+
+static long kernel_wake(uintptr_t address, int n, uint32_t bitset)
+{
+    count(wakes_kernel);
+    return prim_syscall6(SYS_futex, (long)address, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, n, 0, 0, bitset);
+}
+
+static bool kernel_has_waiters(const struct bucket *b)
+{
+    return __atomic_load_n(&b->kernel_waiters, __ATOMIC_SEQ_CST) ||
+           __atomic_load_n(&futex_foreign_waiters, __ATOMIC_SEQ_CST);
+}
+
+static long wake(uintptr_t address, int n, uint32_t bitset)
+{
+    struct bucket *b = bucket_of(address);
+    if (n < 1)
+        n = 1; /* as the kernel does */
+    /* The program's store to the futex word comes before this; the waiter counts itself before it reads the word. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    struct thread *list = NULL, **tail = &list;
+    int taken = 0;
+    if (__atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST)) {
+        lock_take(&b->lock);
+        taken = take_waiters(b, address, n, bitset, &tail);
+        lock_drop(&b->lock);
+        make_all_ready(list);
+    }
+    if (taken < n && kernel_has_waiters(b)) {
+        long r = kernel_wake(address, n - taken, bitset);
+        return r < 0 ? (taken ? taken : r) : taken + r;
+    }
+    count(wakes_avoided);
+    return taken;
+}
+
+/* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE. Threads that wait in the kernel on the first address are woken instead of
+ * moved: to them it is a spurious wake-up, which futex(2) allows, and the queues stay complete. */
+static long requeue(struct user_registers *r, bool compare)
+{
+    uintptr_t from = (uintptr_t)r->rdi, to = (uintptr_t)r->r8;
+    int wake_n = (int)r->rdx, move_n = (int)r->r10;
+    if (wake_n < 0 || move_n < 0 || (to & 3))
+        return -EINVAL;
+    struct bucket *a = bucket_of(from), *b = bucket_of(to);
+    struct thread *list = NULL, **tail = &list;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    lock_two(a, b);
+    uint32_t value;
+    if (compare) {
+        if (lissom_guarded_load((const uint32_t *)from, &value)) {
+            unlock_two(a, b);
+            return -EFAULT;
+        }
+        if (value != (uint32_t)r->r9) {
+            unlock_two(a, b);
+            return -EAGAIN;
+        }
+    }
+    int taken = take_waiters(a, from, wake_n, FUTEX_BITSET_MATCH_ANY, &tail);
+    int moved = 0;
+    for (struct thread *w = a->head, *next; w && moved < move_n; w = next) {
+        next = w->wait_next;
+        if (w->wait_address != from)
+            continue;
+        w->wait_address = to;
+        moved++;
+        if (a == b)
+            continue;
+        queue_remove(a, w);
+        queue_push(b, w);
+        __atomic_store_n(&a->waiters, a->waiters - 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&b->waiters, b->waiters + 1, __ATOMIC_SEQ_CST);
+    }
+    bool kernel = kernel_has_waiters(a);
+    unlock_two(a, b);
+    make_all_ready(list);
+    if (kernel) {
+        long k = kernel_wake(from, INT_MAX, FUTEX_BITSET_MATCH_ANY);
+        if (k > 0)
+            taken += (int)k;
+    }
+    return taken + moved;
+}
+
+/* futex(2), FUTEX_WAKE_OP: the operation on *second, atomically with respect to everything that the program does. */
+static long wake_op(struct user_registers *r)
+{
+    uintptr_t first = (uintptr_t)r->rdi, second = (uintptr_t)r->r8;
+    uint32_t code = (uint32_t)r->r9;
+    int op = (code >> 28) & 7, cmp = (code >> 24) & 15;
+    int oparg = (int)(code << 8) >> 20, cmparg = (int)(code << 20) >> 20;
+    if ((code >> 28) & 8)
+        oparg = (int)(1u << (oparg & 31));
+    if (op > FUTEX_OP_XOR || cmp > FUTEX_OP_CMP_GE)
+        return -ENOSYS;
+    uint32_t *word = (uint32_t *)second, old, new;
+    if ((second & 3))
+        return -EINVAL;
+    if (lissom_guarded_load(word, &old))
+        return -EFAULT;
+    do {
+        switch (op) {
+        case FUTEX_OP_SET: new = (uint32_t)oparg; break;
+        case FUTEX_OP_ADD: new = old + (uint32_t)oparg; break;
+        case FUTEX_OP_OR: new = old | (uint32_t)oparg; break;
+        case FUTEX_OP_ANDN: new = old & ~(uint32_t)oparg; break;
+        default: new = old ^ (uint32_t)oparg; break;
+        }
+    } while (!__atomic_compare_exchange_n(word, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    int o = (int)old;
+    bool hit = cmp == FUTEX_OP_CMP_EQ   ? o == cmparg
+               : cmp == FUTEX_OP_CMP_NE ? o != cmparg
+               : cmp == FUTEX_OP_CMP_LT ? o < cmparg
+               : cmp == FUTEX_OP_CMP_LE ? o <= cmparg
+               : cmp == FUTEX_OP_CMP_GT ? o > cmparg
+                                        : o >= cmparg;
+    long n = wake(first, (int)r->rdx, FUTEX_BITSET_MATCH_ANY);
+    if (hit) {
+        long m = wake(second, (int)r->r10, FUTEX_BITSET_MATCH_ANY);
+        n += m > 0 ? m : 0;
+    }
+    return n;
+}
+
+/* --- waiting -------------------------------------------------------------------------------------------- */
+
+/* Takes t out of its queue, if it is still there. Requeue may move it to another bucket meanwhile. */
+static bool dequeue(struct thread *t)
+{
+    for (;;) {
+        struct bucket *b = __atomic_load_n(&t->bucket, __ATOMIC_ACQUIRE);
+        if (!b)
+            return false;
+        lock_take(&b->lock);
+        bool here = t->bucket == b;
+        if (here) {
+            queue_remove(b, t);
+            __atomic_store_n(&b->waiters, b->waiters - 1, __ATOMIC_RELAXED);
+        }
+        lock_drop(&b->lock);
+        if (here)
+            return true;
+    }
+}
+
+bool futex_interrupt(struct thread *t)
+{
+    if (!dequeue(t))
+        return false;
+    t->interrupted = 1;
+    slot_make_ready(t);
+    return true;
+}
+
+/* In the kernel, as if lissom were not there but for the count that tells wakers to go there. */
+static long wait_in_kernel(struct thread *t, struct user_registers *r)
+{
+    count(blocks_kernel);
+    __atomic_fetch_add(&bucket_of((uintptr_t)r->rdi)->kernel_waiters, 1, __ATOMIC_SEQ_CST);
+    t->kernel_wait = (uintptr_t)r->rdi;
+    slot_release(t);
+    return ACTION_CALL;
+}
+
+void futex_call_done(struct thread *t, struct user_registers *r)
+{
+    (void)r;
+    if (t->kernel_wait) {
+        __atomic_fetch_sub(&bucket_of(t->kernel_wait)->kernel_waiters, 1, __ATOMIC_SEQ_CST);
+        t->kernel_wait = 0;
+    }
+    if (t->foreign_wait) {
+        __atomic_fetch_sub(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
+        t->foreign_wait = false;
+    }
+}
+
+/* A lock is often released within a microsecond by a thread that runs on another slot. Unmounting its waiter at once
+ * would lead every ready thread of this slot into the same lock. */
+static bool spin(const uint32_t *word, uint32_t value)
+{
+    if (sched.slots < 2 || __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) + 1 >= sched.slots)
+        return false;
+    for (int i = 0; i < SPIN_ROUNDS; i++) {
+        uint32_t now;
+        if (lissom_guarded_load(word, &now) || now != value)
+            return true;
+        cpu_relax();
+    }
+    return false;
+}
+
+/* Post: an ACTION_*, or -1: try again. */
+static long wait_until(struct thread *t, struct user_registers *r, uint32_t bitset, const struct timespec *deadline,
+                       bool realtime)
+{
+    uintptr_t address = (uintptr_t)r->rdi;
+    uint32_t value = (uint32_t)r->rdx, now;
+    if (spin((const uint32_t *)address, value)) {
+        count(blocks_spun);
+        r->rax = lissom_guarded_load((const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
+        return ACTION_RETURN;
+    }
+
+    struct bucket *b = bucket_of(address);
+    t->wait_address = address;
+    t->wait_bitset = bitset;
+    t->interrupted = 0;
+    lock_take(&b->lock);
+    __atomic_store_n(&b->waiters, b->waiters + 1, __ATOMIC_SEQ_CST);
+    long fault = lissom_guarded_load((const uint32_t *)address, &now);
+    if (fault || now != value) {
+        __atomic_store_n(&b->waiters, b->waiters - 1, __ATOMIC_RELAXED);
+        lock_drop(&b->lock);
+        r->rax = fault ? fault : -EAGAIN;
+        return ACTION_RETURN;
+    }
+    queue_push(b, t);
+    lock_drop(&b->lock);
+    count(blocks);
+
+    t->interruptible = true;
+    t->deadline = deadline != NULL;
+    bool woken = slot_block(t, deadline, realtime);
+    t->interruptible = false;
+    t->deadline = false;
+    r->rax = 0;
+    if (!woken) {
+        if (dequeue(t)) {
+            r->rax = t->attention ? -EINTR : -ETIMEDOUT;
+            slot_acquire(t);
+            if (r->rax == -EINTR && !signals_pending(t)) { /* it was for another thread: wait on */
+                t->attention = 0;
+                return -1;
+            }
+        } else {
+            slot_await(t);
+        }
+    } else if (t->interrupted) {
+        r->rax = -EINTR;
+    }
+    if (r->rax == -EINTR)
+        return signals_end_wait(t, r, deadline != NULL);
+    return ACTION_RETURN;
+}
+
+static long wait(struct thread *t, struct user_registers *r, int op, uint32_t bitset)
+{
+    const struct timespec *timeout = (const struct timespec *)r->r10;
+    struct timespec deadline;
+    bool realtime = op & FUTEX_CLOCK_REALTIME;
+
+    if (timeout) {
+        uint32_t word[4];
+        for (int i = 0; i < 4; i++)
+            if (lissom_guarded_load((const uint32_t *)timeout + i, &word[i])) {
+                r->rax = -EFAULT;
+                return ACTION_RETURN;
+            }
+        __builtin_memcpy(&deadline, word, sizeof deadline);
+        if (deadline.tv_sec < 0 || deadline.tv_nsec < 0 || deadline.tv_nsec > 999999999) {
+            r->rax = -EINVAL;
+            return ACTION_RETURN;
+        }
+        if ((op & FUTEX_CMD_MASK) == FUTEX_WAIT) { /* relative */
+            struct timespec n;
+            prim_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, &n, 0);
+            if (__builtin_add_overflow(deadline.tv_sec, n.tv_sec, &deadline.tv_sec))
+                deadline.tv_sec = LONG_MAX - 1;
+            deadline.tv_nsec += n.tv_nsec;
+            if (deadline.tv_nsec > 999999999) {
+                deadline.tv_nsec -= 1000000000;
+                deadline.tv_sec++;
+            }
+            realtime = false;
+        }
+        carrier_go_home(t);
+    }
+    long action;
+    do
+        action = wait_until(t, r, bitset, timeout ? &deadline : NULL, realtime);
+    while (action < 0);
+    return action;
+}
+
+void futex_end_all_waits(void)
+{
+    for (int i = 0; i < BUCKETS; i++) {
+        struct bucket *b = &futex_buckets[i];
+        struct thread *list = NULL, **tail = &list;
+        lock_take(&b->lock);
+        for (struct thread *w; (w = b->head) != NULL;) {
+            queue_remove(b, w);
+            w->next = NULL;
+            *tail = w;
+            tail = &w->next;
+        }
+        __atomic_store_n(&b->waiters, 0, __ATOMIC_RELAXED);
+        lock_drop(&b->lock);
+        make_all_ready(list);
+    }
+}
+
+/* --- the call -------------------------------------------------------------------------------------------- */
+
+static long finish(struct user_registers *r, long result)
+{
+    r->rax = result;
+    return ACTION_RETURN;
+}
+
+/* Waits and wakes that only the kernel does: other processes or the kernel itself may be on the other side. */
+static long in_kernel(struct thread *t, int command)
+{
+    switch (command) {
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2:
+    case FUTEX_WAIT_REQUEUE_PI:
+    case FUTEX_UNLOCK_PI:
+    case FUTEX_TRYLOCK_PI:
+        thread_pin(t, LISSOM_PIN_pi_futex); /* the kernel compares the word with its own thread's id */
+        break;
+    default:
+        carrier_go_home(t);
+    }
+    switch (command) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2:
+    case FUTEX_WAIT_REQUEUE_PI:
+        count(blocks_kernel);
+        slot_release(t);
+        return ACTION_CALL;
+    default:
+        return ACTION_DIRECT;
+    }
+}
+
+long futex_call(struct thread *t, struct user_registers *r)
+{
+    int op = (int)r->rsi, command = op & FUTEX_CMD_MASK;
+    uintptr_t address = (uintptr_t)r->rdi;
+    uint32_t bitset = FUTEX_BITSET_MATCH_ANY;
+    if (!(op & FUTEX_PRIVATE_FLAG))
+        return in_kernel(t, command);
+    if (op & ~(FUTEX_CMD_MASK | FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME))
+        return in_kernel(t, -1);
+    if ((op & FUTEX_CLOCK_REALTIME) && command != FUTEX_WAIT_BITSET && command != FUTEX_WAIT)
+        return in_kernel(t, command);
+    if (address & 3)
+        return finish(r, -EINVAL);
+    if (address >= 0x7ffffffff000ul)
+        return finish(r, -EFAULT);
+    switch (command) {
+    case FUTEX_WAIT_BITSET:
+        bitset = (uint32_t)r->r9;
+        if (!bitset)
+            return finish(r, -EINVAL);
+        /* fall through */
+    case FUTEX_WAIT:
+        if (command == FUTEX_WAIT && (op & FUTEX_CLOCK_REALTIME))
+            return in_kernel(t, command);
+        if (!oversubscribed() || sched.native_waits) {
+            carrier_go_home(t);
+            return wait_in_kernel(t, r);
+        }
+        return wait(t, r, op, bitset);
+    case FUTEX_WAKE_BITSET:
+        bitset = (uint32_t)r->r9;
+        if (!bitset)
+            return finish(r, -EINVAL);
+        /* fall through */
+    case FUTEX_WAKE:
+        finish(r, wake(address, (int)r->rdx, bitset));
+        break;
+    case FUTEX_REQUEUE:
+    case FUTEX_CMP_REQUEUE:
+        finish(r, requeue(r, command == FUTEX_CMP_REQUEUE));
+        break;
+    case FUTEX_WAKE_OP:
+        finish(r, wake_op(r));
+        break;
+    default:
+        return in_kernel(t, command);
+    }
+    if (slot_over_slice(t))
+        slot_yield(t);
+    return ACTION_RETURN;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Virtual blocking: futex wait queues in user space (docs/slots.md, "Futex").
+ */
+#ifndef LISSOM_FUTEX_H
+#define LISSOM_FUTEX_H
+
+#include "sched/thread.h"
+
+/* Handles futex(2) for t. Post: an ACTION_*; for ACTION_RETURN r->rax is the result. */
+long futex_call(struct thread *t, struct user_registers *r);
+/* After the kernel has performed the call that futex_call had passed on with ACTION_CALL. */
+void futex_call_done(struct thread *t, struct user_registers *r);
+/* Ends t's wait with EINTR if it is in one. Post: true: t was queued and has been made ready. */
+bool futex_interrupt(struct thread *t);
+void futex_after_fork(void);
+/* Wakes every thread that is queued, as futex(2) may at any time. */
+void futex_end_all_waits(void);
+/* While it is not zero, threads wait in the kernel in ways that the queues do not know: every wake goes there too. */
+extern uint32_t futex_foreign_waiters;
+
+#endif

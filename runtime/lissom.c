@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The constructor, the options, the kill switch, and what happens at fork.
+ *
+ * The library is linked with -z initfirst: this constructor runs before those of all other objects, while there is
+ * one thread and before libc's own, so it takes the environment from its arguments and calls nothing of libc.
+ */
+#include "lissom.h"
+#include "cpus/cpus.h"
+#include "futex/futex.h"
+#include "report.h"
+#include "sched/signals.h"
+#include "syscalls.h"
+
+#include <cpuid.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+static struct lissom_record private_record;
+struct lissom_record *record = &private_record;
+
+static struct {
+    bool verbose;
+    int stats_fd;
+    uint32_t cpus;
+} options = {.stats_fd = -1};
+static struct lissom_region *region;
+
+extern uint64_t lissom_xsave_mask;
+
+/* --- options ------------------------------------------------------------------------------------------------------- */
+
+static const char *value_of(char **environment, const char *name)
+{
+    size_t n = strlen(name);
+    for (char **e = environment; *e; e++)
+        if (memcmp(*e, name, n) == 0 && (*e)[n] == '=')
+            return *e + n + 1;
+    return NULL;
+}
+
+static bool same(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
+/* Post: a number of 1..max, or 0 for anything else. */
+static uint32_t number(const char *s, uint32_t max)
+{
+    uint32_t n = 0;
+    if (!*s)
+        return 0;
+    for (; *s; s++) {
+        if (*s < '0' || *s > '9' || n > max)
+            return 0;
+        n = n * 10 + (uint32_t)(*s - '0');
+    }
+    return n <= max ? n : 0;
+}
+
+/* Post: false: switched off. */
+static bool read_options(char **environment)
+{
+    const char *v;
+    if ((v = value_of(environment, LISSOM_ENV_ENABLE)) && same(v, "0"))
+        return false;
+    options.verbose = (v = value_of(environment, LISSOM_ENV_VERBOSE)) && *v && !same(v, "0");
+    sched.level = LEVEL_AUTO;
+    if ((v = value_of(environment, LISSOM_ENV_SWITCH))) {
+        if (same(v, "user"))
+            sched.level = LEVEL_USER;
+        else if (same(v, "kernel"))
+            sched.level = LEVEL_KERNEL;
+        else if (same(v, "off"))
+            return false;
+    }
+    if ((v = value_of(environment, LISSOM_ENV_CPUS)))
+        options.cpus = number(v, LISSOM_MAX_SLOTS);
+    if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {
+        uint32_t fd = number(v, 1 << 20);
+        options.stats_fd = fd || same(v, "0") ? (int)fd : -1;
+    }
+    return true;
+}
+
+/* --- the record -------------------------------------------------------------------------------------------------------- */
+
+static void claim_record(void)
+{
+    struct lissom_record *r = &private_record;
+    if (region) {
+        uint32_t i = __atomic_fetch_add(&region->header.claimed, 1, __ATOMIC_RELAXED);
+        if (i < LISSOM_MAX_RECORDS)
+            r = &region->record[i];
+    }
+    r->pid = (uint32_t)sched.pid;
+    r->slots = sched.slots;
+    int fd = prim_open("/proc/self/comm", 0);
+    if (fd >= 0) {
+        long n = prim_read(fd, r->comm, sizeof r->comm - 1);
+        if (n > 0 && r->comm[n - 1] == '\n')
+            r->comm[n - 1] = 0;
+        prim_close(fd);
+    }
+    record = r;
+}
+
+static void open_region(void)
+{
+    if (options.stats_fd < 0)
+        return;
+    struct lissom_header h;
+    if (prim_pread(options.stats_fd, &h, sizeof h, 0) != sizeof h || h.magic != LISSOM_ABI_MAGIC ||
+        h.version != LISSOM_ABI_VERSION || h.record_bytes != sizeof(struct lissom_record))
+        return; /* a descriptor of the program's that happens to have this number */
+    void *p = prim_mmap(NULL, LISSOM_REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, options.stats_fd, 0);
+    if (!prim_is_error(p))
+        region = p;
+}
+
+static void state(enum lissom_state s, const char *reason)
+{
+    record->state = s;
+    size_t n = strlen(reason);
+    if (n >= sizeof record->reason)
+        n = sizeof record->reason - 1;
+    memcpy(record->reason, reason, n);
+    record->reason[n] = 0;
+}
+
+static void object_done(const char *name, unsigned patched, unsigned left)
+{
+    count_add(sites_patched, patched);
+    count_add(sites_left, left);
+    if (record->objects < LISSOM_MAX_OBJECTS) {
+        struct lissom_object *o = &record->object[record->objects++];
+        size_t n = strlen(name);
+        if (n >= sizeof o->name)
+            n = sizeof o->name - 1;
+        memcpy(o->name, name, n);
+        o->patched = patched;
+        o->left = left;
+    }
+    if (options.verbose)
+        report("%s: %u system call sites redirected, %u left alone", name, patched, left);
+}
+
+static void site_left(const char *object, uintptr_t offset, const char *reason)
+{
+    if (options.verbose)
+        report("%s+0x%x left alone: %s", object, (unsigned)offset, reason);
+}
+
+/* --- start -------------------------------------------------------------------------------------------------------------- */
+
+static const struct patch_config patch_config = {
+    .class_table = syscalls_class,
+    .class_table_rtld = syscalls_class_rtld,
+    .entry = lissom_syscall_entry,
+    .report = site_left,
+    .object_done = object_done,
+};
+
+static unsigned long auxiliary(char **environment, unsigned long type)
+{
+    char **p = environment;
+    while (*p)
+        p++;
+    for (Elf64_auxv_t *a = (Elf64_auxv_t *)(p + 1); a->a_type != AT_NULL; a++)
+        if (a->a_type == type)
+            return a->a_un.a_val;
+    return 0;
+}
+
+/* What XSAVEC saves at a switch: everything that the kernel has enabled but AMX tiles (8 KiB; nobody holds one across
+ * a futex call). Post: false: not available, or larger than there is room for. */
+static bool vector_state(void)
+{
+    unsigned a, b, c, d, lo, hi;
+    if (!__get_cpuid_count(1, 0, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+        return false;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    lissom_xsave_mask = (((uint64_t)hi << 32) | lo) & ~(3ull << 17);
+    if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a & 2))
+        return false;
+    uint32_t size = 576;
+    for (unsigned i = 2; i < 63; i++) {
+        if (!(lissom_xsave_mask & (1ull << i)))
+            continue;
+        __cpuid_count(0xd, i, a, b, c, d);
+        size = (c & 2 ? (size + 63) & ~63u : size) + a;
+    }
+    return size <= 4096;
+}
+
+static uint64_t tsc_per_us(void)
+{
+    struct timespec a, b;
+    uint64_t from = tsc(), now;
+    prim_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, &a, 0);
+    for (;;) {
+        prim_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, &b, 0);
+        now = tsc();
+        uint64_t ns = (uint64_t)((b.tv_sec - a.tv_sec) * 1000000000l + b.tv_nsec - a.tv_nsec);
+        if (ns >= 100000)
+            return (now - from) * 1000 / ns;
+    }
+}
+
+__attribute__((constructor)) static void start(int argc, char **argv, char **environment)
+{
+    (void)argc, (void)argv;
+    sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
+    if (!read_options(environment))
+        return;
+    sched.slots = cpus_allowed();
+    if (options.cpus && options.cpus < sched.slots)
+        sched.slots = options.cpus;
+    open_region();
+    claim_record();
+    state(LISSOM_STATE_starting, "");
+    slots_init(sched.slots);
+    sched.user_switch = (auxiliary(environment, AT_HWCAP2) & 2 /* FSGSBASE */) && vector_state();
+    sched.tsc_per_us = tsc_per_us();
+    prim_syscall4(SYS_rt_sigprocmask, 0, 0, &sched.base_mask, 8);
+    syscalls_init();
+    signals_init();
+
+    unsigned unsafe = 0;
+    int n = patch_startup(&patch_config, &unsafe);
+    if (n < 0) {
+        state(LISSOM_STATE_native, "the code of libc could not be patched");
+    } else if (unsafe) {
+        patch_undo_all();
+        state(LISSOM_STATE_native, "a futex call could not be redirected");
+    } else {
+        state(LISSOM_STATE_active, "");
+        sched.active = true;
+    }
+    if (options.verbose)
+        report("%s, %u slots%s%s", sched.active ? "active" : "native", sched.slots, sched.active ? "" : ": ",
+               record->reason);
+}
+
+/* --- changes while it runs ------------------------------------------------------------------------------------------------ */
+
+void lissom_object_mapped(uintptr_t base, size_t len)
+{
+    unsigned unsafe = 0;
+    patch_mapped(base, len, NULL, &unsafe);
+    if (unsafe)
+        lissom_give_up("a futex call of an object loaded later could not be redirected");
+}
+
+void lissom_give_up(const char *reason)
+{
+    if (__atomic_exchange_n(&sched.native_waits, true, __ATOMIC_SEQ_CST))
+        return;
+    __atomic_fetch_add(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
+    futex_end_all_waits();
+    state(LISSOM_STATE_native, reason);
+    if (options.verbose)
+        report("gives up: %s", reason);
+}
+
+void lissom_forked(struct thread *t)
+{
+    thread_forget_others(t);
+    futex_after_fork();
+    monitor_after_fork();
+    signals_after_fork();
+    memset(&private_record, 0, sizeof private_record);
+    uint32_t objects = record->objects;
+    struct lissom_record *old = record;
+    claim_record();
+    if (record != old) {
+        record->objects = objects;
+        memcpy(record->object, old->object, sizeof record->object);
+    }
+    record->state = LISSOM_STATE_active;
+    count(threads);
+    record->counter[LISSOM_C_threads_peak] = 1;
+}
+
+/* --- what kind of thread it is ----------------------------------------------------------------------------------------------- */
+
+struct start {
+    void *(*function)(void *);
+    void *argument;
+    struct start *next;
+};
+static struct lock starts_lock;
+static struct start *starts_free;
+
+static struct start *start_get(void)
+{
+    lock_take(&starts_lock);
+    if (!starts_free) {
+        struct start *s = prim_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (!prim_is_error(s))
+            for (unsigned i = 0; i < 4096 / sizeof *s; i++) {
+                s[i].next = starts_free;
+                starts_free = &s[i];
+            }
+    }
+    struct start *s = starts_free;
+    if (s)
+        starts_free = s->next;
+    lock_drop(&starts_lock);
+    return s;
+}
+
+/* OpenMP workers are known to be safe on any kernel thread: they start mounted. */
+static void *openmp_worker(void *argument)
+{
+    struct start *s = argument, copy = *s;
+    lock_take(&starts_lock);
+    s->next = starts_free;
+    starts_free = s;
+    lock_drop(&starts_lock);
+    if (lissom_self && lissom_self->pin_reason == LISSOM_PIN_unproven)
+        thread_unpin(lissom_self);
+    return copy.function(copy.argument);
+}
+
+static bool from_openmp(void *caller)
+{
+    Dl_info info;
+    if (!dladdr(caller, &info) || !info.dli_fname)
+        return false;
+    const char *base = info.dli_fname;
+    for (const char *p = base; *p; p++)
+        if (*p == '/')
+            base = p + 1;
+    return memcmp(base, "libgomp", 7) == 0 || memcmp(base, "libomp", 6) == 0 || memcmp(base, "libiomp", 7) == 0;
+}
+
+__attribute__((visibility("default"))) int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+                                                          void *(*function)(void *), void *argument)
+{
+    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    if (!real)
+        real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create");
+    if (sched.active && sched.level == LEVEL_AUTO && from_openmp(__builtin_return_address(0))) {
+        struct start *s = start_get();
+        if (s) {
+            s->function = function;
+            s->argument = argument;
+            int error = real(thread, attr, openmp_worker, s);
+            if (error) {
+                lock_take(&starts_lock);
+                s->next = starts_free;
+                starts_free = s;
+                lock_drop(&starts_lock);
+            }
+            return error;
+        }
+    }
+    return real(thread, attr, function, argument);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory of our own: scratch that is given back, records that stay, and pages for stubs near an object.
+ */
+#include "internal.h"
+
+#include "../prim/prim.h"
+
+#include <sys/mman.h>
+
+static size_t pages(size_t bytes) { return (bytes + PATCH_PAGE - 1) & ~(PATCH_PAGE - 1); }
+
+void *arena_scratch(size_t bytes)
+{
+    /* NORESERVE: bitmaps of large objects are mostly never touched. */
+    void *p = prim_mmap(NULL, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                        -1, 0);
+    return prim_is_error(p) ? NULL : p;
+}
+
+void arena_release(void *p, size_t bytes)
+{
+    if (p)
+        prim_munmap(p, pages(bytes));
+}
+
+void *arena_keep(size_t bytes)
+{
+    /* One caller at a time (patch.h), so no lock. */
+    static uint8_t *free_at, *free_end;
+    bytes = (bytes + 15) & ~15ul;
+    if (bytes > (size_t)(free_end - free_at)) {
+        size_t chunk = bytes > 65536 ? pages(bytes) : 65536;
+        uint8_t *p = arena_scratch(chunk);
+        if (!p)
+            return NULL;
+        free_at = p;
+        free_end = p + chunk;
+    }
+    void *p = free_at;
+    free_at += bytes;
+    return p;
+}
+
+/* --- a place for stubs --------------------------------------------------------------------------------- */
+
+/* A mapping of ours beside the heap or the stack would stop their growth. */
+#define HEAP_ROOM (1ul << 30)
+#define STACK_ROOM (256ul << 20)
+#define CANDIDATES 16
+#define LOWEST 0x10000ul          /* vm.mmap_min_addr as distributions set it */
+#define HIGHEST 0x7fffffffe000ul  /* a page below the end of user addresses, as CPUs with a sysret bug need */
+
+struct search {
+    const struct object *o;
+    size_t bytes;
+    uintptr_t heap;
+    uintptr_t at[CANDIDATES]; /* by distance, nearest first */
+    unsigned found;
+};
+
+bool arena_reaches(uintptr_t lo, uintptr_t hi, const struct object *o)
+{
+    uintptr_t first = lo < o->lo ? lo : o->lo, last = hi > o->hi ? hi : o->hi;
+    return last - first < (1ul << 31) - PATCH_PAGE;
+}
+
+static uintptr_t distance(const struct search *s, uintptr_t at)
+{
+    return at < s->o->lo ? s->o->lo - at : at - s->o->lo;
+}
+
+static void consider(struct search *s, uintptr_t at)
+{
+    if (!arena_reaches(at, at + s->bytes, s->o) || (at < s->heap + HEAP_ROOM && at + s->bytes > s->heap))
+        return;
+    unsigned i = s->found < CANDIDATES ? s->found++ : CANDIDATES - 1;
+    if (i == CANDIDATES - 1 && s->found == CANDIDATES && s->at[i] && distance(s, s->at[i]) <= distance(s, at))
+        return;
+    for (; i > 0 && distance(s, s->at[i - 1]) > distance(s, at); i--)
+        s->at[i] = s->at[i - 1];
+    s->at[i] = at;
+}
+
+/* Both edges of a gap, so that what is left of it stays in one piece. */
+static void consider_gap(struct search *s, uintptr_t lo, uintptr_t hi, bool below_stack)
+{
+    if (lo < LOWEST)
+        lo = LOWEST;
+    if (below_stack)
+        hi = hi > STACK_ROOM ? hi - STACK_ROOM : 0;
+    if (hi > HIGHEST)
+        hi = HIGHEST;
+    if (hi <= lo || hi - lo < s->bytes)
+        return;
+    if (!below_stack)
+        consider(s, hi - s->bytes);
+    consider(s, lo);
+}
+
+static const char *hex(const char *p, const char *end, uintptr_t *value)
+{
+    *value = 0;
+    for (; p < end; p++) {
+        unsigned digit = *p >= '0' && *p <= '9' ? (unsigned)(*p - '0') : (unsigned)(*p | 32) - 'a' + 10;
+        if (digit > 15)
+            break;
+        *value = *value << 4 | digit;
+    }
+    return p;
+}
+
+/* Post: false if the list of mappings could not be read. */
+static bool search_gaps(struct search *s)
+{
+    enum { SIZE = 65536 };
+    int fd = prim_open("/proc/self/maps", 02000000 /* O_CLOEXEC */);
+    if (fd < 0)
+        return false;
+    char *text = arena_scratch(SIZE);
+    size_t have = 0;
+    uintptr_t end_before = 0;
+    long n = -1;
+    while (text && (n = prim_read(fd, text + have, SIZE - have)) > 0) {
+        const char *p = text, *end = text + have + n, *line_end;
+        for (;; p = line_end + 1) {
+            for (line_end = p; line_end < end && *line_end != '\n'; line_end++)
+                ;
+            if (line_end == end)
+                break;
+            uintptr_t lo, hi;
+            const char *q = hex(p, line_end, &lo);
+            hex(q + 1, line_end, &hi);
+            bool stack = line_end - p > 7 && !__builtin_memcmp(line_end - 7, "[stack]", 7);
+            if (lo > end_before)
+                consider_gap(s, end_before, lo, stack);
+            end_before = hi;
+        }
+        have = (size_t)(end - p);
+        if (have == SIZE)
+            break; /* a line longer than any path: give up on the rest */
+        __builtin_memmove(text, p, have);
+    }
+    arena_release(text, SIZE);
+    prim_close(fd);
+    if (n == 0 && end_before < HIGHEST)
+        consider_gap(s, end_before, HIGHEST, false);
+    return n >= 0;
+}
+
+uint8_t *arena_stubs(const struct object *o, size_t bytes)
+{
+    struct search s = { .o = o, .bytes = pages(bytes), .heap = prim_brk_now() };
+    if (!search_gaps(&s))
+        return NULL;
+    for (unsigned i = 0; i < s.found; i++) {
+        /* Other threads map things too, and kernels before 4.17 take the address for a hint. */
+        uint8_t *p = prim_mmap((void *)s.at[i], s.bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        if (prim_is_error(p))
+            continue;
+        if (p == (uint8_t *)s.at[i])
+            return p;
+        prim_munmap(p, s.bytes);
+    }
+    return NULL;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a mapped ELF object consists of.  Reads only the file-backed parts of its segments: they are there
+ * as long as the object is, while the tail of a segment (bss) may not be mapped yet when the loader has just
+ * begun.
+ */
+#include "internal.h"
+
+const char *elf_basename(const char *path)
+{
+    const char *name = path;
+    for (const char *p = path; *p; p++)
+        if (*p == '/' && p[1])
+            name = p + 1;
+    return name;
+}
+
+bool elf_readable(const struct object *o, uintptr_t addr, size_t len)
+{
+    for (unsigned i = 0; i < o->segments; i++)
+        if (addr >= o->segment[i].lo && addr < o->segment[i].hi)
+            return len <= o->segment[i].hi - addr;
+    return false;
+}
+
+const struct segment *elf_code(const struct object *o, uintptr_t addr)
+{
+    for (unsigned i = 0; i < o->segments; i++)
+        if (o->segment[i].code && addr >= o->segment[i].lo && addr < o->segment[i].hi)
+            return &o->segment[i];
+    return NULL;
+}
+
+bool elf_object(struct object *o, const char *name, uintptr_t bias, const Elf64_Phdr *phdr, unsigned phnum)
+{
+    *o = (struct object){ .name = name, .bias = bias, .lo = UINTPTR_MAX, .code_lo = UINTPTR_MAX };
+    for (unsigned i = 0; i < phnum; i++) {
+        const Elf64_Phdr *p = &phdr[i];
+        uintptr_t lo = bias + p->p_vaddr;
+        if (p->p_type != PT_LOAD || p->p_memsz == 0)
+            continue;
+        /* Execute-only code cannot be read, and a segment that wraps is nonsense. */
+        if (!(p->p_flags & PF_R) || p->p_filesz > p->p_memsz || lo + p->p_memsz < lo)
+            return false;
+        if (lo < o->lo)
+            o->lo = lo;
+        if (lo + p->p_memsz > o->hi)
+            o->hi = lo + p->p_memsz;
+        if (p->p_filesz == 0)
+            continue;
+        if (o->segments == PATCH_MAX_SEGMENTS)
+            return false;
+        struct segment *s = &o->segment[o->segments++];
+        *s = (struct segment){ lo, lo + p->p_filesz, (p->p_flags & PF_X) != 0 };
+        if (s->code && s->lo < o->code_lo)
+            o->code_lo = s->lo;
+        if (s->code && s->hi > o->code_hi)
+            o->code_hi = s->hi;
+    }
+    /* Everything below assumes that 32-bit displacements span the object. */
+    if (o->code_hi == 0 || o->hi - o->lo >= 1ul << 31)
+        return false;
+    for (unsigned i = 0; i < phnum; i++)
+        if (phdr[i].p_type == PT_GNU_EH_FRAME)
+            eh_open(o, bias + phdr[i].p_vaddr, phdr[i].p_memsz);
+    return true;
+}
+
+/* glibc rewrites the pointers of most dynamic sections in place when it relocates the object; before that,
+ * and for other loaders, they are link-time addresses, which lie below the load address. */
+static uintptr_t dynamic_pointer(const struct object *o, uintptr_t value)
+{
+    return value >= o->lo ? value : value + o->bias;
+}
+
+static size_t gnu_hash_symbols(const struct object *o, uintptr_t table)
+{
+    if (!elf_readable(o, table, 16))
+        return 0;
+    const uint32_t *h = (const uint32_t *)table;
+    uint32_t buckets = h[0], first = h[1], bloom = h[2], last = 0;
+    uintptr_t bucket = table + 16 + 8ul * bloom, chain = bucket + 4ul * buckets;
+    if (!elf_readable(o, bucket, 4ul * buckets))
+        return 0;
+    for (uint32_t i = 0; i < buckets; i++)
+        if (((const uint32_t *)bucket)[i] > last)
+            last = ((const uint32_t *)bucket)[i];
+    if (last < first)
+        return first;
+    for (;; last++) {
+        uintptr_t link = chain + 4ul * (last - first);
+        if (!elf_readable(o, link, 4))
+            return 0;
+        if (*(const uint32_t *)link & 1)
+            return last + 1ul;
+    }
+}
+
+void elf_dynamic(struct object *o, const Elf64_Phdr *phdr, unsigned phnum)
+{
+    uintptr_t symtab = 0, hash = 0, gnu_hash = 0;
+    for (unsigned i = 0; i < phnum; i++) {
+        if (phdr[i].p_type != PT_DYNAMIC || !elf_readable(o, o->bias + phdr[i].p_vaddr, phdr[i].p_filesz))
+            continue;
+        const Elf64_Dyn *d = (const Elf64_Dyn *)(o->bias + phdr[i].p_vaddr);
+        const Elf64_Dyn *end = d + phdr[i].p_filesz / sizeof *d;
+        for (; d < end && d->d_tag != DT_NULL; d++) {
+            if (d->d_tag == DT_SYMTAB)
+                symtab = dynamic_pointer(o, d->d_un.d_ptr);
+            else if (d->d_tag == DT_HASH)
+                hash = dynamic_pointer(o, d->d_un.d_ptr);
+            else if (d->d_tag == DT_GNU_HASH)
+                gnu_hash = dynamic_pointer(o, d->d_un.d_ptr);
+            else if (d->d_tag == DT_TEXTREL || (d->d_tag == DT_FLAGS && (d->d_un.d_val & DF_TEXTREL)))
+                o->text_relocations = true;
+        }
+    }
+    size_t count = 0;
+    if (gnu_hash)
+        count = gnu_hash_symbols(o, gnu_hash);
+    else if (hash && elf_readable(o, hash, 8))
+        count = ((const uint32_t *)hash)[1];
+    if (symtab && count && elf_readable(o, symtab, count * sizeof(Elf64_Sym))) {
+        o->symbols = (const Elf64_Sym *)symtab;
+        o->symbol_count = count;
+    }
+}
+
+bool elf_symbol_around(const struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t *hi)
+{
+    for (size_t i = 0; i < o->symbol_count; i++) {
+        const Elf64_Sym *s = &o->symbols[i];
+        uintptr_t start = o->bias + s->st_value;
+        if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || s->st_shndx == SHN_UNDEF || addr < start ||
+            addr - start >= s->st_size)
+            continue;
+        const struct segment *g = elf_code(o, start);
+        if (!g || s->st_size > g->hi - start)
+            continue;
+        *lo = start;
+        *hi = start + s->st_size;
+        return true;
+    }
+    return false;
+}

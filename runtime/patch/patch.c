@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Patching one object after the other: stubs first, then the jumps to them, then the sites become visible.
+ *
+ * Code is written through /proc/self/mem: it reaches read-only private mappings by copy-on-write, needs no
+ * mprotect (so no moment at which code is writable, and no fight over the right protection afterwards) and
+ * fails cleanly where a policy forbids it.  A jump is not written atomically: patch_startup runs before there
+ * are threads, patch_mapped before the object's code can run.
+ */
+#include "internal.h"
+
+#include "../prim/prim.h"
+
+#include <link.h>
+#include <sys/mman.h>
+
+static struct patch_config config;
+static uint16_t objects;      /* patched so far; wraps, it is for reports only */
+static uintptr_t loader_base; /* of the dynamic loader, from the auxiliary vector; 0 if not known */
+
+#define MEM_FLAGS (02 /* O_RDWR */ | 02000000 /* O_CLOEXEC */)
+
+static int open_memory(void) { return prim_open("/proc/self/mem", MEM_FLAGS); }
+
+static bool write_code(int mem, uintptr_t at, const void *bytes, size_t n)
+{
+    return prim_pwrite(mem, bytes, n, (long)at) == (long)n;
+}
+
+static void restore(int mem, const struct patch_site *site, size_t count)
+{
+    for (size_t i = count; i-- > 0;)
+        write_code(mem, site[i].window, site[i].original, site[i].window_len);
+}
+
+static void report(const struct object *o, uintptr_t offset, const char *reason)
+{
+    if (config.report)
+        config.report(o->name, offset, reason);
+}
+
+/* --- one object ---------------------------------------------------------------------------------------- */
+
+static bool begins(const char *s, const char *with)
+{
+    while (*with)
+        if (*s++ != *with++)
+            return false;
+    return true;
+}
+
+static bool is_loader(const struct object *o)
+{
+    if (loader_base)
+        return loader_base >= o->lo && loader_base < o->hi;
+    /* Started as `ld.so program`: the kernel gives no base. */
+    return begins(o->name, "ld-linux") || begins(o->name, "ld-2.");
+}
+
+static void refuse_all(struct object *o, const char *reason)
+{
+    for (size_t i = 0; i < o->sites; i++) {
+        struct site *s = &o->site[i];
+        if (s->refused)
+            continue;
+        s->refused = reason;
+        s->harmless = code_not_futex(o, s);
+    }
+}
+
+/* Post: 0 or a negative errno; then the object's code is as it was. */
+static int write_object(struct object *o, int mem, size_t count, size_t stub_bytes)
+{
+    struct record *r = index_record(o, count, stub_bytes + 16);
+    if (!r)
+        return PATCH_ENOMEM;
+
+    uint8_t *at = (uint8_t *)r->stubs;
+    uintptr_t entry = (uintptr_t)config.entry;
+    /* The entry is reached through a word beside the stubs: it may be further away than 2 GiB. */
+    struct stub_target target = { is_loader(o) ? config.class_table_rtld : config.class_table, r->stubs };
+    __builtin_memset(at, 0xcc, r->stubs_end - r->stubs);
+    __builtin_memcpy(at, &entry, sizeof entry);
+    at += 16;
+
+    uint32_t n = 0;
+    for (size_t i = 0; i < o->sites; i++) {
+        struct site *s = &o->site[i];
+        if (s->refused)
+            continue;
+        size_t len = stub_write(at, o, s, &target, &r->site[n]);
+        if (!len) {
+            s->refused = "an operand is out of reach";
+            s->harmless = code_not_futex(o, s);
+            continue;
+        }
+        r->site[n].object = objects;
+        n++;
+        at += (len + 15) & ~15ul;
+    }
+    if (prim_mprotect((void *)r->stubs, r->stubs_end - r->stubs, PROT_READ | PROT_EXEC) < 0)
+        return PATCH_ENOMEM;
+
+    /* Visible before the first jump exists, so that a signal handler always finds the site it is in. */
+    index_publish(r, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t bytes[32];
+        stub_jump(&r->site[i], bytes);
+        if (!write_code(mem, r->site[i].window, bytes, r->site[i].window_len)) {
+            restore(mem, r->site, i + 1); /* the one that failed may be half written */
+            index_retire(r);
+            return PATCH_EIO;
+        }
+    }
+    if (n == 0)
+        index_retire(r);
+    objects++;
+    return 0;
+}
+
+/* True if a site may get a window. Large objects often have none, and the search for targets takes longest. */
+static bool movable(const struct object *o)
+{
+    for (size_t i = 0; i < o->sites; i++)
+        if (!o->site[i].refused)
+            return true;
+    return false;
+}
+
+/* Post: the number of sites patched, or a negative errno; `*unsafe` is increased. */
+static int patch_object(struct object *o, int mem, bool relocated, unsigned *unsafe)
+{
+    int err = 0;
+    long found = scan_sites(o);
+    if (found < 0) {
+        err = (int)found;
+    } else if (movable(o)) {
+        err = target_mark(o);
+        if (err == 0) {
+            window_choose(o);
+            if (o->text_relocations && !relocated)
+                refuse_all(o, "the loader has yet to relocate its code");
+            size_t count = 0, bytes = 0;
+            for (size_t i = 0; i < o->sites; i++)
+                if (!o->site[i].refused) {
+                    count++;
+                    bytes += stub_bound(&o->site[i]);
+                }
+            if (count)
+                err = write_object(o, mem, count, bytes);
+        }
+    }
+    if (err < 0)
+        refuse_all(o, err == PATCH_ENOMEM ? "no memory near it" : "its code cannot be written");
+
+    unsigned patched = 0, left = 0;
+    for (size_t i = 0; i < o->sites; i++) {
+        const struct site *s = &o->site[i];
+        if (!s->refused) {
+            patched++;
+            continue;
+        }
+        left++;
+        *unsafe += !s->harmless;
+        report(o, s->syscall - o->bias, s->refused);
+    }
+    if (found && config.object_done)
+        config.object_done(o->name, patched, left);
+    arena_release(o->boundary, o->boundary_bytes);
+    arena_release(o->swept, o->swept_bytes);
+    arena_release(o->site, o->site_bytes);
+    return err < 0 ? err : (int)patched;
+}
+
+/* --- all objects at start ------------------------------------------------------------------------------ */
+
+struct loaded {
+    uintptr_t bias;
+    const Elf64_Phdr *phdr;
+    const char *name;
+    unsigned phnum;
+};
+
+struct list {
+    struct loaded *entry; /* NULL: count only */
+    size_t count;
+};
+
+static int collect(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct list *l = arg;
+    (void)size;
+    if (l->entry)
+        l->entry[l->count] = (struct loaded){ info->dlpi_addr, info->dlpi_phdr, info->dlpi_name, info->dlpi_phnum };
+    l->count++;
+    return 0;
+}
+
+/* The kernel's word on where the vdso and the loader are. */
+static void read_auxv(uintptr_t *vdso, uintptr_t *loader)
+{
+    Elf64_auxv_t a[8];
+    *vdso = *loader = 0;
+    int fd = prim_open("/proc/self/auxv", 02000000 /* O_CLOEXEC */);
+    long n;
+    if (fd < 0)
+        return;
+    while ((n = prim_read(fd, a, sizeof a)) > 0)
+        for (size_t i = 0; i < (size_t)n / sizeof *a; i++) {
+            if (a[i].a_type == AT_SYSINFO_EHDR)
+                *vdso = a[i].a_un.a_val;
+            else if (a[i].a_type == AT_BASE)
+                *loader = a[i].a_un.a_val;
+        }
+    prim_close(fd);
+}
+
+static const char *program_name(char *buf, size_t size)
+{
+    long n = prim_readlink("/proc/self/exe", buf, size - 1);
+    if (n <= 0)
+        return "(program)";
+    buf[n] = 0;
+    return elf_basename(buf);
+}
+
+int patch_startup(const struct patch_config *c, unsigned *unsafe)
+{
+    static char program[512];
+    uintptr_t vdso;
+    struct list list = { NULL, 0 };
+    int total = 0, failed = 0;
+
+    *unsafe = 0;
+    config = *c;
+    code_init();
+    read_auxv(&vdso, &loader_base);
+    int mem = open_memory();
+    if (mem < 0)
+        return mem;
+
+    /* The one call into libc, from the constructor. Nothing is patched until it has returned. */
+    dl_iterate_phdr(collect, &list);
+    size_t bytes = list.count * sizeof *list.entry;
+    list = (struct list){ arena_scratch(bytes), 0 };
+    if (!list.entry) {
+        prim_close(mem);
+        return PATCH_ENOMEM;
+    }
+    dl_iterate_phdr(collect, &list);
+
+    for (size_t i = 0; i < list.count; i++) {
+        const struct loaded *l = &list.entry[i];
+        struct object o;
+        const char *name = l->name && *l->name ? elf_basename(l->name) : program_name(program, sizeof program);
+        /* The vdso's code is shared with the kernel and has its own callers; it makes system calls only when
+         * the clock needs one. */
+        if (begins(name, "linux-vdso"))
+            continue;
+        if (!elf_object(&o, name, l->bias, l->phdr, l->phnum)) {
+            report(&o, 0, "not an object that is understood");
+            continue;
+        }
+        if ((vdso >= o.lo && vdso < o.hi) || ((uintptr_t)patch_startup >= o.lo && (uintptr_t)patch_startup < o.hi))
+            continue;
+        o.fixed = l->bias == 0;
+        elf_dynamic(&o, l->phdr, l->phnum);
+        int n = patch_object(&o, mem, true, unsafe);
+        if (n < 0)
+            failed = n;
+        else
+            total += n;
+    }
+    arena_release(list.entry, bytes);
+    prim_close(mem);
+    return total == 0 && failed < 0 ? failed : total;
+}
+
+/* --- objects that come and go -------------------------------------------------------------------------- */
+
+/* Post: true if [base, base+len) holds an object whose sites are in place. Forgets those of objects that
+ * were unmapped without a word. */
+static bool already_patched(uintptr_t base, size_t len)
+{
+    for (struct record *r = index_next(NULL); r; r = index_next(r)) {
+        if (r->lo >= base + len || r->hi <= base)
+            continue;
+        uint8_t bytes[32];
+        stub_jump(&r->site[0], bytes);
+        uintptr_t at = r->site[0].window;
+        if (at >= base && at + r->site[0].window_len <= base + len &&
+            !__builtin_memcmp((const void *)at, bytes, r->site[0].window_len))
+            return true;
+        index_retire(r);
+    }
+    return false;
+}
+
+int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe)
+{
+    const Elf64_Ehdr *e = (const Elf64_Ehdr *)base;
+    struct object o;
+
+    *unsafe = 0;
+    if (!config.entry)
+        return PATCH_EINVAL;
+    if (len < sizeof *e || __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) ||
+        e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_machine != EM_X86_64 || e->e_type != ET_DYN ||
+        e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phoff > len ||
+        e->e_phnum > (len - e->e_phoff) / sizeof(Elf64_Phdr))
+        return PATCH_ENOEXEC;
+    const Elf64_Phdr *phdr = (const Elf64_Phdr *)(base + e->e_phoff);
+    uintptr_t bias = 0;
+    unsigned i = 0;
+    while (i < e->e_phnum && phdr[i].p_type != PT_LOAD)
+        i++;
+    /* The header is at base, so the first segment begins with the file. */
+    if (i == e->e_phnum || phdr[i].p_offset != 0)
+        return PATCH_ENOEXEC;
+    bias = base - phdr[i].p_vaddr;
+    if (!elf_object(&o, elf_basename(name), bias, phdr, e->e_phnum))
+        return PATCH_ENOEXEC;
+    for (i = 0; i < o.segments; i++)
+        if (o.segment[i].lo < base || o.segment[i].hi > base + len)
+            return PATCH_ENOEXEC;
+    elf_dynamic(&o, phdr, e->e_phnum);
+    if (already_patched(base, len))
+        return 0;
+
+    int mem = open_memory();
+    if (mem < 0)
+        return mem;
+    int n = patch_object(&o, mem, false, unsafe);
+    prim_close(mem);
+    return n;
+}
+
+void patch_unmapped(uintptr_t base, size_t len)
+{
+    for (struct record *r = index_next(NULL); r; r = index_next(r))
+        if (r->lo >= base && r->lo < base + len)
+            index_retire(r);
+}
+
+void patch_undo_all(void)
+{
+    int mem = open_memory();
+    if (mem < 0)
+        return;
+    for (struct record *r = index_next(NULL); r; r = index_next(r)) {
+        restore(mem, r->site, r->count);
+        index_retire(r);
+    }
+    prim_close(mem);
+}

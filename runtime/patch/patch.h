@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Redirecting `syscall` instructions (DESIGN: interception at the futex).
+ *
+ * A *site* is a `syscall` instruction of a loaded ELF object.  Its *window* is the syscall and up to three
+ * neighbours before or after it, at least five bytes, into which nothing jumps except to its first byte.
+ * The window is overwritten with `jmp rel32` to a *stub*; the rest of the window becomes int3.  The stub:
+ *
+ *     stub:     displaced instructions before the syscall, fixed up
+ *     check:    movzwl %ax,%ecx ; movabs $class_table,%r11 ; movzbl (%r11,%rcx),%ecx ; jrcxz direct
+ *               movabs $site,%rcx ; jmp *lissom_syscall_entry          (see sched/switch.S)
+ *     direct:   syscall
+ *     after:    displaced instructions behind the syscall, fixed up
+ *               jmp resume
+ *
+ * Nothing between `check` and `after` changes the flags or any register but rcx and r11, which the
+ * system call clobbers anyway; the stack is not touched, so the red zone is kept.  lissom_syscall_entry
+ * either returns to `after` with the result in rax, or to `direct` with every register as it was.
+ *
+ * No function here calls libc, takes a lock or allocates outside its own arena.
+ */
+#ifndef LISSOM_PATCH_H
+#define LISSOM_PATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct patch_site {
+    uintptr_t syscall;      /* native address of the syscall instruction */
+    uintptr_t direct;       /* the stub's own syscall instruction */
+    uintptr_t after;        /* the stub's instruction behind it */
+    uintptr_t stub;         /* the stub's first byte ... */
+    uintptr_t stub_end;     /* ... and one past its last */
+    uintptr_t window;       /* first byte overwritten */
+    uint8_t window_len;     /* bytes overwritten, >= 5 */
+    uint8_t insns;          /* entries of map[] in use */
+    uint16_t object;        /* index of the object, in order of patching */
+    struct { uint8_t native, stub; } map[12]; /* instruction starts: offset from `window` / from `stub` */
+    uint8_t original[32];   /* the window's bytes before */
+};
+
+/* What to do with the objects: filled in by the caller. */
+struct patch_config {
+    const uint8_t *class_table;       /* 65536 bytes, indexed by the low 16 bits of eax: 0 = direct */
+    const uint8_t *class_table_rtld;  /* the same for sites of the dynamic loader */
+    void (*entry)(void);              /* lissom_syscall_entry */
+    /* One line for the user about an object or a site that was left alone; may be NULL. */
+    void (*report)(const char *object, uintptr_t offset, const char *reason);
+    /* Called when an object is done; `name` is its file name without folders. May be NULL. */
+    void (*object_done)(const char *name, unsigned patched, unsigned left);
+};
+
+/* Patches every object that is loaded now, except the vdso and the one that contains this function.
+ * Pre: single-threaded. Post: returns the number of sites patched, or a negative errno if nothing could be
+ * done (no /proc/self/mem, no memory within 2 GiB of libc ...); then nothing has been changed.
+ * `*unsafe` is set to the number of sites left alone through which a futex call could pass unseen. */
+int patch_startup(const struct patch_config *config, unsigned *unsafe);
+
+/* Patches an object the dynamic loader has just mapped: [base, base+len) are its file-backed segments,
+ * complete but not yet relocated, and no code of it has run.  Same result as patch_startup. Takes no lock:
+ * the loader's own lock serialises calls. */
+int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe);
+
+/* Forgets the sites of an object that is unmapped: [base, base+len). */
+void patch_unmapped(uintptr_t base, size_t len);
+
+/* If ip lies in a stub, the native address of the instruction that it stands for: the displaced
+ * instruction's own; the syscall's for everything from `check` to `direct`; the one behind the syscall for
+ * `after`. 0 if ip is in no stub. Async-signal-safe, lock-free. */
+uintptr_t patch_native_ip(uintptr_t ip);
+
+/* The site whose stub contains ip, or NULL. Async-signal-safe, lock-free. */
+const struct patch_site *patch_site_at(uintptr_t ip);
+
+/* Takes every patch back. Pre: single-threaded or all other threads known to be outside of stubs. */
+void patch_undo_all(void);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The only door to the kernel.  Each function is one raw system call and nothing else: no errno, no
+ * cancellation point, no libc.  A result in [-4095, -1] is a negated errno.  All are async-signal-safe.
+ */
+#ifndef LISSOM_PRIM_H
+#define LISSOM_PRIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+struct timespec;
+
+static inline long prim_syscall6(long nr, long a, long b, long c, long d, long e, long f)
+{
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    long ret;
+    __asm__ volatile("syscall"
+                     : "=a"(ret)
+                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return ret;
+}
+#define prim_syscall4(nr, a, b, c, d) prim_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define prim_syscall3(nr, a, b, c) prim_syscall6(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+
+/* --- memory ------------------------------------------------------------------------------------------ */
+
+/* Post: a mapping as mmap(2), or a negated errno cast to a pointer (test with prim_is_error). */
+static inline void *prim_mmap(void *addr, size_t len, int prot, int flags, int fd, long off)
+{
+    return (void *)prim_syscall6(SYS_mmap, (long)addr, (long)len, prot, flags, fd, off);
+}
+static inline int prim_munmap(void *addr, size_t len) { return (int)prim_syscall3(SYS_munmap, addr, len, 0); }
+static inline int prim_mprotect(void *addr, size_t len, int prot)
+{
+    return (int)prim_syscall3(SYS_mprotect, addr, len, prot);
+}
+/* Where the heap ends now (and begins, if nothing has been allocated from it). */
+static inline uintptr_t prim_brk_now(void) { return (uintptr_t)prim_syscall3(SYS_brk, 0, 0, 0); }
+static inline int prim_is_error(const void *p) { return (uintptr_t)p >= (uintptr_t)-4095; }
+
+/* --- files ------------------------------------------------------------------------------------------- */
+
+static inline int prim_open(const char *path, int flags)
+{
+    return (int)prim_syscall4(SYS_openat, -100 /* AT_FDCWD */, path, flags, 0);
+}
+static inline long prim_read(int fd, void *buf, size_t n) { return prim_syscall3(SYS_read, fd, buf, n); }
+static inline long prim_pread(int fd, void *buf, size_t n, long off)
+{
+    return prim_syscall4(SYS_pread64, fd, buf, n, off);
+}
+static inline long prim_pwrite(int fd, const void *buf, size_t n, long off)
+{
+    return prim_syscall4(SYS_pwrite64, fd, buf, n, off);
+}
+static inline long prim_write(int fd, const void *buf, size_t n) { return prim_syscall3(SYS_write, fd, buf, n); }
+static inline long prim_readlink(const char *path, char *buf, size_t n)
+{
+    return prim_syscall4(SYS_readlinkat, -100 /* AT_FDCWD */, path, buf, n);
+}
+static inline int prim_close(int fd) { return (int)prim_syscall3(SYS_close, fd, 0, 0); }
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One line for the user on stderr, without stdio: `%s`, `%u`, `%x` only.
+ */
+#ifndef LISSOM_REPORT_H
+#define LISSOM_REPORT_H
+
+#include <stddef.h>
+#include <string.h>
+
+void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Carriers: which kernel thread runs a context.  docs/slots.md: dispatch, run_next, rest, finish, go_home.
+ */
+#include "sched/thread.h"
+#include "sched/signals.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <time.h>
+
+/* --- the free list: under sched.free_lock -------------------------------------------------------------- */
+
+static void free_push(struct carrier *k)
+{
+    k->free_prev = NULL;
+    k->free_next = sched.free_head;
+    if (sched.free_head)
+        sched.free_head->free_prev = k;
+    sched.free_head = k;
+    k->on_free = true;
+}
+
+static void free_remove(struct carrier *k)
+{
+    if (k->free_prev)
+        k->free_prev->free_next = k->free_next;
+    else
+        sched.free_head = k->free_next;
+    if (k->free_next)
+        k->free_next->free_prev = k->free_prev;
+    k->on_free = false;
+}
+
+/* K.reserved, and the list of carriers that have one, for the monitor. */
+static void reserve(struct carrier *k, struct thread *t)
+{
+    k->reserved = t;
+    k->reserved_seen = false;
+    k->reserved_next = sched.reserved_head;
+    sched.reserved_head = k;
+}
+
+static struct thread *take_reserved(struct carrier *k)
+{
+    struct thread *t = k->reserved;
+    if (!t)
+        return NULL;
+    for (struct carrier **p = &sched.reserved_head; *p; p = &(*p)->reserved_next)
+        if (*p == k) {
+            *p = k->reserved_next;
+            break;
+        }
+    k->reserved = NULL;
+    return t;
+}
+
+static void order(struct carrier *k, struct thread *t, struct slot *s)
+{
+    k->order_slot = s;
+    __atomic_store_n(&k->order, t, __ATOMIC_RELEASE);
+    __atomic_store_n(&k->park, 1, __ATOMIC_RELEASE);
+    prim_futex_wake(&k->park, 1);
+    count(switches_kernel);
+}
+
+/* --- giving a slot to a thread -------------------------------------------------------------------------- */
+
+/* Post: true: t was on a carrier, which goes on as t with slot s. false: t is DETACHED and still the caller's. */
+static bool grant(struct thread *t, struct slot *s)
+{
+    uint32_t a = __atomic_load_n(&t->attach, __ATOMIC_ACQUIRE);
+    if (a == DETACHED)
+        return false;
+    t->slot = s;
+    t->mounted_at = tsc();
+    while (a != DETACHED) {
+        if (__atomic_compare_exchange_n(&t->attach, &a, GRANTED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            if (a == ASLEEP) {
+                prim_futex_wake(&t->attach, 1);
+                count(switches_kernel);
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+static void prepare(struct thread *t, struct slot *s)
+{
+    t->slot = s;
+    t->has_slot = true;
+    t->mounted_at = tsc();
+    __atomic_store_n(&t->attach, ATTACHED, __ATOMIC_RELAXED);
+}
+
+void carrier_dispatch(struct thread *t, struct slot *s)
+{
+    if (grant(t, s))
+        return;
+    lock_take(&sched.free_lock);
+    struct carrier *k = sched.free_head; /* never empty: docs/slots.md, rest */
+    if (!k)
+        __builtin_trap();
+    free_remove(k);
+    lock_drop(&sched.free_lock);
+    prepare(t, s);
+    order(k, t, s);
+}
+
+void carrier_finish(struct thread *prev)
+{
+    if (!prev)
+        return;
+    if (__atomic_exchange_n(&prev->attach, DETACHED, __ATOMIC_ACQ_REL) == GRANTED)
+        carrier_dispatch(prev, prev->slot);
+}
+
+/* A context has just been mounted on carrier t->carrier: the first thing it does. */
+static void mounted(struct thread *t, struct thread *prev)
+{
+    carrier_finish(prev);
+    if (t->carrier->deferred)
+        t->attention = 1;
+}
+
+static void mount(struct carrier *k, struct thread *t)
+{
+    t->carrier = k;
+    __atomic_store_n(&k->current, t, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s)
+{
+    if (grant(u, s))
+        return false;
+    if (thread_stays(t) || t->deadline) {
+        carrier_dispatch(u, s);
+        return false;
+    }
+    struct carrier *k = t->carrier;
+    prepare(u, s);
+    mount(k, u);
+    count(switches_user);
+    mounted(t, lissom_switch(t, u));
+    return true;
+}
+
+/* --- a carrier with nothing to carry ---------------------------------------------------------------------- */
+
+static _Noreturn void carrier_loop(struct carrier *k)
+{
+    for (;;) {
+        if (__atomic_load_n(&k->deferred, __ATOMIC_ACQUIRE))
+            signals_forward(k);
+        struct thread *u = __atomic_load_n(&k->order, __ATOMIC_ACQUIRE);
+        if (u) {
+            k->order = NULL;
+            __atomic_store_n(&k->park, 0, __ATOMIC_RELAXED);
+            mount(k, u);
+            lissom_enter(u, NULL);
+        }
+        /* park is set after order and after deferred: either it is seen here or the kernel sees that it is not 0 */
+        prim_futex_wait(&k->park, 0);
+        if (!__atomic_load_n(&k->order, __ATOMIC_ACQUIRE))
+            __atomic_store_n(&k->park, 0, __ATOMIC_SEQ_CST);
+    }
+}
+
+/* r has come home without a slot; it acquires one by itself (carrier_go_home). */
+static _Noreturn void mount_slotless(struct carrier *k, struct thread *r)
+{
+    prepare(r, r->slot);
+    r->has_slot = false;
+    mount(k, r);
+    lissom_enter(r, NULL);
+}
+
+/* On k's own stack: prev has been left for good. */
+static void loop_after_rest(struct carrier *k, struct thread *prev)
+{
+    __atomic_store_n(&k->current, NULL, __ATOMIC_RELAXED);
+    lock_take(&sched.free_lock);
+    struct thread *r = take_reserved(k);
+    if (!r)
+        free_push(k);
+    lock_drop(&sched.free_lock);
+    carrier_finish(prev);
+    if (r)
+        mount_slotless(k, r);
+    carrier_loop(k);
+}
+
+static void leave(struct thread *t, void (*f)(struct carrier *, struct thread *))
+{
+    struct carrier *k = t->carrier;
+    mounted(t, lissom_leave(t, k->stack, f, k));
+}
+
+void carrier_rest(struct thread *t) { leave(t, loop_after_rest); }
+
+bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, bool realtime)
+{
+    for (;;) {
+        uint32_t a = ATTACHED;
+        if (!__atomic_compare_exchange_n(&t->attach, &a, ASLEEP, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
+            a == GRANTED) {
+            __atomic_store_n(&t->attach, ATTACHED, __ATOMIC_RELAXED);
+            return true;
+        }
+        /* A signal handler on this carrier sets attention and then ASLEEP back to ATTACHED. */
+        bool look = t->attention && t->interruptible;
+        long r = 0;
+        if (!look)
+            r = prim_syscall6(SYS_futex, (long)&t->attach,
+                              FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | (realtime ? FUTEX_CLOCK_REALTIME : 0), ASLEEP,
+                              (long)deadline, 0, FUTEX_BITSET_MATCH_ANY);
+        a = ASLEEP;
+        if (look || r == -ETIMEDOUT) {
+            if (__atomic_compare_exchange_n(&t->attach, &a, ATTACHED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+                a == ATTACHED)
+                return false;
+        }
+    }
+}
+
+/* --- going home ----------------------------------------------------------------------------------------- */
+
+struct thread *carrier_take_reserved(struct thread *t)
+{
+    struct carrier *k = t->carrier;
+    if (t->carrier == t->home || !__atomic_load_n(&k->reserved, __ATOMIC_RELAXED))
+        return NULL;
+    lock_take(&sched.free_lock);
+    struct thread *r = take_reserved(k);
+    lock_drop(&sched.free_lock);
+    return r;
+}
+
+void carrier_put_back_reserved(struct thread *t, struct thread *r)
+{
+    lock_take(&sched.free_lock);
+    reserve(t->carrier, r);
+    lock_drop(&sched.free_lock);
+}
+
+/* On k's own stack: prev goes home with its slot, if home is free at once, and otherwise waits for it. */
+static void loop_after_homing(struct carrier *k, struct thread *prev)
+{
+    struct carrier *home = prev->home;
+    struct slot *s = prev->slot;
+    __atomic_store_n(&k->current, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&prev->attach, DETACHED, __ATOMIC_RELEASE); /* nobody else owns prev: no grant can be lost */
+    lock_take(&sched.free_lock);
+    struct thread *r = take_reserved(k);
+    bool at_once = home->on_free;
+    if (at_once)
+        free_remove(home);
+    else
+        reserve(home, prev);
+    if (!r)
+        free_push(k);
+    lock_drop(&sched.free_lock);
+    if (at_once) {
+        prepare(prev, s);
+        order(home, prev, s);
+    } else {
+        monitor_poke();
+        slot_pass_on(s);
+    }
+    if (r)
+        mount_slotless(k, r);
+    carrier_loop(k);
+}
+
+void carrier_go_home(struct thread *t)
+{
+    if (t->carrier == t->home)
+        return;
+    count(homings);
+    t->homing = true;
+    leave(t, loop_after_homing);
+    t->homing = false;
+    if (!t->has_slot)
+        slot_acquire(t);
+}
+
+bool carrier_preempt_reserved(void)
+{
+    bool any = false;
+    lock_take(&sched.free_lock);
+    for (struct carrier *k = sched.reserved_head; k; k = k->reserved_next) {
+        any = true;
+        if (k->reserved_seen)
+            signals_preempt(k);
+        k->reserved_seen = true;
+    }
+    lock_drop(&sched.free_lock);
+    return any;
+}

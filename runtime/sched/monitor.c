@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The monitor: one kernel thread of our own that sleeps while no thread is ready, and looks every slice while some
+ * are: a slot that has not scheduled since the last look is run by a thread that computes, or that is blocked in the
+ * kernel; the first of its ready list is then let run beside it (docs/slots.md, overcommit).
+ *
+ * It is made when threads first become ready behind others, so programs that are never oversubscribed have none.
+ * It has no TLS, no handlers (all signals blocked) and calls nothing of libc.
+ */
+#include "sched/thread.h"
+#include "sched/signals.h"
+
+#include <linux/sched.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum {
+    TICK_US = 3000,
+    QUIET_TICKS = 32, /* without a ready thread, before it sleeps */
+    STACK = 16384,
+};
+
+static char stack[STACK] __attribute__((aligned(64)));
+
+static bool look(void)
+{
+    bool ready = false;
+    for (uint32_t i = 0; i < sched.slots; i++) {
+        struct slot *s = &sched.slot[i];
+        if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED)) {
+            ready = true;
+            if (s->monitor_seen == __atomic_load_n(&s->schedules, __ATOMIC_RELAXED))
+                slot_overcommit(s);
+        }
+        s->monitor_seen = __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);
+    }
+    if (carrier_preempt_reserved())
+        ready = true;
+    return ready;
+}
+
+static _Noreturn void monitor(void)
+{
+    const struct timespec tick = {.tv_nsec = TICK_US * 1000};
+    uint32_t quiet = 0;
+    for (;;) {
+        prim_syscall4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &tick, 0);
+        if (look()) {
+            quiet = 0;
+        } else if (++quiet >= QUIET_TICKS) {
+            quiet = 0;
+            __atomic_store_n(&sched.monitor_word, 0, __ATOMIC_SEQ_CST);
+            if (look()) {
+                __atomic_store_n(&sched.monitor_word, 1, __ATOMIC_SEQ_CST);
+                continue;
+            }
+            prim_futex_wait(&sched.monitor_word, 0);
+        }
+    }
+}
+
+void monitor_after_fork(void) { sched.monitor_started = sched.monitor_word = 0; }
+
+static void start(void)
+{
+    /* The child gets this stack and never returns; CLONE_CHILD_CLEARTID and TLS are not set: glibc does not know it. */
+    register long flags __asm__("rdi") =
+        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+    register void *top __asm__("rsi") = stack + STACK - 64;
+    uint64_t all = ~0ull, mask;
+    prim_syscall4(SYS_rt_sigprocmask, 2, &all, &mask, 8);
+    long ret;
+    __asm__ volatile("xor %%edx, %%edx\n\txor %%r10d, %%r10d\n\txor %%r8d, %%r8d\n\tsyscall\n\t"
+                     "test %%rax, %%rax\n\tjnz 1f\n\txor %%ebp, %%ebp\n\tcall *%[f]\n\tud2\n1:"
+                     : "=a"(ret)
+                     : "a"(SYS_clone), "r"(flags), "r"(top), [f] "r"(&monitor)
+                     : "rcx", "r11", "rdx", "r10", "r8", "memory");
+    prim_syscall4(SYS_rt_sigprocmask, 2, &mask, 0, 8);
+    if (ret < 0) /* no thread to be had now: tried again at the next poke */
+        monitor_after_fork();
+}
+
+void monitor_poke(void)
+{
+    if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST))
+        return;
+    if (__atomic_exchange_n(&sched.monitor_word, 1, __ATOMIC_SEQ_CST))
+        return;
+    if (!__atomic_exchange_n(&sched.monitor_started, 1, __ATOMIC_SEQ_CST))
+        start();
+    else
+        prim_futex_wake(&sched.monitor_word, 1);
+}

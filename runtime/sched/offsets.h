@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Offsets that switch.S uses.  sched/thread.c asserts that they are those of the C structures.
+ */
+#ifndef LISSOM_OFFSETS_H
+#define LISSOM_OFFSETS_H
+
+#define T_IN_RUNTIME 0
+#define T_ATTENTION 4
+#define T_RUNTIME_STACK 8
+#define T_USER_RSP 16
+#define T_SITE 24
+#define T_CONTEXT_RSP 32
+#define T_FSBASE 40
+#define T_XSAVE 48
+#define T_RAISE_MASK 56
+
+#define SITE_SYSCALL 0
+#define SITE_DIRECT 8
+#define SITE_AFTER 16
+
+/* struct user_registers, from the stack pointer upwards */
+#define R_RAX 0
+#define R_RDI 8
+#define R_RSI 16
+#define R_RDX 24
+#define R_R10 32
+#define R_R8 40
+#define R_R9 48
+#define R_RBX 56
+#define R_RBP 64
+#define R_R12 72
+#define R_R13 80
+#define R_R14 88
+#define R_R15 96
+#define R_FLAGS 104
+#define R_RSP 112 /* for the unwinder */
+#define R_RIP 120 /* for the unwinder: native address behind the syscall */
+#define R_SIZE 128
+
+/* what lissom_syscall tells switch.S to do */
+#define ACTION_RETURN 0  /* back to the program with regs->rax */
+#define ACTION_DIRECT 1  /* perform the call at the stub, nothing afterwards */
+#define ACTION_CALL 2    /* perform the call on the user's stack, then lissom_syscall_done */
+#define ACTION_RAISE 3   /* as RETURN, but restore T->raise_mask on the user's stack first: a signal is pending */
+#define ACTION_RESTART 4 /* as RAISE, then the same call again */
+#define ACTION_RAISE_CALL 5 /* as RAISE, then as CALL */
+
+#endif

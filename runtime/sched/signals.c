@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every handler that the program installs is installed as `handler` here (rt_sigaction is one of the patched
+ * sites), which knows three situations:
+ *
+ * 1. The carrier runs its home thread, outside of the runtime: the program's handler is called, with the program's
+ *    mask, and with the instruction and stack pointers of the interrupted state translated from our code to the
+ *    system call site, so that unwinding (cancellation, exceptions), siglongjmp and glibc's own checks work.
+ * 2. The carrier is inside the runtime: the signal is kept in the carrier (one is enough, because all others are then
+ *    blocked and wait in the kernel) and raised when the thread leaves the runtime; a wait is ended with EINTR.
+ * 3. The carrier runs another thread than its home thread, or none: the signal is for the home thread, since the
+ *    kernel chose its kernel thread. It is *forwarded*: stored in the thread, whose wait is ended, or which is called
+ *    home if it runs somewhere, and raised there.
+ *
+ * A handler runs with the mask of its kernel thread changed, so a thread with a handler on its stack counts as pinned
+ * (handler_depth).
+ */
+#include "sched/signals.h"
+#include "futex/futex.h"
+
+#include <errno.h>
+#include <string.h>
+#include <ucontext.h>
+
+struct kernel_sigaction { /* as rt_sigaction(2) has it */
+    void (*handler)(int, siginfo_t *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+#define KERNEL_SA_RESTORER 0x04000000ul
+
+/* SIGSTKFLT is sent by no kernel and, as far as we know, no program: our doorbell. */
+enum { DOORBELL = SIGSTKFLT, SIGNALS = 64 };
+
+static struct {
+    uint32_t sequence; /* odd while being written: read without the lock by handlers */
+    struct kernel_sigaction action;
+} actions[SIGNALS + 1];
+static struct lock actions_lock;
+static const char doorbell_mark;
+
+long lissom_guarded_copy(void *to, const void *from, size_t bytes);
+void lissom_call_on(void *stack, void (*f)(void *), void *argument);
+void lissom_sigreturn(void);
+extern const char lissom_at_entry_swapped[], lissom_at_entry_committed[], lissom_at_exit[], lissom_at_exit_end[],
+    lissom_at_direct[], lissom_at_direct_end[], lissom_at_call[], lissom_at_call_made[], lissom_at_call_end[],
+    lissom_at_done_committed[], lissom_at_raise[], lissom_at_raise_end[], lissom_at_raise_gone[], lissom_at_guarded[],
+    lissom_at_guarded_end[], lissom_at_guarded_fault[];
+
+static uint64_t bit(int sig) { return 1ull << (sig - 1); }
+/* Sent by the faulting instruction itself; blocking them would turn a guarded load's fault into death. */
+#define SYNCHRONOUS \
+    (bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) | bit(SIGTRAP) | bit(SIGSYS))
+static bool is_fault(int sig, const siginfo_t *info) { return (SYNCHRONOUS & bit(sig)) && info->si_code > 0; }
+
+static void set_mask(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8); }
+
+static long kernel_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
+{
+    return prim_syscall4(SYS_rt_sigaction, sig, new, old, 8);
+}
+
+/* --- the program's actions -------------------------------------------------------------------------------- */
+
+static struct kernel_sigaction action_of(int sig)
+{
+    struct kernel_sigaction a;
+    uint32_t before;
+    do {
+        before = __atomic_load_n(&actions[sig].sequence, __ATOMIC_ACQUIRE);
+        a = actions[sig].action;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } while ((before & 1) || before != __atomic_load_n(&actions[sig].sequence, __ATOMIC_RELAXED));
+    return a;
+}
+
+static void set_action(int sig, const struct kernel_sigaction *a) /* under actions_lock */
+{
+    __atomic_store_n(&actions[sig].sequence, actions[sig].sequence + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    actions[sig].action = *a;
+    __atomic_store_n(&actions[sig].sequence, actions[sig].sequence + 1, __ATOMIC_RELEASE);
+}
+
+static bool is_ours_always(int sig) { return sig == SIGSEGV || sig == SIGBUS || sig == DOORBELL; }
+static bool has_handler(const struct kernel_sigaction *a) { return (uintptr_t)a->handler > 1; }
+
+static void handler(int sig, siginfo_t *info, void *context);
+
+static void install(int sig, const struct kernel_sigaction *user)
+{
+    struct kernel_sigaction k = *user;
+    k.handler = handler;
+    /* All blocked until the handler knows its situation. RESETHAND is done by deliver. */
+    k.flags = (user->flags & ~(unsigned long)(SA_RESETHAND | SA_NODEFER)) | SA_SIGINFO | KERNEL_SA_RESTORER;
+    k.restorer = lissom_sigreturn;
+    k.mask = ~SYNCHRONOUS;
+    kernel_action(sig, &k, NULL);
+}
+
+void signals_init(void)
+{
+    struct kernel_sigaction none = {.flags = 0};
+    for (int sig = 1; sig <= SIGNALS; sig++) {
+        struct kernel_sigaction a;
+        if (kernel_action(sig, NULL, &a) == 0)
+            actions[sig].action = a;
+        if (is_ours_always(sig) && !has_handler(&a) && (uintptr_t)a.handler == (uintptr_t)SIG_DFL)
+            install(sig, &none);
+    }
+}
+
+void signals_after_fork(void) { actions_lock.word = 0; }
+
+long signals_sigaction(struct user_registers *r)
+{
+    int sig = (int)r->rdi;
+    struct kernel_sigaction new, old;
+    if (r->r10 != 8 || sig < 1 || sig > SIGNALS || sig == SIGKILL || sig == SIGSTOP)
+        return ACTION_DIRECT;
+    if (r->rsi && lissom_guarded_copy(&new, (const void *)r->rsi, sizeof new)) {
+        r->rax = -EFAULT;
+        return ACTION_RETURN;
+    }
+    lock_take(&actions_lock);
+    old = actions[sig].action;
+    if (r->rsi) {
+        new.mask &= ~(bit(SIGKILL) | bit(SIGSTOP));
+        set_action(sig, &new);
+        if (has_handler(&new) || (is_ours_always(sig) && new.handler == NULL))
+            install(sig, &new);
+        else
+            kernel_action(sig, &new, NULL);
+    }
+    lock_drop(&actions_lock);
+    r->rax = r->rdx && lissom_guarded_copy((void *)r->rdx, &old, sizeof old) ? -EFAULT : 0;
+    return ACTION_RETURN;
+}
+
+/* --- what the program sees of the interrupted state --------------------------------------------------------- */
+
+struct view { /* of the interrupted state */
+    greg_t rip, rsp, rax;
+};
+
+static bool within(uintptr_t ip, const char *from, const char *to)
+{
+    return ip >= (uintptr_t)from && ip < (uintptr_t)to;
+}
+
+/* Pre: outside of the runtime (in_runtime == 0). Post: the state as it would be without lissom. */
+static struct view native_view(const ucontext_t *uc)
+{
+    const greg_t *g = uc->uc_mcontext.gregs;
+    struct view v = {g[REG_RIP], g[REG_RSP], g[REG_RAX]};
+    uintptr_t ip = (uintptr_t)v.rip;
+    const struct patch_site *rcx = (const void *)g[REG_RCX], *r11 = (const void *)g[REG_R11];
+    const uintptr_t *stack = (const uintptr_t *)v.rsp;
+    if (!within(ip, (const char *)lissom_syscall_entry, lissom_at_raise_gone)) {
+        uintptr_t native = patch_native_ip(ip);
+        if (native)
+            v.rip = (greg_t)native;
+    } else if (within(ip, (const char *)lissom_syscall_entry, lissom_at_entry_swapped)) {
+        v.rip = (greg_t)rcx->syscall;
+    } else if (within(ip, lissom_at_entry_swapped, lissom_at_entry_committed) ||
+               within(ip, lissom_at_direct, lissom_at_direct_end)) {
+        v.rip = (greg_t)r11->syscall;
+    } else if (within(ip, lissom_at_exit, lissom_at_exit_end)) {
+        v.rip = (greg_t)r11->syscall + 2;
+    } else if (within(ip, lissom_at_call, lissom_at_call_end)) {
+        const struct patch_site *site = (const void *)stack[0];
+        v.rip = (greg_t)site->syscall + (within(ip, lissom_at_call, lissom_at_call_made) ? 0 : 2);
+        v.rsp += 8 + 128;
+    } else if (within(ip, lissom_at_call_end, lissom_at_done_committed)) {
+        v.rip = (greg_t)r11->syscall + 2;
+    } else if (within(ip, lissom_at_raise, lissom_at_raise_end)) {
+        const struct patch_site *site = (const void *)stack[0];
+        v.rip = (greg_t)site->syscall + (stack[1] == (uintptr_t)lissom_syscall_entry ? 0 : 2);
+        v.rsp += 64 + 128;
+        v.rax = (greg_t)stack[2];
+    } else if (within(ip, lissom_at_raise_end, lissom_at_raise_gone)) {
+        v.rip = (greg_t)rcx->syscall + 2;
+    }
+    return v;
+}
+
+/* --- delivery ------------------------------------------------------------------------------------------------- */
+
+static void default_action(int sig, const siginfo_t *info)
+{
+    struct kernel_sigaction dfl = {.flags = 0};
+    kernel_action(sig, &dfl, NULL);
+    if (!is_fault(sig, info)) /* a fault comes again by itself */
+        prim_syscall3(SYS_tgkill, sched.pid, prim_syscall3(SYS_gettid, 0, 0, 0), sig);
+}
+
+static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
+{
+    struct kernel_sigaction a = action_of(sig);
+    uint64_t mask;
+    if (t && t->raise_valid && t->raise_info.si_signo == sig) {
+        *info = t->raise_info;
+        t->raise_valid = false;
+    }
+    if (!has_handler(&a)) {
+        if (a.handler == NULL)
+            default_action(sig, info);
+        return;
+    }
+    if (a.flags & SA_RESETHAND) {
+        struct kernel_sigaction dfl = {.flags = 0};
+        set_action(sig, &dfl);
+        kernel_action(sig, &dfl, NULL);
+    }
+    greg_t *g = uc->uc_mcontext.gregs;
+    struct view ours = {g[REG_RIP], g[REG_RSP], g[REG_RAX]}, theirs = native_view(uc);
+    g[REG_RIP] = theirs.rip;
+    g[REG_RSP] = theirs.rsp;
+    g[REG_RAX] = theirs.rax;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    mask |= a.mask;
+    if (!(a.flags & SA_NODEFER))
+        mask |= bit(sig);
+    if (t)
+        t->handler_depth++;
+    set_mask(mask);
+    a.handler(sig, info, uc);
+    if (t)
+        t->handler_depth--;
+    if (g[REG_RIP] == theirs.rip && g[REG_RSP] == theirs.rsp) {
+        g[REG_RIP] = ours.rip;
+        g[REG_RSP] = ours.rsp;
+        if (g[REG_RAX] == theirs.rax)
+            g[REG_RAX] = ours.rax;
+    }
+}
+
+/* --- forwarding ------------------------------------------------------------------------------------------------ */
+
+static void ring(struct carrier *k)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    info.si_signo = DOORBELL;
+    info.si_code = SI_QUEUE;
+    info.si_pid = sched.pid;
+    info.si_value.sival_ptr = (void *)&doorbell_mark;
+    prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, k->tid, DOORBELL, &info);
+}
+
+static bool is_doorbell(int sig, const siginfo_t *info)
+{
+    return sig == DOORBELL && info->si_code == SI_QUEUE && info->si_value.sival_ptr == &doorbell_mark;
+}
+
+void signals_preempt(struct carrier *k) { ring(k); }
+
+/* Pre: the caller holds no lock and cannot be interrupted. */
+static void forward(struct thread *t, const siginfo_t *info)
+{
+    uint32_t empty = 0;
+    while (!__atomic_compare_exchange_n(&t->remote_state, &empty, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        /* Standard signals do not queue: a second one of the same number may be dropped. */
+        if (empty == 2 && info->si_signo < 32 && t->remote_info.si_signo == info->si_signo)
+            return;
+        empty = 0;
+        prim_syscall3(SYS_sched_yield, 0, 0, 0);
+    }
+    t->remote_info = *info;
+    __atomic_store_n(&t->remote_state, 2, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->attention, 1, __ATOMIC_SEQ_CST);
+    if (futex_interrupt(t))
+        return;
+    struct carrier *k = __atomic_load_n(&t->carrier, __ATOMIC_ACQUIRE);
+    if (k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
+        ring(k);
+}
+
+void signals_forward(struct carrier *k)
+{
+    siginfo_t info = k->deferred_info;
+    uint64_t mask = k->deferred_mask;
+    if (!is_doorbell(info.si_signo, &info))
+        forward(k->home_thread, &info);
+    __atomic_store_n(&k->deferred, 0, __ATOMIC_RELEASE);
+    set_mask(mask);
+}
+
+/* On t's runtime stack, out of a handler on t's own: what another carrier wants of t, or t's carrier's home thread. */
+static void answer(void *argument)
+{
+    struct thread *t = argument;
+    if (__atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2)
+        carrier_go_home(t);
+    else
+        slot_yield(t);
+}
+
+/* f on t's runtime stack; another thread may run on this carrier in between, with the mask it expects. */
+static void in_runtime(struct thread *t, void (*f)(void *), const ucontext_t *uc)
+{
+    uint64_t mask;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    t->in_runtime = 1;
+    set_mask(mask);
+    lissom_call_on(t->runtime_stack, f, t);
+    set_mask(~SYNCHRONOUS);
+    t->in_runtime = 0;
+}
+
+static void go_home(void *t) { carrier_go_home(t); }
+
+/* A fault's handler runs at home too: its mask is the kernel thread's. */
+static void leave_for_home(struct thread *t, const ucontext_t *uc) { in_runtime(t, go_home, uc); }
+
+static void answer_doorbell(struct thread *t, ucontext_t *uc)
+{
+    if (thread_stays(t))
+        return;
+    in_runtime(t, answer, uc);
+    if (__atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2) {
+        siginfo_t info = t->remote_info;
+        t->attention = 0;
+        __atomic_store_n(&t->remote_state, 0, __ATOMIC_RELEASE);
+        deliver(t, info.si_signo, &info, uc);
+    }
+}
+
+static void handler(int sig, siginfo_t *info, void *context)
+{
+    ucontext_t *uc = context;
+    greg_t *g = uc->uc_mcontext.gregs;
+    if (is_fault(sig, info) && within((uintptr_t)g[REG_RIP], lissom_at_guarded, lissom_at_guarded_end)) {
+        g[REG_RIP] = (greg_t)lissom_at_guarded_fault;
+        return;
+    }
+    struct carrier *k = carrier_by_tid((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
+    struct thread *t = k ? k->current : NULL;
+    if (!k || (t && !t->in_runtime)) {
+        if (is_doorbell(sig, info)) {
+            if (t)
+                answer_doorbell(t, uc);
+        } else if (k && k->home_thread != t && !is_fault(sig, info)) {
+            t->in_runtime = 1;
+            forward(k->home_thread, info);
+            t->in_runtime = 0;
+        } else {
+            if (k && k->home_thread != t)
+                leave_for_home(t, uc);
+            deliver(t, sig, info, uc);
+        }
+        return;
+    }
+    if (is_fault(sig, info)) { /* our own mistake: let it be seen */
+        default_action(sig, info);
+        return;
+    }
+    k->deferred_info = *info;
+    memcpy(&k->deferred_mask, &uc->uc_sigmask, sizeof k->deferred_mask);
+    uint64_t all = ~SYNCHRONOUS;
+    memcpy(&uc->uc_sigmask, &all, sizeof all);
+    __atomic_store_n(&k->deferred, 1, __ATOMIC_RELEASE);
+    count(signals_deferred);
+    if (t) {
+        uint32_t asleep = ASLEEP;
+        __atomic_store_n(&t->attention, 1, __ATOMIC_SEQ_CST);
+        __atomic_compare_exchange_n(&t->attach, &asleep, ATTACHED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    } else {
+        __atomic_store_n(&k->park, 1, __ATOMIC_SEQ_CST);
+    }
+}
+
+/* --- leaving the runtime ---------------------------------------------------------------------------------------- */
+
+bool signals_pending(const struct thread *t)
+{
+    const struct carrier *k = t->carrier;
+    if (__atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2)
+        return true;
+    return k->deferred && k->home_thread == t && !is_doorbell(k->deferred_info.si_signo, &k->deferred_info);
+}
+
+static long raising(long action)
+{
+    switch (action) {
+    case ACTION_RETURN: return ACTION_RAISE;
+    case ACTION_CALL: return ACTION_RAISE_CALL;
+    default: return ACTION_RESTART;
+    }
+}
+
+long signals_leave(struct thread *t, struct user_registers *r, long action)
+{
+    __atomic_store_n(&t->attention, 0, __ATOMIC_SEQ_CST);
+    struct carrier *k = t->carrier;
+    if (k->deferred && k->home_thread != t)
+        signals_forward(k);
+    if (k->deferred && is_doorbell(k->deferred_info.si_signo, &k->deferred_info))
+        signals_forward(k);
+    if (k->deferred) {
+        t->raise_info = k->deferred_info;
+        t->raise_mask = k->deferred_mask;
+        __atomic_store_n(&k->deferred, 0, __ATOMIC_RELEASE);
+    } else if (__atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2) {
+        carrier_go_home(t);
+        uint64_t all = ~SYNCHRONOUS;
+        prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &t->raise_mask, 8);
+        t->raise_info = t->remote_info;
+        __atomic_store_n(&t->remote_state, 0, __ATOMIC_RELEASE);
+    } else {
+        return action;
+    }
+    t->raise_valid = true;
+    /* Blocked now, so it stays pending until switch.S goes back to raise_mask on the program's stack. The siginfo is
+     * not sent with it: the kernel lets nobody forge SI_TKILL and the like. */
+    prim_syscall3(SYS_tgkill, sched.pid, t->carrier->tid, t->raise_info.si_signo);
+    action = raising(action);
+    if (action == ACTION_RESTART)
+        r->rax = t->nr;
+    return action;
+}
+
+long signals_end_wait(struct thread *t, struct user_registers *r, bool timed)
+{
+    const siginfo_t *info = t->carrier->deferred && t->carrier->home_thread == t ? &t->carrier->deferred_info
+                                                                               : &t->remote_info;
+    struct kernel_sigaction a = action_of(info->si_signo);
+    long action = !timed && (a.flags & SA_RESTART) ? ACTION_RESTART : ACTION_RETURN;
+    long result = signals_leave(t, r, action);
+    return result;
+}
+
+/* From switch.S: a signal came between the last look and leaving the runtime. */
+long lissom_attend(struct user_registers *r, struct thread *t)
+{
+    return signals_leave(t, r, ACTION_RETURN);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Handlers of the program never run while their thread is inside the runtime, always run in the thread that the
+ * signal was for, and see the machine state as if lissom were not there.
+ */
+#ifndef LISSOM_SIGNALS_H
+#define LISSOM_SIGNALS_H
+
+#include "sched/thread.h"
+
+void signals_init(void);
+void signals_after_fork(void);
+/* rt_sigaction(2). Post: an ACTION_*. */
+long signals_sigaction(struct user_registers *r);
+/* A signal for t waits to be handled: as opposed to t->attention, which may be left over, this is certain. */
+bool signals_pending(const struct thread *t);
+/* t leaves the runtime with `action`: if a signal waits for it, the action that raises it first. Pre: on the runtime
+ * stack. Post: action, or its ACTION_RAISE form. Clears t->attention. */
+long signals_leave(struct thread *t, struct user_registers *r, long action);
+/* A wait has ended with -EINTR in r->rax: the action, by the handler's SA_RESTART. `timed` waits are never restarted. */
+long signals_end_wait(struct thread *t, struct user_registers *r, bool timed);
+/* k, on its own stack, has received a signal: to k's home thread with it. */
+void signals_forward(struct carrier *k);
+/* Makes carrier k look at k->reserved soon, even if what it runs never enters the runtime. */
+void signals_preempt(struct carrier *k);
+
+#endif

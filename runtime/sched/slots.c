@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Slots and their ready lists: docs/slots.md, whose names these functions have.
+ */
+#include "sched/thread.h"
+
+struct scheduler sched;
+
+enum {
+    POLL_US = 50,    /* how long a slot with nothing to run looks for work before it is given up */
+    SLICE_US = 3000, /* a thread that calls the runtime after so long gives way to the next (CFS's slice) */
+};
+
+void slots_init(uint32_t n)
+{
+    sched.slots = n;
+    for (uint32_t i = 0; i < n; i++) {
+        sched.slot[i].index = i;
+        sched.slot[i].state = SLOT_IDLE;
+    }
+    sched.idle_count = n;
+}
+
+/* --- ready lists: under the slot's lock ---------------------------------------------------------------- */
+
+static void push(struct slot *s, struct thread *t)
+{
+    t->next = NULL;
+    if (s->ready_tail)
+        s->ready_tail->next = t;
+    else
+        s->ready_head = t;
+    s->ready_tail = t;
+    __atomic_store_n(&s->ready_count, s->ready_count + 1, __ATOMIC_RELAXED);
+}
+
+static struct thread *pop(struct slot *s)
+{
+    struct thread *t = s->ready_head;
+    if (!t)
+        return NULL;
+    s->ready_head = t->next;
+    if (!s->ready_head)
+        s->ready_tail = NULL;
+    t->next = NULL;
+    __atomic_store_n(&s->ready_count, s->ready_count - 1, __ATOMIC_RELAXED);
+    return t;
+}
+
+static uint32_t ready_count(const struct slot *s) { return __atomic_load_n(&s->ready_count, __ATOMIC_RELAXED); }
+static uint32_t state_of(const struct slot *s) { return __atomic_load_n(&s->state, __ATOMIC_RELAXED); }
+
+/* Pre: s->lock. */
+static void set_idle(struct slot *s)
+{
+    __atomic_store_n(&s->state, SLOT_IDLE, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
+}
+
+static void set_busy(struct slot *s)
+{
+    __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Takes an idle slot. Post: true: the caller holds s. */
+static bool claim(struct slot *s)
+{
+    if (state_of(s) != SLOT_IDLE)
+        return false;
+    lock_take(&s->lock);
+    bool idle = s->state == SLOT_IDLE;
+    if (idle)
+        set_busy(s);
+    lock_drop(&s->lock);
+    return idle;
+}
+
+static struct slot *claim_any(const struct slot *preferred)
+{
+    if (__atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) == 0)
+        return NULL;
+    for (uint32_t i = 0; i < sched.slots; i++) {
+        struct slot *s = &sched.slot[(preferred->index + i) % sched.slots];
+        if (claim(s))
+            return s;
+    }
+    return NULL;
+}
+
+struct thread *slot_pop(struct slot *s)
+{
+    if (ready_count(s) == 0)
+        return NULL;
+    lock_take(&s->lock);
+    struct thread *t = pop(s);
+    s->schedules++;
+    lock_drop(&s->lock);
+    return t;
+}
+
+static struct thread *steal(const struct slot *thief)
+{
+    for (uint32_t i = 1; i < sched.slots; i++) {
+        struct slot *s = &sched.slot[(thief->index + i) % sched.slots];
+        struct thread *t = slot_pop(s);
+        if (t) {
+            count(steals);
+            return t;
+        }
+    }
+    return NULL;
+}
+
+static bool anything_ready(void)
+{
+    for (uint32_t i = 0; i < sched.slots; i++)
+        if (ready_count(&sched.slot[i]))
+            return true;
+    return false;
+}
+
+/* go_idle: the caller holds s and has nothing to run. Post: NULL: s is idle or somebody else's; otherwise a
+ * thread that turned up meanwhile, and the caller still holds s. */
+static struct thread *go_idle(struct slot *s)
+{
+    for (;;) {
+        lock_take(&s->lock);
+        struct thread *t = pop(s);
+        bool extra = !t && s->overcommit > 0; /* the monitor was quicker: another thread runs on s */
+        if (extra)
+            s->overcommit--;
+        else if (!t)
+            set_idle(s);
+        s->schedules++;
+        lock_drop(&s->lock);
+        if (t || extra)
+            return t;
+        /* IDLE is published; who pushes to another list after this sees it (make_ready), what was pushed
+         * before is seen here. */
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        if (!anything_ready() || !claim(s))
+            return NULL;
+        t = steal(s);
+        if (t)
+            return t;
+    }
+}
+
+/* The caller holds s without a thread to run on it and cannot run one itself. */
+void slot_pass_on(struct slot *s)
+{
+    struct thread *u = slot_pop(s);
+    if (!u)
+        u = go_idle(s);
+    if (u)
+        carrier_dispatch(u, s);
+}
+
+/* Publishes t on a ready list and sees to it that no slot stays idle beside it. */
+static void enqueue(struct thread *t)
+{
+    struct slot *s = t->slot;
+    lock_take(&s->lock);
+    if (s->state == SLOT_IDLE) {
+        set_busy(s);
+        lock_drop(&s->lock);
+        carrier_dispatch(t, s);
+        return;
+    }
+    bool polling = s->state == SLOT_POLLING;
+    push(s, t);
+    lock_drop(&s->lock);
+    if (polling)
+        return;
+    monitor_poke();
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    struct slot *idle = claim_any(s);
+    if (idle)
+        slot_pass_on(idle);
+}
+
+void slot_make_ready(struct thread *t) { enqueue(t); }
+
+void slot_acquire(struct thread *t)
+{
+    struct slot *s = claim(t->slot) ? t->slot : claim_any(t->slot);
+    if (s) {
+        t->slot = s;
+    } else {
+        enqueue(t);
+        carrier_sleep_attached(t, NULL, false);
+    }
+    t->has_slot = true;
+    t->mounted_at = tsc();
+}
+
+void slot_release(struct thread *t)
+{
+    struct slot *s = t->slot;
+    t->has_slot = false;
+    lock_take(&s->lock);
+    bool extra = s->overcommit > 0;
+    if (extra)
+        s->overcommit--;
+    s->schedules++;
+    lock_drop(&s->lock);
+    if (!extra)
+        slot_pass_on(s);
+}
+
+/* Polls for something to run on s, which t holds. Post: a thread (perhaps t itself), or NULL. */
+static struct thread *poll(struct thread *t, struct slot *s, uint64_t until)
+{
+    struct thread *u = NULL;
+    lock_take(&s->lock);
+    u = pop(s);
+    if (!u)
+        __atomic_store_n(&s->state, SLOT_POLLING, __ATOMIC_RELAXED);
+    lock_drop(&s->lock);
+    if (u)
+        return u;
+    while (!u && tsc() < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention) {
+        for (int i = 0; i < 8 && !ready_count(s); i++)
+            cpu_relax();
+        u = slot_pop(s);
+        if (!u)
+            u = steal(s);
+    }
+    lock_take(&s->lock);
+    if (s->state == SLOT_POLLING)
+        __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
+    lock_drop(&s->lock);
+    return u;
+}
+
+/* What t, which leaves s, should be followed by; NULL: nothing, after polling for a while. */
+static struct thread *next_after(struct thread *t, struct slot *s)
+{
+    struct thread *u = carrier_take_reserved(t);
+    if (!u)
+        u = slot_pop(s);
+    if (!u)
+        u = steal(s);
+    if (!u)
+        u = poll(t, s, tsc() + POLL_US * sched.tsc_per_us);
+    return u;
+}
+
+static void rest(struct thread *t)
+{
+    if (thread_stays(t))
+        carrier_sleep_attached(t, NULL, false);
+    else
+        carrier_rest(t);
+    t->has_slot = true;
+}
+
+/* t holds s no more and may have been granted another slot while it looked for a successor. */
+static bool granted_meanwhile(struct thread *t)
+{
+    uint32_t granted = GRANTED;
+    return __atomic_compare_exchange_n(&t->attach, &granted, ATTACHED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+bool slot_block(struct thread *t, const struct timespec *deadline, bool realtime)
+{
+    struct slot *s = t->slot;
+    lock_take(&s->lock);
+    bool extra = s->overcommit > 0;
+    if (extra)
+        s->overcommit--;
+    s->schedules++;
+    lock_drop(&s->lock);
+    t->has_slot = false;
+    if (!extra) {
+        struct thread *u = next_after(t, s);
+        if (!u)
+            u = go_idle(s);
+        if (u == t) {
+            t->slot = s;
+            t->has_slot = true;
+            return true;
+        }
+        if (u && granted_meanwhile(t)) { /* t goes on elsewhere; u must not come with it */
+            if (u->homing) {             /* it needs this carrier, which stays with t */
+                carrier_put_back_reserved(t, u);
+                slot_pass_on(s);
+            } else {
+                carrier_dispatch(u, s);
+            }
+            t->has_slot = true;
+            return true;
+        }
+        if (u && carrier_run_next(t, u, s)) {
+            t->has_slot = true;
+            return true;
+        }
+    }
+    if (!deadline && !thread_stays(t))
+        carrier_rest(t);
+    else if (!carrier_sleep_attached(t, deadline, realtime))
+        return false;
+    t->has_slot = true;
+    return true;
+}
+
+void slot_await(struct thread *t)
+{
+    carrier_sleep_attached(t, NULL, false);
+    t->has_slot = true;
+}
+
+void slot_yield(struct thread *t)
+{
+    struct slot *s = t->slot;
+    struct thread *reserved = carrier_take_reserved(t);
+    if (!reserved && ready_count(s) == 0)
+        return;
+    lock_take(&s->lock);
+    struct thread *u = reserved ? reserved : pop(s);
+    bool extra = u && u != reserved && s->overcommit > 0;
+    if (u)
+        push(s, t);
+    if (extra) { /* one runner fewer: u goes back to the head of the list */
+        s->overcommit--;
+        u->next = s->ready_head;
+        s->ready_head = u;
+        __atomic_store_n(&s->ready_count, s->ready_count + 1, __ATOMIC_RELAXED);
+    }
+    s->schedules++;
+    lock_drop(&s->lock);
+    if (!u)
+        return;
+    t->has_slot = false;
+    count(yields);
+    if (extra || !carrier_run_next(t, u, s))
+        rest(t);
+    t->has_slot = true;
+}
+
+bool slot_over_slice(const struct thread *t)
+{
+    return ready_count(t->slot) && tsc() - t->mounted_at > SLICE_US * sched.tsc_per_us;
+}
+
+void slot_overcommit(struct slot *s)
+{
+    lock_take(&s->lock);
+    struct thread *u = pop(s);
+    if (u)
+        s->overcommit++;
+    lock_drop(&s->lock);
+    if (!u)
+        return;
+    count(overcommits);
+    carrier_dispatch(u, s);
+}

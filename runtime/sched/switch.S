@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The way into the runtime, the way out, and the switch between contexts.
+ *
+ * In: a patched system call site (patch/patch.h) jumps to lissom_syscall_entry with rcx = its struct
+ * patch_site and every other register but r11 as the program had it.  The program's stack is not touched:
+ * its red zone is live and there may be little room.  The registers go to the thread's own *runtime stack*.
+ *
+ * Vector state: the runtime is compiled without vector registers, so they stay as they are unless another
+ * context runs in between; lissom_switch and lissom_leave save them with XSAVEC (a component in its initial
+ * state costs nothing) and the restoring side loads them with XRSTOR.  MXCSR and the x87 control word are
+ * part of it.  AMX tiles are excluded: a thread that uses them is pinned.
+ *
+ * Signals: from `movl $1, T_IN_RUNTIME` to `movl $0, T_IN_RUNTIME` a handler of the program is never run
+ * (sched/signals.c puts it off).  Outside of it, but inside this file, the instruction pointer that the
+ * handler sees is translated to the site's; the labels named lissom_at_* are for that.  For this reason the
+ * code between those labels keeps the stack pointer in one of two known places, and all of it keeps the flags:
+ * only mov, lea, xchg, push, pop and jrcxz.
+ */
+#include "sched/offsets.h"
+
+#define RED_ZONE 128
+
+        .text
+
+/* The program's registers onto the runtime stack. In: rcx = T, r11 = site. Out: rbx = registers, rbp = T. */
+.macro SAVE_REGISTERS
+        mov     %r11, T_SITE(%rcx)
+        mov     %rsp, T_USER_RSP(%rcx)
+        mov     T_RUNTIME_STACK(%rcx), %rsp
+        lea     -R_SIZE(%rsp), %rsp
+        mov     %rax, R_RAX(%rsp)
+        mov     %rdi, R_RDI(%rsp)
+        mov     %rsi, R_RSI(%rsp)
+        mov     %rdx, R_RDX(%rsp)
+        mov     %r10, R_R10(%rsp)
+        mov     %r8, R_R8(%rsp)
+        mov     %r9, R_R9(%rsp)
+        mov     %rbx, R_RBX(%rsp)
+        mov     %rbp, R_RBP(%rsp)
+        mov     %r12, R_R12(%rsp)
+        mov     %r13, R_R13(%rsp)
+        mov     %r14, R_R14(%rsp)
+        mov     %r15, R_R15(%rsp)
+        pushfq
+        popq    R_FLAGS(%rsp)
+        cld
+        mov     T_USER_RSP(%rcx), %rdx
+        mov     %rdx, R_RSP(%rsp)
+        mov     SITE_SYSCALL(%r11), %rdx
+        add     $2, %rdx
+        mov     %rdx, R_RIP(%rsp)
+        mov     %rsp, %rbx
+        mov     %rcx, %rbp
+.endm
+
+/* Back. In: rsp = registers, rbp = T. Out: rcx = T, r11 = site, everything else the program's; in_runtime still set. */
+.macro RESTORE_REGISTERS
+        pushq   R_FLAGS(%rsp)
+        popfq
+        mov     %rbp, %rcx
+        mov     T_SITE(%rcx), %r11
+        mov     R_RAX(%rsp), %rax
+        mov     R_RDI(%rsp), %rdi
+        mov     R_RSI(%rsp), %rsi
+        mov     R_RDX(%rsp), %rdx
+        mov     R_R10(%rsp), %r10
+        mov     R_R8(%rsp), %r8
+        mov     R_R9(%rsp), %r9
+        mov     R_RBX(%rsp), %rbx
+        mov     R_RBP(%rsp), %rbp
+        mov     T_USER_RSP(%rcx), %rsp
+.endm
+
+
+        .globl  lissom_syscall_entry
+        .hidden lissom_syscall_entry
+        .type   lissom_syscall_entry, @function
+        .balign 64
+.Lto_unregistered:                               /* jrcxz reaches 127 bytes only */
+        jmp     .Lunregistered
+        .balign 16
+lissom_syscall_entry:
+        .cfi_startproc
+        .cfi_signal_frame
+        .cfi_def_cfa rsp, 0
+        mov     lissom_self@gottpoff(%rip), %r11
+        mov     %fs:(%r11), %r11
+        xchg    %rcx, %r11
+        .globl  lissom_at_entry_swapped
+        .hidden lissom_at_entry_swapped
+lissom_at_entry_swapped:
+        jrcxz   .Lto_unregistered
+        movl    $1, T_IN_RUNTIME(%rcx)
+        .globl  lissom_at_entry_committed
+        .hidden lissom_at_entry_committed
+lissom_at_entry_committed:
+        SAVE_REGISTERS
+        /* CFA = *(rbx + 112); rip at rbx+120; rbx at rbx+56; rbp at rbx+64; r12.. unchanged by us */
+        .cfi_escape 0x0f, 4, 0x73, 0xf0, 0x00, 0x06
+        .cfi_escape 0x10, 16, 3, 0x73, 0xf8, 0x00
+        .cfi_escape 0x10, 6, 3, 0x73, 0xc0, 0x00
+        .cfi_escape 0x10, 3, 2, 0x73, 0x38
+        mov     %rsp, %rdi
+        mov     %rcx, %rsi
+        call    lissom_syscall
+.Laction:
+        cmp     $ACTION_RETURN, %eax
+        je      .Lreturn
+        cmp     $ACTION_DIRECT, %eax
+        je      .Ldirect
+        cmp     $ACTION_CALL, %eax
+        je      .Lcall
+        cmp     $ACTION_RAISE, %eax
+        je      .Lraise
+        cmp     $ACTION_RESTART, %eax
+        je      .Lrestart
+        lea     .Lcall_from_raise(%rip), %rax
+        jmp     .Lraise_then
+.Lrestart:
+        lea     lissom_syscall_entry(%rip), %rax
+        jmp     .Lraise_then
+.Lraise:
+        lea     .Lgo_after(%rip), %rax
+        jmp     .Lraise_then
+
+.Lreturn:
+        RESTORE_REGISTERS
+        .cfi_def_cfa rsp, 0
+        .cfi_same_value rbx
+        .cfi_same_value rbp
+        movl    $0, T_IN_RUNTIME(%rcx)
+        .globl  lissom_at_exit
+        .hidden lissom_at_exit
+lissom_at_exit:                                  /* r11 = site */
+        mov     T_ATTENTION(%rcx), %ecx
+        jrcxz   1f
+        jmp     .Lattention
+1:      jmp     *SITE_AFTER(%r11)
+
+.Lgo_after:                                      /* rcx = site */
+        mov     %rcx, %r11
+        jmp     *SITE_AFTER(%r11)
+
+.Lattention:                                     /* a signal came before in_runtime was cleared: look at it now */
+        mov     lissom_self@gottpoff(%rip), %rcx
+        mov     %fs:(%rcx), %rcx
+        movl    $1, T_IN_RUNTIME(%rcx)
+        .globl  lissom_at_exit_end
+        .hidden lissom_at_exit_end
+lissom_at_exit_end:
+        SAVE_REGISTERS
+        mov     %rsp, %rdi
+        mov     %rcx, %rsi
+        call    lissom_attend
+        jmp     .Laction
+
+        /* The call as if nothing had been there: for calls that return twice, elsewhere or not at all. */
+.Ldirect:
+        RESTORE_REGISTERS
+        movl    $0, T_IN_RUNTIME(%rcx)
+        .globl  lissom_at_direct
+        .hidden lissom_at_direct
+lissom_at_direct:                                /* r11 = site; the call has not been made */
+        mov     T_ATTENTION(%rcx), %ecx
+        jrcxz   1f
+        mov     %r11, %rcx
+        jmp     lissom_syscall_entry
+1:      jmp     *SITE_DIRECT(%r11)
+        .globl  lissom_at_direct_end
+        .hidden lissom_at_direct_end
+lissom_at_direct_end:
+
+        /* The call on the program's stack, where its handlers may run, unwind or jump away, then done. */
+.Lcall:
+        RESTORE_REGISTERS
+        lea     -RED_ZONE(%rsp), %rsp
+        push    %r11
+        movl    $0, T_IN_RUNTIME(%rcx)
+        .globl  lissom_at_call
+        .hidden lissom_at_call
+lissom_at_call:                                  /* site at (rsp), the program's stack 8 + RED_ZONE above */
+        mov     T_ATTENTION(%rcx), %ecx
+        jrcxz   1f
+        mov     (%rsp), %rcx                     /* from the beginning: it then looks at the signal first */
+        lea     8+RED_ZONE(%rsp), %rsp
+        jmp     lissom_syscall_entry
+1:      syscall
+        .globl  lissom_at_call_made
+        .hidden lissom_at_call_made
+lissom_at_call_made:
+        mov     (%rsp), %r11
+        lea     8+RED_ZONE(%rsp), %rsp
+        .globl  lissom_at_call_end
+        .hidden lissom_at_call_end
+lissom_at_call_end:                              /* r11 = site */
+        mov     lissom_self@gottpoff(%rip), %rcx
+        mov     %fs:(%rcx), %rcx
+        movl    $1, T_IN_RUNTIME(%rcx)
+        .globl  lissom_at_done_committed
+        .hidden lissom_at_done_committed
+lissom_at_done_committed:
+        SAVE_REGISTERS
+        mov     %rsp, %rdi
+        mov     %rcx, %rsi
+        call    lissom_syscall_done
+        jmp     .Laction
+
+.Lcall_from_raise:                               /* rcx = site */
+        lea     -RED_ZONE(%rsp), %rsp
+        push    %rcx
+        mov     lissom_self@gottpoff(%rip), %rcx
+        mov     %fs:(%rcx), %rcx
+        jmp     lissom_at_call
+
+        /* All signals are blocked and at least one is pending. Back to the program's mask with the program's
+         * stack and registers, so that the handler runs as if the system call had just ended. rax = where to go
+         * then, with rcx = site. */
+.Lraise_then:
+        mov     %rax, %r12                       /* the program's r12 is in the registers on the stack */
+        RESTORE_REGISTERS
+        lea     -RED_ZONE-64(%rsp), %rsp
+        mov     %r11, 0(%rsp)
+        mov     %r12, 8(%rsp)
+        mov     %rax, 16(%rsp)
+        mov     %rdi, 24(%rsp)
+        mov     %rsi, 32(%rsp)
+        mov     %rdx, 40(%rsp)
+        mov     %r10, 48(%rsp)
+        mov     T_RUNTIME_STACK(%rcx), %rdx
+        mov     -R_SIZE+R_R12(%rdx), %r12
+        lea     T_RAISE_MASK(%rcx), %rsi
+        mov     $14, %eax                        /* rt_sigprocmask(SIG_SETMASK, mask, NULL, 8) */
+        mov     $2, %edi
+        mov     $0, %edx
+        mov     $8, %r10d
+        movl    $0, T_IN_RUNTIME(%rcx)
+        .globl  lissom_at_raise
+        .hidden lissom_at_raise
+lissom_at_raise:                                 /* site at (rsp), the program's stack 64 + RED_ZONE above */
+        syscall
+        mov     16(%rsp), %rax
+        mov     24(%rsp), %rdi
+        mov     32(%rsp), %rsi
+        mov     40(%rsp), %rdx
+        mov     48(%rsp), %r10
+        mov     8(%rsp), %r11
+        mov     0(%rsp), %rcx
+        lea     RED_ZONE+64(%rsp), %rsp
+        .globl  lissom_at_raise_end
+        .hidden lissom_at_raise_end
+lissom_at_raise_end:                             /* rcx = site, r11 = target */
+        jmp     *%r11
+        .globl  lissom_at_raise_gone
+        .hidden lissom_at_raise_gone
+lissom_at_raise_gone:
+
+        /* First call of a thread that is not known yet: register it, on its own stack. r11 = site. */
+.Lunregistered:
+        lea     -RED_ZONE(%rsp), %rsp
+        pushfq
+        push    %r11
+        push    %rax
+        push    %rdi
+        push    %rsi
+        push    %rdx
+        push    %r10
+        push    %r8
+        push    %r9
+        push    %rbp
+        mov     %rsp, %rbp
+        and     $-64, %rsp
+        cld
+        call    lissom_first_call
+        mov     %rbp, %rsp
+        mov     %rax, %rcx                       /* T, or 0: go natively */
+        pop     %rbp
+        pop     %r9
+        pop     %r8
+        pop     %r10
+        pop     %rdx
+        pop     %rsi
+        pop     %rdi
+        pop     %rax
+        pop     %r11
+        popfq
+        lea     RED_ZONE(%rsp), %rsp
+        jrcxz   1f
+        mov     %r11, %rcx
+        jmp     lissom_syscall_entry
+1:      jmp     *SITE_DIRECT(%r11)
+        .cfi_endproc
+        .size   lissom_syscall_entry, . - lissom_syscall_entry
+
+/* --- contexts ------------------------------------------------------------------------------------------ */
+
+.macro SAVE_CONTEXT                              /* of the thread in rdi; clobbers rax, rcx, rdx */
+        push    %rbp
+        push    %rbx
+        push    %r12
+        push    %r13
+        push    %r14
+        push    %r15
+        mov     lissom_xsave_mask(%rip), %eax
+        mov     lissom_xsave_mask+4(%rip), %edx
+        mov     T_XSAVE(%rdi), %rcx
+        xsavec64 (%rcx)
+        mov     %rsp, T_CONTEXT_RSP(%rdi)
+.endm
+
+/* struct thread *lissom_switch(struct thread *from, struct thread *to)
+ * Pre: the caller owns `to`, which is DETACHED and marked ATTACHED by the caller; from != to.
+ * Post: returns, as `from` and perhaps much later and on another carrier, the thread that was left then. */
+        .globl  lissom_switch
+        .hidden lissom_switch
+        .type   lissom_switch, @function
+        .balign 64
+lissom_switch:
+        .cfi_startproc
+        SAVE_CONTEXT
+.Lload:                                          /* rsi = to, rdi = from */
+        mov     T_CONTEXT_RSP(%rsi), %rsp
+        mov     T_FSBASE(%rsi), %rax
+        wrfsbase %rax
+        mov     lissom_xsave_mask(%rip), %eax
+        mov     lissom_xsave_mask+4(%rip), %edx
+        mov     T_XSAVE(%rsi), %rcx
+        xrstor64 (%rcx)
+        pop     %r15
+        pop     %r14
+        pop     %r13
+        pop     %r12
+        pop     %rbx
+        pop     %rbp
+        mov     %rdi, %rax
+        ret
+        .cfi_endproc
+        .size   lissom_switch, . - lissom_switch
+
+/* void lissom_leave(struct thread *from, void *stack, void (*f)(struct carrier *, struct thread *), struct carrier *k)
+ * Saves `from` and runs f(k, from), which never returns, on k's own stack. "Returns" when from is mounted again:
+ * then with the thread that was left there in rax. */
+        .globl  lissom_leave
+        .hidden lissom_leave
+        .type   lissom_leave, @function
+lissom_leave:
+        .cfi_startproc
+        mov     %rdx, %r8
+        mov     %rcx, %r9
+        SAVE_CONTEXT
+        mov     %rsi, %rsp
+        mov     %rdi, %rsi
+        mov     %r9, %rdi
+        xor     %ebp, %ebp
+        .cfi_undefined rip
+        call    *%r8
+        ud2
+        .cfi_endproc
+        .size   lissom_leave, . - lissom_leave
+
+/* void lissom_enter(struct thread *to, struct thread *prev): mounts `to` from a carrier's own stack. */
+        .globl  lissom_enter
+        .hidden lissom_enter
+        .type   lissom_enter, @function
+lissom_enter:
+        .cfi_startproc
+        mov     %rsi, %rdx
+        mov     %rdi, %rsi
+        mov     %rdx, %rdi
+        jmp     .Lload
+        .cfi_endproc
+        .size   lissom_enter, . - lissom_enter
+
+/* long lissom_guarded_load(const uint32_t *address, uint32_t *value)
+ * long lissom_guarded_copy(void *to, const void *from, size_t bytes)
+ * 0, or -EFAULT if an access faults: the handler moves the instruction pointer from between lissom_at_guarded and
+ * lissom_at_guarded_end to lissom_at_guarded_fault (sched/signals.c). */
+        .globl  lissom_guarded_load
+        .hidden lissom_guarded_load
+        .type   lissom_guarded_load, @function
+        .globl  lissom_guarded_copy
+        .hidden lissom_guarded_copy
+        .type   lissom_guarded_copy, @function
+        .globl  lissom_at_guarded
+        .hidden lissom_at_guarded
+        .globl  lissom_at_guarded_end
+        .hidden lissom_at_guarded_end
+        .globl  lissom_at_guarded_fault
+        .hidden lissom_at_guarded_fault
+lissom_at_guarded:
+lissom_guarded_load:
+        .cfi_startproc
+        mov     (%rdi), %eax
+        mov     %eax, (%rsi)
+        xor     %eax, %eax
+        ret
+lissom_guarded_copy:
+        mov     %rdx, %rcx
+        rep movsb
+        xor     %eax, %eax
+        ret
+lissom_at_guarded_end:
+lissom_at_guarded_fault:
+        mov     $-14, %rax
+        ret
+        .cfi_endproc
+
+/* void lissom_call_on(void *stack, void (*f)(void *), void *argument): f on another stack, of the same context. */
+        .globl  lissom_call_on
+        .hidden lissom_call_on
+        .type   lissom_call_on, @function
+lissom_call_on:
+        .cfi_startproc
+        push    %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset rbp, -16
+        mov     %rsp, %rbp
+        .cfi_def_cfa_register rbp
+        mov     %rdi, %rsp
+        mov     %rdx, %rdi
+        call    *%rsi
+        mov     %rbp, %rsp
+        pop     %rbp
+        .cfi_def_cfa rsp, 8
+        ret
+        .cfi_endproc
+
+/* The kernel returns from our handler through this; bytes that gdb and the unwinder recognise. */
+        .globl  lissom_sigreturn
+        .hidden lissom_sigreturn
+        .type   lissom_sigreturn, @function
+        .balign 16
+        nop
+lissom_sigreturn:
+        mov     $15, %rax
+        syscall
+
+        .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Threads and carriers come and go: registration at a thread's first intercepted system call, exit, fork.
+ */
+#include "sched/thread.h"
+
+#include <cpuid.h>
+#include <sys/mman.h>
+
+_Static_assert(offsetof(struct thread, in_runtime) == T_IN_RUNTIME, "offsets.h");
+_Static_assert(offsetof(struct thread, attention) == T_ATTENTION, "offsets.h");
+_Static_assert(offsetof(struct thread, runtime_stack) == T_RUNTIME_STACK, "offsets.h");
+_Static_assert(offsetof(struct thread, user_rsp) == T_USER_RSP, "offsets.h");
+_Static_assert(offsetof(struct thread, site) == T_SITE, "offsets.h");
+_Static_assert(offsetof(struct thread, context_rsp) == T_CONTEXT_RSP, "offsets.h");
+_Static_assert(offsetof(struct thread, fsbase) == T_FSBASE, "offsets.h");
+_Static_assert(offsetof(struct thread, xsave) == T_XSAVE, "offsets.h");
+_Static_assert(offsetof(struct thread, raise_mask) == T_RAISE_MASK, "offsets.h");
+_Static_assert(sizeof(struct user_registers) == R_SIZE, "offsets.h");
+_Static_assert(offsetof(struct user_registers, rip) == R_RIP, "offsets.h");
+_Static_assert(offsetof(struct user_registers, flags) == R_FLAGS, "offsets.h");
+_Static_assert(offsetof(struct user_registers, r12) == R_R12, "offsets.h");
+_Static_assert(offsetof(struct patch_site, syscall) == SITE_SYSCALL, "offsets.h");
+_Static_assert(offsetof(struct patch_site, direct) == SITE_DIRECT, "offsets.h");
+_Static_assert(offsetof(struct patch_site, after) == SITE_AFTER, "offsets.h");
+
+__thread struct thread *lissom_self __attribute__((tls_model("initial-exec")));
+uint64_t lissom_xsave_mask;
+
+/* What a thread needs beside its structures, in one piece of LAYOUT bytes. The stacks take a signal frame with full
+ * vector state (11 KiB with AMX) on top of our own frames. No guard pages: two more mappings a thread would take a
+ * process of 10,000 threads over vm.max_map_count; our own frames are small and known. */
+enum {
+    STRUCTURES = 4096,
+    XSAVE = 4096,
+    CARRIER_STACK = 16384,
+    RUNTIME_STACK = 24576,
+    LAYOUT = STRUCTURES + XSAVE + CARRIER_STACK + RUNTIME_STACK,
+    CHUNK = 32, /* threads allocated at a time */
+};
+
+struct layout {
+    struct thread thread;
+    struct carrier carrier;
+};
+_Static_assert(sizeof(struct layout) <= STRUCTURES, "STRUCTURES is too small");
+
+static struct lock threads_lock;
+static struct thread *all_threads; /* never unlinked, reused */
+static char *chunk;
+static uint32_t chunk_left, registered;
+
+/* --- finding the carrier of a kernel thread, from signal handlers too ------------------------------------------ */
+
+enum { TIDS = 1 << 17 };
+static struct carrier *by_tid[TIDS]; /* open addressing; entries are replaced, never removed: a probe ends at NULL */
+
+static uint32_t tid_hash(int32_t tid) { return ((uint32_t)tid * 2654435761u) >> 15; }
+
+struct carrier *carrier_by_tid(int32_t tid)
+{
+    for (uint32_t i = tid_hash(tid), n = 0; n < TIDS; i = (i + 1) % TIDS, n++) {
+        struct carrier *k = __atomic_load_n(&by_tid[i], __ATOMIC_ACQUIRE);
+        if (!k)
+            return NULL;
+        if (__atomic_load_n(&k->tid, __ATOMIC_RELAXED) == tid)
+            return k;
+    }
+    return NULL;
+}
+
+static void tid_insert(struct carrier *k) /* under threads_lock */
+{
+    uint32_t i = tid_hash(k->tid);
+    for (uint32_t n = 0; n < TIDS; i = (i + 1) % TIDS, n++)
+        if (!by_tid[i] || by_tid[i] == k || by_tid[i]->tid == 0 || tid_hash(by_tid[i]->tid) != i) {
+            if (by_tid[i] && by_tid[i] != k && by_tid[i]->tid != 0)
+                continue;
+            __atomic_store_n(&by_tid[i], k, __ATOMIC_RELEASE);
+            return;
+        }
+}
+
+struct thread *thread_by_tid(int32_t tid)
+{
+    struct carrier *k = carrier_by_tid(tid);
+    return k ? k->home_thread : NULL;
+}
+
+/* --- making and reusing ------------------------------------------------------------------------------------------ */
+
+static struct thread *take_unused(void) /* under threads_lock */
+{
+    for (struct thread *t = all_threads; t; t = t->all_next) {
+        if (t->in_use == 2 && prim_syscall3(SYS_tgkill, sched.pid, t->tid, 0) < 0)
+            t->in_use = 0; /* its kernel thread has really gone, and with it the last use of its stack */
+        if (t->in_use == 0)
+            return t;
+    }
+    if (!chunk_left) {
+        char *p = prim_mmap(NULL, (size_t)CHUNK * LAYOUT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (prim_is_error(p))
+            return NULL;
+        chunk = p;
+        chunk_left = CHUNK;
+    }
+    struct layout *l = (struct layout *)chunk;
+    chunk += LAYOUT;
+    chunk_left--;
+    l->thread.all_next = all_threads;
+    all_threads = &l->thread;
+    return &l->thread;
+}
+
+static void set_up(struct thread *t)
+{
+    struct layout *l = (struct layout *)t;
+    char *base = (char *)l;
+    struct thread *next = t->all_next;
+    uint32_t generation = t->generation + 1;
+    __builtin_memset(&l->thread, 0, sizeof l->thread);
+    __builtin_memset(&l->carrier, 0, offsetof(struct carrier, deferred_info));
+    t->all_next = next;
+    t->generation = generation;
+    t->xsave = base + STRUCTURES;
+    l->carrier.stack = base + STRUCTURES + XSAVE + CARRIER_STACK;
+    t->runtime_stack = base + LAYOUT;
+    t->home = t->carrier = &l->carrier;
+    l->carrier.home_thread = l->carrier.current = t;
+    __builtin_memset(t->xsave, 0, 576); /* XRSTOR wants a clean header */
+}
+
+static uintptr_t read_fsbase(void)
+{
+    uintptr_t base;
+    prim_syscall3(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &base, 0);
+    return base;
+}
+
+static void count_thread(void)
+{
+    uint32_t alive = __atomic_add_fetch(&sched.threads, 1, __ATOMIC_SEQ_CST);
+    count(threads);
+    if (alive > record->counter[LISSOM_C_threads_peak])
+        __atomic_store_n(&record->counter[LISSOM_C_threads_peak], alive, __ATOMIC_RELAXED);
+}
+
+void thread_pin(struct thread *t, enum lissom_pin_reason reason)
+{
+    carrier_go_home(t);
+    if (!t->pinned || t->pin_reason == LISSOM_PIN_unproven)
+        __atomic_fetch_add(&record->pinned[reason], 1, __ATOMIC_RELAXED);
+    t->pinned = true;
+    t->pin_reason = (uint8_t)reason;
+}
+
+void thread_unpin(struct thread *t)
+{
+    if (t->pinned)
+        __atomic_fetch_sub(&record->pinned[t->pin_reason], 1, __ATOMIC_RELAXED);
+    t->pinned = false;
+    t->away_calls = 0;
+}
+
+void thread_look_at_mask(struct thread *t)
+{
+    uint64_t mask;
+    prim_syscall4(SYS_rt_sigprocmask, 0, 0, &mask, 8);
+    t->own_mask = mask != sched.base_mask;
+}
+
+struct thread *thread_register(void)
+{
+    uint64_t all = ~0ull, mask;
+    if (!sched.active)
+        return NULL;
+    prim_syscall4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, 8);
+    lock_take(&threads_lock);
+    struct thread *t = take_unused();
+    if (t) {
+        set_up(t);
+        t->in_use = 1;
+        t->tid = t->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
+        tid_insert(t->home);
+        t->slot = &sched.slot[registered++ % sched.slots];
+    }
+    lock_drop(&threads_lock);
+    if (t) {
+        t->fsbase = read_fsbase();
+        t->in_runtime = 1;
+        if (sched.level == LEVEL_KERNEL)
+            thread_pin(t, LISSOM_PIN_option);
+        else if (!sched.user_switch)
+            thread_pin(t, LISSOM_PIN_no_fsgsbase);
+        else if (sched.level == LEVEL_AUTO)
+            thread_pin(t, LISSOM_PIN_unproven);
+        t->own_mask = mask != sched.base_mask;
+        lissom_self = t;
+        count_thread();
+    }
+    prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
+    if (t) {
+        slot_acquire(t);
+        t->in_runtime = 0;
+    }
+    return t;
+}
+
+/* From switch.S: a system call of a kernel thread that has no struct thread yet. */
+struct thread *lissom_first_call(void) { return thread_register(); }
+
+void thread_exit(struct thread *t)
+{
+    carrier_go_home(t);
+    if (t->has_slot)
+        slot_release(t);
+    __atomic_fetch_sub(&sched.threads, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->in_use, 2, __ATOMIC_RELEASE);
+}
+
+void thread_forget_others(struct thread *self)
+{
+    sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
+    threads_lock.word = sched.free_lock.word = 0;
+    sched.free_head = sched.reserved_head = NULL;
+    for (struct thread *t = all_threads; t; t = t->all_next) {
+        if (t == self)
+            continue;
+        t->in_use = 0;
+        t->home->tid = 0;
+    }
+    self->tid = self->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
+    self->carrier = self->home;
+    self->home->current = self;
+    self->home->reserved = NULL;
+    tid_insert(self->home);
+    sched.threads = 1;
+    for (uint32_t i = 0; i < sched.slots; i++)
+        sched.slot[i] = (struct slot){.index = i, .state = SLOT_IDLE};
+    sched.idle_count = sched.slots - 1;
+    sched.slot[0].state = SLOT_BUSY;
+    self->slot = &sched.slot[0];
+    self->has_slot = true;
+    self->attach = ATTACHED;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Threads, carriers and slots: the things of docs/slots.md, which is to be read first.
+ */
+#ifndef LISSOM_THREAD_H
+#define LISSOM_THREAD_H
+
+#include "abi.h"
+#include "patch/patch.h"
+#include "prim/lock.h"
+#include "prim/prim.h"
+#include "sched/offsets.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct carrier;
+struct slot;
+struct bucket;
+
+struct user_registers { /* as switch.S pushes them on the runtime stack */
+    long rax, rdi, rsi, rdx, r10, r8, r9;
+    long rbx, rbp, r12, r13, r14, r15;
+    unsigned long flags, rsp, rip;
+};
+
+enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED }; /* docs/slots.md */
+
+/* An application thread.  Fields up to raise_mask are known to switch.S (offsets.h). */
+struct thread {
+    uint32_t in_runtime;          /* 1 while on the runtime stack: signals are deferred */
+    volatile uint32_t attention;  /* a signal was deferred or sent here: look before leaving the runtime */
+    void *runtime_stack;          /* its upper end */
+    uintptr_t user_rsp;
+    const struct patch_site *site; /* where the current system call comes from */
+    uintptr_t context_rsp;        /* of a context that is not running */
+    uintptr_t fsbase;
+    void *xsave;                  /* vector state of a context that is not running */
+    uint64_t raise_mask;          /* signal mask to go back to when a deferred signal is raised */
+
+    uint32_t attach;              /* enum attach; a futex word */
+    int32_t tid;
+    struct slot *slot;            /* held, or where it was last */
+    bool has_slot;
+    bool extra;                   /* runs as its slot's overcommit (for statistics only) */
+    bool pinned;
+    bool own_mask;                /* its signal mask is not the process's */
+    bool homing;
+    bool deadline;                /* in a timed wait: only its own kernel thread can end it */
+    bool may_mount;               /* the user or the kind of thread allows user-space switching */
+    bool interruptible;           /* in a wait that a signal may end */
+    uint8_t interrupted;          /* the wait ended because of a signal */
+    uint8_t pin_reason;
+    struct carrier *home;
+    struct carrier *carrier;      /* who runs it now; valid while ATTACHED */
+    struct thread *next;          /* in a ready list, or in a waker's private list */
+
+    /* in a bucket's queue: under the bucket's lock */
+    struct bucket *bucket;        /* NULL: in none */
+    struct thread *wait_next, *wait_prev;
+    uintptr_t wait_address;
+    uint32_t wait_bitset;
+
+    uint64_t mounted_at;          /* tsc; for slices */
+    struct user_registers *registers; /* of the system call being handled */
+    uintptr_t kernel_wait;        /* the address it waits on in the kernel, counted in its bucket */
+    bool foreign_wait;            /* counted in futex_foreign_waiters */
+    uint32_t away_calls;          /* system calls that made it go home lately */
+    uint32_t plain_waits;         /* futex waits since the last such call */
+
+    /* The signal that is raised at the end of the system call: the kernel's siginfo is replaced by this one. */
+    siginfo_t raise_info;
+    bool raise_valid;
+    uint16_t handler_depth;       /* handlers of the program on its stack: their masks are this kernel thread's */
+    long nr;                      /* the system call being handled */
+    uint8_t clone_state;          /* enum clone_state */
+
+    /* A signal that another kernel thread received for this one. 0 empty, 1 being written, 2 full. */
+    uint32_t remote_state;
+    siginfo_t remote_info;
+
+    uint32_t generation;
+    struct thread *all_next;      /* all threads ever made, for reuse */
+    uint32_t in_use;
+};
+
+/* A kernel thread. */
+struct carrier {
+    struct thread *home_thread;
+    struct thread *current;       /* written by this carrier only; NULL on its own stack */
+    int32_t tid;
+    uint32_t park;                /* futex word: 1 = an order or a signal is there */
+    struct thread *order;
+    struct slot *order_slot;
+    void *stack;                  /* upper end of its own small stack */
+    struct carrier *free_next, *free_prev; /* under free.lock */
+    bool on_free;
+    struct thread *reserved;      /* under free.lock: its home thread wants it */
+    struct carrier *reserved_next;
+    bool reserved_seen;           /* the monitor's */
+
+    /* a signal that arrived while this carrier was in the runtime */
+    volatile uint32_t deferred;
+    siginfo_t deferred_info;
+    uint64_t deferred_mask;       /* the mask before all signals were blocked */
+};
+
+enum clone_state { CLONE_NONE, CLONE_SHARED, CLONE_COPIED }; /* see syscalls.c */
+
+enum slot_state { SLOT_BUSY, SLOT_POLLING, SLOT_IDLE };
+
+struct slot {
+    struct lock lock;
+    uint32_t state;               /* enum slot_state; under lock, read without */
+    uint32_t ready_count;         /* under lock, read without */
+    struct thread *ready_head, *ready_tail;
+    uint32_t overcommit;
+    uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
+    uint32_t monitor_seen;        /* the monitor's */
+    uint32_t index;
+} __attribute__((aligned(128)));
+
+struct scheduler {
+    uint32_t slots;               /* in use */
+    uint32_t idle_count;
+    uint32_t threads;             /* alive */
+    int32_t pid;
+    uint64_t base_mask;           /* signal mask of the process when it started */
+    bool native_waits;            /* given up: threads wait in the kernel only */
+    bool active;                  /* patched and scheduling */
+    bool user_switch;             /* the machine can switch in user space */
+    uint8_t level;                /* enum level */
+    uint64_t tsc_per_us;
+    struct lock free_lock;
+    struct carrier *free_head, *reserved_head;
+    uint32_t monitor_started;
+    uint32_t monitor_word;        /* futex: 1 = there may be ready threads */
+    struct slot slot[LISSOM_MAX_SLOTS];
+};
+enum level { LEVEL_AUTO, LEVEL_USER, LEVEL_KERNEL, LEVEL_OFF };
+
+extern struct scheduler sched;
+extern struct lissom_record *record;
+extern __thread struct thread *lissom_self;
+
+#define count(name) __atomic_fetch_add(&record->counter[LISSOM_C_##name], 1, __ATOMIC_RELAXED)
+#define count_add(name, n) __atomic_fetch_add(&record->counter[LISSOM_C_##name], (n), __ATOMIC_RELAXED)
+
+/* --- thread.c ---------------------------------------------------------------------------------------- */
+struct thread *thread_register(void);   /* the calling kernel thread; NULL: out of memory */
+void thread_exit(struct thread *t);
+void thread_forget_others(struct thread *t); /* in a fork's child */
+struct carrier *carrier_by_tid(int32_t tid);
+struct thread *thread_by_tid(int32_t tid);
+void thread_look_at_mask(struct thread *t);
+void thread_unpin(struct thread *t);
+void thread_pin(struct thread *t, enum lissom_pin_reason reason);
+
+/* --- slots.c ----------------------------------------------------------------------------------------- */
+void slots_init(uint32_t n);
+/* docs/slots.md: block. Post: true: t was woken and holds t->slot. false: a signal (if t->interruptible) or the
+ * deadline (CLOCK_REALTIME if `realtime`, else CLOCK_MONOTONIC; NULL: none) came first; t holds no slot and may still
+ * be queued. A t that is not pinned and has no deadline is only ended by a wake: who sends it a signal takes it out of
+ * its queue. A t with a deadline must be at home. */
+bool slot_block(struct thread *t, const struct timespec *deadline, bool realtime);
+void slot_make_ready(struct thread *t);
+void slot_acquire(struct thread *t);
+void slot_release(struct thread *t);
+/* A waker owns t, which holds no slot and runs: until it is granted. Pre: not interruptible. */
+void slot_await(struct thread *t);
+void slot_yield(struct thread *t);
+void slot_pass_on(struct slot *s);
+void slot_overcommit(struct slot *s);
+struct thread *slot_pop(struct slot *s);
+bool slot_over_slice(const struct thread *t);
+
+/* --- carrier.c --------------------------------------------------------------------------------------- */
+void carrier_dispatch(struct thread *t, struct slot *s);
+bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s);
+void carrier_rest(struct thread *t);
+bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, bool realtime);
+void carrier_go_home(struct thread *t);
+struct thread *carrier_take_reserved(struct thread *t);
+void carrier_put_back_reserved(struct thread *t, struct thread *r);
+bool carrier_preempt_reserved(void); /* the monitor's look at who waits to come home */
+void carrier_finish(struct thread *prev);
+
+/* --- monitor.c --------------------------------------------------------------------------------------- */
+void monitor_poke(void);
+void monitor_after_fork(void);
+
+/* --- switch.S ---------------------------------------------------------------------------------------- */
+struct thread *lissom_switch(struct thread *from, struct thread *to); /* returns who was left */
+struct thread *lissom_leave(struct thread *from, void *stack, void (*f)(struct carrier *, struct thread *), struct carrier *k);
+_Noreturn void lissom_enter(struct thread *to, struct thread *prev);
+void lissom_syscall_entry(void);
+
+static inline uint64_t tsc(void)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+    return ((uint64_t)hi << 32) | lo;
+}
+/* Only its own kernel thread may run it: pinned, with a signal mask of its own, or a handler of the program, whose mask is the kernel thread's, is on
+ * its stack. */
+static inline bool thread_stays(const struct thread *t) { return t->pinned || t->own_mask || t->handler_depth; }
+static inline void cpu_relax(void) { __builtin_ia32_pause(); }
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What happens at an intercepted system call.  Four kinds:
+ *
+ * anywhere   the kernel does the same whoever calls, and it does not wait for another thread: not intercepted.
+ * home       depends on the kernel thread (identity, masks, attributes) or is unknown: made at home.
+ * blocking   waits for something: made at home, with the slot given up around it.
+ * handled    futex, gettid, sched_yield, rt_sigaction, thread exit, clone and its like: below.
+ *
+ * A context that is away from home never makes a call of the last three kinds there, which is what keeps its carrier
+ * available to the thread whose home it is (docs/slots.md, go_home).
+ */
+#include "syscalls.h"
+#include "futex/futex.h"
+#include "lissom.h"
+#include "sched/signals.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sys/mman.h>
+
+enum { KIND_ANYWHERE, KIND_HOME, KIND_BLOCKING, KIND_HANDLED };
+
+uint8_t syscalls_class[65536], syscalls_class_rtld[65536];
+
+static const uint16_t anywhere[] = {
+    SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_mincore, SYS_msync, SYS_clock_gettime,
+    SYS_gettimeofday, SYS_time, SYS_clock_getres, SYS_getpid, SYS_getppid, SYS_getuid, SYS_geteuid, SYS_getgid,
+    SYS_getegid, SYS_uname, SYS_sysinfo, SYS_getrandom, SYS_getcpu, SYS_fstat, SYS_newfstatat, SYS_stat, SYS_lstat,
+    SYS_lseek, SYS_pread64, SYS_close, SYS_getcwd, SYS_access, SYS_faccessat, SYS_readlink, SYS_readlinkat, SYS_getdents64, SYS_dup,
+    SYS_dup2, SYS_dup3, SYS_pipe, SYS_pipe2, SYS_eventfd2, SYS_epoll_create1, SYS_epoll_ctl, SYS_socket,
+    SYS_socketpair, SYS_getsockname, SYS_getsockopt, SYS_setsockopt, SYS_membarrier, SYS_get_mempolicy, SYS_mbind,
+    SYS_rt_sigreturn, /* its stack pointer is its argument */
+};
+
+static const uint16_t blocking[] = {
+    SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */,
+    SYS_nanosleep, SYS_clock_nanosleep, SYS_pause, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_wait4, SYS_waitid,
+    SYS_accept, SYS_accept4, SYS_connect, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_read, SYS_readv, SYS_flock,
+    SYS_msgrcv, SYS_semop, SYS_semtimedop, SYS_io_getevents, 426 /* io_uring_enter */, SYS_mq_timedreceive,
+    SYS_fsync, SYS_fdatasync, SYS_restart_syscall,
+};
+
+static const uint16_t handled[] = {
+    SYS_futex, SYS_gettid, SYS_sched_yield, SYS_rt_sigaction, SYS_exit, SYS_exit_group, SYS_clone, 435 /* clone3 */,
+    SYS_fork, SYS_vfork, 449 /* futex_waitv */, 454 /* futex_wake */, 455 /* futex_wait */, 456 /* futex_requeue */,
+    SYS_rt_sigprocmask, SYS_sigaltstack, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
+    SYS_sched_setattr, SYS_setpriority, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_rseq,
+    SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
+};
+
+void syscalls_init(void)
+{
+    __builtin_memset(syscalls_class, KIND_HOME, sizeof syscalls_class);
+    for (unsigned i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
+        syscalls_class[anywhere[i]] = KIND_ANYWHERE;
+    for (unsigned i = 0; i < sizeof blocking / sizeof *blocking; i++)
+        syscalls_class[blocking[i]] = KIND_BLOCKING;
+    for (unsigned i = 0; i < sizeof handled / sizeof *handled; i++)
+        syscalls_class[handled[i]] = KIND_HANDLED;
+    __builtin_memcpy(syscalls_class_rtld, syscalls_class, sizeof syscalls_class);
+    syscalls_class_rtld[SYS_mmap] = syscalls_class_rtld[SYS_close] = syscalls_class_rtld[SYS_munmap] = KIND_HANDLED;
+}
+
+/* --- fork, vfork, clone ------------------------------------------------------------------------------------------ */
+
+/* A child that shares nothing with us: the usual fork. It comes back here, on its copy of this stack. */
+static long fork_here(struct thread *t, struct user_registers *r)
+{
+    long pid = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
+    if (pid == 0)
+        lissom_forked(t);
+    r->rax = pid;
+    return ACTION_RETURN;
+}
+
+/* Which of the two returns of a clone this is: the flag is set before, and looked at in whatever call comes next.
+ * Post: true: we are a child that shares memory with its parent, whose thread t is: touch nothing. */
+static bool is_shared_child(struct thread *t)
+{
+    if (t->clone_state == CLONE_NONE)
+        return false;
+    bool child = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0) != sched.pid;
+    if (child && t->clone_state == CLONE_SHARED)
+        return true;
+    t->clone_state = CLONE_NONE;
+    if (child)
+        lissom_forked(t);
+    return false;
+}
+
+static long clone_call(struct thread *t, struct user_registers *r)
+{
+    uint64_t flags, stack;
+    if (r->rax == SYS_fork || r->rax == SYS_vfork) {
+        flags = r->rax == SYS_vfork ? CLONE_VM | CLONE_VFORK : 0;
+        stack = 0;
+    } else if (r->rax == SYS_clone) {
+        flags = (uint64_t)r->rdi;
+        stack = (uint64_t)r->rsi;
+    } else {
+        const struct clone_args *a = (const void *)r->rdi;
+        flags = a->flags;
+        stack = a->stack;
+    }
+    carrier_go_home(t);
+    if (flags & CLONE_THREAD) {
+        if (!(flags & CLONE_SETTLS)) {
+            /* Two kernel threads with one TLS, and so one struct thread: cannot be told apart. */
+            lissom_give_up("a thread was created without thread-local storage of its own");
+            return ACTION_DIRECT;
+        }
+        return ACTION_DIRECT;
+    }
+    if (flags & CLONE_VM) {
+        t->clone_state = CLONE_SHARED;
+        return ACTION_DIRECT;
+    }
+    if (stack) {
+        t->clone_state = CLONE_COPIED;
+        return ACTION_DIRECT;
+    }
+    return fork_here(t, r);
+}
+
+/* --- objects that appear ------------------------------------------------------------------------------------------- */
+
+/* ld.so maps an object's segments and then closes its file, all before any of its code runs. */
+static struct {
+    uintptr_t base, end;
+    bool executable;
+} mapping;
+
+static long rtld_call(struct user_registers *r)
+{
+    switch (r->rax) {
+    case SYS_mmap: {
+        long p = prim_syscall6(SYS_mmap, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
+        uintptr_t len = ((uintptr_t)r->rsi + 4095) & ~4095ul;
+        if (p >= 0 || p < -4095) {
+            uintptr_t at = (uintptr_t)p;
+            bool first = (int)r->r8 >= 0 && !(r->r10 & MAP_FIXED);
+            if (first) {
+                mapping.base = at;
+                mapping.end = at + len;
+                mapping.executable = false;
+            }
+            if (at >= mapping.base && at < mapping.end && (r->rdx & PROT_EXEC) && (int)r->r8 >= 0)
+                mapping.executable = true;
+        }
+        r->rax = p;
+        return ACTION_RETURN;
+    }
+    case SYS_munmap:
+        patch_unmapped((uintptr_t)r->rdi, (size_t)r->rsi);
+        return ACTION_DIRECT;
+    default: /* close */
+        if (mapping.executable) {
+            mapping.executable = false;
+            lissom_object_mapped(mapping.base, mapping.end - mapping.base);
+        }
+        return ACTION_DIRECT;
+    }
+}
+
+/* --- the thread's own attributes ------------------------------------------------------------------------------------- */
+
+static void pin_for(struct thread *t, long nr, const struct user_registers *r)
+{
+    switch (nr) {
+    case SYS_sigaltstack:
+        if (r->rdi)
+            thread_pin(t, LISSOM_PIN_altstack);
+        break;
+    case SYS_sched_setaffinity:
+    case SYS_sched_setscheduler:
+    case SYS_sched_setparam:
+    case SYS_sched_setattr:
+    case SYS_setpriority: {
+        struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
+        if (other == t)
+            thread_pin(t, LISSOM_PIN_affinity);
+        break;
+    }
+    case SYS_unshare:
+    case SYS_setns:
+    case SYS_timer_create:
+    case SYS_rseq:
+        thread_pin(t, LISSOM_PIN_identity);
+        break;
+    }
+}
+
+/* A thread whose mask differs from the process's stays on its own kernel thread for as long as it does. */
+static long sigprocmask_call(struct thread *t, struct user_registers *r)
+{
+    carrier_go_home(t);
+    r->rax = prim_syscall4(SYS_rt_sigprocmask, r->rdi, r->rsi, r->rdx, r->r10);
+    if (r->rax == 0 && r->rsi)
+        thread_look_at_mask(t);
+    return ACTION_RETURN;
+}
+
+/* Foreign waits: in the kernel, in ways our queues do not know. */
+static long foreign_wait(struct thread *t)
+{
+    __atomic_fetch_add(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
+    t->foreign_wait = true;
+    slot_release(t);
+    return ACTION_CALL;
+}
+
+/* futex_wake(2), of Linux 6.7: as FUTEX_WAKE_BITSET if it is one of ours. */
+static long futex2_wake(struct thread *t, struct user_registers *r)
+{
+    if (r->r10 != (0x02 | 128 /* FUTEX2_SIZE_U32 | FUTEX2_PRIVATE */))
+        return ACTION_DIRECT;
+    struct user_registers as = {.rdi = r->rdi, .rsi = FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, .rdx = r->rdx, .r9 = r->rsi};
+    long action = futex_call(t, &as);
+    r->rax = as.rax;
+    return action;
+}
+
+/* Giving the slot up costs a switch, or two: not for calls that return at once. */
+static bool may_block(const struct user_registers *r)
+{
+    struct pollfd p = {.fd = (int)r->rdi, .events = POLLIN | POLLRDHUP};
+    switch (r->rax) {
+    case SYS_poll:
+        return r->rdx != 0;
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+        return r->r10 != 0;
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
+    case SYS_accept4:
+        if (__atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= sched.slots)
+            return true; /* nobody takes the slot */
+        return prim_syscall3(SYS_poll, &p, 1, 0) == 0;
+    default:
+        return true;
+    }
+}
+
+/* --- the entry -------------------------------------------------------------------------------------------------------- */
+
+enum {
+    AWAY_LIMIT = 16,   /* journeys home with few plain waits in between, after which a thread is pinned */
+    PLAIN_LIMIT = 128, /* plain futex waits without one, after which it is not */
+};
+
+/* Threads that keep going home gain nothing by leaving it. */
+static void learn(struct thread *t, bool needs_home)
+{
+    if (sched.level == LEVEL_KERNEL || !sched.user_switch)
+        return;
+    if (!needs_home) {
+        if (++t->plain_waits >= PLAIN_LIMIT) {
+            t->plain_waits = 0;
+            t->away_calls = 0;
+            if (t->pinned && (t->pin_reason == LISSOM_PIN_unproven || t->pin_reason == LISSOM_PIN_blocking))
+                thread_unpin(t);
+        }
+        return;
+    }
+    t->plain_waits = 0;
+    if (t->carrier != t->home && ++t->away_calls >= AWAY_LIMIT)
+        thread_pin(t, LISSOM_PIN_blocking);
+}
+
+static long handle(struct thread *t, struct user_registers *r, long nr)
+{
+    switch (nr) {
+    case SYS_futex:
+        learn(t, r->r10 && ((r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT || (r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
+        return futex_call(t, r);
+    case SYS_gettid:
+        r->rax = t->tid;
+        return ACTION_RETURN;
+    case SYS_sched_yield:
+        if (!__atomic_load_n(&t->slot->ready_count, __ATOMIC_RELAXED))
+            return ACTION_DIRECT;
+        slot_yield(t);
+        r->rax = 0;
+        return ACTION_RETURN;
+    case SYS_rt_sigaction:
+        return signals_sigaction(r);
+    case SYS_exit:
+        thread_exit(t);
+        return ACTION_DIRECT;
+    case SYS_clone:
+    case 435:
+    case SYS_fork:
+    case SYS_vfork:
+        return clone_call(t, r);
+    case 449: /* futex_waitv */
+    case 455: /* futex_wait */
+        carrier_go_home(t);
+        return foreign_wait(t);
+    case 454:
+        return futex2_wake(t, r);
+    case SYS_rt_sigprocmask:
+        return sigprocmask_call(t, r);
+    }
+    learn(t, true);
+    pin_for(t, nr, r);
+    carrier_go_home(t);
+    return ACTION_DIRECT;
+}
+
+/* From switch.S, on t's runtime stack. */
+long lissom_syscall(struct user_registers *r, struct thread *t)
+{
+    long nr = r->rax, action;
+    if (is_shared_child(t))
+        return ACTION_DIRECT;
+    t->nr = nr;
+    futex_call_done(t, r); /* of a wait that a handler has jumped out of */
+    if (t->attention && signals_pending(t))
+        return signals_leave(t, r, ACTION_RESTART);
+    if (!t->has_slot && nr != SYS_exit)
+        slot_acquire(t);
+    if (t->carrier != t->home && __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
+        slot_yield(t);
+    uint8_t kind = nr >= 0 && nr < 65536 ? syscalls_class[nr] : KIND_HOME;
+    if (kind == KIND_ANYWHERE) {
+        action = rtld_call(r);
+    } else if (kind == KIND_BLOCKING) {
+        learn(t, true);
+        carrier_go_home(t);
+        action = ACTION_DIRECT;
+        if (may_block(r)) {
+            slot_release(t);
+            action = ACTION_CALL;
+        }
+    } else if (kind == KIND_HANDLED) {
+        action = handle(t, r, nr);
+    } else {
+        learn(t, true);
+        carrier_go_home(t);
+        action = ACTION_DIRECT;
+    }
+    if (t->attention && action == ACTION_RETURN)
+        action = signals_leave(t, r, action);
+    return action;
+}
+
+/* From switch.S, after an ACTION_CALL. */
+long lissom_syscall_done(struct user_registers *r, struct thread *t)
+{
+    futex_call_done(t, r);
+    slot_acquire(t);
+    return t->attention ? signals_leave(t, r, ACTION_RETURN) : ACTION_RETURN;
+}

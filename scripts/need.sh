@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Installs what is missing of the named groups, and says so:
+#     scripts/need.sh build test demo lint
+# Made for Debian 12; elsewhere it names what is missing and stops.
+set -euo pipefail
+
+declare -A packages=() # package -> why it is installed
+
+# want PACKAGE COMMAND: the package, unless the command is there
+want() {
+    command -v "$2" >/dev/null 2>&1 || packages[$1]="$2"
+}
+
+# want_file PACKAGE PATH
+want_file() {
+    [ -e "$2" ] || packages[$1]="$2"
+}
+
+# want_library PACKAGE NAME: the package, unless the loader knows the library
+want_library() {
+    local cache
+    cache=$(PATH="$PATH:/sbin:/usr/sbin" ldconfig -p)
+    grep -q "^[[:space:]]*$2 " <<<"$cache" || packages[$1]="$2"
+}
+
+need_build() {
+    want gcc gcc
+    want_file libc6-dev /usr/include/stdio.h
+    want make make
+    want cmake cmake
+}
+
+need_test() {
+    need_build
+    want g++ g++
+    want gdb gdb
+    want spin spin
+    want python3 python3
+    want_library libgomp1 libgomp.so.1
+    # The version that Debian 12 calls by this name; other releases have another.
+    if apt-cache show libomp5-14 >/dev/null 2>&1; then
+        want_library libomp5-14 libomp.so.5
+    fi
+}
+
+need_demo() {
+    need_build
+    want python3 python3
+    want_library libgomp1 libgomp.so.1
+    python3 -c 'import ensurepip, venv' 2>/dev/null || packages[python3-venv]="the venv module"
+}
+
+need_model() {
+    want spin spin
+    want gcc gcc
+}
+
+need_lint() {
+    need_build
+}
+
+install_packages() {
+    [ ${#packages[@]} -gt 0 ] || return 0
+    local package
+    for package in "${!packages[@]}"; do
+        echo "missing: ${packages[$package]} (package $package)"
+    done
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "This is no Debian: install the packages above with your own package manager." >&2
+        exit 1
+    fi
+    local as_root=()
+    if [ "$(id -u)" != 0 ]; then
+        if ! command -v sudo >/dev/null 2>&1; then
+            echo "Run this as root: apt-get install ${!packages[*]}" >&2
+            exit 1
+        fi
+        as_root=(sudo)
+    fi
+    echo "installing with apt-get: ${!packages[*]}"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "${!packages[@]}" >/dev/null
+}
+
+# Rust is needed by every group but `model`. Debian 12 has no rustup package, and its cargo is too old.
+need_rust() {
+    local oldest=1.88
+    PATH="$HOME/.cargo/bin:$PATH"
+    if ! command -v cargo >/dev/null 2>&1 && ! command -v rustup >/dev/null 2>&1 &&
+        apt-cache show rustup >/dev/null 2>&1; then
+        packages=([rustup]="cargo")
+        install_packages
+    fi
+    local have
+    have=$(cargo --version 2>/dev/null | cut -d' ' -f2 || true)
+    if [ -n "$have" ] && [ "$(printf '%s\n' "$oldest" "$have" | sort -V | head -n 1)" = "$oldest" ]; then
+        return 0
+    fi
+    if command -v rustup >/dev/null 2>&1; then
+        echo "installing with rustup: the stable toolchain"
+        rustup toolchain install stable --profile minimal --component clippy --component rustfmt
+        rustup default stable
+        return 0
+    fi
+    {
+        echo "Rust $oldest or newer is needed; found: ${have:-none}."
+        echo "Debian 12 packages only 1.63 and no rustup. Install rustup as the Rust project describes,"
+        echo "open a new shell, and run make again."
+    } >&2
+    exit 1
+}
+
+for group in "$@"; do
+    "need_$group"
+done
+install_packages
+case " $* " in
+*" model "*) ;;
+*) need_rust ;;
+esac

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Makes target/venv with the libraries that workloads/ml.py trains with, unless it is there already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+wanted=workloads/requirements.txt
+venv=target/venv
+if cmp -s "$wanted" "$venv/requirements.txt" 2>/dev/null; then
+    exit 0
+fi
+echo "installing with pip into $venv: $(tr '\n' ' ' <"$wanted")"
+mkdir -p target
+python3 -m venv "$venv"
+"$venv/bin/python3" -m pip install --quiet --disable-pip-version-check -r "$wanted"
+# Last: a broken installation is tried again.
+cp "$wanted" "$venv/requirements.txt"

@@ -1,0 +1,106 @@
+//! The Rust side of runtime/abi.h: the same structures, checked against the C compiler's layout.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+include!(concat!(env!("OUT_DIR"), "/abi.rs"));
+
+/// The runtime itself.
+pub const RUNTIME: &[u8] = include_bytes!(env!("LISSOM_RUNTIME"));
+
+#[repr(C)]
+pub struct Object {
+    pub name: [u8; OBJECT_NAME],
+    pub patched: AtomicU32,
+    pub left: AtomicU32,
+}
+
+#[repr(C)]
+pub struct Record {
+    pub pid: AtomicU32,
+    pub state: AtomicU32,
+    pub slots: AtomicU32,
+    pub objects: AtomicU32,
+    pub comm: [u8; 32],
+    pub reason: [u8; 128],
+    pub counter: [AtomicU64; 64],
+    pub pinned: [AtomicU64; 32],
+    pub object: [Object; MAX_OBJECTS],
+}
+
+#[repr(C)]
+pub struct Header {
+    pub magic: AtomicU64,
+    pub version: AtomicU32,
+    pub records: AtomicU32,
+    pub claimed: AtomicU32,
+    pub record_bytes: AtomicU32,
+    pub reserved: [AtomicU64; 4],
+}
+
+#[repr(C)]
+pub struct Region {
+    pub header: Header,
+    pub record: [Record; MAX_RECORDS],
+}
+
+macro_rules! same_layout {
+    ($rust:ty, $size:ident, $($field:ident = $offset:ident),*) => {
+        const _: () = {
+            assert!(std::mem::size_of::<$rust>() == $size);
+            $(assert!(std::mem::offset_of!($rust, $field) == $offset);)*
+        };
+    };
+}
+same_layout!(
+    Object,
+    C_SIZE_LISSOM_OBJECT,
+    name = C_OFFSET_LISSOM_OBJECT_NAME,
+    patched = C_OFFSET_LISSOM_OBJECT_PATCHED,
+    left = C_OFFSET_LISSOM_OBJECT_LEFT
+);
+same_layout!(
+    Record,
+    C_SIZE_LISSOM_RECORD,
+    pid = C_OFFSET_LISSOM_RECORD_PID,
+    state = C_OFFSET_LISSOM_RECORD_STATE,
+    slots = C_OFFSET_LISSOM_RECORD_SLOTS,
+    objects = C_OFFSET_LISSOM_RECORD_OBJECTS,
+    comm = C_OFFSET_LISSOM_RECORD_COMM,
+    reason = C_OFFSET_LISSOM_RECORD_REASON,
+    counter = C_OFFSET_LISSOM_RECORD_COUNTER,
+    pinned = C_OFFSET_LISSOM_RECORD_PINNED,
+    object = C_OFFSET_LISSOM_RECORD_OBJECT
+);
+same_layout!(
+    Header,
+    C_SIZE_LISSOM_HEADER,
+    magic = C_OFFSET_LISSOM_HEADER_MAGIC,
+    version = C_OFFSET_LISSOM_HEADER_VERSION,
+    records = C_OFFSET_LISSOM_HEADER_RECORDS,
+    claimed = C_OFFSET_LISSOM_HEADER_CLAIMED,
+    record_bytes = C_OFFSET_LISSOM_HEADER_RECORD_BYTES
+);
+same_layout!(
+    Region,
+    C_SIZE_LISSOM_REGION,
+    header = C_OFFSET_LISSOM_REGION_HEADER,
+    record = C_OFFSET_LISSOM_REGION_RECORD
+);
+const _: () = assert!(std::mem::size_of::<Region>() == REGION_BYTES);
+const _: () = assert!(COUNTERS.len() <= 64 && PIN_REASONS.len() <= 32);
+
+impl Header {
+    /// What a fresh region needs before the first process claims a record.
+    pub fn initialise(&self) {
+        self.version.store(ABI_VERSION, Relaxed);
+        self.records.store(MAX_RECORDS as u32, Relaxed);
+        self.record_bytes.store(C_SIZE_LISSOM_RECORD as u32, Relaxed);
+        self.magic.store(ABI_MAGIC, Relaxed);
+    }
+}
+
+/// A NUL-terminated name of the region; whatever is not UTF-8 is replaced.
+pub fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}

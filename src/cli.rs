@@ -1,0 +1,136 @@
+//! The command line. One variant of `Verb` per verb; each verb's options are a struct of their own.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::abi;
+
+/// Run a program with any number of threads as if it had as many as there are cores
+#[derive(Parser)]
+#[command(name = "lissom", version, max_term_width = 80)]
+#[command(after_help = "LISSOM=0 in the environment switches lissom off for everything it would start.")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Subcommand)]
+pub enum Verb {
+    Run(RunArgs),
+    Doctor(DoctorArgs),
+    Completions(CompletionsArgs),
+    /// Print the manual pages, in roff, on standard output
+    Man,
+    /// Write the runtime into a folder, under the name by which `lissom run` looks for it. For packages:
+    /// the folder is lib/lissom beside the bin folder
+    #[command(hide = true)]
+    Unpack {
+        folder: PathBuf,
+    },
+}
+
+/// Run an unmodified program, and the programs it starts
+///
+/// The program keeps its process, its exit code and its signals: lissom puts its runtime into
+/// LD_PRELOAD and then becomes the program. A program that cannot be managed (static, setuid, of
+/// another libc or machine) runs as if lissom were not there; --verbose says why.
+#[derive(Args)]
+#[command(after_long_help = "\
+Exit code: the program's own. 127 if it is not found, 126 if it cannot be
+executed, 2 if lissom's own options are wrong.
+
+Examples:
+  lissom run -- python3 train.py
+  lissom run --stats -- ./solver --threads 64")]
+pub struct RunArgs {
+    /// How threads take turns [default: auto]
+    #[arg(long, value_enum, env = abi::ENV_SWITCH, hide_env_values = true)]
+    pub switch: Option<Switch>,
+
+    /// Most threads that run at a time, 1 to 1024 [default: as many as the CPUs and
+    /// the cgroup quota allow]. A lower number leaves CPUs to others; a higher
+    /// number than there are CPUs has no effect
+    #[arg(long, value_name = "N", env = abi::ENV_CPUS, hide_env_values = true,
+          value_parser = clap::value_parser!(u32).range(1..=abi::MAX_SLOTS as i64))]
+    pub cpus: Option<u32>,
+
+    /// Print what lissom did when the program has ended, on standard error.
+    /// lissom then stays the program's parent, and passes signals on to it
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "table")]
+    pub stats: Option<StatsFormat>,
+
+    /// Write the statistics to this file instead of standard error; implies --stats
+    #[arg(long, value_name = "PATH")]
+    pub stats_file: Option<PathBuf>,
+
+    /// Say on standard error what is decided and why [default: quiet]. Mixes with
+    /// the program's own messages
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// The program and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// OpenMP workers as `user`, other threads as `kernel` until shown safe
+    Auto,
+    /// Every thread may be carried by another kernel thread: fastest; a program that
+    /// ties its state to kernel threads in ways lissom cannot see may misbehave
+    User,
+    /// Threads stay on their own kernel threads and hand over by a system call:
+    /// safest, but gains less
+    Kernel,
+    /// Nothing is preloaded
+    Off,
+}
+
+impl Switch {
+    pub fn name(self) -> &'static str {
+        match self {
+            Switch::Auto => "auto",
+            Switch::User => "user",
+            Switch::Kernel => "kernel",
+            Switch::Off => "off",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StatsFormat {
+    /// For people, at most 80 columns
+    Table,
+    /// One JSON document
+    Json,
+}
+
+/// Say what would be active here, what not, why, and what would change it
+///
+/// Without CMD it looks at this machine; with CMD also at that program. Nothing is changed (only the
+/// runtime is unpacked), and CMD is
+/// not started: only its dynamic loader is, to list its libraries
+#[derive(Args)]
+#[command(after_long_help = "\
+Exit code: 0 if lissom would be active, 1 if the program would run natively,
+2 if lissom's own options are wrong.")]
+pub struct DoctorArgs {
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+
+    /// A program to look at
+    #[arg(value_name = "CMD", trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Print a completion script for a shell, on standard output
+#[derive(Args)]
+pub struct CompletionsArgs {
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}

@@ -1,0 +1,286 @@
+//! What this machine, its kernel and this environment allow.
+
+use std::ffi::{CStr, OsStr};
+use std::fs;
+use std::io;
+use std::process::{Command, Stdio};
+
+use super::{Finding, limits};
+use crate::{abi, run, unpack};
+
+const OLDEST_KERNEL: (u32, u32) = (5, 9);
+const OLDEST_GLIBC: (u32, u32) = (2, 31);
+
+pub fn findings() -> Vec<Finding> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut list = vec![
+        switched_off(),
+        kernel(),
+        glibc(),
+        fsgsbase(),
+        rseq(),
+        code_patching(),
+        shadow_stacks(&status),
+        seccomp(&status),
+        no_new_privs(&status),
+        tracer(&status),
+        perf_events(),
+    ];
+    list.extend(limits::findings());
+    list.push(runtime_file());
+    list.push(trial_run());
+    list
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':').map(str::trim))
+}
+
+pub fn version(text: &str) -> (u32, u32) {
+    let mut parts = text.split(|c: char| !c.is_ascii_digit()).map(|p| p.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+fn switched_off() -> Finding {
+    let what = "environment";
+    if std::env::var_os(abi::ENV_ENABLE).as_deref() == Some(OsStr::new("0")) {
+        return Finding::off(what, "LISSOM=0 switches everything off", "unset LISSOM");
+    }
+    if std::env::var_os(abi::ENV_SWITCH).as_deref() == Some(OsStr::new("off")) {
+        return Finding::off(what, "LISSOM_SWITCH=off preloads nothing", "unset LISSOM_SWITCH");
+    }
+    match std::env::var("LD_PRELOAD") {
+        Ok(list) if !list.is_empty() => Finding::ok(what, format!("LD_PRELOAD keeps its entries: {list}")),
+        _ => Finding::ok(what, "nothing in it switches lissom off"),
+    }
+}
+
+fn kernel() -> Finding {
+    // SAFETY: utsname is plain data, which uname fills in with C strings.
+    let (machine, release) = unsafe {
+        let mut name: libc::utsname = std::mem::zeroed();
+        libc::uname(&mut name);
+        let text = |bytes: &[libc::c_char]| CStr::from_ptr(bytes.as_ptr()).to_string_lossy().into_owned();
+        (text(&name.machine), text(&name.release))
+    };
+    let why = format!("Linux {release} on {machine}");
+    if machine != "x86_64" {
+        return Finding::off("kernel", why, "an x86-64 machine");
+    }
+    if version(&release) < OLDEST_KERNEL {
+        return Finding::off("kernel", why, "a kernel of 5.9 or newer");
+    }
+    Finding::ok("kernel", why)
+}
+
+/// This binary runs under the system's glibc, so its version is the one that programs get.
+fn glibc() -> Finding {
+    // SAFETY: glibc returns a constant string.
+    let text = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_string_lossy();
+    if version(&text) < OLDEST_GLIBC {
+        return Finding::off(
+            "glibc",
+            format!("version {text}"),
+            "glibc 2.31 or newer (Debian 11, Ubuntu 20.04)",
+        );
+    }
+    Finding::ok("glibc", format!("version {text}"))
+}
+
+fn fsgsbase() -> Finding {
+    const HWCAP2_FSGSBASE: libc::c_ulong = 2;
+    // SAFETY: cannot fail.
+    if unsafe { libc::getauxval(libc::AT_HWCAP2) } & HWCAP2_FSGSBASE != 0 {
+        return Finding::ok("fsgsbase", "threads can be switched in user space");
+    }
+    Finding::limited(
+        "fsgsbase",
+        "not available: every thread stays on its own kernel thread (as --switch=kernel)",
+        "remove nofsgsbase from the kernel's command line, or use a CPU of 2012 or newer",
+    )
+}
+
+fn rseq() -> Finding {
+    let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
+    let on = tunables.split(':').any(|t| t == format!("{}=1", run::RSEQ_TUNABLE));
+    if on {
+        return Finding::limited(
+            "rseq",
+            "GLIBC_TUNABLES asks for it, so sched_getcpu may name the wrong CPU in switched threads",
+            format!("take {}=1 out of GLIBC_TUNABLES", run::RSEQ_TUNABLE),
+        );
+    }
+    Finding::ok("rseq", "glibc's use of it is switched off for the program")
+}
+
+/// Tries what the runtime does with code: writing to a page that is read-only.
+fn code_patching() -> Finding {
+    let try_write = || -> io::Result<()> {
+        use std::os::unix::fs::FileExt as _;
+        // SAFETY: a new anonymous page; the result is checked.
+        let page = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_EXEC, flags, -1, 0)
+        };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let file = fs::OpenOptions::new().write(true).open("/proc/self/mem");
+        let result = file.and_then(|f| f.write_all_at(b"lissom", page as u64));
+        // SAFETY: the page mapped above, to which nothing points.
+        unsafe { libc::munmap(page, 4096) };
+        result
+    };
+    match try_write() {
+        Ok(()) => Finding::ok("code patching", "/proc/self/mem can be written"),
+        Err(e) => Finding::off(
+            "code patching",
+            format!("/proc/self/mem: {e}"),
+            "mount /proc, and boot without proc_mem.force_override=never or lockdown",
+        ),
+    }
+}
+
+fn shadow_stacks(status: &str) -> Finding {
+    let features = field(status, "x86_Thread_features").unwrap_or_default();
+    if features.split_whitespace().any(|f| f == "shstk") {
+        return Finding::off(
+            "shadow stacks",
+            "this shell's programs run with user shadow stacks, which stack switching breaks",
+            "export GLIBC_TUNABLES=glibc.cpu.hwcaps=-SHSTK",
+        );
+    }
+    Finding::ok("shadow stacks", "not in use")
+}
+
+fn seccomp(status: &str) -> Finding {
+    match field(status, "Seccomp") {
+        Some("1") => Finding::off("seccomp", "strict mode", "start it outside of the sandbox"),
+        Some("2") => {
+            Finding::ok("seccomp", "a filter is installed; the trial run below shows whether it matters")
+        }
+        _ => Finding::ok("seccomp", "no filter"),
+    }
+}
+
+fn no_new_privs(status: &str) -> Finding {
+    match field(status, "NoNewPrivs") {
+        Some("1") => Finding::ok("no_new_privs", "set; lissom needs no privileges"),
+        _ => Finding::ok("no_new_privs", "not set"),
+    }
+}
+
+fn tracer(status: &str) -> Finding {
+    match field(status, "TracerPid") {
+        None | Some("0") => Finding::ok("ptrace", "not traced"),
+        Some(pid) => Finding::limited(
+            "ptrace",
+            format!("traced by process {pid}, which sees the runtime's code and its signals"),
+            "attach the debugger after the program has started",
+        ),
+    }
+}
+
+/// Tries a sampling event on this thread.
+fn perf_events() -> Finding {
+    // struct perf_event_attr, version 0: type, size, config, period, sample_type, read_format, flags, ...
+    let mut attributes = [0_u64; 8];
+    const SOFTWARE: u64 = 1;
+    const TASK_CLOCK: u64 = 1;
+    const EXCLUDE_KERNEL_AND_HYPERVISOR: u64 = 1 << 5 | 1 << 6;
+    attributes[0] = SOFTWARE | 64 << 32;
+    attributes[1] = TASK_CLOCK;
+    attributes[2] = 1_000_000;
+    attributes[5] = EXCLUDE_KERNEL_AND_HYPERVISOR;
+    // SAFETY: the attributes are as long as they say; the result is checked.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, 0) };
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    let paranoid = paranoid.trim();
+    if fd >= 0 {
+        // SAFETY: the descriptor just made.
+        unsafe { libc::close(fd as i32) };
+        return Finding::ok(
+            "perf events",
+            format!("a thread may sample itself (perf_event_paranoid {paranoid})"),
+        );
+    }
+    let error = io::Error::last_os_error();
+    Finding::limited(
+        "perf events",
+        format!("{error} (perf_event_paranoid {paranoid}); only finer sampling would need them"),
+        "sysctl kernel.perf_event_paranoid=2, and allow perf_event_open in the container's seccomp profile",
+    )
+}
+
+fn runtime_file() -> Finding {
+    match unpack::unpack() {
+        Ok(path) if path.starts_with("/proc") => Finding::limited(
+            "runtime file",
+            "kept in memory, for want of a private folder: children of a program that closes all \
+             its descriptors run natively, and their loader says so",
+            "set XDG_RUNTIME_DIR or XDG_CACHE_HOME to a folder that only you can write",
+        ),
+        Ok(path) => Finding::ok("runtime file", path.display().to_string()),
+        Err(e) => Finding::off(
+            "runtime file",
+            e.to_string(),
+            "set XDG_CACHE_HOME to a folder that only you can write",
+        ),
+    }
+}
+
+/// Runs this very binary under lissom and asks the runtime what became of it: the other lines are reasons,
+/// this one is the fact.
+fn trial_run() -> Finding {
+    let what = "trial run";
+    let trial = || -> io::Result<serde_json::Value> {
+        let exe = std::env::current_exe()?;
+        let mut command = Command::new(&exe);
+        command.args(["run", "--stats=json", "--"]).arg(&exe).arg("--version");
+        command.env_remove(abi::ENV_VERBOSE).stdin(Stdio::null());
+        let output = command.output()?;
+        if !output.status.success() {
+            return Err(io::Error::other(format!("it ended with {}", output.status)));
+        }
+        serde_json::from_slice(&output.stderr).map_err(io::Error::other)
+    };
+    let fix = "see the lines above; LISSOM_VERBOSE=1 lissom run -- CMD shows the runtime's own words";
+    let report = match trial() {
+        Ok(report) => report,
+        Err(e) => return Finding::off(what, format!("a trial program did not run: {e}"), fix),
+    };
+    let process = &report["processes"][0];
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_string();
+    if process["state"] == "active" {
+        let count = |name: &str| process["counters"][name].as_u64().unwrap_or(0);
+        let (patched, left) = (count("sites_patched"), count("sites_left"));
+        return Finding::ok(
+            what,
+            format!("active: {patched} system call sites redirected, {left} left alone"),
+        );
+    }
+    let reason = [text(&report["command"]["native"]), text(&process["reason"]), text(&process["state"])]
+        .into_iter()
+        .find(|r| !r.is_empty())
+        .unwrap_or_else(|| "the runtime did not report".into());
+    Finding::off(what, reason, fix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        assert_eq!(version("6.18.5-cloud"), (6, 18));
+        assert_eq!(version("2.36"), (2, 36));
+        assert_eq!(version(""), (0, 0));
+    }
+
+    #[test]
+    fn status_fields() {
+        let status = "Seccomp:\t2\nSeccomp_filters:\t1\nx86_Thread_features:\tshstk wrss\n";
+        assert_eq!(field(status, "Seccomp"), Some("2"));
+        assert!(shadow_stacks(status).state == super::super::State::Off);
+    }
+}

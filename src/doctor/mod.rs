@@ -1,0 +1,119 @@
+//! `lissom doctor`: what would be active, what not, why, and what would change it.
+
+mod cgroup;
+mod limits;
+mod machine;
+mod target;
+
+use serde::Serialize;
+
+use crate::cli::DoctorArgs;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Ok,
+    /// lissom works, but with less than it could do.
+    Limited,
+    /// The program would run natively.
+    Off,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            State::Ok => "ok",
+            State::Limited => "limited",
+            State::Off => "off",
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub struct Finding {
+    pub what: &'static str,
+    pub state: State,
+    pub why: String,
+    /// The command or setting that would change it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+impl Finding {
+    pub fn ok(what: &'static str, why: impl Into<String>) -> Finding {
+        Finding { what, state: State::Ok, why: why.into(), fix: None }
+    }
+
+    pub fn limited(what: &'static str, why: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { what, state: State::Limited, why: why.into(), fix: Some(fix.into()) }
+    }
+
+    pub fn off(what: &'static str, why: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { what, state: State::Off, why: why.into(), fix: Some(fix.into()) }
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    version: &'static str,
+    active: bool,
+    machine: Vec<Finding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<target::Target>,
+}
+
+pub fn doctor(args: &DoctorArgs) -> i32 {
+    let machine = machine::findings();
+    let program = args.command.first().map(|name| target::examine(name));
+    let findings = machine.iter().chain(program.iter().flat_map(|p| &p.findings));
+    let active = findings.clone().all(|f| f.state != State::Off);
+    let report = Report { version: env!("CARGO_PKG_VERSION"), active, machine, program };
+    let text = if args.json {
+        // Serializing plain numbers and strings cannot fail.
+        serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"
+    } else {
+        report.text()
+    };
+    if let Err(e) = crate::print(text.as_bytes())
+        && e.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        eprintln!("lissom: cannot write to standard output: {e}");
+    }
+    i32::from(!active)
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let mut lines = vec!["This machine".to_string()];
+        lines.extend(self.machine.iter().flat_map(finding_lines));
+        if let Some(program) = &self.program {
+            lines.push(String::new());
+            lines.push(program.name.clone());
+            lines.extend(program.findings.iter().flat_map(finding_lines));
+        }
+        lines.push(String::new());
+        let whose = if self.program.is_some() { "this program" } else { "programs here" };
+        lines.push(if self.active {
+            format!("lissom would be active for {whose}.")
+        } else {
+            format!("lissom would run {whose} natively: see the lines marked off.")
+        });
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+/// State, subject and reason in columns, and below it the fix, in at most 80 columns.
+fn finding_lines(finding: &Finding) -> Vec<String> {
+    let first = format!("  {:<8} {:<14} ", finding.state.name(), finding.what);
+    let indent = first.chars().count();
+    let mut lines = wrap(&finding.why, &first, indent);
+    if let Some(fix) = &finding.fix {
+        lines.extend(wrap(&format!("-> {fix}"), &" ".repeat(indent), indent + 3));
+    }
+    lines
+}
+
+fn wrap(text: &str, first: &str, indent: usize) -> Vec<String> {
+    crate::stats::wrap(text, first, indent)
+}

@@ -1,0 +1,149 @@
+//! `lissom doctor -- CMD`: what a program is, and where its system calls are.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+
+use super::Finding;
+use super::machine::version;
+use crate::elf::{self, Kind};
+use crate::program;
+use crate::unpack;
+
+#[derive(Serialize)]
+pub struct Target {
+    pub name: String,
+    pub findings: Vec<Finding>,
+    objects: Vec<Object>,
+}
+
+#[derive(Serialize)]
+struct Object {
+    path: PathBuf,
+    syscalls: usize,
+}
+
+pub fn examine(name: &OsStr) -> Target {
+    let mut target =
+        Target { name: name.to_string_lossy().into_owned(), findings: Vec::new(), objects: Vec::new() };
+    let path = match program::find(name, std::env::var_os("PATH").as_deref()) {
+        Ok(path) => path,
+        Err(refused) => {
+            let (why, fix) = refused.message.split_once("; ").unwrap_or((&refused.message, "give its path"));
+            target.findings.push(Finding::off("program", why, fix));
+            return target;
+        }
+    };
+    let program = program::inspect(&path);
+    let chain: Vec<String> = program.chain.iter().map(|p| p.display().to_string()).collect();
+    target.findings.push(Finding::ok("program", chain.join(", run by ")));
+    let file = program.chain.last().unwrap_or(&path);
+    if let Some(reason) = &program.native {
+        let fix = "there is none for this program; those it starts are looked at on their own";
+        target.findings.push(Finding::off("kind", reason.text.clone(), fix));
+    }
+    let Some(elf) = &program.elf else { return target };
+    let Some(loader) = &elf.interpreter else { return target };
+    target.findings.push(Finding::ok("loader", loader.clone()));
+    if program.native.is_some() {
+        return target;
+    }
+    if program::has_capabilities(file) {
+        target.findings.push(Finding::ok("capabilities", "the file has some; they do not matter to root"));
+    }
+    if elf.shadow_stack {
+        target
+            .findings
+            .push(Finding::ok("shadow stacks", "it could use them; see above whether they are on"));
+    }
+    objects(&mut target, file, Path::new(loader));
+    target
+}
+
+/// The libraries that are loaded at start. Only the system's own loader is asked, with `--list`: `ldd` would
+/// run whatever loader the file names, which for a file from elsewhere could be anything.
+fn objects(target: &mut Target, file: &Path, loader: &Path) {
+    let trusted = loader.parent().is_some_and(|folder| unpack::trusted_folder(folder).is_ok());
+    if !trusted {
+        let why = format!("not listed: others could change {}", loader.display());
+        target.findings.push(Finding::limited("libraries", why, "install the program's loader as root"));
+        return;
+    }
+    let mut command = Command::new(loader);
+    command.arg("--list").arg(file).stdin(Stdio::null()).env_remove("LD_PRELOAD");
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(e) => {
+            let fix = format!("check {}", loader.display());
+            target.findings.push(Finding::limited("libraries", format!("not listed: {e}"), fix));
+            return;
+        }
+    };
+    let list = String::from_utf8_lossy(&output.stdout).into_owned();
+    let missing: Vec<&str> = list.lines().filter_map(|l| l.trim().strip_suffix(" => not found")).collect();
+    if !missing.is_empty() || !output.status.success() {
+        let why = format!("not found: {}", missing.join(", "));
+        target.findings.push(Finding::off("libraries", why, "install them, or set LD_LIBRARY_PATH"));
+    }
+    let mut paths = vec![file.to_path_buf()];
+    paths.extend(list.lines().filter_map(listed_path));
+    target.findings.extend(paths.iter().find_map(|p| glibc(p)));
+    target.objects = paths.into_iter().filter_map(count).collect();
+
+    let with: Vec<String> = target
+        .objects
+        .iter()
+        .filter(|o| o.syscalls > 0)
+        .map(|o| format!("{} {}", o.path.file_name().unwrap_or_default().to_string_lossy(), o.syscalls))
+        .collect();
+    let text = if with.is_empty() { "none".to_string() } else { with.join(", ") };
+    let why = format!("{text}; in {} objects, without those it loads later", target.objects.len());
+    target.findings.push(Finding::ok("system calls", why));
+}
+
+/// `libm.so.6 => /lib/libm.so.6 (0x...)` or `/lib64/ld-linux-x86-64.so.2 (0x...)`; the vdso has no path.
+fn listed_path(line: &str) -> Option<PathBuf> {
+    let line = line.trim();
+    let path = line.split_once(" => ").map_or(line, |(_, path)| path);
+    let path = path.rsplit_once(" (0x")?.0;
+    path.starts_with('/').then(|| PathBuf::from(path))
+}
+
+fn count(path: PathBuf) -> Option<Object> {
+    let data = fs::read(&path).ok()?;
+    let Kind::Elf(elf) = elf::classify(&data) else { return None };
+    Some(Object { syscalls: elf::count_syscalls(&data, &elf), path })
+}
+
+/// The version that libc.so.6 carries in its greeting; reading it runs nothing.
+fn glibc(path: &Path) -> Option<Finding> {
+    if path.file_name()? != "libc.so.6" {
+        return None;
+    }
+    let data = fs::read(path).ok()?;
+    let start = data.windows(13).position(|w| w == b"GNU C Library")?;
+    let line: Vec<u8> = data[start..].iter().copied().take_while(|&b| b != b'\n' && b != 0).collect();
+    let line = String::from_utf8_lossy(&line).trim_end_matches('.').to_string();
+    let number = line.rsplit(' ').next().unwrap_or_default();
+    if version(number) < (2, 31) {
+        return Some(Finding::off("libc", line, "a glibc of 2.31 or newer"));
+    }
+    Some(Finding::ok("libc", line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loader_lines() {
+        let path = |line| listed_path(line).map(|p| p.display().to_string());
+        assert_eq!(path("\tlibm.so.6 => /lib/libm.so.6 (0x00007f)").as_deref(), Some("/lib/libm.so.6"));
+        assert_eq!(path("\t/lib64/ld.so (0x00007f)").as_deref(), Some("/lib64/ld.so"));
+        assert_eq!(path("\tlinux-vdso.so.1 (0x00007f)"), None);
+        assert_eq!(path("\tlibx.so => not found"), None);
+    }
+}

@@ -1,0 +1,233 @@
+//! What lissom needs to know of an ELF file: who loads it, and where its code is.
+
+use object::Endianness;
+use object::elf;
+use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
+
+type Header = elf::FileHeader64<Endianness>;
+
+/// An ELF file of this machine's class (x86-64, little-endian).
+pub struct Elf {
+    /// The program interpreter (dynamic loader); None for a static program or a library without one.
+    pub interpreter: Option<String>,
+    /// Has a dynamic section. A static-PIE has one too, but no interpreter.
+    pub dynamic: bool,
+    /// Libraries it names (DT_NEEDED).
+    pub needed: Vec<String>,
+    /// File offsets and lengths of its executable segments.
+    pub code: Vec<(usize, usize)>,
+    /// The dynamic section or a note says that the code wants user shadow stacks.
+    pub shadow_stack: bool,
+}
+
+pub enum Kind {
+    /// x86-64
+    Elf(Elf),
+    /// An ELF file, but of another machine or class; the text says which.
+    OtherMachine(String),
+    /// `#!`: interpreter and optional argument.
+    Script { interpreter: String, argument: Option<String> },
+    /// An empty file, or text without `#!`, which shells run themselves.
+    Text,
+    /// Something else, which only the kernel may know (binfmt_misc).
+    Unknown,
+}
+
+/// Looks at the content of a program file.
+pub fn classify(data: &[u8]) -> Kind {
+    if let Some(line) = data.strip_prefix(b"#!") {
+        return script(line);
+    }
+    if !data.starts_with(&elf::ELFMAG) {
+        // As bash decides: a NUL in the first line means that it is no text.
+        let first = data.iter().take(256).take_while(|&&b| b != b'\n');
+        return if first.into_iter().any(|&b| b == 0) { Kind::Unknown } else { Kind::Text };
+    }
+    if data.len() < 20 || data[4] != elf::ELFCLASS64 || data[5] != elf::ELFDATA2LSB {
+        let bits = if data.get(4) == Some(&elf::ELFCLASS32) { "32-bit" } else { "foreign" };
+        return Kind::OtherMachine(format!("a {bits} ELF file"));
+    }
+    let machine = u16::from_le_bytes([data[18], data[19]]);
+    if machine != elf::EM_X86_64 {
+        return Kind::OtherMachine(format!("an ELF file for machine number {machine}"));
+    }
+    match parse(data) {
+        Ok(elf) => Kind::Elf(elf),
+        Err(_) => Kind::Unknown,
+    }
+}
+
+/// The line behind `#!`, as the kernel takes it apart: the first word is the interpreter, the rest is one
+/// argument.
+fn script(line: &[u8]) -> Kind {
+    let end = line.iter().position(|&b| b == b'\n').unwrap_or(line.len());
+    let line = String::from_utf8_lossy(&line[..end]);
+    let line = line.trim_matches([' ', '\t', '\r']);
+    let (interpreter, argument) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+    if interpreter.is_empty() {
+        return Kind::Text;
+    }
+    let argument = argument.trim_matches([' ', '\t']);
+    Kind::Script {
+        interpreter: interpreter.to_string(),
+        argument: (!argument.is_empty()).then(|| argument.to_string()),
+    }
+}
+
+fn parse(data: &[u8]) -> object::Result<Elf> {
+    let header = Header::parse(data)?;
+    let endian = header.endian()?;
+    let mut elf =
+        Elf { interpreter: None, dynamic: false, needed: Vec::new(), code: Vec::new(), shadow_stack: false };
+    let segments = header.program_headers(endian, data)?;
+    for segment in segments {
+        if let Some(name) = segment.interpreter(endian, data)? {
+            elf.interpreter = Some(String::from_utf8_lossy(name).into_owned());
+        }
+        if segment.p_type(endian) == elf::PT_LOAD && segment.p_flags(endian) & elf::PF_X != 0 {
+            elf.code.push((segment.p_offset(endian) as usize, segment.p_filesz(endian) as usize));
+        }
+        if let Some(entries) = segment.dynamic(endian, data)? {
+            elf.dynamic = true;
+            elf.needed = needed(entries, segments, endian, data);
+        }
+        if segment.p_type(endian) == elf::PT_GNU_PROPERTY {
+            let bytes = segment.data(endian, data).unwrap_or_default();
+            elf.shadow_stack = wants_shadow_stack(bytes);
+        }
+    }
+    Ok(elf)
+}
+
+/// DT_NEEDED by way of the segments: section headers may have been stripped.
+fn needed(
+    entries: &[elf::Dyn64<Endianness>],
+    segments: &[elf::ProgramHeader64<Endianness>],
+    endian: Endianness,
+    data: &[u8],
+) -> Vec<String> {
+    let address = entries.iter().find(|d| d.tag32(endian) == Some(elf::DT_STRTAB)).map(|d| d.d_val(endian));
+    let Some(strings) = address.and_then(|address| {
+        segments.iter().find_map(|s| {
+            s.data_range(endian, data, address, 1)
+                .ok()
+                .flatten()
+                .map(|_| s.p_offset(endian) + (address - s.p_vaddr(endian)))
+        })
+    }) else {
+        return Vec::new();
+    };
+    entries
+        .iter()
+        .filter(|d| d.tag32(endian) == Some(elf::DT_NEEDED))
+        .filter_map(|d| data.get((strings + d.d_val(endian)) as usize..))
+        .map(crate::abi::text)
+        .collect()
+}
+
+/// GNU_PROPERTY_X86_FEATURE_1_AND with the SHSTK bit, in a .note.gnu.property segment.
+fn wants_shadow_stack(note: &[u8]) -> bool {
+    const FEATURE_1_AND: u32 = 0xc000_0002;
+    const SHSTK: u32 = 2;
+    let word = |at: usize| note.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    // namesz, descsz, type, "GNU\0", then properties of (type, size, data padded to 8)
+    let mut at = 16;
+    while let (Some(kind), Some(size)) = (word(at), word(at + 4)) {
+        if kind == FEATURE_1_AND {
+            return word(at + 8).is_some_and(|bits| bits & SHSTK != 0);
+        }
+        at += 8 + (size as usize).next_multiple_of(8);
+    }
+    false
+}
+
+/// How many `syscall` instructions the code holds. Each `0f 05` is decided by decoding towards it from
+/// several places a little before: x86 code falls into step within a few instructions, so most attempts
+/// agree on whether an instruction begins there. This can be wrong for data between functions; the runtime
+/// itself looks more closely.
+pub fn count_syscalls(data: &[u8], elf: &Elf) -> usize {
+    let decoder = zydis::Decoder::new64();
+    let mut count = 0;
+    for &(offset, length) in &elf.code {
+        let end = offset.saturating_add(length).min(data.len());
+        let code = &data[offset.min(end)..end];
+        let candidates = code.windows(2).enumerate().filter(|(_, w)| *w == [0x0f, 0x05]);
+        count += candidates.filter(|&(at, _)| begins_instruction(&decoder, code, at)).count();
+    }
+    count
+}
+
+fn begins_instruction(decoder: &zydis::Decoder, code: &[u8], target: usize) -> bool {
+    const ATTEMPTS: usize = 8;
+    let first = target.saturating_sub(64);
+    let hits = (0..ATTEMPTS)
+        .filter(|attempt| {
+            let mut at = first + attempt;
+            while at < target {
+                at += match decoder.decode_first::<zydis::NoOperands>(&code[at..]) {
+                    Ok(Some(instruction)) => usize::from(instruction.length),
+                    _ => 1,
+                };
+            }
+            at == target
+        })
+        .count();
+    hits * 2 > ATTEMPTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn script_lines() {
+        let parts = |text: &str| match classify(text.as_bytes()) {
+            Kind::Script { interpreter, argument } => Some((interpreter, argument)),
+            _ => None,
+        };
+        assert_eq!(parts("#!/bin/sh\necho"), Some(("/bin/sh".into(), None)));
+        assert_eq!(parts("#! /usr/bin/env  -S a b \n"), Some(("/usr/bin/env".into(), Some("-S a b".into()))));
+        assert_eq!(parts("#!/bin/sh"), Some(("/bin/sh".into(), None)));
+        assert_eq!(parts("#!\n"), None);
+    }
+
+    #[test]
+    fn kinds() {
+        assert!(matches!(classify(b""), Kind::Text));
+        assert!(matches!(classify(b"echo hello\n\0"), Kind::Text));
+        assert!(matches!(classify(b"MZ\0\0"), Kind::Unknown));
+        assert!(matches!(classify(b"\x7fELF"), Kind::OtherMachine(_)));
+        assert!(matches!(classify(b"\x7fELF\x01\x01\x01"), Kind::OtherMachine(_)));
+        // Claims to be x86-64, but ends before its headers.
+        let mut cut = b"\x7fELF\x02\x01\x01".to_vec();
+        cut.resize(18, 0);
+        cut.extend([62, 0]);
+        assert!(matches!(classify(&cut), Kind::Unknown));
+    }
+
+    #[test]
+    fn syscalls_among_other_bytes() {
+        // mov $0x50f,%eax holds the two bytes inside an immediate; the second one is real.
+        let mut code = vec![0x90; 64];
+        code.extend([0xb8, 0x0f, 0x05, 0x00, 0x00]);
+        code.extend([0x90; 64]);
+        code.extend([0x0f, 0x05, 0xc3]);
+        let elf = Elf {
+            interpreter: None,
+            dynamic: false,
+            needed: Vec::new(),
+            code: vec![(0, code.len())],
+            shadow_stack: false,
+        };
+        assert_eq!(count_syscalls(&code, &elf), 1);
+    }
+
+    #[test]
+    fn own_executable() {
+        let data = std::fs::read("/proc/self/exe").expect("readable");
+        let Kind::Elf(elf) = classify(&data) else { panic!("not recognised") };
+        assert!(elf.dynamic && !elf.code.is_empty());
+        assert!(elf.needed.iter().any(|n| n == "libc.so.6"));
+        assert_eq!(elf.interpreter.as_deref(), Some("/lib64/ld-linux-x86-64.so.2"));
+    }
+}

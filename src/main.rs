@@ -1,0 +1,77 @@
+//! The command line of lissom: a module per verb.
+#![cfg_attr(not(test), no_main)]
+
+mod abi;
+mod cli;
+mod doctor;
+mod elf;
+mod process;
+mod program;
+mod run;
+mod stats;
+mod supervise;
+mod unpack;
+
+use std::io::Write as _;
+
+use clap::{CommandFactory as _, Parser as _};
+
+/// The C entry point rather than Rust's: Rust's start-up ignores SIGPIPE, opens closed standard streams and
+/// installs a signal stack, and the program that `lissom run` becomes would inherit the first two.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn main(_argc: std::ffi::c_int, _argv: *const *const std::ffi::c_char) -> std::ffi::c_int {
+    // A panic must not unwind into C; it has printed its message by then.
+    std::panic::catch_unwind(dispatch).unwrap_or(70)
+}
+
+fn dispatch() -> i32 {
+    let cli = cli::Cli::try_parse().unwrap_or_else(|e| e.exit());
+    let done = match cli.verb {
+        cli::Verb::Run(args) => return run::run(args),
+        cli::Verb::Doctor(args) => return doctor::doctor(&args),
+        cli::Verb::Completions(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut cli::Cli::command(), "lissom", &mut script);
+            print(&script)
+        }
+        cli::Verb::Unpack { folder } => {
+            return match unpack::install(&folder) {
+                Ok(()) => 0,
+                Err(e) => {
+                    eprintln!("lissom: {}: {e}", folder.display());
+                    1
+                }
+            };
+        }
+        cli::Verb::Man => manual().and_then(|roff| print(&roff)),
+    };
+    match done {
+        Ok(()) => 0,
+        // The reader has seen enough, as in `lissom man | head`.
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => 0,
+        Err(e) => {
+            eprintln!("lissom: cannot write to standard output: {e}");
+            1
+        }
+    }
+}
+
+/// Writes to standard output. Unlike print!, an error comes back instead of ending the process.
+pub fn print(bytes: &[u8]) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// One page for lissom and one for each verb, one after the other.
+fn manual() -> std::io::Result<Vec<u8>> {
+    let mut command = cli::Cli::command();
+    command.build();
+    let mut roff = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut roff)?;
+    for verb in command.get_subcommands().filter(|v| v.get_name() != "help" && !v.is_hide_set()) {
+        let name = verb.get_display_name().unwrap_or("lissom").to_string();
+        clap_mangen::Man::new(verb.clone()).title(name).render(&mut roff)?;
+    }
+    Ok(roff)
+}

@@ -1,0 +1,280 @@
+//! Finding the program as a shell does, and deciding whether it can be managed.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::elf::{self, Elf, Kind};
+use crate::process;
+
+/// Why a program cannot be started: the shell's exit code and a message that names the fix.
+#[derive(Debug)]
+pub struct Refused {
+    pub code: i32,
+    pub message: String,
+}
+
+const NOT_FOUND: i32 = 127;
+const NOT_EXECUTABLE: i32 = 126;
+
+/// Resolves a command name: by PATH unless it holds a slash.
+pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Refused> {
+    let shown = name.to_string_lossy();
+    if name.as_bytes().contains(&b'/') {
+        let path = PathBuf::from(name);
+        return executable(&path).map(|()| path);
+    }
+    // A shell's own default where PATH is not set at all.
+    let folders = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+    let mut refused = None;
+    if !name.is_empty() {
+        for folder in std::env::split_paths(folders) {
+            // An empty entry means the current folder.
+            let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+            let candidate = folder.join(name);
+            match executable(&candidate) {
+                Ok(()) => return Ok(candidate),
+                // Found but not executable: a later folder may still have it.
+                Err(e) if e.code == NOT_EXECUTABLE && !candidate.is_dir() => refused = refused.or(Some(e)),
+                Err(_) => {}
+            }
+        }
+    }
+    Err(refused.unwrap_or_else(|| {
+        let here = Path::new(".").join(name);
+        let fix = if !name.is_empty() && executable(&here).is_ok() {
+            format!("there is one in this folder: write ./{shown}")
+        } else {
+            "check the spelling, install it, or give its path".to_string()
+        };
+        Refused { code: NOT_FOUND, message: format!("{shown}: not found in PATH; {fix}") }
+    }))
+}
+
+fn executable(path: &Path) -> Result<(), Refused> {
+    let shown = path.display();
+    let refuse = |code, text: String| Err(Refused { code, message: format!("{shown}: {text}") });
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(e) => return Err(cannot_execute(path, &e)),
+    };
+    if metadata.is_dir() {
+        return refuse(NOT_EXECUTABLE, "is a folder, not a program".into());
+    }
+    if !metadata.is_file() {
+        return refuse(NOT_EXECUTABLE, "is not a regular file".into());
+    }
+    if !may_execute(path) {
+        let fix = if metadata.permissions().mode() & 0o111 == 0 {
+            format!("is not executable; run chmod +x {shown}")
+        } else {
+            "permission denied; its mode, its folders' or a noexec mount forbid this user to execute it"
+                .into()
+        };
+        return refuse(NOT_EXECUTABLE, fix);
+    }
+    Ok(())
+}
+
+fn may_execute(path: &Path) -> bool {
+    let Ok(text) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a C string that lives until the call returns.
+    unsafe { libc::faccessat(libc::AT_FDCWD, text.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
+}
+
+/// The message and code for an error that the system gave for this path.
+pub fn cannot_execute(path: &Path, error: &io::Error) -> Refused {
+    let shown = path.display();
+    let (code, text) = match error.raw_os_error() {
+        Some(libc::ENOENT) if path.exists() => {
+            let missing =
+                interpreter_of(path).map_or("its interpreter".into(), |i| format!("its interpreter {i}"));
+            (NOT_FOUND, format!("{missing} does not exist; install it or correct the file's first line"))
+        }
+        Some(libc::ENOENT) => (NOT_FOUND, "not found; check the path".into()),
+        Some(libc::ENOTDIR) => (NOT_FOUND, "not found: a part of the path is not a folder".into()),
+        Some(libc::EACCES) => {
+            (NOT_EXECUTABLE, "permission denied; check the modes of the file and its folders".into())
+        }
+        Some(libc::ENOEXEC) => (NOT_EXECUTABLE, "is not a program for this machine".into()),
+        Some(libc::E2BIG) => (NOT_EXECUTABLE, "arguments and environment are too long; pass less".into()),
+        Some(libc::ETXTBSY) => (NOT_EXECUTABLE, "is open for writing; wait until it is complete".into()),
+        _ => (NOT_EXECUTABLE, format!("cannot be executed: {error}")),
+    };
+    Refused { code, message: format!("{shown}: {text}") }
+}
+
+fn interpreter_of(path: &Path) -> Option<String> {
+    match elf::classify(&fs::read(path).ok()?) {
+        Kind::Script { interpreter, .. } => Some(interpreter),
+        Kind::Elf(elf) => elf.interpreter,
+        _ => None,
+    }
+}
+
+/// What the command comes down to, after following `#!` lines.
+pub struct Program {
+    /// The file given, and after it each interpreter in turn.
+    pub chain: Vec<PathBuf>,
+    /// The last of them, if it is an ELF file of this machine.
+    pub elf: Option<Elf>,
+    /// Why it cannot be managed.
+    pub native: Option<Reason>,
+}
+
+pub struct Reason {
+    pub text: String,
+    /// The programs it starts can still be managed, so they may inherit the runtime.
+    pub children: bool,
+}
+
+/// Levels of `#!` that the kernel follows.
+const SCRIPT_LEVELS: usize = 4;
+
+/// Looks at a program without running it.
+pub fn inspect(path: &Path) -> Program {
+    let mut program = Program { chain: vec![path.to_path_buf()], elf: None, native: None };
+    let native = |text: String, children| Some(Reason { text, children });
+    loop {
+        let file = program.chain.last().map_or(path, |p| p.as_path()).to_path_buf();
+        let shown = file.display();
+        let kind = match read_head(&file) {
+            Ok(kind) => kind,
+            Err(e) => {
+                program.native = native(format!("{shown} cannot be read ({e})"), false);
+                return program;
+            }
+        };
+        match kind {
+            Kind::Script { .. } if program.chain.len() > SCRIPT_LEVELS => {
+                program.native = native(format!("{shown}: too many levels of #!"), false);
+            }
+            Kind::Script { interpreter, argument } => {
+                let next = script_target(&interpreter, argument.as_deref());
+                program.chain.push(next);
+                continue;
+            }
+            // Shells run it themselves, with sh.
+            Kind::Text => {
+                program.chain.push("/bin/sh".into());
+                continue;
+            }
+            Kind::OtherMachine(what) => {
+                program.native = native(format!("{shown} is {what}; lissom manages x86-64 programs"), false);
+            }
+            Kind::Unknown => {
+                program.native = native(format!("{shown} is not an ELF file or a script"), false)
+            }
+            Kind::Elf(elf) => {
+                program.native = unsuitable(&file, &elf);
+                program.elf = Some(elf);
+            }
+        }
+        return program;
+    }
+}
+
+/// `#!/usr/bin/env python3` comes down to python3. Only env's simple form is followed.
+fn script_target(interpreter: &str, argument: Option<&str>) -> PathBuf {
+    let simple = argument.map(|a| a.strip_prefix("-S").unwrap_or(a).trim_start());
+    if Path::new(interpreter).file_name() == Some(OsStr::new("env"))
+        && let Some(name) = simple.and_then(|a| a.split(' ').find(|w| !w.contains('=')))
+        && !name.starts_with('-')
+        && let Ok(found) = find(OsStr::new(name), std::env::var_os("PATH").as_deref())
+    {
+        return found;
+    }
+    PathBuf::from(interpreter)
+}
+
+/// Reads the file's kind. Programs can be large, so only the front is read at first: headers and the
+/// interpreter's name stand there in practice.
+fn read_head(path: &Path) -> io::Result<Kind> {
+    const HEAD: u64 = 64 * 1024;
+    // A FIFO or a terminal would block here.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut file = File::open(path)?;
+    let mut data = Vec::new();
+    file.by_ref().take(HEAD).read_to_end(&mut data)?;
+    let whole = (data.len() as u64) < HEAD;
+    match elf::classify(&data) {
+        // The dynamic section of an ELF file stands near its end.
+        Kind::Elf(_) | Kind::Unknown if !whole && data.starts_with(b"\x7fELF") => {
+            file.rewind()?;
+            data.clear();
+            file.read_to_end(&mut data)?;
+            Ok(elf::classify(&data))
+        }
+        kind => Ok(kind),
+    }
+}
+
+fn unsuitable(path: &Path, elf: &Elf) -> Option<Reason> {
+    let shown = path.display();
+    let reason = |text: String, children| Some(Reason { text, children });
+    let Some(loader) = &elf.interpreter else {
+        // The loader run as a program, or a static one.
+        let text = if elf.needed.is_empty() { "is statically linked" } else { "has no program interpreter" };
+        return reason(format!("{shown} {text}; LD_PRELOAD does not reach it"), true);
+    };
+    if !loader.ends_with("/ld-linux-x86-64.so.2") {
+        let libc = if loader.contains("/ld-musl-") { "musl" } else { "another libc than glibc" };
+        // Its loader would choke on a library made for glibc.
+        return reason(format!("{shown} uses {libc} ({loader})"), false);
+    }
+    if let Ok(metadata) = fs::metadata(path) {
+        let mode = metadata.mode();
+        if mode & libc::S_ISUID != 0 && metadata.uid() != process::ruid() {
+            return reason(format!("{shown} is setuid; the loader ignores LD_PRELOAD for it"), false);
+        }
+        if mode & libc::S_ISGID != 0 && mode & libc::S_IXGRP != 0 && metadata.gid() != rgid() {
+            return reason(format!("{shown} is setgid; the loader ignores LD_PRELOAD for it"), false);
+        }
+    }
+    if process::ruid() != 0 && has_capabilities(path) {
+        return reason(format!("{shown} has file capabilities; the loader ignores LD_PRELOAD for it"), false);
+    }
+    None
+}
+
+fn rgid() -> u32 {
+    // SAFETY: cannot fail.
+    unsafe { libc::getgid() }
+}
+
+pub fn has_capabilities(path: &Path) -> bool {
+    let Ok(text) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    let name = c"security.capability";
+    // SAFETY: two C strings, and a length of 0 that only asks for the size.
+    unsafe { libc::getxattr(text.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) > 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lookup() {
+        let path = Some(OsStr::new("/nonexistent:/usr/bin:/bin"));
+        assert_eq!(find(OsStr::new("/bin/sh"), path).ok(), Some("/bin/sh".into()));
+        assert!(find(OsStr::new("sh"), path).is_ok());
+        assert_eq!(find(OsStr::new("no-such-program"), path).unwrap_err().code, 127);
+        assert_eq!(find(OsStr::new(""), path).unwrap_err().code, 127);
+        assert_eq!(find(OsStr::new("/"), path).unwrap_err().code, 126);
+        assert_eq!(find(OsStr::new("/etc/passwd"), path).unwrap_err().code, 126);
+        assert_eq!(find(OsStr::new("/etc/passwd/x"), path).unwrap_err().code, 127);
+    }
+
+    #[test]
+    fn env_lines() {
+        assert_eq!(script_target("/bin/sh", Some("-e")), PathBuf::from("/bin/sh"));
+        assert!(script_target("/usr/bin/env", Some("sh")).ends_with("sh"));
+        assert!(script_target("/usr/bin/env", Some("-S A=1 sh -e")).ends_with("sh"));
+        assert_eq!(script_target("/usr/bin/env", Some("-i sh")), PathBuf::from("/usr/bin/env"));
+    }
+}

@@ -1,0 +1,224 @@
+//! `lissom run`: prepares the environment and becomes the program.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::abi;
+use crate::cli::{RunArgs, StatsFormat, Switch};
+use crate::elf::Kind;
+use crate::process::{self, Environment};
+use crate::program::{self, Program, Refused};
+use crate::stats::{self, Region};
+use crate::supervise;
+use crate::unpack;
+
+/// glibc registers an rseq area for each thread, and the kernel writes the number of that kernel thread's
+/// CPU into it. When another kernel thread carries the context, glibc's sched_getcpu would read the wrong one.
+pub const RSEQ_TUNABLE: &str = "glibc.pthread.rseq";
+
+pub fn run(args: RunArgs) -> i32 {
+    let mut environment = Environment::inherited();
+    let verbose = args.verbose || environment.get(abi::ENV_VERBOSE) == Some(OsStr::new("1"));
+    let say = |text: &str| {
+        if verbose {
+            eprintln!("lissom: {text}");
+        }
+    };
+
+    let path = match program::find(&args.command[0], environment.get("PATH")) {
+        Ok(path) => path,
+        Err(refused) => return refuse(&refused),
+    };
+    let program = program::inspect(&path);
+
+    // Why nothing of this program is managed; None if it is.
+    let mut native = None;
+    if environment.get(abi::ENV_ENABLE) == Some(OsStr::new("0")) {
+        native = Some("switched off by LISSOM=0".to_string());
+    } else if args.switch == Some(Switch::Off) {
+        remove_runtime(&mut environment);
+        native = Some("switched off by --switch=off".to_string());
+    } else if let Some(reason) = &program.native {
+        native = Some(reason.text.clone());
+        if reason.children {
+            say("the dynamically linked programs that it starts are managed");
+            if let Err(e) = manage(&mut environment, &args, verbose) {
+                say(&format!("they are not, because the runtime cannot be unpacked: {e}"));
+            }
+        } else {
+            remove_runtime(&mut environment);
+        }
+    } else {
+        match manage(&mut environment, &args, verbose) {
+            Ok(runtime) => say(&format!("preloads {}", runtime.display())),
+            // Never a reason not to run the program.
+            Err(e) => native = Some(format!("the runtime cannot be unpacked: {e}")),
+        }
+    }
+    if let Some(reason) = &native {
+        say(&format!("{} runs natively: {reason}", path.display()));
+    }
+
+    if args.stats.is_some() || args.stats_file.is_some() {
+        return with_stats(&args, &path, &program, environment, native);
+    }
+    refuse(&become_program(&path, &program, &args.command, &environment))
+}
+
+fn refuse(refused: &Refused) -> i32 {
+    eprintln!("lissom: {}", refused.message);
+    refused.code
+}
+
+/// Sets what makes the loader load the runtime, and what the runtime reads.
+fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::Result<PathBuf> {
+    let runtime = unpack::unpack()?;
+    let mut preload = vec![runtime.clone().into_os_string()];
+    preload.extend(others_preloaded(environment));
+    environment.set("LD_PRELOAD", preload.join(OsStr::new(":")));
+
+    let tunables = environment.get("GLIBC_TUNABLES").map(OsStr::to_os_string);
+    if let Some(tunables) = add_tunable(tunables) {
+        environment.set("GLIBC_TUNABLES", tunables);
+    }
+    environment.set(abi::ENV_SWITCH, args.switch.unwrap_or(Switch::Auto).name());
+    if let Some(cpus) = args.cpus {
+        environment.set(abi::ENV_CPUS, cpus.to_string());
+    }
+    if verbose {
+        environment.set(abi::ENV_VERBOSE, "1");
+    }
+    // A region of an outer `lissom run --stats` stays in use: this program belongs to its tree.
+    Ok(runtime)
+}
+
+/// The caller's own entries of LD_PRELOAD: an outer `lissom run` may have put its runtime there.
+fn others_preloaded(environment: &Environment) -> Vec<OsString> {
+    let list = environment.get("LD_PRELOAD").unwrap_or_default();
+    list.as_bytes()
+        .split(|b| b" :".contains(b))
+        .map(|entry| OsString::from_vec(entry.to_vec()))
+        .filter(|entry| !entry.is_empty() && !unpack::is_runtime(entry))
+        .collect()
+}
+
+/// Takes the runtime of an outer `lissom run` out again.
+fn remove_runtime(environment: &mut Environment) {
+    if environment.get("LD_PRELOAD").is_none() {
+        return;
+    }
+    let others = others_preloaded(environment);
+    if others.is_empty() {
+        environment.remove("LD_PRELOAD");
+    } else {
+        environment.set("LD_PRELOAD", others.join(OsStr::new(":")));
+    }
+}
+
+/// None if the user has decided about rseq already.
+fn add_tunable(tunables: Option<OsString>) -> Option<OsString> {
+    let ours = format!("{RSEQ_TUNABLE}=0");
+    let Some(tunables) = tunables.filter(|t| !t.is_empty()) else { return Some(ours.into()) };
+    let name = |entry: &[u8]| entry.split(|&b| b == b'=').next().map(<[u8]>::to_vec);
+    if tunables.as_bytes().split(|&b| b == b':').any(|e| name(e).as_deref() == Some(RSEQ_TUNABLE.as_bytes()))
+    {
+        return None;
+    }
+    Some([tunables.as_os_str(), OsStr::new(&ours)].join(OsStr::new(":")))
+}
+
+/// Does not return if all is well.
+fn become_program(
+    path: &Path,
+    program: &Program,
+    command: &[OsString],
+    environment: &Environment,
+) -> Refused {
+    let error = process::execve(path, command, environment);
+    // Text without #!: a shell runs it itself, so that is what a user expects of us.
+    let is_text = || {
+        let data = std::fs::read(path).unwrap_or_default();
+        matches!(crate::elf::classify(&data), Kind::Text)
+    };
+    if error.raw_os_error() == Some(libc::ENOEXEC) && program.chain.len() == 2 && is_text() {
+        let mut shell: Vec<OsString> = vec!["/bin/sh".into(), path.into()];
+        shell.extend(command[1..].iter().cloned());
+        let error = process::execve(Path::new("/bin/sh"), &shell, environment);
+        return program::cannot_execute(Path::new("/bin/sh"), &error);
+    }
+    program::cannot_execute(path, &error)
+}
+
+fn with_stats(
+    args: &RunArgs,
+    path: &Path,
+    program: &Program,
+    mut environment: Environment,
+    native: Option<String>,
+) -> i32 {
+    // Opened before the program runs: a wrong path should not be found out an hour later.
+    let file = match args.stats_file.as_ref().map(std::fs::File::create).transpose() {
+        Ok(file) => file,
+        Err(e) => {
+            let shown = args.stats_file.as_deref().unwrap_or(Path::new("")).display();
+            eprintln!("lissom: --stats-file {shown}: {e}; give a path that can be written");
+            return 2;
+        }
+    };
+    let region = Region::create();
+    match &region {
+        Ok(region) => environment.set(abi::ENV_STATS_FD, region.fd().as_raw_fd().to_string()),
+        Err(e) => eprintln!("lissom: no statistics, because their memory cannot be had: {e}"),
+    }
+    let started = std::time::Instant::now();
+    let outcome = supervise::supervise(|| become_program(path, program, &args.command, &environment));
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(e) => {
+            eprintln!("lissom: no process can be made ({e}); raise `ulimit -u` or the cgroup's pids.max");
+            return 126;
+        }
+    };
+    if let Ok(region) = &region {
+        let report = stats::Report::new(region, native, started.elapsed(), outcome.describe());
+        let text = match args.stats.unwrap_or(StatsFormat::Table) {
+            StatsFormat::Table => report.table(),
+            StatsFormat::Json => report.json(),
+        };
+        let written = match file {
+            Some(mut file) => io::Write::write_all(&mut file, text.as_bytes()),
+            None => io::Write::write_all(&mut io::stderr(), text.as_bytes()),
+        };
+        if let Err(e) = written {
+            eprintln!("lissom: the statistics cannot be written: {e}");
+        }
+    }
+    outcome.pass_on()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tunables() {
+        let added =
+            |t: Option<&str>| add_tunable(t.map(OsString::from)).map(|t| t.into_string().expect("ASCII"));
+        assert_eq!(added(None).as_deref(), Some("glibc.pthread.rseq=0"));
+        assert_eq!(added(Some("")).as_deref(), Some("glibc.pthread.rseq=0"));
+        assert_eq!(added(Some("a.b=1")).as_deref(), Some("a.b=1:glibc.pthread.rseq=0"));
+        assert_eq!(added(Some("a.b=1:glibc.pthread.rseq=1")), None);
+    }
+
+    #[test]
+    fn preload_list() {
+        let mut environment = Environment::inherited();
+        environment.set("LD_PRELOAD", "/x/liblissom-0123.so:/lib/other.so /lib/third.so");
+        assert_eq!(others_preloaded(&environment), ["/lib/other.so", "/lib/third.so"]);
+        remove_runtime(&mut environment);
+        assert_eq!(environment.get("LD_PRELOAD"), Some(OsStr::new("/lib/other.so:/lib/third.so")));
+    }
+}

@@ -1,0 +1,336 @@
+//! The statistics region of `lissom run --stats`, and how it is shown.
+
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::abi::{self, COUNTERS, PIN_REASONS, STATES};
+use crate::process;
+
+/// The memfd that the processes of the tree write into.
+pub struct Region {
+    fd: OwnedFd,
+    map: *const abi::Region,
+}
+
+impl Region {
+    pub fn create() -> io::Result<Region> {
+        let fd = process::inherited_memfd("lissom-stats")?;
+        // SAFETY: a descriptor we own.
+        if unsafe { libc::ftruncate(fd.as_raw_fd(), abi::REGION_BYTES as libc::off_t) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // No process of the tree can shrink it under another's feet.
+        process::seal(&fd, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping of a file that is exactly that long.
+        let map = unsafe {
+            libc::mmap(std::ptr::null_mut(), abi::REGION_BYTES, access, libc::MAP_SHARED, fd.as_raw_fd(), 0)
+        };
+        if map == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let region = Region { fd, map: map.cast() };
+        region.get().header.initialise();
+        Ok(region)
+    }
+
+    pub fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    fn get(&self) -> &abi::Region {
+        // SAFETY: mapped for as long as self lives, aligned to a page, and made of integers only. The names
+        // in it are plain bytes that their writer sets once; a torn one is a wrong name, not a wrong length.
+        unsafe { &*self.map }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `create` made.
+        unsafe { libc::munmap(self.map.cast_mut().cast(), abi::REGION_BYTES) };
+    }
+}
+
+#[derive(Serialize)]
+pub struct Report {
+    version: &'static str,
+    command: Command,
+    /// Processes of which nothing was recorded, because there were too many.
+    processes_lost: u32,
+    processes: Vec<Process>,
+}
+
+#[derive(Serialize)]
+struct Command {
+    seconds: f64,
+    ended: String,
+    /// Why the command itself was not managed.
+    native: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Process {
+    pid: u32,
+    name: String,
+    state: &'static str,
+    reason: Option<String>,
+    slots: u32,
+    counters: Names,
+    pinned: Names,
+    objects: Vec<Object>,
+}
+
+#[derive(Serialize)]
+struct Object {
+    name: String,
+    patched: u32,
+    left: u32,
+}
+
+/// (name, text for people, value), in the order of abi.h; JSON shows name and value.
+struct Names(Vec<(&'static str, &'static str, u64)>);
+
+impl Serialize for Names {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, _, value)| (name, value)))
+    }
+}
+
+impl Names {
+    fn read(list: &'static [(&'static str, &'static str)], values: &[AtomicU64]) -> Names {
+        Names(list.iter().zip(values).map(|(&(name, text), v)| (name, text, v.load(Relaxed))).collect())
+    }
+
+    fn get(&self, name: &str) -> u64 {
+        self.0.iter().find(|e| e.0 == name).map_or(0, |e| e.2)
+    }
+}
+
+impl Process {
+    fn read(record: &abi::Record) -> Process {
+        let load = |value: &AtomicU32| value.load(Relaxed);
+        let reason = abi::text(&record.reason);
+        let objects = record.object.iter().take(load(&record.objects) as usize).map(|o| Object {
+            name: abi::text(&o.name),
+            patched: load(&o.patched),
+            left: load(&o.left),
+        });
+        Process {
+            pid: load(&record.pid),
+            name: abi::text(&record.comm),
+            state: STATES.get(load(&record.state) as usize).map_or("unknown", |s| s.0),
+            reason: (!reason.is_empty()).then_some(reason),
+            slots: load(&record.slots),
+            counters: Names::read(COUNTERS, &record.counter),
+            pinned: Names::read(PIN_REASONS, &record.pinned),
+            objects: objects.collect(),
+        }
+    }
+
+    /// Something to tell: threads that took turns, or a reason why they could not.
+    fn did_something(&self) -> bool {
+        let c = |name| self.counters.get(name);
+        c("threads_peak") > 1 || c("blocks") + c("switches_user") + c("switches_kernel") > 0
+    }
+}
+
+impl Report {
+    pub fn new(region: &Region, native: Option<String>, ran: Duration, ended: String) -> Report {
+        let region = region.get();
+        let claimed = region.header.claimed.load(Relaxed);
+        let kept = (claimed as usize).min(abi::MAX_RECORDS);
+        // A record claimed by a process that died before it wrote its number is left out.
+        let mut processes: Vec<Process> =
+            region.record[..kept].iter().map(Process::read).filter(|p| p.pid != 0).collect();
+        processes.sort_by_key(|p| std::cmp::Reverse(p.counters.get("threads_peak")));
+        Report {
+            version: env!("CARGO_PKG_VERSION"),
+            command: Command { seconds: (ran.as_secs_f64() * 1e3).round() / 1e3, ended, native },
+            processes_lost: claimed - kept as u32,
+            processes,
+        }
+    }
+
+    pub fn json(&self) -> String {
+        // Serializing plain numbers and strings cannot fail.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    pub fn table(&self) -> String {
+        let mut lines = vec![format!("lissom: {:.2} s, {}", self.command.seconds, self.command.ended)];
+        if let Some(reason) = &self.command.native {
+            lines.extend(wrap(&format!("the command ran natively: {reason}"), "  ", 2));
+        }
+        let (busy, quiet): (Vec<_>, Vec<_>) = self.processes.iter().partition(|p| p.did_something());
+        for process in &busy {
+            process_lines(process, &mut lines);
+        }
+        if !quiet.is_empty() {
+            lines.extend(wrap(&quiet_summary(&quiet), "", 2));
+        }
+        if self.processes.is_empty() && self.command.native.is_none() {
+            lines.push("no process has reported".into());
+        }
+        if self.processes_lost > 0 {
+            lines.push(format!(
+                "{} more processes: only the first {} are recorded",
+                self.processes_lost,
+                abi::MAX_RECORDS
+            ));
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+const WIDTH: usize = 80;
+
+fn process_lines(process: &Process, lines: &mut Vec<String>) {
+    let c = |name: &str| process.counters.get(name);
+    let state = if process.state == "active" { String::new() } else { format!(", {}", process.state) };
+    lines.push(cut(&format!(
+        "{} [{}]: {} threads (at most {} at a time) on {}{state}",
+        process.name,
+        process.pid,
+        c("threads"),
+        c("threads_peak"),
+        plural(u64::from(process.slots), "slot"),
+    )));
+    if let Some(reason) = &process.reason {
+        lines.extend(wrap(reason, "  ", 2));
+    }
+    // Shown above or below in words of their own.
+    let elsewhere = ["threads", "threads_peak", "sites_patched", "sites_left"];
+    for (name, text, value) in &process.counters.0 {
+        if *value > 0 && !elsewhere.contains(name) {
+            lines.extend(wrap(text, &format!("{:>16}  ", grouped(*value)), 18));
+        }
+    }
+    for (_, text, value) in process.pinned.0.iter().filter(|p| p.2 > 0) {
+        lines.extend(wrap(&format!("threads pinned: {text}"), &format!("{:>16}  ", grouped(*value)), 18));
+    }
+    let objects: Vec<String> = process
+        .objects
+        .iter()
+        .map(|o| match o.left {
+            0 => format!("{} {}", o.name, o.patched),
+            left => format!("{} {} ({left} left alone)", o.name, o.patched),
+        })
+        .collect();
+    if !objects.is_empty() {
+        lines.extend(wrap(&format!("sites patched: {}", objects.join(", ")), "  ", 4));
+    }
+}
+
+/// Processes with nothing to tell, counted by name.
+fn quiet_summary(quiet: &[&Process]) -> String {
+    let mut names: Vec<(String, usize)> = Vec::new();
+    for process in quiet {
+        let name = match (&process.reason, process.state) {
+            (Some(reason), _) => format!("{} ({reason})", process.name),
+            (None, "active") => process.name.clone(),
+            (None, state) => format!("{} ({state})", process.name),
+        };
+        match names.iter_mut().find(|n| n.0 == name) {
+            Some(entry) => entry.1 += 1,
+            None => names.push((name, 1)),
+        }
+    }
+    let names: Vec<String> =
+        names.into_iter().map(|(name, n)| if n > 1 { format!("{n} x {name}") } else { name }).collect();
+    format!("{} without threads to manage: {}", plural_es(quiet.len(), "process"), names.join(", "))
+}
+
+fn plural(n: u64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+fn plural_es(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "es" })
+}
+
+/// 1234567 -> 1,234,567
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+fn cut(line: &str) -> String {
+    line.chars().take(WIDTH).collect()
+}
+
+/// Words in lines of at most 80 columns; the first begins with `first`, the others with `indent` spaces.
+pub fn wrap(text: &str, first: &str, indent: usize) -> Vec<String> {
+    let mut lines = vec![first.to_string()];
+    let mut fresh = true;
+    for word in text.split_whitespace() {
+        let used = lines.last().map_or(0, |l| l.chars().count());
+        if !fresh && used + 1 + word.chars().count() > WIDTH {
+            lines.push(" ".repeat(indent));
+            fresh = true;
+        }
+        if let Some(line) = lines.last_mut() {
+            if !fresh {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        fresh = false;
+    }
+    lines.iter().map(|line| cut(line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store(record: &abi::Record, counter: &str, value: u64) {
+        let index = COUNTERS.iter().position(|c| c.0 == counter).expect("a counter of abi.h");
+        record.counter[index].store(value, Relaxed);
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn report() {
+        let region = Region::create().expect("a memfd");
+        let map = region.get();
+        map.header.claimed.store(300, Relaxed);
+        for (i, record) in map.record.iter().take(3).enumerate() {
+            record.pid.store(100 + i as u32, Relaxed);
+            record.state.store(1, Relaxed);
+            record.slots.store(2, Relaxed);
+            store(record, "threads", 1);
+            store(record, "threads_peak", 1);
+        }
+        store(&map.record[1], "threads", 64);
+        store(&map.record[1], "threads_peak", 33);
+        store(&map.record[1], "blocks", 2_500_000);
+        store(&map.record[1], "blocks_kernel", 12);
+        map.record[1].pinned[1].store(3, Relaxed);
+        let report = Report::new(&region, None, Duration::from_millis(2345), "exit code 0".into());
+        assert_eq!(report.processes_lost, 300 - abi::MAX_RECORDS as u32);
+        assert_eq!(report.processes[0].pid, 101);
+        let table = report.table();
+        assert!(table.lines().all(|l| l.chars().count() <= WIDTH), "{table}");
+        assert!(table.contains("2,500,000  futex waits that blocked in user space"), "{table}");
+        assert!(table.contains("2 processes without threads to manage"), "{table}");
+        let json: serde_json::Value = serde_json::from_str(&report.json()).expect("valid JSON");
+        assert_eq!(json["processes"][0]["counters"]["threads_peak"], 33);
+        assert_eq!(json["processes"][0]["pinned"]["unproven"], 3);
+    }
+}

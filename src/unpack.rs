@@ -1,0 +1,210 @@
+//! Puts the runtime where the dynamic loader of the program can find it, and nobody else can change it.
+//!
+//! Tried in this order: the installed copy beside this binary; a private folder of the user; a sealed
+//! memfd. The memfd comes last because a program that closes all its descriptors takes it away from its
+//! children, whose loader then complains and goes on without.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::abi::RUNTIME;
+use crate::process;
+
+/// Older copies that nobody has used for so long are removed when a new one is written.
+const STALE: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
+
+/// The path to preload. It stays valid in the program that this process becomes.
+pub fn unpack() -> io::Result<PathBuf> {
+    let name = file_name();
+    if let Some(installed) = installed(&name) {
+        return Ok(installed);
+    }
+    for (base, mode) in private_bases() {
+        if let Ok(path) = in_folder(&base, mode, &name) {
+            return Ok(path);
+        }
+    }
+    in_memory()
+}
+
+/// The name carries the content's hash, so that versions do not get into each other's way.
+pub fn file_name() -> String {
+    // FNV-1a. It tells our own builds apart; the content itself is compared before use.
+    let hash = RUNTIME
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    format!("liblissom-{hash:016x}.so")
+}
+
+/// `make install` puts the runtime into PREFIX/lib/lissom, for every user of the machine to read.
+fn installed(name: &str) -> Option<PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    let path = exe.parent()?.parent()?.join("lib/lissom").join(name);
+    let folder = trusted_folder(path.parent()?).ok()?;
+    let path = folder.join(name);
+    (preloadable(&path) && is_ours(&path)).then_some(path)
+}
+
+/// Writes that installed copy.
+pub fn install(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    write(folder, &folder.join(file_name()))
+}
+
+/// Folders that may hold a `lissom` folder, and that folder's mode.
+fn private_bases() -> Vec<(PathBuf, u32)> {
+    let mut bases = Vec::new();
+    if process::euid() == 0 {
+        // Readable by others, so that a service that drops its privileges still finds it afterwards.
+        bases.push((PathBuf::from("/run"), 0o755));
+    }
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    bases.extend(variable("XDG_RUNTIME_DIR").map(|p| (p, 0o700)));
+    let cache = variable("XDG_CACHE_HOME").or_else(|| {
+        let cache = variable("HOME")?.join(".cache");
+        // The one folder that is made for us: a fresh account has none.
+        let _ = fs::DirBuilder::new().mode(0o700).create(&cache);
+        Some(cache)
+    });
+    bases.extend(cache.map(|p| (p, 0o700)));
+    bases
+}
+
+fn in_folder(base: &Path, mode: u32, name: &str) -> io::Result<PathBuf> {
+    let base = trusted_folder(base)?;
+    let folder = base.join("lissom");
+    match fs::DirBuilder::new().mode(mode).create(&folder) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    let metadata = fs::symlink_metadata(&folder)?;
+    if !metadata.is_dir() || metadata.uid() != process::euid() || metadata.mode() & 0o7777 & !mode != 0 {
+        return Err(io::Error::other("not a private folder"));
+    }
+    let path = folder.join(name);
+    if !preloadable(&path) || forbids_execution(&folder)? {
+        return Err(io::Error::other("not a folder to preload from"));
+    }
+    if !is_ours(&path) {
+        remove_stale(&folder);
+        write(&folder, &path)?;
+    }
+    Ok(path)
+}
+
+/// The folder's real path, if nobody but root and this user can change anything on the way to it. A sticky
+/// folder such as /tmp may be writable by all: what this user owns in it cannot be replaced by others.
+pub fn trusted_folder(folder: &Path) -> io::Result<PathBuf> {
+    let real = folder.canonicalize()?;
+    for part in real.ancestors() {
+        let metadata = fs::symlink_metadata(part)?;
+        let owner = metadata.uid();
+        let writable = metadata.mode() & 0o022 != 0;
+        let sticky = metadata.mode() & 0o1000 != 0;
+        let last = part == real;
+        if !metadata.is_dir() || (owner != 0 && owner != process::euid()) || (writable && (last || !sticky)) {
+            return Err(io::Error::other("others can write on the way"));
+        }
+    }
+    Ok(real)
+}
+
+/// The loader splits LD_PRELOAD at spaces and colons and expands `$`.
+fn preloadable(path: &Path) -> bool {
+    !path.as_os_str().as_bytes().iter().any(|b| b" \t\n:;$".contains(b))
+}
+
+/// Libraries on a `noexec` file system cannot be mapped.
+fn forbids_execution(folder: &Path) -> io::Result<bool> {
+    let folder = File::open(folder)?;
+    // SAFETY: statvfs is plain data that fstatvfs fills in.
+    let mut status: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor and a structure of the right type.
+    match unsafe { libc::fstatvfs(folder.as_raw_fd(), &mut status) } {
+        0 => Ok(status.f_flag & libc::ST_NOEXEC != 0),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether the file is there, cannot be changed by others, and holds exactly this runtime.
+fn is_ours(path: &Path) -> bool {
+    let check = || -> io::Result<bool> {
+        let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+        let metadata = file.metadata()?;
+        let trusted = metadata.uid() == 0 || metadata.uid() == process::euid();
+        if !metadata.is_file()
+            || !trusted
+            || metadata.mode() & 0o022 != 0
+            || metadata.len() != RUNTIME.len() as u64
+        {
+            return Ok(false);
+        }
+        let mut content = Vec::with_capacity(RUNTIME.len());
+        file.read_to_end(&mut content)?;
+        Ok(content == RUNTIME)
+    };
+    check().unwrap_or(false)
+}
+
+/// Under a temporary name first, so that the loader never sees half a file.
+fn write(folder: &Path, path: &Path) -> io::Result<()> {
+    let temporary = folder.join(format!(".{}.{}", file_name(), std::process::id()));
+    let result = (|| {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&temporary)?;
+        file.write_all(RUNTIME)?;
+        // Whatever the umask says: others only get this far if the folder lets them.
+        file.set_permissions(fs::Permissions::from_mode(0o755))?;
+        fs::rename(&temporary, path)
+    })();
+    if result.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    result
+}
+
+fn remove_stale(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let stale = || -> io::Result<bool> {
+            let metadata = entry.metadata()?;
+            // The loader's reading moves the access time, at least once a day.
+            let used = metadata.accessed()?.max(metadata.modified()?);
+            Ok(used.elapsed().is_ok_and(|age| age > STALE))
+        };
+        if entry.file_name().as_bytes().starts_with(b"liblissom-") && stale().unwrap_or(false) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn in_memory() -> io::Result<PathBuf> {
+    let fd = process::inherited_memfd("liblissom.so")?;
+    let mut file = File::from(fd);
+    file.write_all(RUNTIME)?;
+    let fd = file.into();
+    process::seal(&fd, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE)?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+    // Kept open: the program inherits it.
+    std::mem::forget(fd);
+    Ok(path)
+}
+
+/// Whether an entry of LD_PRELOAD is a runtime that lissom put there.
+pub fn is_runtime(entry: &OsStr) -> bool {
+    let path = Path::new(entry);
+    let named = |p: &Path| {
+        p.file_name()
+            .is_some_and(|n| n.as_bytes().starts_with(b"liblissom-") && n.as_bytes().ends_with(b".so"))
+    };
+    named(path)
+        || fs::read_link(path).is_ok_and(|to| to.as_os_str().as_bytes().starts_with(b"/memfd:liblissom.so"))
+}

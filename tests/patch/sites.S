@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * System calls in every shape that matters, as a library of its own.  Each function is entered by jump with
+ * registers the test chooses and leaves by ret.  Number 110 is getppid: same answer every time, no arguments.
+ *
+ * The table `shapes` says what should become of each: the offset of its site from the function, and the
+ * window expected, as first byte's offset and length; length 0: left alone.  Offsets are 32 bits, since a
+ * 64-bit address anywhere in the object would count as a jump target.
+ */
+    .macro begin name
+    .text
+    .balign 64
+    .globl \name
+    .protected \name
+    .type \name, @function
+\name:
+    .cfi_startproc
+    .endm
+
+    /* site and window are labels of the function */
+    .macro finish name, site, from, to
+    .cfi_endproc
+    .size \name, .-\name
+    shape \name, \site, \from, \to
+    .endm
+
+    .macro shape name, site, from, to
+    .section .rodata.names, "aMS", @progbits, 1
+.Lname_\@: .asciz "\name"
+    .section .rodata.shapes, "a"
+    .long .Lname_\@ - shapes, \name - shapes, \site - \name, \from - \name, \to - \from
+    .endm
+
+    .section .rodata.shapes, "a"
+    .balign 16
+    .globl shapes
+    .type shapes, @object
+shapes:
+
+/* --- windows that must come out ------------------------------------------------------------------------ */
+
+begin mov_imm
+11: mov $110, %eax
+12: syscall
+13: ret
+finish mov_imm, 12b, 11b, 13b
+
+/* 0x6006e: only the low 16 bits choose the class, all of it is the number (-ENOSYS) */
+begin mov_wide
+11: mov $0x6006e, %eax
+12: syscall
+13: ret
+finish mov_wide, 12b, 11b, 13b
+
+begin mov_reg
+    nop
+11: mov %r8d, %eax
+12: syscall
+13: ret
+finish mov_reg, 12b, 11b, 13b
+
+begin three_before
+    mov $110, %eax
+11: push %rdx
+    cld
+    cmc
+12: syscall
+13: jmp *skip_slot(%rip)
+    .balign 8
+finish three_before, 12b, 11b, 13b
+
+/* the call is a jump target: what stands behind must make room */
+begin at_target
+    mov $110, %eax
+    test %rdi, %rdi
+    jz 12f
+    nop
+12: syscall
+    cmp $-4095, %rax
+13: jae 1f
+    ret
+1:  mov $-1, %rax
+    ret
+finish at_target, 12b, 12b, 13b
+
+begin jcc_last
+    mov $110, %eax
+    jmp 12f
+    ud2
+12: syscall
+    test %al, %al
+    js 1f
+13: ret
+1:  add $1000, %rax
+    ret
+finish jcc_last, 12b, 12b, 13b
+
+begin jcc_last_taken
+    mov $110, %eax
+    jmp 12f
+    ud2
+12: syscall
+    xor %dl, %dl
+    jz 1f
+13: ud2
+1:  add $1000, %rax
+    ret
+finish jcc_last_taken, 12b, 12b, 13b
+
+begin jmp_last
+    mov $110, %eax
+    jmp 12f
+    ud2
+12: syscall
+    nop
+    jmp 1f
+13: ud2
+1:  add $1000, %rax
+    ret
+finish jmp_last, 12b, 12b, 13b
+
+begin rip_before
+    nop
+11: mov number(%rip), %eax
+12: syscall
+13: ret
+finish rip_before, 12b, 11b, 13b
+
+begin rip_after
+    mov $110, %eax
+    jmp 12f
+    ud2
+12: syscall
+    add number(%rip), %rax
+13: ret
+finish rip_after, 12b, 12b, 13b
+
+/* an immediate behind the displacement: rip-relative to the end of the instruction */
+begin rip_after_imm
+    mov $110, %eax
+    jmp 12f
+    ud2
+12: syscall
+    cmpl $0x11223344, number(%rip)
+13: setb %dl
+    ret
+finish rip_after_imm, 12b, 12b, 13b
+
+begin rip_lea_after
+    mov $110, %eax
+    jmp 12f
+    ud2
+12: syscall
+    lea number(%rip), %rdx
+13: mov (%rdx), %rdx
+    ret
+finish rip_lea_after, 12b, 12b, 13b
+
+begin push_pop
+    pop %rdx
+11: mov $110, %eax
+12: syscall
+13: push %rdx
+    ret
+finish push_pop, 12b, 11b, 13b
+
+begin red_zone
+    mov %r8, -8(%rsp)
+    mov %r9, -128(%rsp)
+    mov %r10d, %eax
+    mov %r8d, %eax
+11: add -8(%rsp), %r9
+12: syscall
+13: add -128(%rsp), %r9
+    ret
+finish red_zone, 12b, 11b, 13b
+
+/* flags set in front, used behind */
+begin flags_through
+    cmp %rdi, %rsi
+    mov %r8d, %eax
+    jmp 11f
+    nop
+11: adc %rbx, %rbx
+12: syscall
+13: adc %rdx, %rdx
+    ret
+finish flags_through, 12b, 11b, 13b
+
+begin pair_first
+11: mov $110, %eax
+12: syscall
+13: mov %rax, %rdx
+    mov $110, %eax
+    syscall
+    ret
+finish pair_first, 12b, 11b, 13b
+
+begin pair_second
+    mov $110, %eax
+    syscall
+    mov %rax, %rdx
+11: mov $110, %eax
+12: syscall
+13: ret
+finish pair_second, 12b, 11b, 13b
+
+/* no unwind data, but a symbol */
+    .text
+    .balign 64
+    .globl symbol_only
+    .protected symbol_only
+    .type symbol_only, @function
+symbol_only:
+11: mov $110, %eax
+12: syscall
+13: ret
+    .size symbol_only, .-symbol_only
+shape symbol_only, 12b, 11b, 13b
+
+/* the unwind data stop in front of the call, as in glibc's clone; the symbol is local */
+    .text
+    .balign 64
+    .type gap, @function
+gap:
+    .cfi_startproc
+    nop
+11: mov $110, %eax
+    .cfi_endproc
+12: syscall
+13: ret
+    .size gap, .-gap
+shape gap, 12b, 11b, 13b
+
+/* --- sites that must stay -------------------------------------------------------------------------------- */
+
+begin no_room
+    mov $110, %eax
+    jmp 12f
+    ud2
+12: syscall
+13: ret
+finish no_room, 12b, 12b, 12b
+
+begin no_room_endbr
+    mov %r8d, %eax
+    jmp 11f
+    nop
+11: endbr64
+12: syscall
+13: ret
+finish no_room_endbr, 12b, 12b, 12b
+
+/* jumps land on the call and behind it */
+begin jumps_both
+    mov $110, %eax
+    cmp $1, %rdi
+    je 12f
+    ja 13f
+    mov $110, %eax
+12: syscall
+13: cmp $-4095, %rax
+    ret
+finish jumps_both, 12b, 12b, 12b
+
+begin loop_inside
+    mov $110, %eax
+    mov $1, %ecx
+    jmp 11f
+    nop
+11: mov %r8d, %eax
+12: syscall
+    xor %ecx, %ecx
+    loopne 1f
+1:  ret
+    jrcxz 12b
+finish loop_inside, 12b, 12b, 12b
+
+begin jump_table
+    lea 2f(%rip), %rdx
+    and $1, %edi
+    movslq (%rdx,%rdi,4), %rcx
+    add %rdx, %rcx
+    mov %r8d, %eax
+    notrack jmp *%rcx
+11: mov $110, %eax
+12: syscall
+13: ret
+    .section .rodata
+    .balign 4
+2:  .long 11b - 2b, 12b - 2b
+    .text
+finish jump_table, 12b, 12b, 12b
+
+begin computed_goto
+    mov %r8d, %eax
+    lea goto_slot(%rip), %rdx
+    jmp *(%rdx)
+11: mov $110, %eax
+12: syscall
+13: ret
+    .section .data.rel.ro, "aw"
+    .balign 8
+goto_slot: .quad 12b
+    .text
+finish computed_goto, 12b, 12b, 12b
+
+begin label_taken
+    mov %r8d, %eax
+    lea 12f(%rip), %rdx
+    jmp *%rdx
+11: mov $110, %eax
+12: syscall
+13: ret
+finish label_taken, 12b, 12b, 12b
+
+begin symbol_inside
+    mov %r8d, %eax
+    jmp 12f
+    .balign 8
+11: mov $110, %eax
+    .globl second_entry
+    .protected second_entry
+    .type second_entry, @function
+second_entry:
+12: syscall
+13: ret
+finish symbol_inside, 12b, 12b, 12b
+
+/* unwinders go to the call when something is thrown out of the range in front */
+begin landing_pad
+    .cfi_lsda 0x1b, .Llsda
+    mov %r8d, %eax
+    mov $110, %eax
+1:  nop
+11: mov $110, %eax
+12: syscall
+13: ret
+finish landing_pad, 12b, 12b, 12b
+    .section .gcc_except_table, "a"
+.Llsda:
+    .byte 0xff, 0xff, 0x01
+    .uleb128 4f - 3f
+3:  .uleb128 1b - landing_pad
+    .uleb128 1
+    .uleb128 12b - landing_pad
+    .uleb128 0
+4:
+    .text
+
+/* a function nobody has described */
+    .balign 64
+    ud2
+undescribed:
+11: mov $110, %eax
+12: syscall
+13: ret
+shape undescribed, 12b, 12b, 12b
+
+/* never called */
+begin sigreturn
+    mov $15, %rax
+12: syscall
+    nop
+finish sigreturn, 12b, 12b, 12b
+
+/* --- 0F 05 that is no call --------------------------------------------------------------------------------- */
+
+begin constant_inside
+    mov $110, %eax
+    xor $0x050f050f, %edx
+    xor $0x050f050f, %edx
+    syscall
+    ret
+finish constant_inside, constant_inside + 7, constant_inside, constant_inside
+
+    .section .rodata.shapes, "a"
+    .long 0, 0, 0, 0, 0
+
+    .data
+    .balign 8
+number: .quad 110
+skip_slot: .quad skip_back
+    .text
+skip_back:
+    pop %rdx
+    ret
+    .section .note.GNU-stack,"",@progbits

@@ -1,0 +1,8 @@
+//! The parts of the case runner.
+
+pub mod case;
+pub mod expect;
+pub mod hang;
+pub mod programs;
+pub mod requires;
+pub mod run;

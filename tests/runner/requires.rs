@@ -1,0 +1,98 @@
+//! Whether this machine has what a case needs.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::run;
+
+/// The reason why the case cannot run here; each requirement is tried once.
+pub fn missing(requirements: &[String]) -> Option<String> {
+    static KNOWN: OnceLock<Mutex<HashMap<String, bool>>> = OnceLock::new();
+    let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    requirements
+        .iter()
+        .find(|r| !*known.entry(r.to_string()).or_insert_with(|| present(r)))
+        .map(|r| format!("needs {r}"))
+}
+
+fn present(requirement: &str) -> bool {
+    let at_least = |text: &str, have: u64| text.parse().is_ok_and(|n: u64| have >= n);
+    match requirement.split_once(':').unwrap_or((requirement, "")) {
+        // SAFETY: cannot fail.
+        ("root", "") => unsafe { libc::geteuid() == 0 },
+        // SAFETY: cannot fail.
+        ("not-root", "") => unsafe { libc::geteuid() != 0 },
+        ("cpus", n) => at_least(n, run::cpus() as u64),
+        ("threads", n) => at_least(n, threads_allowed()),
+        ("lib", name) => library(name),
+        ("libomp", "") => library("libomp.so.5"),
+        ("py", module) => succeeds("python3", &["-c", &format!("import {module}")]),
+        ("venv-ml", "") => run::target_dir().join("venv/bin/python3").exists(),
+        ("file", path) => Path::new(path).exists(),
+        ("glibc", version) => glibc_version() >= parse_version(version),
+        ("x86_64", "") => cfg!(target_arch = "x86_64"),
+        ("active", "") => succeeds(&run::lissom().to_string_lossy(), &["doctor"]),
+        (command, "") => in_path(command),
+        _ => false,
+    }
+}
+
+fn succeeds(command: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(command);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|s| s.success())
+}
+
+fn in_path(command: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|f| f.join(command).is_file())
+}
+
+fn library(name: &str) -> bool {
+    let cache = |command: &str| Command::new(command).arg("-p").output().ok();
+    cache("ldconfig").or_else(|| cache("/sbin/ldconfig")).is_some_and(|output| {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().any(|l| l.split_whitespace().next() == Some(name))
+    })
+}
+
+fn parse_version(text: &str) -> (u32, u32) {
+    let mut parts = text.split('.').map(|p| p.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+fn glibc_version() -> (u32, u32) {
+    // SAFETY: glibc returns a constant string.
+    let text = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+    parse_version(&text.to_string_lossy())
+}
+
+/// The least of what the user, the machine and the cgroups allow.
+fn threads_allowed() -> u64 {
+    let number = |path: &Path| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };
+    let mut limit = number(Path::new("/proc/sys/kernel/threads-max")).unwrap_or(u64::MAX);
+    limit = limit.min(number(Path::new("/proc/sys/kernel/pid_max")).unwrap_or(u64::MAX));
+    // SAFETY: rlimit is plain data, which getrlimit fills in.
+    unsafe {
+        let mut nproc: libc::rlimit = std::mem::zeroed();
+        if libc::geteuid() != 0 && libc::getrlimit(libc::RLIMIT_NPROC, &mut nproc) == 0 {
+            limit = limit.min(nproc.rlim_cur);
+        }
+    }
+    for line in fs::read_to_string("/proc/self/cgroup").unwrap_or_default().lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let mount = match controllers {
+            "" => "/sys/fs/cgroup",
+            "pids" => "/sys/fs/cgroup/pids",
+            _ => continue,
+        };
+        for part in Path::new(path.trim_start_matches('/')).ancestors() {
+            limit = limit.min(number(&Path::new(mount).join(part).join("pids.max")).unwrap_or(u64::MAX));
+        }
+    }
+    limit
+}
