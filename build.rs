@@ -63,7 +63,7 @@ const THEIRS: &[&str] = &[
 const ZYDIS_DEFINES: &[&str] = &[
     "-DZYDIS_STATIC_BUILD",
     "-DZYCORE_STATIC_BUILD",
-    "-DZYAN_NO_LIBC",
+    "-DNDEBUG",
     "-DZYDIS_DISABLE_FORMATTER",
     "-DZYDIS_DISABLE_ENCODER",
 ];
@@ -173,7 +173,7 @@ fn runtime_sources(dir: &Path) -> Vec<PathBuf> {
 /// The C sources that the `zydis` crate bundles, wherever cargo keeps that crate.
 fn zydis_sources() -> PathBuf {
     let output = Command::new(env::var_os("CARGO").expect("cargo sets it"))
-        .args(["metadata", "--offline", "--format-version", "1", "--manifest-path"])
+        .args(["metadata", "--locked", "--format-version", "1", "--manifest-path"])
         .arg(Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("Cargo.toml"))
         .output()
         .expect("cargo metadata can be run");

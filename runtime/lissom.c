@@ -250,10 +250,24 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 
 /* --- changes while it runs ------------------------------------------------------------------------------------------------ */
 
-void lissom_object_mapped(uintptr_t base, size_t len)
+static void path_of(int fd, char *path, size_t size)
 {
+    char link[32] = "/proc/self/fd/";
+    size_t at = strlen(link);
+    for (int scale = 1000000000; scale; scale /= 10)
+        if (fd >= scale || scale == 1)
+            link[at++] = (char)('0' + fd / scale % 10);
+    link[at] = 0;
+    long n = prim_syscall3(SYS_readlink, link, path, size - 1);
+    path[n > 0 ? n : 0] = 0;
+}
+
+void lissom_object_mapped(uintptr_t base, size_t len, int fd)
+{
+    static char path[4096]; /* ld.so's lock is held */
     unsigned unsafe = 0;
-    patch_mapped(base, len, NULL, &unsafe);
+    path_of(fd, path, sizeof path);
+    patch_mapped(base, len, path, &unsafe);
     if (unsafe)
         lissom_give_up("a futex call of an object loaded later could not be redirected");
 }

@@ -8,7 +8,7 @@
 void lissom_forked(struct thread *t);
 /* From now on the process runs natively; `reason` is shown to who asks. */
 void lissom_give_up(const char *reason);
-/* The dynamic loader has mapped an object. */
-void lissom_object_mapped(uintptr_t base, size_t len);
+/* The dynamic loader has mapped the object whose file is open as fd. */
+void lissom_object_mapped(uintptr_t base, size_t len, int fd);
 
 #endif

@@ -48,7 +48,8 @@ static const uint16_t handled[] = {
     SYS_fork, SYS_vfork, 449 /* futex_waitv */, 454 /* futex_wake */, 455 /* futex_wait */, 456 /* futex_requeue */,
     SYS_rt_sigprocmask, SYS_sigaltstack, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
     SYS_sched_setattr, SYS_setpriority, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_rseq,
-    SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
+    SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid,
+    SYS_setgroups, SYS_capset, SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
 };
 
 void syscalls_init(void)
@@ -159,7 +160,7 @@ static long rtld_call(struct user_registers *r)
     default: /* close */
         if (mapping.executable) {
             mapping.executable = false;
-            lissom_object_mapped(mapping.base, mapping.end - mapping.base);
+            lissom_object_mapped(mapping.base, mapping.end - mapping.base, (int)r->rdi);
         }
         return ACTION_DIRECT;
     }
@@ -184,8 +185,23 @@ static void pin_for(struct thread *t, long nr, const struct user_registers *r)
             thread_pin(t, LISSOM_PIN_affinity);
         break;
     }
+    case SYS_setuid:
+    case SYS_setgid:
+    case SYS_setreuid:
+    case SYS_setregid:
+    case SYS_setresuid:
+    case SYS_setresgid:
+    case SYS_setfsuid:
+    case SYS_setfsgid:
+    case SYS_setgroups:
+    case SYS_capset:
+        monitor_stop();
+        break;
     case SYS_unshare:
     case SYS_setns:
+        monitor_stop();
+        thread_pin(t, LISSOM_PIN_identity);
+        break;
     case SYS_timer_create:
     case SYS_rseq:
         thread_pin(t, LISSOM_PIN_identity);
@@ -355,6 +371,7 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
 long lissom_syscall_done(struct user_registers *r, struct thread *t)
 {
     futex_call_done(t, r);
-    slot_acquire(t);
+    if (!t->has_slot)
+        slot_acquire(t);
     return t->attention ? signals_leave(t, r, ACTION_RETURN) : ACTION_RETURN;
 }

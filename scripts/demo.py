@@ -34,6 +34,9 @@ def main():
         (f"{many} threads, natively", [], many),
         (f"{many} threads, lissom run --switch=user", [LISSOM, "run", "--switch=user", "--"], many),
     ]
+    load = os.getloadavg()[0]
+    if load > cpus / 2:
+        print(f"Other programs are busy here (load {load:.1f} on {cpus} CPUs): the figures will be off.")
     print(f"scikit-learn HistGradientBoosting on {cpus} CPUs, {ROUNDS} rounds, median seconds")
     seconds = {name: [] for name, _, _ in rows}
     errors = {name: [] for name, _, _ in rows}

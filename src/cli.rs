@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::abi;
+use crate::{abi, bench};
 
 /// Run a program with any number of threads as if it had as many as there are cores
 #[derive(Parser)]
@@ -20,6 +20,7 @@ pub struct Cli {
 pub enum Verb {
     Run(RunArgs),
     Doctor(DoctorArgs),
+    Bench(bench::BenchArgs),
     Completions(CompletionsArgs),
     /// Print the manual pages, in roff, on standard output
     Man,

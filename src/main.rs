@@ -2,6 +2,7 @@
 #![cfg_attr(not(test), no_main)]
 
 mod abi;
+mod bench;
 mod cli;
 mod doctor;
 mod elf;
@@ -29,6 +30,7 @@ fn dispatch() -> i32 {
     let done = match cli.verb {
         cli::Verb::Run(args) => return run::run(args),
         cli::Verb::Doctor(args) => return doctor::doctor(&args),
+        cli::Verb::Bench(args) => return bench::bench(&args),
         cli::Verb::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut cli::Cli::command(), "lissom", &mut script);

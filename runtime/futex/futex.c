@@ -17,11 +17,6 @@ enum {
     SPIN_ROUNDS = 60, /* of a pause each, before a waiter is unmounted while others run: ~2 us */
 };
 
-static bool oversubscribed(void)
-{
-    return __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) > sched.slots;
-}
-
 static void after_fork_bucket(struct bucket *b) { *b = (struct bucket){0}; }
 
 void futex_after_fork(void)
@@ -426,7 +421,7 @@ long futex_call(struct thread *t, struct user_registers *r)
     case FUTEX_WAIT:
         if (command == FUTEX_WAIT && (op & FUTEX_CLOCK_REALTIME))
             return in_kernel(t, command);
-        if (!oversubscribed() || sched.native_waits) {
+        if (sched.native_waits) {
             carrier_go_home(t);
             return wait_in_kernel(t, r);
         }

@@ -201,6 +201,29 @@ static enum effect effect_on_rax(uintptr_t addr, uintptr_t limit, uint32_t *valu
     return RAX_KEPT;
 }
 
+/* True for the ways in which a number computed elsewhere gets into eax. */
+static bool writes_whole_rax(uintptr_t addr, uintptr_t limit)
+{
+    ZydisDecodedInstruction d;
+    ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, (const void *)addr, limit - addr, &d, op)))
+        return false;
+    switch (d.mnemonic) {
+    case ZYDIS_MNEMONIC_MOV:
+    case ZYDIS_MNEMONIC_MOVZX:
+    case ZYDIS_MNEMONIC_MOVSX:
+    case ZYDIS_MNEMONIC_MOVSXD:
+    case ZYDIS_MNEMONIC_LEA:
+    case ZYDIS_MNEMONIC_POP:
+    case ZYDIS_MNEMONIC_XCHG:
+        return op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+               (op[0].reg.value == ZYDIS_REGISTER_EAX || op[0].reg.value == ZYDIS_REGISTER_RAX ||
+                d.mnemonic == ZYDIS_MNEMONIC_XCHG);
+    default:
+        return false;
+    }
+}
+
 static bool futex_number(uint32_t nr)
 {
     return nr == 202 /* futex */ || nr == 449 /* futex_waitv */ || (nr >= 454 && nr <= 456) /* futex2 */;
@@ -222,6 +245,46 @@ bool code_not_futex(const struct object *o, const struct site *s)
         case RAX_LOST: return false;
         case RAX_KEPT: break;
         }
+    }
+    return false;
+}
+
+/* --- bytes nobody has described ------------------------------------------------------------------------ */
+
+/* Hand-written assembly without unwind data holds code, and tables between the code.  A system call needs
+ * its number in eax, and people write that next to the call.  So look for a run of instructions that ends at
+ * the bytes in question, does nothing odd and puts something into eax which could be a futex call's number.
+ * Where there is none the bytes are taken for data.  (A call whose number was set further away than REACH
+ * bytes would be missed; such code exists in no library we know.) */
+#define REACH 40
+
+bool code_plausible_futex(const struct object *o, uintptr_t addr)
+{
+    const struct segment *s = elf_code(o, addr);
+    struct insn in;
+    uintptr_t p = addr;
+    /* What follows must be code as well. Two zero bytes would be add %al,(%rax): that is data, or the upper
+     * half of a displacement. */
+    for (unsigned i = 0; i < 4; i++, p += in.len) {
+        if (!code_decode(p, s->hi, &in) || (in.len == 2 && !*(const uint16_t *)p))
+            return false;
+        if (i > 0 && in.kind != INSN_PLAIN)
+            break;
+    }
+    for (uintptr_t start = addr - s->lo > REACH ? addr - REACH : s->lo; start < addr; start++) {
+        bool set = false;
+        for (p = start; p < addr; p += in.len) {
+            uint32_t nr;
+            if (!code_decode(p, s->hi, &in) || (in.kind != INSN_PLAIN && in.kind != INSN_JCC))
+                break;
+            switch (effect_on_rax(p, s->hi, &nr)) {
+            case RAX_SET: set = futex_number(nr); break;
+            case RAX_LOST: set = writes_whole_rax(p, s->hi); break;
+            case RAX_KEPT: break;
+            }
+        }
+        if (p == addr && set)
+            return true;
     }
     return false;
 }

@@ -6,6 +6,8 @@
  */
 #include "internal.h"
 
+#include "../prim/prim.h"
+
 const char *elf_basename(const char *path)
 {
     const char *name = path;
@@ -142,4 +144,55 @@ bool elf_symbol_around(const struct object *o, uintptr_t addr, uintptr_t *lo, ui
         return true;
     }
     return false;
+}
+
+/* --- sections ------------------------------------------------------------------------------------------ */
+
+/* Older linkers, and lld and bolt when asked to, put read-only data into the executable segment: megabytes
+ * in which the bytes of a system call turn up by accident.  Only the section headers tell them from code;
+ * they are not mapped, so they are read from the file, and only when there is a doubt.  What they say merely
+ * decides whether such bytes are worth a warning: nothing is ever patched on their word. */
+static void read_sections(struct object *o, int fd)
+{
+    Elf64_Ehdr e;
+    Elf64_Shdr s[16];
+    if (prim_pread(fd, &e, sizeof e, 0) != sizeof e || e.e_shentsize != sizeof *s)
+        return;
+    /* The same file as the one mapped? (It may have been replaced by an update.) */
+    if (!elf_readable(o, o->lo, sizeof e) || __builtin_memcmp((const void *)o->lo, &e, sizeof e))
+        return;
+    for (unsigned i = 0; i < e.e_shnum; i += 16) {
+        unsigned n = e.e_shnum - i < 16 ? e.e_shnum - i : 16;
+        if (prim_pread(fd, s, n * sizeof *s, (long)(e.e_shoff + i * sizeof *s)) != (long)(n * sizeof *s)) {
+            o->sections = 0;
+            return;
+        }
+        for (unsigned k = 0; k < n; k++) {
+            if ((s[k].sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) != (SHF_ALLOC | SHF_EXECINSTR))
+                continue;
+            if (o->sections == sizeof o->section / sizeof *o->section) {
+                o->sections = 0;
+                return;
+            }
+            o->section[o->sections].lo = o->bias + s[k].sh_addr;
+            o->section[o->sections].hi = o->bias + s[k].sh_addr + s[k].sh_size;
+            o->sections++;
+        }
+    }
+}
+
+bool elf_may_be_code(struct object *o, uintptr_t addr)
+{
+    if (!o->sections_read) {
+        o->sections_read = true;
+        int fd = o->path ? prim_open(o->path, 02000000 /* O_CLOEXEC */) : -1;
+        if (fd >= 0) {
+            read_sections(o, fd);
+            prim_close(fd);
+        }
+    }
+    for (unsigned i = 0; i < o->sections; i++)
+        if (addr >= o->section[i].lo && addr < o->section[i].hi)
+            return true;
+    return o->sections == 0;
 }

@@ -58,7 +58,12 @@ struct object {
     const int32_t *eh_table;        /* pairs (function, FDE), relative to eh_hdr, sorted */
     size_t eh_count;
 
-    /* Scratch of one patching, released by patch_object_free. */
+    const char *path;               /* the file, if known: for its section headers */
+    bool sections_read;
+    struct { uintptr_t lo, hi; } section[16]; /* those that hold code */
+    unsigned sections;              /* 0: not known */
+
+    /* Scratch of one patching. */
     uint8_t *boundary;              /* a bit for each byte from code_lo: an instruction starts here */
     size_t boundary_bytes;
     uint8_t *swept;                 /* two bits for each FDE: see code.c */
@@ -90,6 +95,8 @@ bool elf_readable(const struct object *o, uintptr_t addr, size_t len);
 const struct segment *elf_code(const struct object *o, uintptr_t addr);
 /* Bounds of the function symbol around addr, from .dynsym. */
 bool elf_symbol_around(const struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t *hi);
+/* False if addr certainly lies in no section of code, although its segment is executable. */
+bool elf_may_be_code(struct object *o, uintptr_t addr);
 const char *elf_basename(const char *path);
 
 /* --- eh.c -------------------------------------------------------------------------------------------- */
@@ -155,6 +162,9 @@ static inline uint64_t swar_load(uintptr_t p)
 /* The top bit of each byte of v that is zero.  Bytes above a zero byte may be flagged too: look again. */
 static inline uint64_t swar_zero(uint64_t v) { return (v - SWAR_ONES) & ~v & 0x80 * SWAR_ONES; }
 
+/* For a 0F 05 in no known function: true if what stands in front of it could set up a futex call. */
+bool code_plausible_futex(const struct object *o, uintptr_t addr);
+
 /* --- scan.c ------------------------------------------------------------------------------------------ */
 
 /* Fills in o->site with the system calls of the object. Post: the number, or a negative errno. */
@@ -185,7 +195,7 @@ struct stub_target {
 /* An upper bound of what stub_write needs, alignment included. */
 size_t stub_bound(const struct site *s);
 /* Writes the stub of `s` at `at` and describes it in `out`. Post: its length, or 0 if it does not reach. */
-size_t stub_write(uint8_t *at, const struct object *o, const struct site *s, const struct stub_target *t,
+size_t stub_write(uint8_t *at, const struct site *s, const struct stub_target *t,
                   struct patch_site *out);
 /* The jump that replaces the window. */
 void stub_jump(const struct patch_site *p, uint8_t bytes[32]);

@@ -88,7 +88,7 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
         struct site *s = &o->site[i];
         if (s->refused)
             continue;
-        size_t len = stub_write(at, o, s, &target, &r->site[n]);
+        size_t len = stub_write(at, s, &target, &r->site[n]);
         if (!len) {
             s->refused = "an operand is out of reach";
             s->harmless = code_not_futex(o, s);
@@ -264,6 +264,7 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
         if ((vdso >= o.lo && vdso < o.hi) || ((uintptr_t)patch_startup >= o.lo && (uintptr_t)patch_startup < o.hi))
             continue;
         o.fixed = l->bias == 0;
+        o.path = l->name && *l->name ? l->name : "/proc/self/exe";
         elf_dynamic(&o, l->phdr, l->phnum);
         int n = patch_object(&o, mem, true, unsafe);
         if (n < 0)
@@ -323,6 +324,7 @@ int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe)
     for (i = 0; i < o.segments; i++)
         if (o.segment[i].lo < base || o.segment[i].hi > base + len)
             return PATCH_ENOEXEC;
+    o.path = name;
     elf_dynamic(&o, phdr, e->e_phnum);
     if (already_patched(base, len))
         return 0;

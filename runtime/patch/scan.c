@@ -65,6 +65,8 @@ static bool examine(struct object *o, uintptr_t addr)
     struct fde fde;
     const char *refused = NULL;
     bool harmless = false;
+    if (!eh_around(o, addr, &fde) && !elf_may_be_code(o, addr))
+        return true;
     if (is_sigreturn(o, addr)) {
         refused = "signal return trampoline";
         harmless = true;
@@ -73,6 +75,10 @@ static bool examine(struct object *o, uintptr_t addr)
             return true; /* the middle of another instruction: no system call */
     } else if (lo == hi) {
         refused = "in no known function";
+        harmless = !code_plausible_futex(o, addr);
+        /* Bytes of a table, most likely. Not worth a word. */
+        if (harmless)
+            return true;
     } else if (eh_around(o, addr, &fde) && fde.signal) {
         refused = "signal return trampoline";
     } else {

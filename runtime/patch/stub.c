@@ -72,12 +72,11 @@ size_t stub_bound(const struct site *s)
     return ((size_t)s->window_len + 4 + 36 + 2 + 5 + 15) & ~15ul;
 }
 
-size_t stub_write(uint8_t *at, const struct object *o, const struct site *s, const struct stub_target *t,
+size_t stub_write(uint8_t *at, const struct site *s, const struct stub_target *t,
                   struct patch_site *out)
 {
     struct writer w = { at, at, out, false };
     struct insn in;
-    (void)o;
     *out = (struct patch_site){ .syscall = s->syscall, .stub = (uintptr_t)at, .window = s->window,
                                 .window_len = s->window_len };
     __builtin_memcpy(out->original, (const void *)s->window, s->window_len);

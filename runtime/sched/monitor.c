@@ -21,6 +21,8 @@ enum {
 };
 
 static char stack[STACK] __attribute__((aligned(64)));
+static uint32_t alive;   /* the kernel clears it and wakes its waiters when the monitor has gone */
+static uint32_t leaving; /* the monitor is asked to go */
 
 static bool look(void)
 {
@@ -44,13 +46,15 @@ static _Noreturn void monitor(void)
     const struct timespec tick = {.tv_nsec = TICK_US * 1000};
     uint32_t quiet = 0;
     for (;;) {
-        prim_syscall4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &tick, 0);
+        if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
+            prim_syscall3(SYS_exit, 0, 0, 0);
+        prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
         if (look()) {
             quiet = 0;
         } else if (++quiet >= QUIET_TICKS) {
             quiet = 0;
             __atomic_store_n(&sched.monitor_word, 0, __ATOMIC_SEQ_CST);
-            if (look()) {
+            if (look() || __atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
                 __atomic_store_n(&sched.monitor_word, 1, __ATOMIC_SEQ_CST);
                 continue;
             }
@@ -59,35 +63,68 @@ static _Noreturn void monitor(void)
     }
 }
 
-void monitor_after_fork(void) { sched.monitor_started = sched.monitor_word = 0; }
+static struct lock lifecycle; /* starting and ending: one stack, one monitor */
+
+void monitor_after_fork(void)
+{
+    lifecycle.word = 0;
+    sched.monitor_started = sched.monitor_word = alive = leaving = 0;
+}
+
+/* Each thread calls this right before it changes its credentials, so the last one to change ends a monitor that has
+ * the old ones; whoever starts it next has the new ones. */
+void monitor_stop(void)
+{
+    uint32_t there;
+    lock_take(&lifecycle);
+    if (sched.monitor_started) {
+        __atomic_store_n(&leaving, 1, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sched.monitor_word, 1, __ATOMIC_SEQ_CST);
+        prim_futex_wake(&sched.monitor_word, 1);
+        prim_futex_wake(&leaving, 1);
+        while ((there = __atomic_load_n(&alive, __ATOMIC_SEQ_CST)) != 0)
+            prim_syscall4(SYS_futex, &alive, 0 /* FUTEX_WAIT: the kernel's wake is a shared one */, there, 0);
+        __atomic_store_n(&leaving, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sched.monitor_word, 0, __ATOMIC_SEQ_CST);
+    }
+    lock_drop(&lifecycle);
+}
 
 static void start(void)
 {
-    /* The child gets this stack and never returns; CLONE_CHILD_CLEARTID and TLS are not set: glibc does not know it. */
+    /* The child gets this stack and never returns; it has no TLS, and glibc does not know it. */
     register long flags __asm__("rdi") =
-        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
     register void *top __asm__("rsi") = stack + STACK - 64;
+    register uint32_t *clear __asm__("r10") = &alive;
+    alive = 1;
     uint64_t all = ~0ull, mask;
     prim_syscall4(SYS_rt_sigprocmask, 2, &all, &mask, 8);
     long ret;
-    __asm__ volatile("xor %%edx, %%edx\n\txor %%r10d, %%r10d\n\txor %%r8d, %%r8d\n\tsyscall\n\t"
+    __asm__ volatile("xor %%edx, %%edx\n\txor %%r8d, %%r8d\n\tsyscall\n\t"
                      "test %%rax, %%rax\n\tjnz 1f\n\txor %%ebp, %%ebp\n\tcall *%[f]\n\tud2\n1:"
                      : "=a"(ret)
-                     : "a"(SYS_clone), "r"(flags), "r"(top), [f] "r"(&monitor)
-                     : "rcx", "r11", "rdx", "r10", "r8", "memory");
+                     : "a"(SYS_clone), "r"(flags), "r"(top), "r"(clear), [f] "r"(&monitor)
+                     : "rcx", "r11", "rdx", "r8", "memory");
     prim_syscall4(SYS_rt_sigprocmask, 2, &mask, 0, 8);
-    if (ret < 0) /* no thread to be had now: tried again at the next poke */
-        monitor_after_fork();
+    if (ret < 0)
+        alive = 0; /* no thread to be had now: tried again at the next poke */
+    __atomic_store_n(&sched.monitor_started, ret > 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&sched.monitor_word, ret > 0, __ATOMIC_SEQ_CST);
 }
 
 void monitor_poke(void)
 {
     if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST))
         return;
-    if (__atomic_exchange_n(&sched.monitor_word, 1, __ATOMIC_SEQ_CST))
+    if (__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST)) {
+        if (!__atomic_exchange_n(&sched.monitor_word, 1, __ATOMIC_SEQ_CST))
+            prim_futex_wake(&sched.monitor_word, 1);
         return;
-    if (!__atomic_exchange_n(&sched.monitor_started, 1, __ATOMIC_SEQ_CST))
+    }
+    lock_take(&lifecycle);
+    if (!sched.monitor_started)
         start();
-    else
-        prim_futex_wake(&sched.monitor_word, 1);
+    lock_drop(&lifecycle);
 }

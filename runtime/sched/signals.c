@@ -195,14 +195,40 @@ static void default_action(int sig, const siginfo_t *info)
         prim_syscall3(SYS_tgkill, sched.pid, prim_syscall3(SYS_gettid, 0, 0, 0), sig);
 }
 
+/* The handler may have interrupted a call that is made without a slot and counted somewhere, and make calls itself:
+ * what belongs to the interrupted call is put aside. If the handler jumps away, the slot is acquired at the next call,
+ * and the counts stay too high, which costs wakers a system call. */
+static void call_handler(struct thread *t, const struct kernel_sigaction *a, uint64_t mask, int sig, siginfo_t *info,
+                         ucontext_t *uc)
+{
+    uintptr_t kernel_wait = t->kernel_wait;
+    bool foreign_wait = t->foreign_wait, had_slot = t->has_slot;
+    t->kernel_wait = 0;
+    t->foreign_wait = false;
+    t->handler_depth++;
+    set_mask(mask);
+    a->handler(sig, info, uc);
+    set_mask(~SYNCHRONOUS);
+    t->handler_depth--;
+    t->kernel_wait = kernel_wait;
+    t->foreign_wait = foreign_wait;
+    if (!had_slot && t->has_slot) {
+        t->in_runtime = 1;
+        slot_release(t);
+        t->in_runtime = 0;
+    }
+}
+
 static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
     struct kernel_sigaction a = action_of(sig);
     uint64_t mask;
-    if (t && t->raise_valid && t->raise_info.si_signo == sig) {
-        *info = t->raise_info;
-        t->raise_valid = false;
-    }
+    for (int i = 0; t && i < 2; i++)
+        if (t->raise_valid[i] && t->raise_info[i].si_signo == sig) {
+            *info = t->raise_info[i];
+            t->raise_valid[i] = false;
+            break;
+        }
     if (!has_handler(&a)) {
         if (a.handler == NULL)
             default_action(sig, info);
@@ -222,12 +248,12 @@ static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
     mask |= a.mask;
     if (!(a.flags & SA_NODEFER))
         mask |= bit(sig);
-    if (t)
-        t->handler_depth++;
-    set_mask(mask);
-    a.handler(sig, info, uc);
-    if (t)
-        t->handler_depth--;
+    if (!t) {
+        set_mask(mask);
+        a.handler(sig, info, uc);
+    } else {
+        call_handler(t, &a, mask, sig, info, uc);
+    }
     if (g[REG_RIP] == theirs.rip && g[REG_RSP] == theirs.rsp) {
         g[REG_RIP] = ours.rip;
         g[REG_RSP] = ours.rsp;
@@ -256,35 +282,42 @@ static bool is_doorbell(int sig, const siginfo_t *info)
 
 void signals_preempt(struct carrier *k) { ring(k); }
 
-/* Pre: the caller holds no lock and cannot be interrupted. */
-static void forward(struct thread *t, const siginfo_t *info)
+/* Post: false: t has not dealt with an earlier one yet. Pre: the caller holds no lock and cannot be interrupted. */
+static bool forward(struct thread *t, const siginfo_t *info)
 {
     uint32_t empty = 0;
-    while (!__atomic_compare_exchange_n(&t->remote_state, &empty, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-        /* Standard signals do not queue: a second one of the same number may be dropped. */
-        if (empty == 2 && info->si_signo < 32 && t->remote_info.si_signo == info->si_signo)
-            return;
-        empty = 0;
-        prim_syscall3(SYS_sched_yield, 0, 0, 0);
-    }
+    if (!__atomic_compare_exchange_n(&t->remote_state, &empty, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return false;
     t->remote_info = *info;
     __atomic_store_n(&t->remote_state, 2, __ATOMIC_RELEASE);
     __atomic_store_n(&t->attention, 1, __ATOMIC_SEQ_CST);
     if (futex_interrupt(t))
-        return;
+        return true;
     struct carrier *k = __atomic_load_n(&t->carrier, __ATOMIC_ACQUIRE);
     if (k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
         ring(k);
+    return true;
 }
 
+/* If the home thread has not dealt with an earlier signal yet, this one stays with k, where the thread comes to deal
+ * with that one, and finds this. */
 void signals_forward(struct carrier *k)
 {
     siginfo_t info = k->deferred_info;
     uint64_t mask = k->deferred_mask;
-    if (!is_doorbell(info.si_signo, &info))
-        forward(k->home_thread, &info);
+    if (!is_doorbell(info.si_signo, &info) && !forward(k->home_thread, &info))
+        return;
     __atomic_store_n(&k->deferred, 0, __ATOMIC_RELEASE);
     set_mask(mask);
+}
+
+static void defer(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
+{
+    const uint64_t all = ~SYNCHRONOUS;
+    k->deferred_info = *info;
+    memcpy(&k->deferred_mask, &uc->uc_sigmask, sizeof k->deferred_mask);
+    memcpy(&uc->uc_sigmask, &all, sizeof all);
+    __atomic_store_n(&k->deferred, 1, __ATOMIC_RELEASE);
 }
 
 /* On t's runtime stack, out of a handler on t's own: what another carrier wants of t, or t's carrier's home thread. */
@@ -343,7 +376,8 @@ static void handler(int sig, siginfo_t *info, void *context)
                 answer_doorbell(t, uc);
         } else if (k && k->home_thread != t && !is_fault(sig, info)) {
             t->in_runtime = 1;
-            forward(k->home_thread, info);
+            if (!forward(k->home_thread, info))
+                defer(k, info, uc);
             t->in_runtime = 0;
         } else {
             if (k && k->home_thread != t)
@@ -356,11 +390,7 @@ static void handler(int sig, siginfo_t *info, void *context)
         default_action(sig, info);
         return;
     }
-    k->deferred_info = *info;
-    memcpy(&k->deferred_mask, &uc->uc_sigmask, sizeof k->deferred_mask);
-    uint64_t all = ~SYNCHRONOUS;
-    memcpy(&uc->uc_sigmask, &all, sizeof all);
-    __atomic_store_n(&k->deferred, 1, __ATOMIC_RELEASE);
+    defer(k, info, uc);
     count(signals_deferred);
     if (t) {
         uint32_t asleep = ASLEEP;
@@ -390,31 +420,44 @@ static long raising(long action)
     }
 }
 
+/* Blocked now, so it stays pending until switch.S goes back to raise_mask on the program's stack. The siginfo is not sent
+ * with it, the kernel lets nobody forge SI_TKILL and the like: deliver puts it in. */
+static void raise_later(struct thread *t, int which, const siginfo_t *info)
+{
+    t->raise_info[which] = *info;
+    t->raise_valid[which] = true;
+    prim_syscall3(SYS_tgkill, sched.pid, t->carrier->tid, info->si_signo);
+}
+
 long signals_leave(struct thread *t, struct user_registers *r, long action)
 {
     __atomic_store_n(&t->attention, 0, __ATOMIC_SEQ_CST);
     struct carrier *k = t->carrier;
-    if (k->deferred && k->home_thread != t)
+    if (k->deferred && (k->home_thread != t || is_doorbell(k->deferred_info.si_signo, &k->deferred_info)))
         signals_forward(k);
-    if (k->deferred && is_doorbell(k->deferred_info.si_signo, &k->deferred_info))
-        signals_forward(k);
+    bool remote = __atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2;
+    if (remote) {
+        carrier_go_home(t);
+        k = t->carrier;
+    }
+    bool local = k->deferred && k->home_thread == t;
+    if (!remote && !local)
+        return action;
+    const uint64_t all = ~SYNCHRONOUS;
+    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &t->raise_mask, 8);
+    t->raise_valid[0] = t->raise_valid[1] = false;
+    if (remote) {
+        raise_later(t, 0, &t->remote_info);
+        __atomic_store_n(&t->remote_state, 0, __ATOMIC_RELEASE);
+    }
+    /* Looked at again: all are blocked now, before one may just have come. */
     if (k->deferred) {
-        t->raise_info = k->deferred_info;
+        if (!is_doorbell(k->deferred_info.si_signo, &k->deferred_info))
+            raise_later(t, 1, &k->deferred_info);
         t->raise_mask = k->deferred_mask;
         __atomic_store_n(&k->deferred, 0, __ATOMIC_RELEASE);
-    } else if (__atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2) {
-        carrier_go_home(t);
-        uint64_t all = ~SYNCHRONOUS;
-        prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &t->raise_mask, 8);
-        t->raise_info = t->remote_info;
-        __atomic_store_n(&t->remote_state, 0, __ATOMIC_RELEASE);
-    } else {
-        return action;
     }
-    t->raise_valid = true;
-    /* Blocked now, so it stays pending until switch.S goes back to raise_mask on the program's stack. The siginfo is
-     * not sent with it: the kernel lets nobody forge SI_TKILL and the like. */
-    prim_syscall3(SYS_tgkill, sched.pid, t->carrier->tid, t->raise_info.si_signo);
+    __atomic_store_n(&t->attention, 0, __ATOMIC_SEQ_CST);
     action = raising(action);
     if (action == ACTION_RESTART)
         r->rax = t->nr;

@@ -157,6 +157,16 @@ void slot_pass_on(struct slot *s)
         carrier_dispatch(u, s);
 }
 
+/* A thread has been pushed to the list of s, which is busy: no slot may stay idle beside it. */
+static void look_for_idle(struct slot *s)
+{
+    monitor_poke();
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    struct slot *idle = claim_any(s);
+    if (idle)
+        slot_pass_on(idle);
+}
+
 /* Publishes t on a ready list and sees to it that no slot stays idle beside it. */
 static void enqueue(struct thread *t)
 {
@@ -171,13 +181,8 @@ static void enqueue(struct thread *t)
     bool polling = s->state == SLOT_POLLING;
     push(s, t);
     lock_drop(&s->lock);
-    if (polling)
-        return;
-    monitor_poke();
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    struct slot *idle = claim_any(s);
-    if (idle)
-        slot_pass_on(idle);
+    if (!polling)
+        look_for_idle(s);
 }
 
 void slot_make_ready(struct thread *t) { enqueue(t); }
@@ -334,6 +339,7 @@ void slot_yield(struct thread *t)
         return;
     t->has_slot = false;
     count(yields);
+    look_for_idle(s);
     if (extra || !carrier_run_next(t, u, s))
         rest(t);
     t->has_slot = true;

@@ -70,9 +70,9 @@ struct thread {
     uint32_t away_calls;          /* system calls that made it go home lately */
     uint32_t plain_waits;         /* futex waits since the last such call */
 
-    /* The signal that is raised at the end of the system call: the kernel's siginfo is replaced by this one. */
-    siginfo_t raise_info;
-    bool raise_valid;
+    /* Signals that are raised at the end of the system call, forwarded and own: the kernel's siginfo is replaced. */
+    siginfo_t raise_info[2];
+    bool raise_valid[2];
     uint16_t handler_depth;       /* handlers of the program on its stack: their masks are this kernel thread's */
     long nr;                      /* the system call being handled */
     uint8_t clone_state;          /* enum clone_state */
@@ -190,6 +190,8 @@ void carrier_finish(struct thread *prev);
 /* --- monitor.c --------------------------------------------------------------------------------------- */
 void monitor_poke(void);
 void monitor_after_fork(void);
+/* Ends the monitor until it is next needed: for changes of credentials, which it would not take part in. */
+void monitor_stop(void);
 
 /* --- switch.S ---------------------------------------------------------------------------------------- */
 struct thread *lissom_switch(struct thread *from, struct thread *to); /* returns who was left */

@@ -83,7 +83,7 @@ int main(void) {
 		PHASE("rings");
 		for (int i = 0; i < threads; i++) {
 			if (kind == 1) SYS(socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]));
-			else if (kind == 2) SYS(fds[i][0] = fds[i][1] = eventfd(0, 0));
+			else if (kind == 2) SYS(fds[i][0] = fds[i][1] = eventfd(0, EFD_SEMAPHORE)); // else two balls at once become one
 			else SYS(pipe(fds[i]));
 		}
 		rounds = t_share(2000, threads);

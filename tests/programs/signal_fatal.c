@@ -70,6 +70,7 @@ int main(void) {
 			pid_t pid = fork();
 			SYS(pid);
 			if (!pid) {
+				signal(SIGINT, SIG_DFL); // a shell's background job begins with it ignored
 				OK(pthread_barrier_init(&barrier, NULL, 2));
 				for (int i = 0; i < threads / 2 + 2; i++) t_spawn(other, (void *)(intptr_t)i);
 				if (from_main) die();

@@ -68,7 +68,7 @@ int main(void) {
 	t_watchdog();
 	int threads = t_threads();
 	uint64_t s = t_seed();
-	int rounds = (int)t_env("ROUNDS", 15), phases = t_share(1500, threads);
+	int rounds = (int)t_env("ROUNDS", 40), phases = t_share(1500, threads);
 	PHASE("teams");
 	for (int r = 0; r < rounds; r++) {
 		struct team teams[3];

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::case::{Case, Level};
 use super::expect::{self, Exit, indent};
-use super::{hang, programs};
+use super::{hang, interrupt, programs};
 
 #[derive(Clone, Copy)]
 pub struct Variant {
@@ -85,10 +85,12 @@ fn once(case: &Case, variant: Variant, seed: u32) -> Result<(), String> {
     let folder = Scratch::new()?;
     let mut child = start(case, variant, seed, &script, &folder).map_err(|e| format!("bash: {e}"))?;
     let session = child.id() as i32;
+    let watched = interrupt::watch(session);
     let ended = wait(&mut child, case.timeout);
     let hung = ended.is_none().then(|| hang::describe(session));
     hang::kill_session(session);
     let _ = child.wait();
+    drop(watched);
 
     let mut problems = Vec::new();
     if let Some(state) = hung {
@@ -112,14 +114,17 @@ fn once(case: &Case, variant: Variant, seed: u32) -> Result<(), String> {
         folder.remove();
         return Ok(());
     }
-    Err(format!(
+    let report = format!(
         "{}\ncommand:\n{}standard output:\n{}standard error:\n{}folder: {}",
         problems.join("\n"),
         indent(&script),
         indent(&shortened(&stdout)),
         indent(&shortened(&stderr)),
         folder.0.display()
-    ))
+    );
+    // The test library prints reports when all tests have ended; this one can be read before.
+    let _ = fs::write(folder.0.join("report"), &report);
+    Err(report)
 }
 
 /// Fills in the placeholders.

@@ -1,0 +1,74 @@
+//! What the numbers depend on, for the JSON document and the head of the table.
+
+use std::ffi::CStr;
+use std::fs;
+
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub struct Machine {
+    /// As many as this process may use: affinity and cgroup quota.
+    pub cpus: u32,
+    pub cpus_online: Option<u32>,
+    pub cpu_model: String,
+    pub virtual_machine: bool,
+    pub smt: bool,
+    pub governor: Option<String>,
+    pub memory_kib: u64,
+    pub kernel: String,
+    pub glibc: String,
+    /// Groups of processes, by session, then share the CPUs evenly, whatever their numbers of threads.
+    pub autogroup: bool,
+    /// Of the last minute, when the benchmark began.
+    pub load: f64,
+}
+
+impl Machine {
+    pub fn look() -> Machine {
+        let cpu_info = read("/proc/cpuinfo");
+        let field = |name: &str| {
+            let line = cpu_info.lines().find(|l| l.starts_with(name))?;
+            Some(line.split_once(':')?.1.trim().to_string())
+        };
+        let memory = read("/proc/meminfo");
+        let total = memory.lines().find_map(|l| l.strip_prefix("MemTotal:"));
+        // SAFETY: glibc returns a constant string.
+        let glibc = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
+        // SAFETY: plain system call.
+        let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+        Machine {
+            cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+            cpus_online: u32::try_from(online).ok(),
+            cpu_model: field("model name").unwrap_or_else(|| "unknown CPU".into()),
+            virtual_machine: field("flags").is_some_and(|f| f.split(' ').any(|f| f == "hypervisor")),
+            smt: read("/sys/devices/system/cpu/smt/active").trim() == "1",
+            governor: Some(read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").trim().to_string())
+                .filter(|g| !g.is_empty()),
+            memory_kib: first_number(total.unwrap_or_default()).unwrap_or(0.0) as u64,
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_string(),
+            glibc: glibc.to_string_lossy().into_owned(),
+            autogroup: read("/proc/sys/kernel/sched_autogroup_enabled").trim() == "1",
+            load: first_number(&read("/proc/loadavg")).unwrap_or(0.0),
+        }
+    }
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn first_number(text: &str) -> Option<f64> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known() {
+        let machine = Machine::look();
+        assert!(machine.cpus >= 1 && machine.memory_kib > 0);
+        assert!(!machine.kernel.is_empty() && !machine.glibc.is_empty());
+    }
+}

@@ -1,0 +1,355 @@
+//! `lissom bench`: how long programs take natively and under lissom, on this machine.
+//!
+//! A benchmark prepares groups (harness.rs); this module runs them and reports. A new benchmark is a module
+//! with a `prepare` and a variant of `What`.
+
+mod child;
+mod harness;
+mod machine;
+mod ml;
+mod report;
+mod sync;
+mod table;
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context as _, bail};
+use clap::builder::TypedValueParser;
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::cli::Switch;
+use child::{Ended, Hogs, Interrupted, Scratch, Signals};
+use harness::{BOUND, Group, NATIVE, Outcome, Ran, Sample, Scenario, Turn};
+use machine::Machine;
+use report::{Options, Report};
+
+/// Measure what lissom gains on this machine
+#[derive(Args)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    pub what: What,
+}
+
+#[derive(Subcommand)]
+pub enum What {
+    Sync(sync::SyncArgs),
+    Ml(ml::MlArgs),
+}
+
+/// Options of all benchmarks.
+#[derive(Args)]
+#[command(after_long_help = "\
+Exit code: 0 if everything ran, 1 if something failed or was too slow under
+lissom, 2 if options are wrong. Ctrl-C ends it and shows what is complete.")]
+pub struct Common {
+    /// Ways of switching to measure beside the bound and native
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_value = "kernel,user")]
+    pub switch: Vec<Switch>,
+
+    /// Rounds; each runs every column once. One more comes first and does not count
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = rounds())]
+    pub runs: usize,
+
+    /// Seconds after which a run is killed and its cell says `timeout`
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = positive)]
+    pub timeout: f64,
+
+    /// Measure beside another process that is busy all the time, one on each CPU
+    #[arg(long)]
+    pub hog: bool,
+
+    /// How much work each run does; 0.1 is a tenth, for a quick look
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
+    pub scale: f64,
+
+    /// Write all samples to this file, or with `-` to standard output in place of the table
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+fn thread_count() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=10_000)
+}
+
+fn rounds() -> impl TypedValueParser<Value = usize> {
+    clap::value_parser!(u64).range(1..=1000).map(|n| n as usize)
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number <= 1e6 => Ok(number),
+        _ => Err("a number above 0 is wanted".into()),
+    }
+}
+
+/// What a benchmark has prepared.
+struct Bench {
+    name: &'static str,
+    groups: Vec<Group>,
+    parameters: Value,
+    notes: Vec<String>,
+}
+
+/// What all runs of this process share.
+struct Session {
+    machine: Machine,
+    scratch: Scratch,
+    signals: Signals,
+    lissom: PathBuf,
+}
+
+/// The columns: the bound, if there is one, native, and each way of switching.
+fn scenarios(
+    threads: u32,
+    bound: Option<u32>,
+    common: &Common,
+    command: impl Fn(u32) -> Vec<OsString>,
+) -> Vec<Scenario> {
+    let native = |name, threads| Scenario { name, switch: None, command: command(threads) };
+    let mut list: Vec<Scenario> = bound.map(|cpus| native(BOUND, cpus)).into_iter().collect();
+    list.push(native(NATIVE, threads));
+    for (i, switch) in common.switch.iter().enumerate() {
+        if !common.switch[..i].contains(switch) {
+            let name = switch.name();
+            list.push(Scenario { name, switch: Some(name), command: command(threads) });
+        }
+    }
+    list
+}
+
+pub fn bench(args: &BenchArgs) -> i32 {
+    let common = match &args.what {
+        What::Sync(args) => &args.common,
+        What::Ml(args) => &args.common,
+    };
+    match measure_and_report(args, common) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("lissom: {error:#}");
+            error.downcast_ref::<Interrupted>().map_or(1, |i| 128 + i.0)
+        }
+    }
+}
+
+fn measure_and_report(args: &BenchArgs, common: &Common) -> anyhow::Result<i32> {
+    // Opened first: a wrong path should not be found out an hour later.
+    let to_stdout = common.json.as_deref() == Some(Path::new("-"));
+    let mut file = match &common.json {
+        Some(path) if !to_stdout => {
+            Some(File::create(path).with_context(|| format!("--json {}", path.display()))?)
+        }
+        _ => None,
+    };
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let session = Session {
+        machine: Machine::look(),
+        scratch: Scratch::create()?,
+        signals: Signals::block(),
+        lissom: std::env::current_exe().context("lissom's own path")?,
+    };
+    let bench = match &args.what {
+        What::Sync(args) => sync::prepare(args, &session)?,
+        What::Ml(args) => ml::prepare(args, &session)?,
+    };
+    let hogs = if common.hog { Hogs::start(&sync::hog(&session)?)? } else { Hogs::none() };
+    let (groups, interrupted) = session.measure(&bench, common, hogs)?;
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        benchmark: bench.name,
+        time,
+        machine: session.machine,
+        options: Options { runs: common.runs, timeout: common.timeout, hog: common.hog, scale: common.scale },
+        parameters: bench.parameters,
+        groups,
+        notes: bench.notes,
+        interrupted,
+    };
+    if let Some(file) = &mut file {
+        file.write_all(report.json().as_bytes()).context("--json")?;
+    }
+    let text = if to_stdout { report.json() } else { table::render(&report) };
+    match crate::print(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => bail!("cannot write to standard output: {e}"),
+        _ => Ok(report.exit_code()),
+    }
+}
+
+impl Session {
+    fn cpus(&self) -> u32 {
+        self.machine.cpus
+    }
+
+    /// What a helper program (a compiler, say) prints.
+    fn output(&self, command: &[OsString]) -> anyhow::Result<String> {
+        match child::run(command, &self.signals, &self.scratch, Duration::from_secs(120))? {
+            Ended::Well(output) => Ok(output),
+            Ended::Badly(why) => bail!("{}: {why}", command[0].display()),
+            Ended::TooSlow => bail!("{} does not end", command[0].display()),
+        }
+    }
+
+    /// The groups that were complete when all was done, or when the given signal came.
+    fn measure(
+        &self,
+        bench: &Bench,
+        common: &Common,
+        hogs: Hogs,
+    ) -> anyhow::Result<(Vec<harness::Measured>, Option<i32>)> {
+        let limit = Duration::from_secs_f64(common.timeout);
+        let hogs = RefCell::new(hogs);
+        let turns: usize = bench.groups.iter().map(|g| g.scenarios.len() * (common.runs + 1)).sum();
+        let progress = RefCell::new(Progress::new(turns));
+        let mut measured = Vec::new();
+        for group in &bench.groups {
+            let result = harness::measure(group, common.runs, |scenario, turn| {
+                progress.borrow_mut().show(group, scenario, turn, common.runs);
+                hogs.borrow_mut().check()?;
+                self.run(group, scenario, turn, limit)
+            });
+            match result {
+                Ok(group) => measured.push(group),
+                Err(error) => match error.downcast_ref::<Interrupted>() {
+                    Some(interrupted) => return Ok((measured, Some(interrupted.0))),
+                    None => return Err(error),
+                },
+            }
+        }
+        Ok((measured, None))
+    }
+
+    fn run(&self, group: &Group, scenario: &Scenario, turn: Turn, limit: Duration) -> anyhow::Result<Ran> {
+        // Statistics are taken once, and where they cost the measurement nothing.
+        let statistics = self.scratch.path().join("statistics.json");
+        let watched = scenario.switch.is_some() && turn == Turn::WarmUp;
+        let mut command: Vec<OsString> = Vec::new();
+        if let Some(switch) = scenario.switch {
+            let switch = format!("--switch={switch}");
+            command.extend([self.lissom.clone().into(), "run".into(), switch.into()]);
+            if watched {
+                command.extend(["--stats=json".into(), "--stats-file".into(), statistics.clone().into()]);
+            }
+            command.push("--".into());
+        }
+        command.extend(scenario.command.iter().cloned());
+        let ended = child::run(&command, &self.signals, &self.scratch, limit)?;
+        let outcome = match ended {
+            Ended::Well(output) => read(&output, group),
+            Ended::Badly(why) => Outcome::Failed(why),
+            Ended::TooSlow => Outcome::Timeout,
+        };
+        let told = watched.then(|| std::fs::read_to_string(&statistics).ok()).flatten();
+        let told: Option<Value> = told.and_then(|t| serde_json::from_str(&t).ok());
+        let native_because = told.as_ref().and_then(native_because);
+        Ok(Ran { outcome, statistics: told, native_because })
+    }
+}
+
+/// The program's last line is its result.
+fn read(output: &str, group: &Group) -> Outcome {
+    let field = group.metric.field;
+    let line = output.lines().last().unwrap_or_default();
+    match serde_json::from_str::<Value>(line) {
+        Ok(output) => match output[field].as_f64() {
+            Some(value) => Outcome::Done(Sample { value, output }),
+            None => Outcome::Failed(format!("its output has no {field}: {line}")),
+        },
+        Err(_) => Outcome::Failed(format!("its output is not JSON: {line}")),
+    }
+}
+
+/// Why no process was managed, by `lissom run --stats=json`. A run that fails open is right for users, but
+/// its time says nothing about lissom.
+fn native_because(statistics: &Value) -> Option<String> {
+    let command = &statistics["command"]["native"];
+    if let Some(reason) = command.as_str() {
+        return Some(reason.into());
+    }
+    let processes = statistics["processes"].as_array()?;
+    if processes.iter().any(|p| p["state"] == "active") {
+        return None;
+    }
+    let reason = processes.iter().find_map(|p| p["reason"].as_str());
+    Some(reason.unwrap_or("no process has reported").into())
+}
+
+/// A line on standard error that says how far it is, if somebody looks.
+struct Progress {
+    shown: bool,
+    begun: Instant,
+    turn: usize,
+    turns: usize,
+}
+
+impl Progress {
+    fn new(turns: usize) -> Progress {
+        Progress { shown: std::io::stderr().is_terminal(), begun: Instant::now(), turn: 0, turns }
+    }
+
+    fn show(&mut self, group: &Group, scenario: &Scenario, turn: Turn, rounds: usize) {
+        self.turn += 1;
+        if !self.shown {
+            return;
+        }
+        let turn = match turn {
+            Turn::WarmUp => "warm-up".to_string(),
+            Turn::Round(n) => format!("round {n} of {rounds}"),
+        };
+        let line = format!(
+            "[{}/{}, {} s] {}, {} threads, {}: {turn}",
+            self.turn,
+            self.turns,
+            self.begun.elapsed().as_secs(),
+            group.workload,
+            group.threads,
+            scenario.name
+        );
+        eprint!("\r\x1b[K{}", line.chars().take(79).collect::<String>());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness::{Compare, Metric};
+    use serde_json::json;
+
+    #[test]
+    fn results_are_read_from_the_last_line() {
+        let metric = Metric { field: "seconds", unit: "s", compare: Compare::Ratio };
+        let group = Group { workload: "w".into(), threads: 1, metric, same: None, scenarios: vec![] };
+        let value = |text| match read(text, &group) {
+            Outcome::Done(sample) => Ok(sample.value),
+            Outcome::Failed(why) => Err(why),
+            Outcome::Timeout => Err(String::new()),
+        };
+        assert_eq!(value("a warning\n{\"seconds\": 1.5}\n"), Ok(1.5));
+        assert!(value("{\"second\": 1.5}").is_err_and(|e| e.contains("no seconds")));
+        assert!(value("").is_err());
+    }
+
+    #[test]
+    fn runs_that_were_not_managed_are_noticed() {
+        let by_command = json!({ "command": { "native": "a static program" }, "processes": [] });
+        assert_eq!(native_because(&by_command), Some("a static program".into()));
+        let process = |state: &str| json!({ "state": state, "reason": "seccomp" });
+        let native = json!({ "command": { "native": null }, "processes": [process("native")] });
+        assert_eq!(native_because(&native), Some("seccomp".into()));
+        let one =
+            json!({ "command": { "native": null }, "processes": [process("native"), process("active")] });
+        assert_eq!(native_because(&one), None);
+    }
+}

@@ -1,0 +1,286 @@
+//! `lissom bench sync`: programs that do nothing but synchronize, a pattern each.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::json;
+
+use super::harness::{Compare, Group, Metric};
+use super::{Bench, Common, Session, scenarios};
+
+/// Synchronization patterns: barriers, condition variables, locks and the like
+///
+/// The work of a round is split among the threads, so that a perfect scheduler
+/// would take as long with any number of threads as with one a CPU: the bound.
+/// The programs are C and are compiled first, with cc.
+///
+///   barrier       60 us between two barriers of pthreads
+///   gomp-barrier  the same with GCC's OpenMP
+///   cond          a broadcast to all threads, an acknowledgement by each
+///   mutex         one lock, 100 ns inside it and 100 ns outside
+///   fairness      the same for a second: has every thread had its share?
+///   sem           pairs of threads that pass the turn to each other
+///   queue         half of the threads produce for the other half
+///   idle          memory of 1000 threads that wait
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct SyncArgs {
+    /// Patterns to measure [default: all]
+    #[arg(value_name = "PATTERN", value_parser = clap::builder::PossibleValuesParser::new(names()))]
+    pub patterns: Vec<String>,
+
+    /// Numbers of threads [default: 2,8,32,128]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
+    pub threads: Vec<u32>,
+
+    /// Iterations of the work loop that take a microsecond [default: measured first].
+    /// Give that of an earlier run (iterations_per_us in its JSON) to compare with it
+    #[arg(long, value_name = "N", value_parser = super::positive)]
+    pub calibration: Option<f64>,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+enum Threads {
+    /// What --threads asks for, and a bound with as many as CPUs.
+    Asked,
+    Fixed(u32),
+}
+
+struct Pattern {
+    name: &'static str,
+    /// The workload's name in workloads/.
+    workload: &'static str,
+    program: usize,
+    threads: Threads,
+    /// How often, so that the bound takes about half a second.
+    rounds: f64,
+    /// Of a round, in CPU microseconds; a CPU's worth is multiplied by their number.
+    work: Work,
+    outside_us: f64,
+    /// For so long instead of so many rounds.
+    seconds: f64,
+    metric: Metric,
+}
+
+#[derive(Clone, Copy)]
+enum Work {
+    /// By all threads together, such that each CPU is busy for so long.
+    Split(f64),
+    /// By one thread.
+    Each(f64),
+}
+
+const TIME: Metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
+const FAIRNESS: Metric =
+    Metric { field: "fairness", unit: "least thread's share of the mean", compare: Compare::Nothing };
+const MEMORY: Metric =
+    Metric { field: "rss_kib_per_thread", unit: "resident KiB a thread", compare: Compare::Difference };
+
+/// Source, its name, and the flags it needs beside the usual ones.
+const PROGRAMS: [(&str, &str, &str); 2] = [
+    ("sync", include_str!("../../workloads/sync.c"), "-pthread"),
+    ("sync_omp", include_str!("../../workloads/sync_omp.c"), "-fopenmp"),
+];
+const HEADER: &str = include_str!("../../workloads/sync.h");
+
+const SYNC: usize = 0;
+const SYNC_OMP: usize = 1;
+
+const BARRIER: Pattern = Pattern {
+    name: "barrier",
+    workload: "barrier",
+    program: SYNC,
+    threads: Threads::Asked,
+    rounds: 8000.0,
+    work: Work::Split(60.0),
+    outside_us: 0.0,
+    seconds: 0.0,
+    metric: TIME,
+};
+
+const PATTERNS: [Pattern; 8] = [
+    BARRIER,
+    Pattern { name: "gomp-barrier", workload: "gomp-barrier", program: SYNC_OMP, ..BARRIER },
+    Pattern { name: "cond", workload: "cond", ..BARRIER },
+    Pattern {
+        name: "mutex",
+        workload: "mutex",
+        rounds: 1e6,
+        work: Work::Each(0.1),
+        outside_us: 0.1,
+        ..BARRIER
+    },
+    Pattern {
+        name: "fairness",
+        workload: "mutex",
+        work: Work::Each(0.1),
+        outside_us: 0.1,
+        seconds: 1.0,
+        metric: FAIRNESS,
+        ..BARRIER
+    },
+    Pattern { name: "sem", workload: "sem", rounds: 1e5, work: Work::Each(1.0), ..BARRIER },
+    Pattern { name: "queue", workload: "queue", rounds: 3e5, work: Work::Each(1.0), ..BARRIER },
+    Pattern {
+        name: "idle",
+        workload: "idle",
+        threads: Threads::Fixed(1000),
+        work: Work::Each(0.0),
+        metric: MEMORY,
+        ..BARRIER
+    },
+];
+
+fn names() -> impl Iterator<Item = &'static str> {
+    PATTERNS.iter().map(|p| p.name)
+}
+
+pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
+    let wanted: Vec<&Pattern> = PATTERNS
+        .iter()
+        .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name))
+        .collect();
+    let mut programs = Vec::new();
+    let mut notes = Vec::new();
+    for (i, (name, source, flag)) in PROGRAMS.iter().enumerate() {
+        // The first one also calibrates.
+        let program = match i == SYNC || wanted.iter().any(|p| p.program == i) {
+            true => compile(session, name, source, flag),
+            false => Err(anyhow::anyhow!("not wanted")),
+        };
+        programs.push(program);
+    }
+    if let Err(error) = &programs[SYNC] {
+        bail!("{error:#}");
+    }
+    let sync = programs[SYNC].as_ref().ok().context("checked above")?;
+    let per_us = match args.calibration {
+        Some(per_us) => per_us,
+        None => calibrate(session, sync)?,
+    };
+    let mut groups = Vec::new();
+    for pattern in wanted {
+        match &programs[pattern.program] {
+            Ok(program) => groups.extend(pattern.groups(args, session, program, per_us)),
+            Err(error) => notes.push(format!("{} is left out: {error:#}", pattern.name)),
+        }
+    }
+    let compiler = session.output(&[compiler(), "--version".into()]).unwrap_or_default();
+    Ok(Bench {
+        name: "sync",
+        groups,
+        parameters: json!({
+            "iterations_per_us": per_us,
+            "compiler": compiler.lines().next().unwrap_or_default(),
+        }),
+        notes,
+    })
+}
+
+impl Pattern {
+    fn groups(&self, args: &SyncArgs, session: &Session, program: &Path, per_us: f64) -> Vec<Group> {
+        let threads = match self.threads {
+            Threads::Fixed(threads) => vec![threads],
+            Threads::Asked if args.threads.is_empty() => vec![2, 8, 32, 128],
+            Threads::Asked => args.threads.clone(),
+        };
+        let cpus = session.cpus();
+        let bound = matches!(self.threads, Threads::Asked).then_some(cpus);
+        let group = |threads| Group {
+            workload: self.name.into(),
+            threads,
+            metric: self.metric,
+            same: None,
+            scenarios: scenarios(threads, bound, &args.common, |threads| {
+                self.command(program, threads, cpus, per_us, args.common.scale)
+            }),
+        };
+        threads.into_iter().map(group).collect()
+    }
+
+    fn command(&self, program: &Path, threads: u32, cpus: u32, per_us: f64, scale: f64) -> Vec<OsString> {
+        let work = match self.work {
+            Work::Split(us) => us * f64::from(cpus),
+            Work::Each(us) => us,
+        };
+        let mut command: Vec<OsString> = vec![program.into(), self.workload.into()];
+        let mut option = |name: &str, value: f64| {
+            command.extend([name.into(), value.to_string().into()]);
+        };
+        option("--threads", threads.into());
+        option("--work", (work * per_us).round());
+        option("--outside", (self.outside_us * per_us).round());
+        if self.seconds > 0.0 {
+            option("--seconds", (self.seconds * scale).max(0.1));
+        } else {
+            option("--rounds", (self.rounds * scale).ceil());
+        }
+        command
+    }
+}
+
+fn compiler() -> OsString {
+    std::env::var_os("CC").filter(|c| !c.is_empty()).unwrap_or_else(|| "cc".into())
+}
+
+/// Into the session's own folder each time: it takes a moment, and nothing has to be trusted or found stale.
+fn compile(session: &Session, name: &str, source: &str, flag: &str) -> anyhow::Result<PathBuf> {
+    session.scratch.write("sync.h", HEADER)?;
+    let source = session.scratch.write(&format!("{name}.c"), source)?;
+    let program = session.scratch.path().join(name);
+    let mut command = vec![compiler(), "-std=gnu11".into(), "-O2".into(), flag.into()];
+    command.extend([source.into(), "-o".into(), program.clone().into()]);
+    session.output(&command).context(
+        "a workload cannot be compiled (on Debian: apt-get install gcc libc6-dev; CC names the compiler)",
+    )?;
+    Ok(program)
+}
+
+/// The program that --hog runs beside the measurement.
+pub fn hog(session: &Session) -> anyhow::Result<PathBuf> {
+    let (name, source, flag) = PROGRAMS[SYNC];
+    let program = session.scratch.path().join(name);
+    if program.exists() { Ok(program) } else { compile(session, name, source, flag) }
+}
+
+fn calibrate(session: &Session, sync: &Path) -> anyhow::Result<f64> {
+    let threads = session.cpus().to_string();
+    let command = [sync.into(), "calibrate".into(), "--threads".into(), threads.into()];
+    let output = session.output(&command).context(
+        "the workloads cannot be run (TMPDIR must name a folder in which programs may be executed)",
+    )?;
+    let output: serde_json::Value = serde_json::from_str(&output).context("the calibration's output")?;
+    output["iterations_per_us"].as_f64().filter(|n| *n > 0.0).context("the calibration measured nothing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_work_of_a_round_does_not_depend_on_the_number_of_threads() {
+        let text = |pattern: &Pattern, threads| {
+            let command = pattern.command(Path::new("sync"), threads, 4, 500.0, 0.5);
+            command.iter().map(|s| s.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(text(&PATTERNS[0], 2), "sync barrier --threads 2 --work 120000 --outside 0 --rounds 4000");
+        assert_eq!(
+            text(&PATTERNS[0], 128),
+            "sync barrier --threads 128 --work 120000 --outside 0 --rounds 4000"
+        );
+        assert_eq!(text(&PATTERNS[3], 8), "sync mutex --threads 8 --work 50 --outside 50 --rounds 500000");
+        assert_eq!(text(&PATTERNS[4], 8), "sync mutex --threads 8 --work 50 --outside 50 --seconds 0.5");
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut all: Vec<_> = names().collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), PATTERNS.len());
+    }
+}

@@ -1,0 +1,238 @@
+//! A report as text for people, at most 80 columns wide.
+
+use super::harness::{BOUND, Cell, Compare, Measured, NATIVE, Spread, State};
+use super::report::Report;
+use crate::stats::wrap;
+
+const LABEL: usize = 8;
+const COLUMN: usize = 18;
+/// Columns side by side; more scenarios go into a second block below.
+const ABREAST: usize = 4;
+
+/// Above this, differences of a few percent say nothing.
+const NOISE: f64 = 0.15;
+
+pub fn render(report: &Report) -> String {
+    let machine = &report.machine;
+    let mut lines = wrap(
+        &format!(
+            "lissom {} bench {}: {} CPUs, {}, Linux {}{}",
+            report.version,
+            report.benchmark,
+            machine.cpus,
+            machine.cpu_model,
+            machine.kernel,
+            if report.options.hog { ", beside a CPU hog on each" } else { "" },
+        ),
+        "",
+        2,
+    );
+    lines.extend(wrap(
+        &format!(
+            "Median, least-most of {} rounds. bound: natively with {} threads. x bound, x native: against that run \
+             of the same round.",
+            report.options.runs, machine.cpus
+        ),
+        "",
+        0,
+    ));
+    let mut previous = None;
+    for group in &report.groups {
+        let title = (&group.workload, group.metric.unit);
+        if previous != Some(title) {
+            previous = Some(title);
+            lines.push(String::new());
+            lines.push(format!("{}: {}", group.workload, group.metric.unit));
+            lines.push(heading(group));
+        }
+        rows(group, &mut lines);
+    }
+    let notes = notes(report);
+    if !notes.is_empty() {
+        lines.push(String::new());
+        lines.extend(notes.iter().flat_map(|n| wrap(n, "", 2)));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn heading(group: &Measured) -> String {
+    let names = group.cells.iter().take(ABREAST).map(|c| format!("{:>COLUMN$}", c.scenario));
+    format!("{:>LABEL$}{}", "threads", names.collect::<String>())
+}
+
+fn rows(group: &Measured, lines: &mut Vec<String>) {
+    for (block, cells) in group.cells.chunks(ABREAST).enumerate() {
+        let names: Vec<&str> = cells.iter().map(|c| c.scenario).collect();
+        if block > 0 {
+            let names: String = names.iter().map(|n| format!("{n:>COLUMN$}")).collect();
+            lines.push(format!("{:LABEL$}{names}", ""));
+        }
+        let label = if block == 0 { group.threads.to_string() } else { String::new() };
+        lines.push(row(&label, cells, |c| Some(value(c))));
+        let (to_bound, to_native) = match group.metric.compare {
+            Compare::Ratio => ("x bound", "x native"),
+            Compare::Difference => ("- bound", "- native"),
+            Compare::Nothing => continue,
+        };
+        for (label, base, of) in [
+            (to_bound, BOUND, (|c| c.to_bound) as fn(&Cell) -> Option<Spread>),
+            (to_native, NATIVE, |c| c.to_native),
+        ] {
+            let row = row(label, cells, |c| of(c).map(|s| spread(&s)));
+            if group.cells.iter().any(|c| c.scenario == base) && row.trim() != label {
+                lines.push(row);
+            }
+        }
+    }
+}
+
+fn row(label: &str, cells: &[Cell], show: impl Fn(&Cell) -> Option<String>) -> String {
+    let shown = cells.iter().map(|c| format!("{:>COLUMN$}", show(c).unwrap_or_default()));
+    format!("{label:>LABEL$}{}", shown.collect::<String>()).trim_end().to_string()
+}
+
+fn value(cell: &Cell) -> String {
+    let mark = if cell.native_because.is_some() { "*" } else { "" };
+    match (cell.state, &cell.value) {
+        (State::Timeout, _) => format!("timeout{mark}"),
+        (State::Failed, _) => format!("failed{mark}"),
+        (State::Ok, Some(value)) => format!("{mark}{}", spread(value)),
+        (State::Ok, None) => "-".into(),
+    }
+}
+
+fn spread(s: &Spread) -> String {
+    format!("{} {}-{}", number(s.median), number(s.least), number(s.most))
+}
+
+/// Three digits that count, in at most five characters (six with a sign).
+fn number(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        _ if size >= 999.5e6 => format!("{value:.0e}"),
+        _ if size >= 99.95e6 => format!("{:.0}M", value / 1e6),
+        _ if size >= 999.5e3 => format!("{:.1}M", value / 1e6),
+        _ if size >= 99.95e3 => format!("{:.0}k", value / 1e3),
+        _ if size >= 9999.5 => format!("{:.1}k", value / 1e3),
+        _ if size >= 99.95 => format!("{value:.0}"),
+        _ if size >= 9.995 => format!("{value:.1}"),
+        _ if size >= 0.0995 || size == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn notes(report: &Report) -> Vec<String> {
+    let mut notes = report.notes.clone();
+    if let Some(signal) = report.interrupted {
+        notes.push(format!("Interrupted by signal {signal}: what was complete by then is shown."));
+    }
+    for group in &report.groups {
+        let place = format!("{}, {} threads", group.workload, group.threads);
+        for cell in &group.cells {
+            let name = cell.scenario;
+            if cell.state == State::Timeout {
+                let limit = report.options.timeout;
+                notes.push(format!("{place}: {name} took longer than {limit} s (--timeout) and was killed."));
+            }
+            if let Some(error) = &cell.error {
+                notes.push(format!("{place}: {name} failed: {error}"));
+            }
+            if let Some(reason) = &cell.native_because {
+                notes.push(format!("* {place}: {name} ran natively: {reason}"));
+            }
+        }
+    }
+    let noisy: Vec<String> = report.groups.iter().filter_map(noise).collect();
+    if !noisy.is_empty() {
+        notes.push(format!(
+            "Noise: native itself varied by {}. Trust ratios more than values, and stop what else runs.",
+            noisy.join(", ")
+        ));
+    }
+    notes
+}
+
+/// Where and how much, if too much. A number that is compared with nothing (fairness) varies by nature.
+fn noise(group: &Measured) -> Option<String> {
+    let native = group.cells.iter().find(|c| c.scenario == NATIVE)?;
+    let noise = native.value.as_ref()?.relative();
+    (noise > NOISE && group.metric.compare != Compare::Nothing)
+        .then(|| format!("{:.0}% ({}, {} threads)", noise * 100.0, group.workload, group.threads))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::harness::{Metric, Sample};
+    use super::super::machine::Machine;
+    use super::super::report::Options;
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let cases = [
+            (0.0, "0.00"),
+            (0.012, "0.012"),
+            (0.5, "0.50"),
+            (1.0, "1.00"),
+            (9.996, "10.0"),
+            (99.96, "100"),
+            (9999.4, "9999"),
+            (9999.6, "10.0k"),
+            (99_960.0, "100k"),
+            (999_600.0, "1.0M"),
+            (99_960_000.0, "100M"),
+            (-3.25, "-3.25"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(number(value), text);
+            assert!(number(value).len() <= 5);
+        }
+    }
+
+    fn cell(scenario: &'static str, values: [f64; 3]) -> Cell {
+        let sample = |&value: &f64| Sample { value, output: serde_json::Value::Null };
+        Cell {
+            scenario,
+            managed: true,
+            command: vec![],
+            state: State::Ok,
+            error: None,
+            native_because: None,
+            value: Spread::of(&values),
+            to_bound: (scenario != BOUND).then(|| Spread::of(&values)).flatten(),
+            to_native: None,
+            samples: values.iter().map(sample).collect(),
+            statistics: None,
+        }
+    }
+
+    #[test]
+    fn the_table_fits() {
+        let wide = [12_345.0, 11_111.0, 98_765.0];
+        let mut slow = cell("kernel", wide);
+        slow.state = State::Timeout;
+        let mut unmanaged = cell("user", wide);
+        unmanaged.native_because =
+            Some("a reason that is long enough to need more than a line of its own".into());
+        let cells = vec![cell(BOUND, wide), cell(NATIVE, wide), slow, unmanaged, cell("auto", wide)];
+        let metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
+        let report = Report {
+            version: "0.1.0",
+            benchmark: "sync",
+            time: 0,
+            machine: Machine::look(),
+            options: Options { runs: 3, timeout: 120.0, hog: true, scale: 1.0 },
+            parameters: serde_json::Value::Null,
+            groups: vec![Measured { workload: "barrier".into(), threads: 128, metric, cells }],
+            notes: vec![],
+            interrupted: Some(2),
+        };
+        let text = render(&report);
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+        assert!(text.contains("     128 12.3k 11.1k-98.8k 12.3k 11.1k-98.8k           timeout"), "{text}");
+        assert!(text.contains("x bound") && text.contains("auto"), "{text}");
+        assert!(text.contains("varied by 710% (barrier, 128 threads)"), "{text}");
+        assert!(text.contains("user ran natively"), "{text}");
+    }
+}

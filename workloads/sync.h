@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+// What the synchronization workloads share: options, the clock, a calibrated piece of work, and the line
+// of JSON that each prints.
+#ifndef LISSOM_WORKLOADS_SYNC_H
+#define LISSOM_WORKLOADS_SYNC_H
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct options {
+    const char *workload;
+    long threads;
+    long rounds;   // of all threads together
+    long work;     // iterations of compute(); what for depends on the workload
+    long outside;  // the same, outside of a critical section
+    double seconds; // > 0: for so long, instead of `rounds`
+    long cpu;      // >= 0: where a hog runs
+};
+
+__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    fputs("sync: ", stderr);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    va_end(list);
+    exit(1);
+}
+
+static double number(const char *name, const char *text) {
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (errno || end == text || *end || !(value >= 0 && value <= 1e15))
+        fail("%s wants a number, not `%s`", name, text);
+    return value;
+}
+
+static struct options parse(int argc, char **argv) {
+    struct options o = {.threads = 2, .rounds = 1000, .cpu = -1};
+    if (argc < 2 || argc % 2 != 0)
+        fail("usage: %s WORKLOAD [--threads N] [--rounds N] [--work N] [--outside N] [--seconds S] [--cpu N]",
+             argv[0]);
+    o.workload = argv[1];
+    for (int i = 2; i < argc; i += 2) {
+        double value = number(argv[i], argv[i + 1]);
+        if (!strcmp(argv[i], "--threads"))
+            o.threads = (long)value;
+        else if (!strcmp(argv[i], "--rounds"))
+            o.rounds = (long)value;
+        else if (!strcmp(argv[i], "--work"))
+            o.work = (long)value;
+        else if (!strcmp(argv[i], "--outside"))
+            o.outside = (long)value;
+        else if (!strcmp(argv[i], "--seconds"))
+            o.seconds = value;
+        else if (!strcmp(argv[i], "--cpu"))
+            o.cpu = (long)value;
+        else
+            fail("unknown option %s", argv[i]);
+    }
+    if (o.threads < 1 || o.threads > 100000 || o.rounds < 1)
+        fail("--threads must be 1 to 100000, and --rounds at least 1");
+    return o;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+// Arithmetic whose every step needs the one before: its time depends on the clock rate and on nothing else,
+// and the compiler can neither shorten nor vectorize it.
+__attribute__((noinline)) static uint64_t compute(uint64_t x, long iterations) {
+    for (long i = 0; i < iterations; i++)
+        x = x * 6364136223846793005u + 1442695040888963407u;
+    return x;
+}
+
+// The part of `total` that falls to number `index` of `parts`; the parts add up to the total.
+static inline long share(long total, long parts, long index) {
+    return total / parts + (index < total % parts);
+}
+
+// A line of /proc/self/status in KiB, 0 if it is not there. Not getrusage's ru_maxrss: that one remembers
+// what the process was before its exec.
+static long status_kib(const char *name) {
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    long kib = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, name, strlen(name)) && line[strlen(name)] == ':')
+            kib = atol(line + strlen(name) + 1);
+    if (file)
+        fclose(file);
+    return kib;
+}
+
+// `fairness` < 0: not measured.
+static void report(const struct options *o, long rounds, double seconds, double fairness) {
+    char fair[32] = "null";
+    if (fairness >= 0)
+        snprintf(fair, sizeof fair, "%.4f", fairness);
+    printf("{\"workload\": \"%s\", \"threads\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
+           "\"us_per_round\": %.4f, \"fairness\": %s, \"max_rss_kib\": %ld}\n",
+           o->workload, o->threads, rounds, seconds, seconds * 1e6 / (double)(rounds ? rounds : 1), fair,
+           status_kib("VmHWM"));
+}
+
+#endif
