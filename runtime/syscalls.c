@@ -185,21 +185,9 @@ static void pin_for(struct thread *t, long nr, const struct user_registers *r)
             thread_pin(t, LISSOM_PIN_affinity);
         break;
     }
-    case SYS_setuid:
-    case SYS_setgid:
-    case SYS_setreuid:
-    case SYS_setregid:
-    case SYS_setresuid:
-    case SYS_setresgid:
-    case SYS_setfsuid:
-    case SYS_setfsgid:
-    case SYS_setgroups:
-    case SYS_capset:
-        monitor_stop();
-        break;
     case SYS_unshare:
     case SYS_setns:
-        monitor_stop();
+        monitor_restart(); /* some namespaces are for processes of one thread: one that sleeps only disturbs */
         thread_pin(t, LISSOM_PIN_identity);
         break;
     case SYS_timer_create:
@@ -207,6 +195,15 @@ static void pin_for(struct thread *t, long nr, const struct user_registers *r)
         thread_pin(t, LISSOM_PIN_identity);
         break;
     }
+}
+
+/* libc makes every thread of its own do this; the monitor is none. */
+static long credentials_call(struct thread *t, struct user_registers *r)
+{
+    carrier_go_home(t);
+    r->rax = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
+    monitor_restart();
+    return ACTION_RETURN;
 }
 
 /* A thread whose mask differs from the process's stays on its own kernel thread for as long as it does. */
@@ -323,6 +320,17 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         return futex2_wake(t, r);
     case SYS_rt_sigprocmask:
         return sigprocmask_call(t, r);
+    case SYS_setuid:
+    case SYS_setgid:
+    case SYS_setreuid:
+    case SYS_setregid:
+    case SYS_setresuid:
+    case SYS_setresgid:
+    case SYS_setfsuid:
+    case SYS_setfsgid:
+    case SYS_setgroups:
+    case SYS_capset:
+        return credentials_call(t, r);
     }
     learn(t, true);
     pin_for(t, nr, r);

@@ -71,12 +71,10 @@ void monitor_after_fork(void)
     sched.monitor_started = sched.monitor_word = alive = leaving = 0;
 }
 
-/* Each thread calls this right before it changes its credentials, so the last one to change ends a monitor that has
- * the old ones; whoever starts it next has the new ones. */
-void monitor_stop(void)
+/* Pre: lifecycle. */
+static void end(void)
 {
     uint32_t there;
-    lock_take(&lifecycle);
     if (sched.monitor_started) {
         __atomic_store_n(&leaving, 1, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_word, 1, __ATOMIC_SEQ_CST);
@@ -88,19 +86,19 @@ void monitor_stop(void)
         __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_word, 0, __ATOMIC_SEQ_CST);
     }
-    lock_drop(&lifecycle);
 }
 
 static void start(void)
 {
     /* The child gets this stack and never returns; it has no TLS, and glibc does not know it. */
+    alive = 1;
+    uint64_t all = ~0ull, mask;
+    prim_syscall4(SYS_rt_sigprocmask, 2, &all, &mask, 8);
+    /* Right before the asm: a system call in between would use the same registers. */
     register long flags __asm__("rdi") =
         CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
     register void *top __asm__("rsi") = stack + STACK - 64;
     register uint32_t *clear __asm__("r10") = &alive;
-    alive = 1;
-    uint64_t all = ~0ull, mask;
-    prim_syscall4(SYS_rt_sigprocmask, 2, &all, &mask, 8);
     long ret;
     __asm__ volatile("xor %%edx, %%edx\n\txor %%r8d, %%r8d\n\tsyscall\n\t"
                      "test %%rax, %%rax\n\tjnz 1f\n\txor %%ebp, %%ebp\n\tcall *%[f]\n\tud2\n1:"
@@ -127,4 +125,13 @@ void monitor_poke(void)
     if (!sched.monitor_started)
         start();
     lock_drop(&lifecycle);
+}
+
+void monitor_restart(void)
+{
+    lock_take(&lifecycle);
+    end();
+    lock_drop(&lifecycle);
+    if (slots_anything_ready() || __atomic_load_n(&sched.reserved_head, __ATOMIC_RELAXED))
+        monitor_poke();
 }

@@ -112,7 +112,7 @@ static struct thread *steal(const struct slot *thief)
     return NULL;
 }
 
-static bool anything_ready(void)
+bool slots_anything_ready(void)
 {
     for (uint32_t i = 0; i < sched.slots; i++)
         if (ready_count(&sched.slot[i]))
@@ -139,7 +139,7 @@ static struct thread *go_idle(struct slot *s)
         /* IDLE is published; who pushes to another list after this sees it (make_ready), what was pushed
          * before is seen here. */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        if (!anything_ready() || !claim(s))
+        if (!slots_anything_ready() || !claim(s))
             return NULL;
         t = steal(s);
         if (t)
@@ -160,8 +160,8 @@ void slot_pass_on(struct slot *s)
 /* A thread has been pushed to the list of s, which is busy: no slot may stay idle beside it. */
 static void look_for_idle(struct slot *s)
 {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the push, before looking whether the monitor or an idle slot sees it */
     monitor_poke();
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     struct slot *idle = claim_any(s);
     if (idle)
         slot_pass_on(idle);

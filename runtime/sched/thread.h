@@ -174,6 +174,7 @@ void slot_yield(struct thread *t);
 void slot_pass_on(struct slot *s);
 void slot_overcommit(struct slot *s);
 struct thread *slot_pop(struct slot *s);
+bool slots_anything_ready(void);
 bool slot_over_slice(const struct thread *t);
 
 /* --- carrier.c --------------------------------------------------------------------------------------- */
@@ -190,8 +191,9 @@ void carrier_finish(struct thread *prev);
 /* --- monitor.c --------------------------------------------------------------------------------------- */
 void monitor_poke(void);
 void monitor_after_fork(void);
-/* Ends the monitor until it is next needed: for changes of credentials, which it would not take part in. */
-void monitor_stop(void);
+/* Each thread calls this right after it changed its credentials: the monitor ends, and if it is needed the caller makes
+ * it again, with the caller's. The last thread to change so leaves none that has the old ones. */
+void monitor_restart(void);
 
 /* --- switch.S ---------------------------------------------------------------------------------------- */
 struct thread *lissom_switch(struct thread *from, struct thread *to); /* returns who was left */
