@@ -279,6 +279,13 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     lock_drop(&b->lock);
     count(blocks);
 
+    /* Who forwards a signal here sets attention and then looks whether t is in a queue (signals.c, forward). */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (t->attention && signals_pending(t) && dequeue(t)) {
+        r->rax = -EINTR;
+        return signals_end_wait(t, r, deadline != NULL);
+    }
+
     t->interruptible = true;
     t->deadline = deadline != NULL;
     bool woken = slot_block(t, deadline, realtime);
