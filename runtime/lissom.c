@@ -220,6 +220,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     if (!read_options(environment))
         return;
     sched.slots = cpus_allowed();
+    cpus_may_bind(!options.cpus || options.cpus >= sched.slots);
     if (options.cpus && options.cpus < sched.slots)
         sched.slots = options.cpus;
     open_region();
@@ -289,6 +290,7 @@ void lissom_forked(struct thread *t)
     futex_after_fork();
     monitor_after_fork();
     signals_after_fork();
+    cpus_after_fork();
     memset(&private_record, 0, sizeof private_record);
     uint32_t objects = record->objects;
     struct lissom_record *old = record;

@@ -11,6 +11,7 @@
  * available to the thread whose home it is (docs/slots.md, go_home).
  */
 #include "syscalls.h"
+#include "cpus/cpus.h"
 #include "futex/futex.h"
 #include "lissom.h"
 #include "sched/signals.h"
@@ -47,7 +48,7 @@ static const uint16_t handled[] = {
     SYS_futex, SYS_gettid, SYS_sched_yield, SYS_rt_sigaction, SYS_exit, SYS_exit_group, SYS_clone, 435 /* clone3 */,
     SYS_fork, SYS_vfork, 449 /* futex_waitv */, 454 /* futex_wake */, 455 /* futex_wait */, 456 /* futex_requeue */,
     SYS_rt_sigprocmask, SYS_sigaltstack, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
-    SYS_sched_setattr, SYS_setpriority, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_rseq,
+    SYS_sched_setattr, SYS_sched_getaffinity, SYS_execve, SYS_execveat, SYS_setpriority, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_rseq,
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid,
     SYS_setgroups, SYS_capset, SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
 };
@@ -64,6 +65,8 @@ void syscalls_init(void)
     __builtin_memcpy(syscalls_class_rtld, syscalls_class, sizeof syscalls_class);
     syscalls_class_rtld[SYS_mmap] = syscalls_class_rtld[SYS_close] = syscalls_class_rtld[SYS_munmap] = KIND_HANDLED;
 }
+
+long lissom_guarded_copy(void *to, const void *from, size_t bytes);
 
 /* --- fork, vfork, clone ------------------------------------------------------------------------------------------ */
 
@@ -107,6 +110,7 @@ static long clone_call(struct thread *t, struct user_registers *r)
         stack = a->stack;
     }
     carrier_go_home(t);
+    cpu_unbind(t);
     if (flags & CLONE_THREAD) {
         if (!(flags & CLONE_SETTLS)) {
             /* Two kernel threads with one TLS, and so one struct thread: cannot be told apart. */
@@ -175,7 +179,10 @@ static void pin_for(struct thread *t, long nr, const struct user_registers *r)
         if (r->rdi)
             thread_pin(t, LISSOM_PIN_altstack);
         break;
-    case SYS_sched_setaffinity:
+    case SYS_execve:
+    case SYS_execveat:
+        cpu_unbind(t);
+        break;
     case SYS_sched_setscheduler:
     case SYS_sched_setparam:
     case SYS_sched_setattr:
@@ -213,6 +220,29 @@ static long sigprocmask_call(struct thread *t, struct user_registers *r)
     r->rax = prim_syscall4(SYS_rt_sigprocmask, r->rdi, r->rsi, r->rdx, r->r10);
     if (r->rax == 0 && r->rsi)
         thread_look_at_mask(t);
+    return ACTION_RETURN;
+}
+
+static long setaffinity_call(struct thread *t, struct user_registers *r)
+{
+    struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
+    if (!other)
+        return ACTION_DIRECT;
+    if (other == t)
+        thread_pin(t, LISSOM_PIN_affinity);
+    r->rax = cpu_set_by_program(other, (uint64_t)r->rsi, (const void *)r->rdx);
+    return ACTION_RETURN;
+}
+
+/* The binding to a slot's CPU is ours alone. */
+static long getaffinity_call(struct thread *t, struct user_registers *r)
+{
+    struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
+    const struct cpu_mask *m = cpus_of_process();
+    carrier_go_home(t);
+    if (!other || !other->bound || (uint64_t)r->rsi < m->bytes || (r->rsi & 7))
+        return ACTION_DIRECT;
+    r->rax = lissom_guarded_copy((void *)r->rdx, m->word, m->bytes) ? -EFAULT : (long)m->bytes;
     return ACTION_RETURN;
 }
 
@@ -320,6 +350,12 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         return futex2_wake(t, r);
     case SYS_rt_sigprocmask:
         return sigprocmask_call(t, r);
+    case SYS_sched_setaffinity:
+        learn(t, true);
+        carrier_go_home(t);
+        return setaffinity_call(t, r);
+    case SYS_sched_getaffinity:
+        return getaffinity_call(t, r);
     case SYS_setuid:
     case SYS_setgid:
     case SYS_setreuid:

@@ -2,9 +2,34 @@
 #ifndef LISSOM_CPUS_H
 #define LISSOM_CPUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* How many CPUs the calling process may use: its affinity mask, which cpusets bound. 1..LISSOM_MAX_SLOTS. */
+struct thread;
+struct slot;
+
+enum { CPU_MASK_WORDS = 128 }; /* 8192 CPUs, the largest that a kernel can be built for */
+struct cpu_mask {
+    uint64_t word[CPU_MASK_WORDS];
+    uint32_t bytes; /* as many as the kernel has */
+};
+
+/* How many CPUs the calling process may use: its affinity mask, which cpusets bound. 1..LISSOM_MAX_SLOTS.
+ * Remembers the mask: to be called while there is one thread. */
 uint32_t cpus_allowed(void);
+
+/* Whether pinned threads may be bound to the CPUs of their slots: only if there is a slot for each CPU. */
+void cpus_may_bind(bool yes);
+/* The caller is t. */
+void cpu_look_at_affinity(struct thread *t);
+/* Pre: the caller is about to grant s to t, which sleeps. */
+void cpu_bind(struct thread *t, const struct slot *s);
+/* Pre: the caller is t, or the only one who may wake it. */
+void cpu_unbind(struct thread *t);
+/* sched_setaffinity by the program, on itself or another: t is not bound again. */
+long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask);
+void cpus_after_fork(void);
+/* What sched_getaffinity is to say of a bound thread. */
+const struct cpu_mask *cpus_of_process(void);
 
 #endif

@@ -15,6 +15,8 @@ long lissom_guarded_load(const uint32_t *address, uint32_t *value);
 
 enum {
     SPIN_ROUNDS = 60, /* of a pause each, before a waiter is unmounted while others run: ~2 us */
+    SPIN_DEBT = 16,   /* spins for nothing at an address, after which ... */
+    SPIN_RETRY = 32,  /* ... only every so many waits begin with one */
 };
 
 static void after_fork_bucket(struct bucket *b) { *b = (struct bucket){0}; }
@@ -236,17 +238,29 @@ void futex_call_done(struct thread *t, struct user_registers *r)
 }
 
 /* A lock is often released within a microsecond by a thread that runs on another slot. Unmounting its waiter at once
- * would lead every ready thread of this slot into the same lock. */
-static bool spin(const uint32_t *word, uint32_t value)
+ * would lead every ready thread of this slot into the same lock. Most waits are not like that: at a barrier nearly all
+ * spins are for nothing. So an address where they are is only tried now and then. */
+static bool spin(struct bucket *b, const uint32_t *word, uint32_t value)
 {
     if (sched.slots < 2 || __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) + 1 >= sched.slots)
         return false;
+    uint16_t debt = __atomic_load_n(&b->spin_debt, __ATOMIC_RELAXED);
+    if (debt >= SPIN_DEBT) {
+        uint16_t skipped = __atomic_load_n(&b->spin_skipped, __ATOMIC_RELAXED);
+        __atomic_store_n(&b->spin_skipped, (uint16_t)(skipped + 1), __ATOMIC_RELAXED);
+        if (skipped % SPIN_RETRY)
+            return false;
+    }
     for (int i = 0; i < SPIN_ROUNDS; i++) {
         uint32_t now;
-        if (lissom_guarded_load(word, &now) || now != value)
+        if (lissom_guarded_load(word, &now) || now != value) {
+            __atomic_store_n(&b->spin_debt, (uint16_t)(debt / 2), __ATOMIC_RELAXED);
             return true;
+        }
         cpu_relax();
     }
+    if (debt < SPIN_DEBT)
+        __atomic_store_n(&b->spin_debt, (uint16_t)(debt + 1), __ATOMIC_RELAXED);
     return false;
 }
 
@@ -256,13 +270,13 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
 {
     uintptr_t address = (uintptr_t)r->rdi;
     uint32_t value = (uint32_t)r->rdx, now;
-    if (spin((const uint32_t *)address, value)) {
+    struct bucket *b = bucket_of(address);
+    if (spin(b, (const uint32_t *)address, value)) {
         count(blocks_spun);
         r->rax = lissom_guarded_load((const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
         return ACTION_RETURN;
     }
 
-    struct bucket *b = bucket_of(address);
     t->wait_address = address;
     t->wait_bitset = bitset;
     t->interrupted = 0;

@@ -2,6 +2,7 @@
  *
  * Carriers: which kernel thread runs a context.  docs/slots.md: dispatch, run_next, rest, finish, go_home.
  */
+#include "cpus/cpus.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
 
@@ -77,6 +78,7 @@ static bool grant(struct thread *t, struct slot *s)
     while (a != DETACHED) {
         if (__atomic_compare_exchange_n(&t->attach, &a, GRANTED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
             if (a == ASLEEP) {
+                cpu_bind(t, s);
                 prim_futex_wake(&t->attach, 1);
                 count(switches_kernel);
             }

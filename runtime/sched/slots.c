@@ -2,6 +2,7 @@
  *
  * Slots and their ready lists: docs/slots.md, whose names these functions have.
  */
+#include "cpus/cpus.h"
 #include "sched/thread.h"
 
 struct scheduler sched;
@@ -74,6 +75,14 @@ static bool claim(struct slot *s)
         set_busy(s);
     lock_drop(&s->lock);
     return idle;
+}
+
+/* Whenever t goes on with t->slot. */
+static void got_slot(struct thread *t)
+{
+    t->has_slot = true;
+    if (t->bound && t->bound != t->slot->index + 1)
+        cpu_unbind(t);
 }
 
 static struct slot *claim_any(const struct slot *preferred)
@@ -196,7 +205,7 @@ void slot_acquire(struct thread *t)
         enqueue(t);
         carrier_sleep_attached(t, NULL, false);
     }
-    t->has_slot = true;
+    got_slot(t);
     t->mounted_at = tsc();
 }
 
@@ -258,7 +267,7 @@ static void rest(struct thread *t)
         carrier_sleep_attached(t, NULL, false);
     else
         carrier_rest(t);
-    t->has_slot = true;
+    got_slot(t);
 }
 
 /* t holds s no more and may have been granted another slot while it looked for a successor. */
@@ -284,7 +293,7 @@ bool slot_block(struct thread *t, const struct timespec *deadline, bool realtime
             u = go_idle(s);
         if (u == t) {
             t->slot = s;
-            t->has_slot = true;
+            got_slot(t);
             return true;
         }
         if (u && granted_meanwhile(t)) { /* t goes on elsewhere; u must not come with it */
@@ -294,11 +303,11 @@ bool slot_block(struct thread *t, const struct timespec *deadline, bool realtime
             } else {
                 carrier_dispatch(u, s);
             }
-            t->has_slot = true;
+            got_slot(t);
             return true;
         }
         if (u && carrier_run_next(t, u, s)) {
-            t->has_slot = true;
+            got_slot(t);
             return true;
         }
     }
@@ -306,14 +315,14 @@ bool slot_block(struct thread *t, const struct timespec *deadline, bool realtime
         carrier_rest(t);
     else if (!carrier_sleep_attached(t, deadline, realtime))
         return false;
-    t->has_slot = true;
+    got_slot(t);
     return true;
 }
 
 void slot_await(struct thread *t)
 {
     carrier_sleep_attached(t, NULL, false);
-    t->has_slot = true;
+    got_slot(t);
 }
 
 void slot_yield(struct thread *t)
@@ -342,7 +351,7 @@ void slot_yield(struct thread *t)
     look_for_idle(s);
     if (extra || !carrier_run_next(t, u, s))
         rest(t);
-    t->has_slot = true;
+    got_slot(t);
 }
 
 bool slot_over_slice(const struct thread *t)

@@ -2,6 +2,7 @@
  *
  * Threads and carriers come and go: registration at a thread's first intercepted system call, exit, fork.
  */
+#include "cpus/cpus.h"
 #include "sched/thread.h"
 
 #include <cpuid.h>
@@ -159,6 +160,7 @@ void thread_unpin(struct thread *t)
     if (t->pinned)
         __atomic_fetch_sub(&record->pinned[t->pin_reason], 1, __ATOMIC_RELAXED);
     t->pinned = false;
+    cpu_unbind(t);
     t->away_calls = 0;
 }
 
@@ -195,6 +197,7 @@ struct thread *thread_register(void)
         else if (sched.level == LEVEL_AUTO)
             thread_pin(t, LISSOM_PIN_unproven);
         t->own_mask = mask != sched.base_mask;
+        cpu_look_at_affinity(t);
         lissom_self = t;
         count_thread();
     }

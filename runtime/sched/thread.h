@@ -44,15 +44,15 @@ struct thread {
     int32_t tid;
     struct slot *slot;            /* held, or where it was last */
     bool has_slot;
-    bool extra;                   /* runs as its slot's overcommit (for statistics only) */
     bool pinned;
     bool own_mask;                /* its signal mask is not the process's */
     bool homing;
     bool deadline;                /* in a timed wait: only its own kernel thread can end it */
-    bool may_mount;               /* the user or the kind of thread allows user-space switching */
     bool interruptible;           /* in a wait that a signal may end */
     uint8_t interrupted;          /* the wait ended because of a signal */
     uint8_t pin_reason;
+    bool own_affinity;            /* the program set it */
+    uint16_t bound;               /* to the CPU of slot bound - 1; 0: to none (cpus/bind.c) */
     struct carrier *home;
     struct carrier *carrier;      /* who runs it now; valid while ATTACHED */
     struct thread *next;          /* in a ready list, or in a waker's private list */
@@ -64,7 +64,6 @@ struct thread {
     uint32_t wait_bitset;
 
     uint64_t mounted_at;          /* tsc; for slices */
-    struct user_registers *registers; /* of the system call being handled */
     uintptr_t kernel_wait;        /* the address it waits on in the kernel, counted in its bucket */
     bool foreign_wait;            /* counted in futex_foreign_waiters */
     uint32_t away_calls;          /* system calls that made it go home lately */
