@@ -132,29 +132,43 @@ static long clone_call(struct thread *t, struct user_registers *r)
 
 /* --- objects that appear ------------------------------------------------------------------------------------------- */
 
-/* ld.so maps an object's segments and then closes its file, all before any of its code runs. */
+/* ld.so maps an object's segments and then closes its file, all before any of its code runs. The first mapping has
+ * the length of the whole object; where segments want more than pages as alignment, it is made inside a larger
+ * anonymous reservation whose ends are then unmapped. */
 static struct {
+    uintptr_t reserved, reserved_end;
     uintptr_t base, end;
     bool executable;
 } mapping;
+
+static void note_mapping(uintptr_t at, const struct user_registers *r)
+{
+    uintptr_t end = at + (((uintptr_t)r->rsi + 4095) & ~4095ul);
+    bool fixed = r->r10 & MAP_FIXED, file = (int)r->r8 >= 0;
+    if (!fixed && !file) {
+        mapping.reserved = at;
+        mapping.reserved_end = end;
+        return;
+    }
+    if (!file)
+        return;
+    if (!fixed || (at >= mapping.reserved && end <= mapping.reserved_end)) {
+        mapping.base = at;
+        mapping.end = end;
+        mapping.executable = false;
+        mapping.reserved = mapping.reserved_end = 0;
+    }
+    if (at >= mapping.base && at < mapping.end && (r->rdx & PROT_EXEC))
+        mapping.executable = true;
+}
 
 static long rtld_call(struct user_registers *r)
 {
     switch (r->rax) {
     case SYS_mmap: {
         long p = prim_syscall6(SYS_mmap, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
-        uintptr_t len = ((uintptr_t)r->rsi + 4095) & ~4095ul;
-        if (p >= 0 || p < -4095) {
-            uintptr_t at = (uintptr_t)p;
-            bool first = (int)r->r8 >= 0 && !(r->r10 & MAP_FIXED);
-            if (first) {
-                mapping.base = at;
-                mapping.end = at + len;
-                mapping.executable = false;
-            }
-            if (at >= mapping.base && at < mapping.end && (r->rdx & PROT_EXEC) && (int)r->r8 >= 0)
-                mapping.executable = true;
-        }
+        if (p >= 0 || p < -4095)
+            note_mapping((uintptr_t)p, r);
         r->rax = p;
         return ACTION_RETURN;
     }

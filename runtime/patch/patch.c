@@ -297,6 +297,22 @@ static bool already_patched(uintptr_t base, size_t len)
     return false;
 }
 
+/* The program headers, which patchelf moves to the end of the file: not where base + e_phoff is in memory. */
+static bool read_headers(const Elf64_Ehdr *e, const char *path, Elf64_Phdr *phdr, unsigned max)
+{
+    size_t bytes = e->e_phnum * sizeof *phdr;
+    if (e->e_phnum > max)
+        return false;
+    int fd = prim_open(path, 02000000 /* O_CLOEXEC */);
+    if (fd < 0)
+        return false;
+    Elf64_Ehdr there;
+    bool ok = prim_pread(fd, &there, sizeof there, 0) == sizeof there && !__builtin_memcmp(&there, e, sizeof there) &&
+              prim_pread(fd, phdr, bytes, (long)e->e_phoff) == (long)bytes;
+    prim_close(fd);
+    return ok;
+}
+
 int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe)
 {
     const Elf64_Ehdr *e = (const Elf64_Ehdr *)base;
@@ -307,10 +323,11 @@ int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe)
         return PATCH_EINVAL;
     if (len < sizeof *e || __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) ||
         e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_machine != EM_X86_64 || e->e_type != ET_DYN ||
-        e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phoff > len ||
-        e->e_phnum > (len - e->e_phoff) / sizeof(Elf64_Phdr))
+        e->e_phentsize != sizeof(Elf64_Phdr))
         return PATCH_ENOEXEC;
-    const Elf64_Phdr *phdr = (const Elf64_Phdr *)(base + e->e_phoff);
+    static Elf64_Phdr phdr[64];
+    if (!read_headers(e, name, phdr, sizeof phdr / sizeof *phdr))
+        return PATCH_ENOEXEC;
     uintptr_t bias = 0;
     unsigned i = 0;
     while (i < e->e_phnum && phdr[i].p_type != PT_LOAD)
