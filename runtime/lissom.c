@@ -50,6 +50,13 @@ static bool same(const char *a, const char *b)
     return *a == *b;
 }
 
+static bool begins(const char *s, const char *prefix)
+{
+    while (*prefix && *s == *prefix)
+        s++, prefix++;
+    return !*prefix;
+}
+
 /* Post: a number of 1..max, or 0 for anything else. */
 static uint32_t number(const char *s, uint32_t max)
 {
@@ -80,6 +87,7 @@ static bool read_options(char **environment)
         else if (same(v, "off"))
             return false;
     }
+    sched.poll_for_openmp = (v = value_of(environment, LISSOM_ENV_OPENMP)) && same(v, "poll");
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))
         options.cpus = number(v, LISSOM_MAX_SLOTS);
     if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {
@@ -159,11 +167,20 @@ static void site_left(const char *object, uintptr_t offset, const char *reason)
 
 /* --- start -------------------------------------------------------------------------------------------------------------- */
 
+/* libgomp, libomp, libiomp, under the names that Python packages give their copies too. */
+static bool is_openmp(const char *name)
+{
+    return begins(name, "libgomp") || begins(name, "libomp") || begins(name, "libiomp");
+}
+
+static uint16_t object_kind(const char *name) { return is_openmp(name) ? OBJECT_OPENMP : OBJECT_OTHER; }
+
 static const struct patch_config patch_config = {
     .class_table = syscalls_class,
     .class_table_rtld = syscalls_class_rtld,
     .entry = lissom_syscall_entry,
     .report = site_left,
+    .object_kind = object_kind,
     .object_done = object_done,
 };
 
@@ -340,7 +357,9 @@ static void *openmp_worker(void *argument)
     s->next = starts_free;
     starts_free = s;
     lock_drop(&starts_lock);
-    if (lissom_self && lissom_self->pin_reason == LISSOM_PIN_unproven)
+    if (lissom_self)
+        lissom_self->openmp = true;
+    if (lissom_self && sched.level == LEVEL_AUTO && lissom_self->pin_reason == LISSOM_PIN_unproven)
         thread_unpin(lissom_self);
     return copy.function(copy.argument);
 }
@@ -354,7 +373,7 @@ static bool from_openmp(void *caller)
     for (const char *p = base; *p; p++)
         if (*p == '/')
             base = p + 1;
-    return memcmp(base, "libgomp", 7) == 0 || memcmp(base, "libomp", 6) == 0 || memcmp(base, "libiomp", 7) == 0;
+    return is_openmp(base);
 }
 
 __attribute__((visibility("default"))) int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
@@ -363,7 +382,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *thread, con
     static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     if (!real)
         real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create");
-    if (sched.active && sched.level == LEVEL_AUTO && from_openmp(__builtin_return_address(0))) {
+    if (sched.active && from_openmp(__builtin_return_address(0))) {
         struct start *s = start_get();
         if (s) {
             s->function = function;

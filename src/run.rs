@@ -19,6 +19,11 @@ use crate::unpack;
 /// CPU into it. When another kernel thread carries the context, glibc's sched_getcpu would read the wrong one.
 pub const RSEQ_TUNABLE: &str = "glibc.pthread.rseq";
 
+/// How long OpenMP's threads spin: the standard's variable, and those of GCC and of LLVM.
+const WAIT_POLICY: &str = "OMP_WAIT_POLICY";
+const GOMP_SPIN: &str = "GOMP_SPINCOUNT";
+const KMP_SPIN: &str = "KMP_BLOCKTIME";
+
 pub fn run(args: RunArgs) -> i32 {
     let mut environment = Environment::inherited();
     let verbose = args.verbose || environment.get(abi::ENV_VERBOSE) == Some(OsStr::new("1"));
@@ -85,6 +90,9 @@ fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::R
         environment.set("GLIBC_TUNABLES", tunables);
     }
     environment.set(abi::ENV_SWITCH, args.switch.unwrap_or(Switch::Auto).name());
+    if calm_openmp(environment) {
+        environment.set(abi::ENV_OPENMP, "poll");
+    }
     if let Some(cpus) = args.cpus {
         environment.set(abi::ENV_CPUS, cpus.to_string());
     }
@@ -116,6 +124,18 @@ fn remove_runtime(environment: &mut Environment) {
     } else {
         environment.set("LD_PRELOAD", others.join(OsStr::new(":")));
     }
+}
+
+/// OpenMP's threads spin before they block, also when the thread that they wait for cannot run because of it.
+/// lissom's idle slots poll instead. True unless the user has decided about it.
+fn calm_openmp(environment: &mut Environment) -> bool {
+    if [WAIT_POLICY, GOMP_SPIN, KMP_SPIN].iter().any(|name| environment.get(name).is_some()) {
+        // An outer `lissom run` sets what this one would.
+        return environment.get(abi::ENV_OPENMP).is_some();
+    }
+    environment.set(GOMP_SPIN, "0");
+    environment.set(KMP_SPIN, "0");
+    true
 }
 
 /// None if the user has decided about rseq already.

@@ -14,7 +14,7 @@ uint32_t futex_foreign_waiters;
 long lissom_guarded_load(const uint32_t *address, uint32_t *value);
 
 enum {
-    SPIN_ROUNDS = 60, /* of a pause each, before a waiter is unmounted while others run: ~2 us */
+    SPIN_NS = 1500,   /* before a waiter is unmounted while others run; pauses take 4 to 60 ns, so not counted in those */
     SPIN_DEBT = 16,   /* spins for nothing at an address, after which ... */
     SPIN_RETRY = 32,  /* ... only every so many waits begin with one */
 };
@@ -251,14 +251,15 @@ static bool spin(struct bucket *b, const uint32_t *word, uint32_t value)
         if (skipped % SPIN_RETRY)
             return false;
     }
-    for (int i = 0; i < SPIN_ROUNDS; i++) {
+    uint64_t until = tsc() + SPIN_NS * sched.tsc_per_us / 1000;
+    do {
         uint32_t now;
         if (lissom_guarded_load(word, &now) || now != value) {
-            __atomic_store_n(&b->spin_debt, (uint16_t)(debt / 2), __ATOMIC_RELAXED);
+            __atomic_store_n(&b->spin_debt, (uint16_t)(debt < 4 ? 0 : debt - 4), __ATOMIC_RELAXED);
             return true;
         }
         cpu_relax();
-    }
+    } while (tsc() < until);
     if (debt < SPIN_DEBT)
         __atomic_store_n(&b->spin_debt, (uint16_t)(debt + 1), __ATOMIC_RELAXED);
     return false;

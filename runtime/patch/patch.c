@@ -15,7 +15,6 @@
 #include <sys/mman.h>
 
 static struct patch_config config;
-static uint16_t objects;      /* patched so far; wraps, it is for reports only */
 static uintptr_t loader_base; /* of the dynamic loader, from the auxiliary vector; 0 if not known */
 
 #define MEM_FLAGS (02 /* O_RDWR */ | 02000000 /* O_CLOEXEC */)
@@ -83,6 +82,7 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
     __builtin_memcpy(at, &entry, sizeof entry);
     at += 16;
 
+    uint16_t kind = config.object_kind ? config.object_kind(o->name) : 0;
     uint32_t n = 0;
     for (size_t i = 0; i < o->sites; i++) {
         struct site *s = &o->site[i];
@@ -94,7 +94,7 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
             s->harmless = code_not_futex(o, s);
             continue;
         }
-        r->site[n].object = objects;
+        r->site[n].object_kind = kind;
         n++;
         at += (len + 15) & ~15ul;
     }
@@ -114,7 +114,6 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
     }
     if (n == 0)
         index_retire(r);
-    objects++;
     return 0;
 }
 

@@ -75,10 +75,11 @@ static bool grant(struct thread *t, struct slot *s)
         return false;
     t->slot = s;
     t->mounted_at = tsc();
+    if (a == ASLEEP)
+        cpu_bind(t, s); /* before it is granted: then it runs */
     while (a != DETACHED) {
         if (__atomic_compare_exchange_n(&t->attach, &a, GRANTED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
             if (a == ASLEEP) {
-                cpu_bind(t, s);
                 prim_futex_wake(&t->attach, 1);
                 count(switches_kernel);
             }

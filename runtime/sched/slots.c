@@ -9,6 +9,9 @@ struct scheduler sched;
 
 enum {
     POLL_US = 50,    /* how long a slot with nothing to run looks for work before it is given up */
+    OPENMP_POLL_US = 3000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
+    PREEMPTED_US = 200, /* a poll that stood still for so long was off the CPU: there is other work for it ... */
+    CONTENDED_US = 20000, /* ... and for so long no more polling */
     SLICE_US = 3000, /* a thread that calls the runtime after so long gives way to the next (CFS's slice) */
 };
 
@@ -223,10 +226,20 @@ void slot_release(struct thread *t)
         slot_pass_on(s);
 }
 
+/* How long t may poll. Only a program that has no more threads than CPUs would have spun for long natively. */
+static uint64_t poll_time(const struct thread *t, const struct slot *s)
+{
+    if (tsc() < s->contended_until)
+        return 0;
+    bool openmp = sched.poll_for_openmp && (t->openmp || t->site->object_kind == OBJECT_OPENMP);
+    return (openmp ? OPENMP_POLL_US : POLL_US) * sched.tsc_per_us;
+}
+
 /* Polls for something to run on s, which t holds. Post: a thread (perhaps t itself), or NULL. */
-static struct thread *poll(struct thread *t, struct slot *s, uint64_t until)
+static struct thread *poll(struct thread *t, struct slot *s)
 {
     struct thread *u = NULL;
+    uint64_t now = tsc(), until = now + poll_time(t, s), last = now;
     lock_take(&s->lock);
     u = pop(s);
     if (!u)
@@ -234,7 +247,12 @@ static struct thread *poll(struct thread *t, struct slot *s, uint64_t until)
     lock_drop(&s->lock);
     if (u)
         return u;
-    while (!u && tsc() < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention) {
+    for (; !u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention;
+         last = now, now = tsc()) {
+        if (now - last > PREEMPTED_US * sched.tsc_per_us) {
+            s->contended_until = now + CONTENDED_US * sched.tsc_per_us;
+            break;
+        }
         for (int i = 0; i < 8 && !ready_count(s); i++)
             cpu_relax();
         u = slot_pop(s);
@@ -257,7 +275,7 @@ static struct thread *next_after(struct thread *t, struct slot *s)
     if (!u)
         u = steal(s);
     if (!u)
-        u = poll(t, s, tsc() + POLL_US * sched.tsc_per_us);
+        u = poll(t, s);
     return u;
 }
 

@@ -51,6 +51,7 @@ struct thread {
     bool interruptible;           /* in a wait that a signal may end */
     uint8_t interrupted;          /* the wait ended because of a signal */
     uint8_t pin_reason;
+    bool openmp;                  /* made by an OpenMP runtime */
     bool own_affinity;            /* the program set it */
     uint16_t bound;               /* to the CPU of slot bound - 1; 0: to none (cpus/bind.c) */
     struct carrier *home;
@@ -118,6 +119,7 @@ struct slot {
     uint32_t overcommit;
     uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
     uint32_t monitor_seen;        /* the monitor's */
+    uint64_t contended_until;     /* tsc: somebody else wants the CPU, no polling; written by the slot's holder */
     uint32_t index;
 } __attribute__((aligned(128)));
 
@@ -131,6 +133,7 @@ struct scheduler {
     bool active;                  /* patched and scheduling */
     bool user_switch;             /* the machine can switch in user space */
     uint8_t level;                /* enum level */
+    bool poll_for_openmp;         /* OpenMP's waits do not spin themselves */
     uint64_t tsc_per_us;
     struct lock free_lock;
     struct carrier *free_head, *reserved_head;
@@ -138,6 +141,9 @@ struct scheduler {
     uint32_t monitor_word;        /* futex: 1 = there may be ready threads */
     struct slot slot[LISSOM_MAX_SLOTS];
 };
+/* What the objects are (patch_config.object_kind). */
+enum object_kind { OBJECT_OTHER, OBJECT_OPENMP };
+
 enum level { LEVEL_AUTO, LEVEL_USER, LEVEL_KERNEL, LEVEL_OFF };
 
 extern struct scheduler sched;

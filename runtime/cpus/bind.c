@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A hand-off between kernel threads wakes the next and then sleeps.  While both are runnable the kernel looks for a
+ * better CPU for the one that it wakes: it lands behind another slot's thread, that CPU's own goes somewhere else, and
+ * in a virtual machine each such move costs the wake-up of an idle CPU (measured, 32 threads at a barrier on 2 CPUs: 257
+ * us a round, 160 with what follows; a condition variable: 376 and 163).  No futex operation tells the kernel that the
+ * waker is about to sleep.  So a pinned thread is bound to the CPU of its slot when it is granted one while it sleeps.
+ *
+ * The invariant: a thread that runs is bound to the CPU of its slot or to none.  What a program could see of it:
+ *
+ * - sched_getaffinity is answered with the mask of the process (syscalls.c);
+ * - children inherit a mask, so a thread is unbound before clone, fork, vfork and execve;
+ * - a thread whose mask is not the process's, because the program set it, is never bound;
+ * - /proc/PID/task/TID/status and other processes do see it.
+ *
+ * Only with a slot for every CPU, and only while there are more threads than slots.
+ */
+#include "cpus/cpus.h"
+#include "prim/prim.h"
+#include "sched/thread.h"
+
+#include <string.h>
+
+static struct cpu_mask process_mask;
+static uint16_t cpu_of_slot[LISSOM_MAX_SLOTS];
+static bool possible;
+static struct lock setting; /* the program's setting and ours: the program's is the last */
+
+static uint32_t mask_of(int32_t tid, struct cpu_mask *m)
+{
+    memset(m, 0, sizeof *m);
+    long bytes = prim_syscall3(SYS_sched_getaffinity, tid, sizeof *m, m);
+    return bytes > 0 ? (uint32_t)bytes : 0;
+}
+
+uint32_t cpus_allowed(void)
+{
+    uint32_t bytes = mask_of(0, &process_mask), n = 0;
+    for (uint32_t i = 0; i < bytes * 8; i++)
+        if (process_mask.word[i / 64] >> (i % 64) & 1 && n < LISSOM_MAX_SLOTS)
+            cpu_of_slot[n++] = (uint16_t)i;
+    process_mask.bytes = bytes;
+    return n ? n : 1;
+}
+
+void cpus_may_bind(bool yes) { possible = yes && process_mask.bytes > 0; }
+
+void cpu_look_at_affinity(struct thread *t)
+{
+    struct cpu_mask m;
+    mask_of(0, &m);
+    t->own_affinity = memcmp(m.word, process_mask.word, sizeof m.word) != 0;
+}
+
+void cpu_bind(struct thread *t, const struct slot *s)
+{
+    if (!possible || t->own_affinity || !t->pinned || t->bound == s->index + 1 ||
+        __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= sched.slots)
+        return;
+    uint32_t cpu = cpu_of_slot[s->index];
+    uint64_t word[CPU_MASK_WORDS] = {0};
+    word[cpu / 64] = 1ull << (cpu % 64);
+    lock_take(&setting);
+    if (!t->own_affinity && prim_syscall3(SYS_sched_setaffinity, t->tid, (cpu / 64 + 1) * 8, word) == 0)
+        t->bound = (uint16_t)(s->index + 1);
+    lock_drop(&setting);
+}
+
+void cpu_unbind(struct thread *t)
+{
+    if (!t->bound)
+        return;
+    lock_take(&setting);
+    t->bound = 0;
+    if (!t->own_affinity)
+        prim_syscall3(SYS_sched_setaffinity, t->tid, process_mask.bytes, process_mask.word);
+    lock_drop(&setting);
+}
+
+long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask)
+{
+    lock_take(&setting);
+    t->own_affinity = true;
+    long r = prim_syscall3(SYS_sched_setaffinity, t->tid, bytes, mask);
+    lock_drop(&setting);
+    return r;
+}
+
+void cpus_after_fork(void) { setting.word = 0; }
+
+const struct cpu_mask *cpus_of_process(void) { return &process_mask; }
