@@ -39,7 +39,7 @@ static const uint16_t anywhere[] = {
 static const uint16_t blocking[] = {
     SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */,
     SYS_nanosleep, SYS_clock_nanosleep, SYS_pause, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_wait4, SYS_waitid,
-    SYS_accept, SYS_accept4, SYS_connect, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_read, SYS_readv, SYS_flock,
+    SYS_accept, SYS_accept4, SYS_connect, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_read, SYS_readv, SYS_write, SYS_writev, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_flock,
     SYS_msgrcv, SYS_semop, SYS_semtimedop, SYS_io_getevents, 426 /* io_uring_enter */, SYS_mq_timedreceive,
     SYS_fsync, SYS_fdatasync, SYS_restart_syscall,
 };
@@ -299,6 +299,15 @@ static bool may_block(const struct user_registers *r)
     case SYS_accept4:
         if (__atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= sched.slots)
             return true; /* nobody takes the slot */
+        return prim_syscall3(SYS_poll, &p, 1, 0) == 0;
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+        if (__atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= sched.slots)
+            return false;
+        p.events = POLLOUT; /* room for some of it, at least: what then still blocks is the monitor's to find */
         return prim_syscall3(SYS_poll, &p, 1, 0) == 0;
     default:
         return true;

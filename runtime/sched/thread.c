@@ -48,6 +48,7 @@ _Static_assert(sizeof(struct layout) <= STRUCTURES, "STRUCTURES is too small");
 
 static struct lock threads_lock;
 static struct thread *all_threads; /* never unlinked, reused */
+static struct thread *ended_head, *ended_tail;
 static char *chunk;
 static uint32_t chunk_left, registered;
 
@@ -88,15 +89,27 @@ struct thread *thread_by_tid(int32_t tid)
     return k ? k->home_thread : NULL;
 }
 
+static void put_ended(struct thread *t) /* under threads_lock */
+{
+    t->ended_next = NULL;
+    if (ended_tail)
+        ended_tail->ended_next = t;
+    else
+        ended_head = t;
+    ended_tail = t;
+}
+
 /* --- making and reusing ------------------------------------------------------------------------------------------ */
 
 static struct thread *take_unused(void) /* under threads_lock */
 {
-    for (struct thread *t = all_threads; t; t = t->all_next) {
-        if (t->in_use == 2 && prim_syscall3(SYS_tgkill, sched.pid, t->tid, 0) < 0)
-            t->in_use = 0; /* its kernel thread has really gone, and with it the last use of its stack */
-        if (t->in_use == 0)
-            return t;
+    struct thread *t = ended_head;
+    /* When its kernel thread has really gone, and with it the last use of its stack. */
+    if (t && (t->tid == 0 || prim_syscall3(SYS_tgkill, sched.pid, t->tid, 0) < 0)) {
+        ended_head = t->ended_next;
+        if (!ended_head)
+            ended_tail = NULL;
+        return t;
     }
     if (!chunk_left) {
         char *p = prim_mmap(NULL, (size_t)CHUNK * LAYOUT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -118,11 +131,9 @@ static void set_up(struct thread *t)
     struct layout *l = (struct layout *)t;
     char *base = (char *)l;
     struct thread *next = t->all_next;
-    uint32_t generation = t->generation + 1;
     __builtin_memset(&l->thread, 0, sizeof l->thread);
     __builtin_memset(&l->carrier, 0, offsetof(struct carrier, deferred_info));
     t->all_next = next;
-    t->generation = generation;
     t->xsave = base + STRUCTURES;
     l->carrier.stack = base + STRUCTURES + XSAVE + CARRIER_STACK;
     t->runtime_stack = base + LAYOUT;
@@ -181,7 +192,6 @@ struct thread *thread_register(void)
     struct thread *t = take_unused();
     if (t) {
         set_up(t);
-        t->in_use = 1;
         t->tid = t->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
         tid_insert(t->home);
         t->slot = &sched.slot[registered++ % sched.slots];
@@ -218,7 +228,9 @@ void thread_exit(struct thread *t)
     if (t->has_slot)
         slot_release(t);
     __atomic_fetch_sub(&sched.threads, 1, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&t->in_use, 2, __ATOMIC_RELEASE);
+    lock_take(&threads_lock);
+    put_ended(t);
+    lock_drop(&threads_lock);
 }
 
 void thread_forget_others(struct thread *self)
@@ -226,11 +238,14 @@ void thread_forget_others(struct thread *self)
     sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
     threads_lock.word = sched.free_lock.word = 0;
     sched.free_head = sched.reserved_head = NULL;
+    /* Another thread may have been in the middle of changing these. */
+    ended_head = ended_tail = NULL;
+    chunk_left = 0;
     for (struct thread *t = all_threads; t; t = t->all_next) {
         if (t == self)
             continue;
-        t->in_use = 0;
-        t->home->tid = 0;
+        t->tid = ((struct layout *)t)->carrier.tid = 0; /* set_up may not have come to t->home */
+        put_ended(t);
     }
     self->tid = self->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
     self->carrier = self->home;

@@ -81,9 +81,8 @@ struct thread {
     uint32_t remote_state;
     siginfo_t remote_info;
 
-    uint32_t generation;
-    struct thread *all_next;      /* all threads ever made, for reuse */
-    uint32_t in_use;
+    struct thread *all_next;      /* all threads ever made */
+    struct thread *ended_next;    /* those that have ended, oldest first: for reuse */
 };
 
 /* A kernel thread. */
