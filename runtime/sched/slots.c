@@ -12,6 +12,7 @@ enum {
     OPENMP_POLL_US = 3000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
     PREEMPTED_US = 200, /* a poll that stood still for so long was off the CPU: there is other work for it ... */
     CONTENDED_US = 20000, /* ... and for so long no more polling */
+    IMBALANCE = 2,   /* threads by which ready lists may differ */
     SLICE_US = 3000, /* a thread that calls the runtime after so long gives way to the next (CFS's slice) */
 };
 
@@ -179,10 +180,27 @@ static void look_for_idle(struct slot *s)
         slot_pass_on(idle);
 }
 
+/* Where t is to get ready: where it was, unless the list there is longer than another's by more than a little. Taking
+ * from other lists only when idle would leave each slot with the threads that it has, however few or many, and those on
+ * the longer list with less of the CPUs. One other list is looked at, in turn. */
+static struct slot *place(struct thread *t)
+{
+    static uint32_t turn; /* a guess needs no atomic */
+    struct slot *s = t->slot;
+    uint32_t n = ready_count(s);
+    if (n <= IMBALANCE || sched.slots < 2)
+        return s;
+    uint32_t step = sched.slots == 2 ? 1 : 1 + turn++ % (sched.slots - 1);
+    struct slot *other = &sched.slot[(s->index + step) % sched.slots];
+    if (n > ready_count(other) + IMBALANCE)
+        t->slot = s = other;
+    return s;
+}
+
 /* Publishes t on a ready list and sees to it that no slot stays idle beside it. */
 static void enqueue(struct thread *t)
 {
-    struct slot *s = t->slot;
+    struct slot *s = place(t);
     lock_take(&s->lock);
     if (s->state == SLOT_IDLE) {
         set_busy(s);
