@@ -52,11 +52,13 @@ void cpu_look_at_affinity(struct thread *t)
     t->own_affinity = memcmp(m.word, process_mask.word, sizeof m.word) != 0;
 }
 
-void cpu_bind(struct thread *t, const struct slot *s)
+bool cpu_bind(struct thread *t, const struct slot *s)
 {
-    if (!possible || t->own_affinity || !t->pinned || t->bound == s->index + 1 ||
+    if (t->bound == s->index + 1)
+        return true;
+    if (!possible || t->own_affinity || !t->pinned ||
         __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= sched.slots)
-        return;
+        return false;
     uint32_t cpu = cpu_of_slot[s->index];
     uint64_t word[CPU_MASK_WORDS] = {0};
     word[cpu / 64] = 1ull << (cpu % 64);
@@ -64,6 +66,7 @@ void cpu_bind(struct thread *t, const struct slot *s)
     if (!t->own_affinity && prim_syscall3(SYS_sched_setaffinity, t->tid, (cpu / 64 + 1) * 8, word) == 0)
         t->bound = (uint16_t)(s->index + 1);
     lock_drop(&setting);
+    return t->bound == s->index + 1;
 }
 
 void cpu_unbind(struct thread *t)

@@ -22,8 +22,8 @@ uint32_t cpus_allowed(void);
 void cpus_may_bind(bool yes);
 /* The caller is t. */
 void cpu_look_at_affinity(struct thread *t);
-/* Pre: the caller is about to grant s to t, which sleeps. */
-void cpu_bind(struct thread *t, const struct slot *s);
+/* Pre: the caller is t, or about to grant s to t, which sleeps. Post: true: t is bound to the CPU of s. */
+bool cpu_bind(struct thread *t, const struct slot *s);
 /* Pre: the caller is t, or the only one who may wake it. */
 void cpu_unbind(struct thread *t);
 /* sched_setaffinity by the program, on itself or another: t is not bound again. */

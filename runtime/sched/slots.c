@@ -81,8 +81,17 @@ static bool claim(struct slot *s)
     return idle;
 }
 
-/* Whenever t goes on with t->slot. */
+/* t goes on with t->slot after a futex wait or a slice: where that slot is, so that it does not stand behind another
+ * slot's thread that polls. */
 static void got_slot(struct thread *t)
+{
+    t->has_slot = true;
+    if (t->pinned && t->bound != t->slot->index + 1 && !cpu_bind(t, t->slot))
+        cpu_unbind(t);
+}
+
+/* The same after a call that blocked in the kernel, where t changes slots often and moving it costs more. */
+static void got_any_slot(struct thread *t)
 {
     t->has_slot = true;
     if (t->bound && t->bound != t->slot->index + 1)
@@ -226,7 +235,7 @@ void slot_acquire(struct thread *t)
         enqueue(t);
         carrier_sleep_attached(t, NULL, false);
     }
-    got_slot(t);
+    got_any_slot(t);
     t->mounted_at = tsc();
 }
 
