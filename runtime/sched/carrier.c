@@ -75,8 +75,9 @@ static bool grant(struct thread *t, struct slot *s)
         return false;
     t->slot = s;
     t->mounted_at = tsc();
-    if (a == ASLEEP)
-        cpu_bind(t, s); /* before it is granted: then it runs */
+    /* Before it is granted, for then it runs. Also if it is still on its way to sleep: it may stand on the CPU of the slot
+     * that it left behind that slot's next thread, which may poll. */
+    cpu_bind(t, s);
     while (a != DETACHED) {
         if (__atomic_compare_exchange_n(&t->attach, &a, GRANTED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
             if (a == ASLEEP) {
