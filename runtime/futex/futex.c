@@ -240,8 +240,10 @@ void futex_call_done(struct thread *t, struct user_registers *r)
 /* A lock is often released within a microsecond by a thread that runs on another slot. Unmounting its waiter at once
  * would lead every ready thread of this slot into the same lock. Most waits are not like that: at a barrier nearly all
  * spins are for nothing. So an address where they are is only tried now and then. */
-static bool spin(struct bucket *b, const uint32_t *word, uint32_t value)
+static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32_t value)
 {
+    if (slot_poll_in_place(t, word, value))
+        return true;
     if (sched.slots < 2 || __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) + 1 >= sched.slots)
         return false;
     uint16_t debt = __atomic_load_n(&b->spin_debt, __ATOMIC_RELAXED);
@@ -272,7 +274,8 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     uintptr_t address = (uintptr_t)r->rdi;
     uint32_t value = (uint32_t)r->rdx, now;
     struct bucket *b = bucket_of(address);
-    if (spin(b, (const uint32_t *)address, value)) {
+    struct slot *s = t->slot; /* read before t is in the queue, from where on a waker may change it */
+    if (spin(t, b, (const uint32_t *)address, value)) {
         count(blocks_spun);
         r->rax = lissom_guarded_load((const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
         return ACTION_RETURN;
@@ -303,7 +306,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
 
     t->interruptible = true;
     t->deadline = deadline != NULL;
-    bool woken = slot_block(t, deadline, realtime);
+    bool woken = slot_block(t, s, deadline, realtime);
     t->interruptible = false;
     t->deadline = false;
     r->rax = 0;

@@ -7,6 +7,8 @@
 
 struct scheduler sched;
 
+long lissom_guarded_load(const uint32_t *address, uint32_t *value);
+
 enum {
     POLL_US = 50,    /* how long a slot with nothing to run looks for work before it is given up */
     OPENMP_POLL_US = 3000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
@@ -258,7 +260,7 @@ static uint64_t poll_time(const struct thread *t, const struct slot *s)
 {
     if (tsc() < s->contended_until)
         return 0;
-    bool openmp = sched.poll_for_openmp && (t->openmp || t->site->object_kind == OBJECT_OPENMP);
+    bool openmp = sched.poll_for_openmp && t->openmp && t->site->object_kind != OBJECT_OPENMP; /* else: polled in place */
     return (openmp ? OPENMP_POLL_US : POLL_US) * sched.tsc_per_us;
 }
 
@@ -306,6 +308,28 @@ static struct thread *next_after(struct thread *t, struct slot *s)
     return u;
 }
 
+/* The wait is not queued meanwhile: natively the runtime would not have called yet. */
+bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
+{
+    struct slot *s = t->slot;
+    uint64_t now = tsc(), until = now + OPENMP_POLL_US * sched.tsc_per_us, last = now;
+    uint32_t is;
+    if (!sched.poll_for_openmp || t->site->object_kind != OBJECT_OPENMP || now < s->contended_until)
+        return false;
+    for (uint32_t i = 0; now < until && !t->attention; i++, last = now, now = tsc()) {
+        if (lissom_guarded_load(word, &is) || is != value)
+            return true;
+        if (ready_count(s) || (i % 16 == 0 && slots_anything_ready()))
+            return false;
+        if (now - last > PREEMPTED_US * sched.tsc_per_us) {
+            s->contended_until = now + CONTENDED_US * sched.tsc_per_us;
+            return false;
+        }
+        cpu_relax();
+    }
+    return false;
+}
+
 static void rest(struct thread *t)
 {
     if (thread_stays(t))
@@ -322,9 +346,8 @@ static bool granted_meanwhile(struct thread *t)
     return __atomic_compare_exchange_n(&t->attach, &granted, ATTACHED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-bool slot_block(struct thread *t, const struct timespec *deadline, bool realtime)
+bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadline, bool realtime)
 {
-    struct slot *s = t->slot;
     lock_take(&s->lock);
     bool extra = s->overcommit > 0;
     if (extra)

@@ -164,11 +164,11 @@ void thread_pin(struct thread *t, enum lissom_pin_reason reason);
 
 /* --- slots.c ----------------------------------------------------------------------------------------- */
 void slots_init(uint32_t n);
-/* docs/slots.md: block. Post: true: t was woken and holds t->slot. false: a signal (if t->interruptible) or the
+/* docs/slots.md: block. Pre: t holds s, and is in a queue, so t->slot is its waker's already. Post: true: t was woken and holds t->slot. false: a signal (if t->interruptible) or the
  * deadline (CLOCK_REALTIME if `realtime`, else CLOCK_MONOTONIC; NULL: none) came first; t holds no slot and may still
  * be queued. A t that is not pinned and has no deadline is only ended by a wake: who sends it a signal takes it out of
  * its queue. A t with a deadline must be at home. */
-bool slot_block(struct thread *t, const struct timespec *deadline, bool realtime);
+bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadline, bool realtime);
 void slot_make_ready(struct thread *t);
 void slot_acquire(struct thread *t);
 void slot_release(struct thread *t);
@@ -180,6 +180,9 @@ void slot_overcommit(struct slot *s);
 struct thread *slot_pop(struct slot *s);
 bool slots_anything_ready(void);
 bool slot_over_slice(const struct thread *t);
+/* An OpenMP runtime was told not to spin on `word`: does it for it, as long as no thread is ready. Post: true: it is not
+ * `value` any more, or cannot be read. */
+bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value);
 
 /* --- carrier.c --------------------------------------------------------------------------------------- */
 void carrier_dispatch(struct thread *t, struct slot *s);
