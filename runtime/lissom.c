@@ -175,12 +175,31 @@ static bool is_openmp(const char *name)
 
 static uint16_t object_kind(const char *name) { return is_openmp(name) ? OBJECT_OPENMP : OBJECT_OTHER; }
 
+/* Where they are: pthread_create asks, and must not take the loader's lock for that as dladdr does. Whoever holds it
+ * may be in a constructor that waits for the thread to be created. Written under that lock; lo is 0 or valid. */
+static struct {
+    uintptr_t lo, hi;
+} openmp[8];
+
+static void object_found(const char *name, uintptr_t lo, uintptr_t hi)
+{
+    if (!is_openmp(name))
+        return;
+    for (unsigned i = 0; i < sizeof openmp / sizeof *openmp; i++)
+        if (!openmp[i].lo || openmp[i].lo == lo) {
+            __atomic_store_n(&openmp[i].hi, hi, __ATOMIC_RELAXED);
+            __atomic_store_n(&openmp[i].lo, lo, __ATOMIC_RELEASE);
+            return;
+        }
+}
+
 static const struct patch_config patch_config = {
     .class_table = syscalls_class,
     .class_table_rtld = syscalls_class_rtld,
     .entry = lissom_syscall_entry,
     .report = site_left,
     .object_kind = object_kind,
+    .object_found = object_found,
     .object_done = object_done,
 };
 
@@ -290,6 +309,14 @@ void lissom_object_mapped(uintptr_t base, size_t len, int fd)
         lissom_give_up("a futex call of an object loaded later could not be redirected");
 }
 
+void lissom_object_unmapped(uintptr_t base, size_t len)
+{
+    for (unsigned i = 0; i < sizeof openmp / sizeof *openmp; i++)
+        if (openmp[i].lo >= base && openmp[i].lo - base < len)
+            __atomic_store_n(&openmp[i].lo, 0, __ATOMIC_RELEASE);
+    patch_unmapped(base, len);
+}
+
 void lissom_give_up(const char *reason)
 {
     if (__atomic_exchange_n(&sched.native_waits, true, __ATOMIC_SEQ_CST))
@@ -366,14 +393,13 @@ static void *openmp_worker(void *argument)
 
 static bool from_openmp(void *caller)
 {
-    Dl_info info;
-    if (!dladdr(caller, &info) || !info.dli_fname)
-        return false;
-    const char *base = info.dli_fname;
-    for (const char *p = base; *p; p++)
-        if (*p == '/')
-            base = p + 1;
-    return is_openmp(base);
+    uintptr_t at = (uintptr_t)caller;
+    for (unsigned i = 0; i < sizeof openmp / sizeof *openmp; i++) {
+        uintptr_t lo = __atomic_load_n(&openmp[i].lo, __ATOMIC_ACQUIRE);
+        if (lo && at >= lo && at < __atomic_load_n(&openmp[i].hi, __ATOMIC_RELAXED))
+            return true;
+    }
+    return false;
 }
 
 __attribute__((visibility("default"))) int pthread_create(pthread_t *thread, const pthread_attr_t *attr,

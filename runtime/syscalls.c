@@ -173,7 +173,7 @@ static long rtld_call(struct user_registers *r)
         return ACTION_RETURN;
     }
     case SYS_munmap:
-        patch_unmapped((uintptr_t)r->rdi, (size_t)r->rsi);
+        lissom_object_unmapped((uintptr_t)r->rdi, (size_t)r->rsi);
         return ACTION_DIRECT;
     default: /* close */
         if (mapping.executable) {

@@ -265,6 +265,8 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
         o.fixed = l->bias == 0;
         o.path = l->name && *l->name ? l->name : "/proc/self/exe";
         elf_dynamic(&o, l->phdr, l->phnum);
+        if (config.object_found)
+            config.object_found(o.name, o.lo, o.hi);
         int n = patch_object(&o, mem, true, unsafe);
         if (n < 0)
             failed = n;
@@ -342,6 +344,8 @@ int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe)
             return PATCH_ENOEXEC;
     o.path = name;
     elf_dynamic(&o, phdr, e->e_phnum);
+    if (config.object_found)
+        config.object_found(o.name, o.lo, o.hi);
     if (already_patched(base, len))
         return 0;
 

@@ -48,6 +48,8 @@ struct patch_config {
     void (*report)(const char *object, uintptr_t offset, const char *reason);
     /* Something for each site of the object of this file name, without folders. May be NULL. */
     uint16_t (*object_kind)(const char *name);
+    /* Called before the first site of an object is patched; `name` as below. May be NULL. */
+    void (*object_found)(const char *name, uintptr_t lo, uintptr_t hi);
     /* Called when an object is done; `name` is its file name without folders. May be NULL. */
     void (*object_done)(const char *name, unsigned patched, unsigned left);
 };
