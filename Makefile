@@ -1,6 +1,7 @@
 # make demo     one oversubscribed program natively and under lissom (about a minute)
 # make test     unit tests, the small model, the cases of tests/cases
 # make lint     formatting and warnings, of Rust and C
+# make conformance   glibc's own thread tests, natively and under lissom (10 minutes)
 # make model    the slot protocol with large bounds (slow)
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
@@ -14,7 +15,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test lint model build install uninstall clean
+.PHONY: help demo test lint model conformance build install uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -44,6 +45,11 @@ lint:
 model:
 	@scripts/need.sh model
 	bash docs/model/run.sh large
+
+conformance:
+	@scripts/need.sh build conformance
+	cargo build --release --locked --quiet
+	@python3 scripts/conformance.py
 
 # `make build` as yourself, then `sudo make install`: root need not have Rust.
 target/release/lissom:

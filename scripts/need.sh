@@ -55,6 +55,15 @@ need_model() {
     want gcc gcc
 }
 
+need_conformance() {
+    want gcc gcc
+    want g++ g++
+    want python3 python3
+    want xz-utils xz
+    compgen -G "/usr/src/glibc/glibc-*.tar.xz" >/dev/null ||
+        packages[glibc-source]="/usr/src/glibc/glibc-*.tar.xz"
+}
+
 need_lint() {
     need_build
 }
