@@ -83,8 +83,11 @@ void cpu_unbind(struct thread *t)
 long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask)
 {
     lock_take(&setting);
-    t->own_affinity = true;
     long r = prim_syscall3(SYS_sched_setaffinity, t->tid, bytes, mask);
+    if (r >= 0) {
+        t->own_affinity = true;
+        t->bound = 0;
+    }
     lock_drop(&setting);
     return r;
 }
