@@ -1,5 +1,6 @@
 # make demo     one oversubscribed program natively and under lissom (about a minute)
-# make test     unit tests, the small model, the cases of tests/cases
+# make test     unit tests, the small model, the cases of tests/cases (15 minutes)
+# make bench    the tables of docs/results.md, on this machine (40 minutes)
 # make lint     formatting and warnings, of Rust and C
 # make conformance   glibc's own thread tests, natively and under lissom (10 minutes)
 # make model    the slot protocol with large bounds (slow)
@@ -15,7 +16,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test lint model conformance build install uninstall clean
+.PHONY: help demo test bench lint model conformance build install uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -33,8 +34,16 @@ demo:
 test:
 	@scripts/need.sh test
 	cargo test --locked --bin lissom
-	@if [ -e docs/model/run.sh ]; then bash docs/model/run.sh small; fi
+	bash docs/model/run.sh small
+	bash tests/patch/run.sh
 	cargo test --locked --test cases
+
+bench:
+	@scripts/need.sh build demo
+	cargo build --release --locked --quiet
+	@scripts/venv.sh
+	target/release/lissom bench sync
+	target/release/lissom bench ml
 
 lint:
 	@scripts/need.sh lint
