@@ -249,9 +249,14 @@ static uint64_t tsc_per_us(void)
     }
 }
 
+/* Not there: another libc, a child's musl for example, which gives constructors no arguments. */
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
 __attribute__((constructor)) static void start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
+    if (!gnu_get_libc_version)
+        return;
     sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
     if (!read_options(environment))
         return;

@@ -22,6 +22,8 @@
 #include <poll.h>
 #include <sys/mman.h>
 
+#define ARCH_REQ_XCOMP_PERM 0x1023 /* asm/prctl.h of Linux 5.16: from then on threads may use AMX */
+
 enum { KIND_ANYWHERE, KIND_HOME, KIND_BLOCKING, KIND_HANDLED };
 
 uint8_t syscalls_class[65536], syscalls_class_rtld[65536];
@@ -48,7 +50,7 @@ static const uint16_t handled[] = {
     SYS_futex, SYS_gettid, SYS_sched_yield, SYS_rt_sigaction, SYS_exit, SYS_exit_group, SYS_clone, 435 /* clone3 */,
     SYS_fork, SYS_vfork, 449 /* futex_waitv */, 454 /* futex_wake */, 455 /* futex_wait */, 456 /* futex_requeue */,
     SYS_rt_sigprocmask, SYS_sigaltstack, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
-    SYS_sched_setattr, SYS_sched_getaffinity, SYS_execve, SYS_execveat, SYS_setpriority, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_rseq,
+    SYS_sched_setattr, SYS_sched_getaffinity, SYS_execve, SYS_execveat, SYS_setpriority, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_arch_prctl, SYS_rseq,
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid,
     SYS_setgroups, SYS_capset, SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
 };
@@ -210,6 +212,10 @@ static void pin_for(struct thread *t, long nr, const struct user_registers *r)
     case SYS_setns:
         monitor_restart(); /* some namespaces are for processes of one thread: one that sleeps only disturbs */
         thread_pin(t, LISSOM_PIN_identity);
+        break;
+    case SYS_arch_prctl:
+        if (r->rdi == ARCH_REQ_XCOMP_PERM)
+            __atomic_store_n(&sched.large_vectors, true, __ATOMIC_SEQ_CST);
         break;
     case SYS_timer_create:
     case SYS_rseq:
@@ -409,6 +415,8 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
         return signals_leave(t, r, ACTION_RESTART);
     if (!t->has_slot && nr != SYS_exit)
         slot_acquire(t);
+    if (sched.large_vectors && !t->pinned)
+        thread_pin(t, LISSOM_PIN_vector);
     if (t->carrier != t->home && __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
         slot_yield(t);
     uint8_t kind = nr >= 0 && nr < 65536 ? syscalls_class[nr] : KIND_HOME;

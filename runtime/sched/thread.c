@@ -204,6 +204,8 @@ struct thread *thread_register(void)
             thread_pin(t, LISSOM_PIN_option);
         else if (!sched.user_switch)
             thread_pin(t, LISSOM_PIN_no_fsgsbase);
+        else if (sched.large_vectors)
+            thread_pin(t, LISSOM_PIN_vector);
         else if (sched.level == LEVEL_AUTO)
             thread_pin(t, LISSOM_PIN_unproven);
         t->own_mask = mask != sched.base_mask;
