@@ -223,6 +223,7 @@ static bool vector_state(void)
         return false;
     __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
     lissom_xsave_mask = (((uint64_t)hi << 32) | lo) & ~(3ull << 17);
+    sched.has_amx = lo & (3u << 17);
     if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a & 2))
         return false;
     uint32_t size = 576;

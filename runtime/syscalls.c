@@ -214,7 +214,7 @@ static void pin_for(struct thread *t, long nr, const struct user_registers *r)
         thread_pin(t, LISSOM_PIN_identity);
         break;
     case SYS_arch_prctl:
-        if (r->rdi == ARCH_REQ_XCOMP_PERM)
+        if (r->rdi == ARCH_REQ_XCOMP_PERM && sched.has_amx)
             __atomic_store_n(&sched.large_vectors, true, __ATOMIC_SEQ_CST);
         break;
     case SYS_timer_create:

@@ -131,6 +131,7 @@ struct scheduler {
     bool native_waits;            /* given up: threads wait in the kernel only */
     bool active;                  /* patched and scheduling */
     bool user_switch;             /* the machine can switch in user space */
+    bool has_amx;
     bool large_vectors;           /* the program may use AMX tiles, which a switch does not save */
     uint8_t level;                /* enum level */
     bool poll_for_openmp;         /* OpenMP's waits do not spin themselves */
