@@ -411,7 +411,7 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
         return ACTION_DIRECT;
     t->nr = nr;
     futex_call_done(t, r); /* of a wait that a handler has jumped out of */
-    if (t->attention && signals_pending(t))
+    if (t->attention && signals_settle(t))
         return signals_leave(t, r, ACTION_RESTART);
     if (!t->has_slot && nr != SYS_exit)
         slot_acquire(t);

@@ -314,10 +314,8 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
         if (dequeue(t)) {
             r->rax = t->attention ? -EINTR : -ETIMEDOUT;
             slot_acquire(t);
-            if (r->rax == -EINTR && !signals_pending(t)) { /* it was for another thread: wait on */
-                t->attention = 0;
-                return -1;
-            }
+            if (r->rax == -EINTR && !signals_settle(t))
+                return -1; /* it was for another thread: wait on */
         } else {
             slot_await(t);
         }

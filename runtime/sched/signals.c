@@ -411,6 +411,15 @@ bool signals_pending(const struct thread *t)
     return k->deferred && k->home_thread == t && !is_doorbell(k->deferred_info.si_signo, &k->deferred_info);
 }
 
+bool signals_settle(struct thread *t)
+{
+    __atomic_store_n(&t->attention, 0, __ATOMIC_SEQ_CST);
+    struct carrier *k = t->carrier;
+    if (k->deferred && (k->home_thread != t || is_doorbell(k->deferred_info.si_signo, &k->deferred_info)))
+        signals_forward(k);
+    return signals_pending(t);
+}
+
 static long raising(long action)
 {
     switch (action) {
@@ -431,10 +440,8 @@ static void raise_later(struct thread *t, int which, const siginfo_t *info)
 
 long signals_leave(struct thread *t, struct user_registers *r, long action)
 {
-    __atomic_store_n(&t->attention, 0, __ATOMIC_SEQ_CST);
+    signals_settle(t);
     struct carrier *k = t->carrier;
-    if (k->deferred && (k->home_thread != t || is_doorbell(k->deferred_info.si_signo, &k->deferred_info)))
-        signals_forward(k);
     bool remote = __atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2;
     if (remote) {
         carrier_go_home(t);

@@ -13,6 +13,9 @@ void signals_after_fork(void);
 /* rt_sigaction(2). Post: an ACTION_*. */
 long signals_sigaction(struct user_registers *r);
 /* A signal for t waits to be handled: as opposed to t->attention, which may be left over, this is certain. */
+/* attention was set. Deals with what is not for t (a doorbell, a signal for the carrier's home thread), so that the carrier
+ * does not keep its signals blocked. Post: whether one for t is there: to be followed by signals_leave. */
+bool signals_settle(struct thread *t);
 bool signals_pending(const struct thread *t);
 /* t leaves the runtime with `action`: if a signal waits for it, the action that raises it first. Pre: on the runtime
  * stack. Post: action, or its ACTION_RAISE form. Clears t->attention. */
