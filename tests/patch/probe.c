@@ -54,7 +54,8 @@ __attribute__((visibility("default"))) void probe_undo(void) { patch_undo_all();
 __attribute__((constructor)) static void start(void)
 {
     const char *class = getenv("PROBE_CLASS"), *fd = getenv("PROBE_REPORT"), *undo = getenv("PROBE_UNDO");
-    struct patch_config c = { classes, classes, entry_direct, left, done };
+    struct patch_config c = { .class_table = classes, .class_table_rtld = classes, .entry = entry_direct, .report = left,
+                              .object_done = done };
     unsigned unsafe;
     if (fd)
         out = atoi(fd);
