@@ -68,8 +68,6 @@ void syscalls_init(void)
     syscalls_class_rtld[SYS_mmap] = syscalls_class_rtld[SYS_close] = syscalls_class_rtld[SYS_munmap] = KIND_HANDLED;
 }
 
-long lissom_guarded_copy(void *to, const void *from, size_t bytes);
-
 /* --- fork, vfork, clone ------------------------------------------------------------------------------------------ */
 
 /* A child that shares nothing with us: the usual fork. It comes back here, on its copy of this stack. */

@@ -4,7 +4,7 @@
  * better CPU for the one that it wakes: it lands behind another slot's thread, that CPU's own goes somewhere else, and
  * in a virtual machine each such move costs the wake-up of an idle CPU (measured, 32 threads at a barrier on 2 CPUs: 257
  * us a round, 160 with what follows; a condition variable: 376 and 163).  No futex operation tells the kernel that the
- * waker is about to sleep.  So a pinned thread is bound to the CPU of its slot when it is granted one while it sleeps.
+ * waker is about to sleep.  So a pinned thread is bound to the CPU of its slot before it is granted it.
  *
  * The invariant: a thread that runs is bound to the CPU of its slot or to none.  What a program could see of it:
  *

@@ -11,8 +11,6 @@
 struct bucket futex_buckets[BUCKETS];
 uint32_t futex_foreign_waiters;
 
-long lissom_guarded_load(const uint32_t *address, uint32_t *value);
-
 enum {
     SPIN_NS = 1500,   /* before a waiter is unmounted while others run; pauses take 4 to 60 ns, so not counted in those */
     SPIN_DEBT = 16,   /* spins for nothing at an address, after which ... */

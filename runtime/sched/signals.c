@@ -40,7 +40,6 @@ static struct {
 static struct lock actions_lock;
 static const char doorbell_mark;
 
-long lissom_guarded_copy(void *to, const void *from, size_t bytes);
 void lissom_call_on(void *stack, void (*f)(void *), void *argument);
 void lissom_sigreturn(void);
 extern const char lissom_at_entry_swapped[], lissom_at_entry_committed[], lissom_at_exit[], lissom_at_exit_end[],

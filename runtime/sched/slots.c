@@ -7,8 +7,6 @@
 
 struct scheduler sched;
 
-long lissom_guarded_load(const uint32_t *address, uint32_t *value);
-
 enum {
     POLL_US = 50,    /* how long a slot with nothing to run looks for work before it is given up */
     OPENMP_POLL_US = 3000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
@@ -255,6 +253,15 @@ void slot_release(struct thread *t)
         slot_pass_on(s);
 }
 
+/* A poll that took so long for one look was off its CPU: s polls no more for a while. */
+static bool stood_still(struct slot *s, uint64_t ticks)
+{
+    if (ticks <= PREEMPTED_US * sched.tsc_per_us)
+        return false;
+    s->contended_until = tsc() + CONTENDED_US * sched.tsc_per_us;
+    return true;
+}
+
 /* How long t may poll. Only a program that has no more threads than CPUs would have spun for long natively. */
 static uint64_t poll_time(const struct thread *t, const struct slot *s)
 {
@@ -278,10 +285,8 @@ static struct thread *poll(struct thread *t, struct slot *s)
         return u;
     for (; !u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention;
          last = now, now = tsc()) {
-        if (now - last > PREEMPTED_US * sched.tsc_per_us) {
-            s->contended_until = now + CONTENDED_US * sched.tsc_per_us;
+        if (stood_still(s, now - last))
             break;
-        }
         for (int i = 0; i < 8 && !ready_count(s); i++)
             cpu_relax();
         u = slot_pop(s);
@@ -321,10 +326,8 @@ bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
             return true;
         if (ready_count(s) || (i % 16 == 0 && slots_anything_ready()))
             return false;
-        if (now - last > PREEMPTED_US * sched.tsc_per_us) {
-            s->contended_until = now + CONTENDED_US * sched.tsc_per_us;
+        if (stood_still(s, now - last))
             return false;
-        }
         cpu_relax();
     }
     return false;
@@ -419,7 +422,8 @@ void slot_yield(struct thread *t)
     look_for_idle(s);
     if (extra || !carrier_run_next(t, u, s))
         rest(t);
-    got_slot(t);
+    else
+        got_slot(t);
 }
 
 bool slot_over_slice(const struct thread *t)

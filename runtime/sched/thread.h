@@ -166,8 +166,8 @@ void thread_pin(struct thread *t, enum lissom_pin_reason reason);
 
 /* --- slots.c ----------------------------------------------------------------------------------------- */
 void slots_init(uint32_t n);
-/* docs/slots.md: block. Pre: t holds s, and is in a queue, so t->slot is its waker's already. Post: true: t was woken and holds t->slot. false: a signal (if t->interruptible) or the
- * deadline (CLOCK_REALTIME if `realtime`, else CLOCK_MONOTONIC; NULL: none) came first; t holds no slot and may still
+/* docs/slots.md: block. Pre: t holds s, and is in a queue, so t->slot is its waker's already.
+ * Post: true: t was woken and holds t->slot. false: a signal (if t->interruptible) or the deadline (CLOCK_REALTIME if `realtime`, else CLOCK_MONOTONIC; NULL: none) came first; t holds no slot and may still
  * be queued. A t that is not pinned and has no deadline is only ended by a wake: who sends it a signal takes it out of
  * its queue. A t with a deadline must be at home. */
 bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadline, bool realtime);
@@ -209,6 +209,9 @@ struct thread *lissom_switch(struct thread *from, struct thread *to); /* returns
 struct thread *lissom_leave(struct thread *from, void *stack, void (*f)(struct carrier *, struct thread *), struct carrier *k);
 _Noreturn void lissom_enter(struct thread *to, struct thread *prev);
 void lissom_syscall_entry(void);
+/* Post: 0, or -EFAULT. */
+long lissom_guarded_load(const uint32_t *address, uint32_t *value);
+long lissom_guarded_copy(void *to, const void *from, size_t bytes);
 
 static inline uint64_t tsc(void)
 {
