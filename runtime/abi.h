@@ -40,7 +40,7 @@
     X(threads, "application threads seen") \
     X(threads_peak, "most application threads at a time") \
     X(blocks, "futex waits that blocked in user space") \
-    X(blocks_kernel, "futex waits that slept in the kernel (threads <= slots, or passed through)") \
+    X(blocks_kernel, "futex waits passed through to the kernel") \
     X(blocks_spun, "futex waits that ended in the short spin before blocking") \
     X(wakes, "threads made ready by a futex wake in user space") \
     X(wakes_avoided, "futex wake system calls that were not needed") \
@@ -48,6 +48,7 @@
     X(switches_user, "switches between application threads in user space") \
     X(switches_kernel, "switches handed to another kernel thread") \
     X(steals, "ready threads taken from another slot") \
+    X(contentions, "times others were found to want the CPUs (no polling for a while)") \
     X(overcommits, "extra threads let run because a slice was over") \
     X(yields, "slices that ended at a futex call") \
     X(homings, "times a context went home to its own kernel thread") \

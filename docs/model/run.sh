@@ -71,6 +71,9 @@ mutants() {
 	mut 'kernel_waiters++ late' M=19 N=2 S=1 PIN=3 KW=3
 	mut 'rest not reserved'     M=20 N=3 S=2 R=2 EXIT=1
 	mut 'yield not make_ready'  M=21 N=3 S=2 R=2 EXIT=1 WORK=1 TOK=2 YLD=1
+	mut 'extra ends and hands on' M=22 N=3 S=1 R=2 EXIT=1 SYS=7 CON=1
+	mut 'extra on an idle slot' M=23 N=2 S=1 EXIT=1 SYS=3 CON=1
+	mut 'signal not looked for' M=24 N=3 S=2 EXIT=1 FWD=1
 }
 
 small() {
@@ -87,6 +90,9 @@ small() {
 	ok 'system call'         N=3 S=2 EXIT=1 SYS=1
 	ok 'yield'               N=3 S=1 R=2 EXIT=1 YLD=1
 	ok 'overcommit'          N=3 S=1 EXIT=1 OC=1
+	ok 'contended'           N=3 S=1 EXIT=1 SYS=5 CON=1
+	ok 'any list'            N=3 S=2 PLACE=1
+	ok 'forwarded signal'    N=3 S=2 FWD=1
 }
 
 large() {
@@ -103,6 +109,11 @@ large() {
 	big 'overcommit, 2 slots'   N=3 S=2 EXIT=1 OC=1
 	big 'overcommit twice'      N=3 S=1 R=2 EXIT=1 WORK=1 TOK=2 OC=2
 	big '3 slots'               N=3 S=3 EXIT=1
+	big 'contended, waits'      N=3 S=2 EXIT=1 PIN=3 KW=3 CON=2
+	big 'contended, call'       N=3 S=2 EXIT=1 SYS=6 CON=2 OC=1
+	big 'any list, call'        N=3 S=2 EXIT=1 SYS=2 PLACE=1
+	big 'forwarded, semaphores' N=3 S=2 EXIT=1 WORK=1 TOK=2 FWD=2
+	big 'forwarded, pinned'     N=3 S=2 EXIT=1 PIN=1 FWD=1 YLD=2
 	bit '4 threads, barrier'    N=4 S=2 EXIT=1
 	big 'overcommit, timed'     N=3 S=2 EXIT=1 WORK=1 TOK=2 OC=1 TIM=1 TMO=1
 }

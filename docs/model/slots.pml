@@ -34,6 +34,8 @@
  *   N threads (<= 4), S slots (<= 3), R rounds, WORK: 0 barrier (wake all), 1 semaphore ring with TOK tokens (wake one)
  *   PIN, TIM, KW, SYS, YLD: masks of threads: pinned for good; timed waits in even rounds; wait in the kernel in even rounds;
  *   one blocking system call a round; one yield a round.  TMO, SIG: how many timeouts / signals in all.  OC: how many overcommits.
+ *   CON: how often in all a thread that acquires takes a place beside a slot's thread (others want the CPUs); with OC or CON an extra thread that
+ *   leaves may hand its place on, or end it.  PLACE: make_ready may choose any slot.  FWD: how many signals for threads that are carried elsewhere.
  *   EXIT: threads go home and their carriers end (needed for TIM, KW, SYS unless the thread is pinned).   M: mutant, 0 none.
  */
 #ifndef N
@@ -75,6 +77,15 @@
 #ifndef OC
 #define OC 0
 #endif
+#ifndef CON
+#define CON 0
+#endif
+#ifndef PLACE
+#define PLACE 0
+#endif
+#ifndef FWD
+#define FWD 0
+#endif
 #ifndef EXIT
 #define EXIT 0
 #endif
@@ -104,6 +115,9 @@
 #define M_KW_LATE       19   /* kernel_waiters++ after the kernel has compared */
 #define M_REST_RESERVED 20   /* rest: K goes free without looking at K.reserved */
 #define M_YIELD_RESERVED 21  /* yield: K with K.reserved puts T on the list and does not look for an idle slot */
+#define M_EXTRA_STAYS   22   /* block: the extra thread hands its place on and ends it too */
+#define M_EXTRA_IDLE    23   /* acquire: takes a place beside the thread of a slot that is idle */
+#define M_FWD_NO_LOOK   24   /* wait: does not look for a signal again once it is in the queue */
 
 #define DETACHED 0
 #define ATTACHED 1
@@ -138,7 +152,8 @@ byte arrived;
 byte rnd[N];               /* script: round; */
 bit  arr[N];               /*   has arrived at the barrier in this round; */
 bit  sysd[N]; bit yldd[N]; /*   has done this round's system call, yield */
-byte tmo = TMO, sig = SIG;
+byte tmo = TMO, sig = SIG, con = CON, fwd = FWD;
+bit  attn[N];              /* T.attention: a signal was stored for T */
 byte done;
 
 bit  on[N];                /* ghosts */
@@ -178,6 +193,9 @@ byte inop;
 inline check() {
 	if
 	:: inop == 0 ->
+#if FWD
+		assert(!(attn[0] && q[0]) && !(attn[1] && q[1]) && !(attn[2] && q[2]));
+#endif
 		assert(!(ANYRDY && nidle > 0));
 		assert(RUNNERS(0));
 #if S > 1
@@ -287,6 +305,16 @@ APP:	atomic {
 		:: rnd[t] == R -> goto DONE
 		:: else
 		fi;
+#if FWD
+		if
+		:: attn[t] -> attn[t] = 0                    /* raised on the way out of the runtime */
+		:: else
+		fi;
+		if
+		:: fwd > 0 -> fwd--; d = (BIT(N) - 1) & ~BIT(t); any(w, d); d = 0; goto FORWARD
+		:: 1
+		fi;
+#endif
 		if
 		:: k != t && NEEDHOME(t) -> goto GO_HOME
 		:: else
@@ -340,14 +368,36 @@ WAIT:	atomic { if :: KWAIT(t) -> goto KERNEL_WAIT :: else fi };
 	:: atomic { WAITS(t) -> q[t] = 1 + WORDOF(t); bl = 0 }
 	fi;
 #endif
-	atomic { mounted[s]--; att = PINNED(t) || TIMED(t) };
+#if FWD && M != M_FWD_NO_LOOK
+	atomic { if :: attn[t] -> goto LOOK :: else fi };
+#endif
+QUEUED:	atomic { mounted[s]--; att = PINNED(t) || TIMED(t) };
 	goto BLOCK;
+#if FWD
+LOOK:	atomic { bl == 0 ->                                  /* EINTR, unless a waker or the forwarder has dequeued it */
+		if
+		:: q[t] != 0 -> q[t] = 0; waiters--; attn[t] = 0; op_end(); goto APP
+		:: else -> goto QUEUED
+		fi
+	};
+/* a signal for x arrives on this carrier: stored, and then x is taken out of its queue if it is in one */
+FORWARD: atomic { inop++; attn[w] = 1 };
+	atomic { bl == 0 ->
+		if
+		:: q[w] != 0 -> q[w] = 0; waiters--; wm = BIT(w); n = 0; goto MADE_READY
+		:: else -> op_end(); goto APP
+		fi
+	};
+#endif
 
 /* yield: T is ready, then as block.  K picks from this very list, so it need not look at idle_count; with K.reserved it does not pick: make_ready in full */
 YIELD:	atomic { inop++; mounted[s]--; att = PINNED(t);
 		if
 		:: resv[k] -> v = resv[k]; resv[k] = 0; wm = BIT(t)
-		:: else -> rdy[s] = rdy[s] | BIT(t); i = s; ret = RB; goto FIND
+#if OC || CON
+		:: !resv[k] && oc[s] > 0 && rdy[s] != 0 -> rdy[s] = rdy[s] | BIT(t); oc[s]--; goto REST   /* one runner fewer */
+#endif
+		:: !resv[k] -> rdy[s] = rdy[s] | BIT(t); i = s; ret = RB; goto FIND
 		fi };
 #if M == M_YIELD_RESERVED
 	atomic { rdy[s] = rdy[s] | BIT(t); wm = 0; goto RUN_RESERVED };
@@ -356,14 +406,19 @@ YIELD:	atomic { inop++; mounted[s]--; att = PINNED(t);
 
 /* ---------------------------------------------------------------- block(T) */
 BLOCK:	atomic { if :: resv[k] -> v = resv[k]; resv[k] = 0; goto RUN_RESERVED :: else fi };
-#if OC
+#if OC || CON
 	atomic { if
 		:: oc[s] > 0 ->
 #if M != M_OC_UNPAID
 			oc[s]--;
 #endif
 			goto REST
-		:: else fi };
+#if M == M_EXTRA_STAYS
+		:: oc[s] > 0 && rdy[s] != 0 -> oc[s]--; i = s; ret = RB; any(u, rdy[s]); goto FOUND
+#else
+		:: oc[s] > 0 && rdy[s] != 0 -> i = s; ret = RB; any(u, rdy[s]); goto FOUND    /* hands its place on */
+#endif
+		:: oc[s] == 0 fi };
 #endif
 	atomic { i = s; ret = RB; goto FIND };
 
@@ -380,7 +435,7 @@ FIND:	atomic {
 #if M != M_IDLE_READY
 		:: rdy[i] != 0 -> d = 0; goto FIND
 #endif
-#if OC && M != M_IDLE_OC
+#if (OC || CON) && M != M_IDLE_OC
 		:: rdy[i] == 0 && oc[i] > 0 -> oc[i]--; d = 0; goto NOTHING  /* an extra thread came meanwhile: it takes over */
 #endif
 		:: else -> assert(!idle[i]); idle[i] = 1; nidle++
@@ -411,8 +466,12 @@ NOTHING: atomic { if :: ret == RB -> i = 0; goto REST :: else -> goto PASSED fi 
 
 /* release: overcommit--, or pass slot i on; pass: only the latter.  Both go on at ret */
 RELEASE:
-#if OC
-	atomic { if :: oc[i] > 0 -> oc[i]--; goto PASSED :: else -> goto FIND fi };
+#if OC || CON
+	atomic { if
+		:: oc[i] > 0 -> oc[i]--; goto PASSED
+		:: oc[i] > 0 && rdy[i] != 0 -> any(u, rdy[i]); goto FOUND
+		:: oc[i] == 0 -> goto FIND
+		fi };
 #else
 	goto FIND;
 #endif
@@ -597,6 +656,9 @@ MAKE_READY:
 #endif
 	atomic {                                             /* slot.lock of T.slot */
 		i = tslot[u];
+#if PLACE
+		if :: i = (i + 1) % S; tslot[u] = i :: 1 fi;
+#endif
 		if
 		:: idle[i] -> idle[i] = 0; nidle--
 		:: else -> rdy[i] = rdy[i] | BIT(u); u = 0; i = 0; goto PUSHED
@@ -644,9 +706,22 @@ ACQ1:	atomic {
 		if
 		:: d < S && idle[(i + d) % S] -> s = (i + d) % S; idle[s] = 0; nidle--; tslot[t] = s; i = 0; d = 0; goto RESUME
 		:: d < S && !idle[(i + d) % S] -> d++; goto ACQ1
-		:: d == S -> d = 0; i = 0; wm = BIT(t); goto MADE_READY
+		:: d == S -> d = 0; i = 0; wm = BIT(t)
 		fi
 	};
+#if CON
+	atomic {                                             /* slot.lock: beside the slot's thread, as natively */
+		if
+#if M != M_EXTRA_IDLE
+		:: con > 0 && !idle[tslot[t]] -> con--; s = tslot[t]; oc[s]++; wm = 0; goto RESUME
+#else
+		:: con > 0 -> con--; s = tslot[t]; oc[s]++; wm = 0; goto RESUME
+#endif
+		:: 1
+		fi
+	};
+#endif
+	goto MADE_READY;
 
 /* ---------------------------------------------------------------- a blocking system call */
 SYSCALL: atomic { inop++; mounted[s]--; i = s; ret = RSY; goto RELEASE };

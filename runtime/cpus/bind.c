@@ -17,6 +17,7 @@
  */
 #include "cpus/cpus.h"
 #include "prim/prim.h"
+#include "sched/contention.h"
 #include "sched/thread.h"
 
 #include <string.h>
@@ -54,6 +55,10 @@ void cpu_look_at_affinity(struct thread *t)
 
 bool cpu_bind(struct thread *t, const struct slot *s)
 {
+    if (contended(tsc())) {
+        cpu_unbind(t);
+        return false;
+    }
     if (t->bound == s->index + 1)
         return true;
     if (!possible || t->own_affinity || !t->pinned ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "futex/futex.h"
 #include "futex/queue.h"
+#include "sched/contention.h"
 #include "sched/signals.h"
 
 #include <errno.h>
@@ -93,8 +94,18 @@ static long wake(uintptr_t address, int n, uint32_t bitset)
     return taken;
 }
 
-/* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE. Threads that wait in the kernel on the first address are woken instead of
- * moved: to them it is a spurious wake-up, which futex(2) allows, and the queues stay complete. */
+/* Moves those that wait in the kernel, whose buckets do not learn of it: from then on every wake goes there too. Modern
+ * libraries do not requeue, so that is nobody but programs which do it themselves while others want the CPUs. */
+static int requeue_in_kernel(uintptr_t from, uintptr_t to, int wake_n, int move_n)
+{
+    __atomic_fetch_add(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
+    long n = prim_syscall6(SYS_futex, (long)from, FUTEX_REQUEUE | FUTEX_PRIVATE_FLAG, wake_n, move_n, (long)to, 0);
+    if (n <= wake_n) /* none was moved */
+        __atomic_fetch_sub(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
+    return n > 0 ? (int)n : 0;
+}
+
+/* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE. */
 static long requeue(struct user_registers *r, bool compare)
 {
     uintptr_t from = (uintptr_t)r->rdi, to = (uintptr_t)r->r8;
@@ -134,11 +145,8 @@ static long requeue(struct user_registers *r, bool compare)
     bool kernel = kernel_has_waiters(a);
     unlock_two(a, b);
     make_all_ready(list);
-    if (kernel) {
-        long k = kernel_wake(from, INT_MAX, FUTEX_BITSET_MATCH_ANY);
-        if (k > 0)
-            taken += (int)k;
-    }
+    if (kernel)
+        moved += requeue_in_kernel(from, to, wake_n - taken, move_n - moved);
     return taken + moved;
 }
 
@@ -251,15 +259,18 @@ static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint3
         if (skipped % SPIN_RETRY)
             return false;
     }
-    uint64_t until = tsc() + SPIN_NS * sched.tsc_per_us / 1000;
+    uint64_t last, now = tsc(), until = now + SPIN_NS * sched.tsc_per_us / 1000;
     do {
-        uint32_t now;
-        if (lissom_guarded_load(word, &now) || now != value) {
+        uint32_t is;
+        if (lissom_guarded_load(word, &is) || is != value) {
             __atomic_store_n(&b->spin_debt, (uint16_t)(debt < 4 ? 0 : debt - 4), __ATOMIC_RELAXED);
             return true;
         }
         cpu_relax();
-    } while (tsc() < until);
+        last = now;
+        now = tsc();
+    } while (now < until);
+    contention_stood_still(last, now);
     if (debt < SPIN_DEBT)
         __atomic_store_n(&b->spin_debt, (uint16_t)(debt + 1), __ATOMIC_RELAXED);
     return false;
@@ -442,7 +453,7 @@ long futex_call(struct thread *t, struct user_registers *r)
     case FUTEX_WAIT:
         if (command == FUTEX_WAIT && (op & FUTEX_CLOCK_REALTIME))
             return in_kernel(t, command);
-        if (sched.native_waits) {
+        if (sched.native_waits || (thread_stays(t) && contended(tsc()))) {
             carrier_go_home(t);
             return wait_in_kernel(t, r);
         }

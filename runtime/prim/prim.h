@@ -27,6 +27,17 @@ static inline long prim_syscall6(long nr, long a, long b, long c, long d, long e
 #define prim_syscall4(nr, a, b, c, d) prim_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 #define prim_syscall3(nr, a, b, c) prim_syscall6(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
 
+/* --- CPUs -------------------------------------------------------------------------------------------- */
+
+/* The CPU that the caller is on at the moment, modulo 4096: the kernel keeps it in the limit of this segment, for the vDSO's
+ * getcpu. No system call. */
+static inline uint32_t prim_cpu(void)
+{
+    uint32_t limit;
+    __asm__ volatile("lsl %1, %0" : "=r"(limit) : "r"(0x7bu) : "cc");
+    return limit & 0xfff;
+}
+
 /* --- memory ------------------------------------------------------------------------------------------ */
 
 /* Post: a mapping as mmap(2), or a negated errno cast to a pointer (test with prim_is_error). */

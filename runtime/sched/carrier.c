@@ -3,6 +3,7 @@
  * Carriers: which kernel thread runs a context.  docs/slots.md: dispatch, run_next, rest, finish, go_home.
  */
 #include "cpus/cpus.h"
+#include "sched/contention.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
 
@@ -155,13 +156,15 @@ bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s)
 
 static _Noreturn void carrier_loop(struct carrier *k)
 {
-    for (;;) {
+    for (bool slept = false;; slept = true) {
         if (__atomic_load_n(&k->deferred, __ATOMIC_ACQUIRE))
             signals_forward(k);
         struct thread *u = __atomic_load_n(&k->order, __ATOMIC_ACQUIRE);
         if (u) {
             k->order = NULL;
             __atomic_store_n(&k->park, 0, __ATOMIC_RELAXED);
+            if (slept)
+                contention_woke(u);
             mount(k, u);
             lissom_enter(u, NULL);
         }
@@ -206,11 +209,13 @@ void carrier_rest(struct thread *t) { leave(t, loop_after_rest); }
 
 bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, bool realtime)
 {
-    for (;;) {
+    for (bool slept = false;;) {
         uint32_t a = ATTACHED;
         if (!__atomic_compare_exchange_n(&t->attach, &a, ASLEEP, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
             a == GRANTED) {
             __atomic_store_n(&t->attach, ATTACHED, __ATOMIC_RELAXED);
+            if (slept)
+                contention_woke(t);
             return true;
         }
         /* A signal handler on this carrier sets attention and then ASLEEP back to ATTACHED. */
@@ -220,6 +225,7 @@ bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, b
             r = prim_syscall6(SYS_futex, (long)&t->attach,
                               FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | (realtime ? FUTEX_CLOCK_REALTIME : 0), ASLEEP,
                               (long)deadline, 0, FUTEX_BITSET_MATCH_ANY);
+        slept = true;
         a = ASLEEP;
         if (look || r == -ETIMEDOUT) {
             if (__atomic_compare_exchange_n(&t->attach, &a, ATTACHED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||

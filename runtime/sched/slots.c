@@ -3,6 +3,7 @@
  * Slots and their ready lists: docs/slots.md, whose names these functions have.
  */
 #include "cpus/cpus.h"
+#include "sched/contention.h"
 #include "sched/thread.h"
 
 struct scheduler sched;
@@ -10,8 +11,6 @@ struct scheduler sched;
 enum {
     POLL_US = 50,    /* how long a slot with nothing to run looks for work before it is given up */
     OPENMP_POLL_US = 3000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
-    PREEMPTED_US = 200, /* a poll that stood still for so long was off the CPU: there is other work for it ... */
-    CONTENDED_US = 20000, /* ... and for so long no more polling */
     IMBALANCE = 2,   /* threads by which ready lists may differ */
     SLICE_US = 3000, /* a thread that calls the runtime after so long gives way to the next (CFS's slice) */
 };
@@ -20,7 +19,7 @@ void slots_init(uint32_t n)
 {
     sched.slots = n;
     for (uint32_t i = 0; i < n; i++) {
-        sched.slot[i].index = i;
+        sched.slot[i].index = sched.slot[i].neighbour = i;
         sched.slot[i].state = SLOT_IDLE;
     }
     sched.idle_count = n;
@@ -226,12 +225,23 @@ static void enqueue(struct thread *t)
 
 void slot_make_ready(struct thread *t) { enqueue(t); }
 
+/* Post: true: the caller runs on s beside its thread. false: s is idle. */
+static bool take_extra(struct slot *s)
+{
+    lock_take(&s->lock);
+    bool busy = s->state != SLOT_IDLE;
+    if (busy)
+        s->overcommit++;
+    lock_drop(&s->lock);
+    return busy;
+}
+
 void slot_acquire(struct thread *t)
 {
     struct slot *s = claim(t->slot) ? t->slot : claim_any(t->slot);
     if (s) {
         t->slot = s;
-    } else {
+    } else if (!thread_stays(t) || !contended(tsc()) || !take_extra(t->slot)) {
         enqueue(t);
         carrier_sleep_attached(t, NULL, false);
     }
@@ -239,33 +249,51 @@ void slot_acquire(struct thread *t)
     t->mounted_at = tsc();
 }
 
-void slot_release(struct thread *t)
+/* An extra thread that leaves s gives its place to the next ready one, instead of ending it: while others want the CPUs,
+ * when the kernel decides who runs, and for a slice after the monitor found that the slot's thread computes or is blocked. */
+static bool hands_on(const struct slot *s)
 {
-    struct slot *s = t->slot;
+    uint64_t now = tsc();
+    return now < s->hand_on_until || contended(now);
+}
+
+/* t gives up s. Post: true: s is the caller's to pass on, to *next if that is not NULL. false: t was an extra thread, and
+ * its place has ended. */
+static bool leave(struct thread *t, struct slot *s, struct thread **next)
+{
+    *next = NULL;
     t->has_slot = false;
     lock_take(&s->lock);
     bool extra = s->overcommit > 0;
-    if (extra)
+    if (extra && hands_on(s)) {
+        *next = carrier_take_reserved(t);
+        if (!*next)
+            *next = pop(s);
+    }
+    bool ends = extra && !*next;
+    if (ends)
         s->overcommit--;
     s->schedules++;
     lock_drop(&s->lock);
-    if (!extra)
+    return !ends;
+}
+
+void slot_release(struct thread *t)
+{
+    struct slot *s = t->slot;
+    struct thread *u;
+    if (!leave(t, s, &u))
+        return;
+    if (u)
+        carrier_dispatch(u, s);
+    else
         slot_pass_on(s);
 }
 
-/* A poll that took so long for one look was off its CPU: s polls no more for a while. */
-static bool stood_still(struct slot *s, uint64_t ticks)
-{
-    if (ticks <= PREEMPTED_US * sched.tsc_per_us)
-        return false;
-    s->contended_until = tsc() + CONTENDED_US * sched.tsc_per_us;
-    return true;
-}
-
 /* How long t may poll. Only a program that has no more threads than CPUs would have spun for long natively. */
-static uint64_t poll_time(const struct thread *t, const struct slot *s)
+static uint64_t poll_time(const struct thread *t, struct slot *s, uint64_t now)
 {
-    if (tsc() < s->contended_until)
+    if (contention_on_cpu(s) || contended(now))
         return 0;
     bool openmp = sched.poll_for_openmp && t->openmp && t->site->object_kind != OBJECT_OPENMP; /* else: polled in place */
     return (openmp ? OPENMP_POLL_US : POLL_US) * sched.tsc_per_us;
@@ -275,7 +303,7 @@ static uint64_t poll_time(const struct thread *t, const struct slot *s)
 static struct thread *poll(struct thread *t, struct slot *s)
 {
     struct thread *u = NULL;
-    uint64_t now = tsc(), until = now + poll_time(t, s), last = now;
+    uint64_t now = tsc(), until = now + poll_time(t, s, now), last;
     lock_take(&s->lock);
     u = pop(s);
     if (!u)
@@ -283,15 +311,16 @@ static struct thread *poll(struct thread *t, struct slot *s)
     lock_drop(&s->lock);
     if (u)
         return u;
-    for (; !u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention;
-         last = now, now = tsc()) {
-        if (stood_still(s, now - last))
-            break;
+    while (!u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention) {
         for (int i = 0; i < 8 && !ready_count(s); i++)
             cpu_relax();
         u = slot_pop(s);
         if (!u)
             u = steal(s);
+        last = now;
+        now = tsc();
+        if (contention_stood_still(last, now))
+            break;
     }
     lock_take(&s->lock);
     if (s->state == SLOT_POLLING)
@@ -317,18 +346,20 @@ static struct thread *next_after(struct thread *t, struct slot *s)
 bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
 {
     struct slot *s = t->slot;
-    uint64_t now = tsc(), until = now + OPENMP_POLL_US * sched.tsc_per_us, last = now;
+    uint64_t now = tsc(), until = now + OPENMP_POLL_US * sched.tsc_per_us, last;
     uint32_t is;
-    if (!sched.poll_for_openmp || t->site->object_kind != OBJECT_OPENMP || now < s->contended_until)
+    if (!sched.poll_for_openmp || t->site->object_kind != OBJECT_OPENMP || contended(now))
         return false;
-    for (uint32_t i = 0; now < until && !t->attention; i++, last = now, now = tsc()) {
+    for (uint32_t i = 0; now < until && !t->attention; i++) {
         if (lissom_guarded_load(word, &is) || is != value)
             return true;
-        if (ready_count(s) || (i % 16 == 0 && slots_anything_ready()))
-            return false;
-        if (stood_still(s, now - last))
+        if (ready_count(s) || (i % 16 == 0 && (slots_anything_ready() || contention_on_cpu(s))))
             return false;
         cpu_relax();
+        last = now;
+        now = tsc();
+        if (contention_stood_still(last, now))
+            return false;
     }
     return false;
 }
@@ -351,15 +382,10 @@ static bool granted_meanwhile(struct thread *t)
 
 bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadline, bool realtime)
 {
-    lock_take(&s->lock);
-    bool extra = s->overcommit > 0;
-    if (extra)
-        s->overcommit--;
-    s->schedules++;
-    lock_drop(&s->lock);
-    t->has_slot = false;
-    if (!extra) {
-        struct thread *u = next_after(t, s);
+    struct thread *u;
+    if (leave(t, s, &u)) {
+        if (!u)
+            u = next_after(t, s);
         if (!u)
             u = go_idle(s);
         if (u == t) {
@@ -404,7 +430,7 @@ void slot_yield(struct thread *t)
         return;
     lock_take(&s->lock);
     struct thread *u = reserved ? reserved : pop(s);
-    bool extra = u && u != reserved && s->overcommit > 0;
+    bool extra = u && u != reserved && s->overcommit > 0 && !hands_on(s);
     if (u)
         push(s, t);
     if (extra) { /* one runner fewer: u goes back to the head of the list */
@@ -435,11 +461,14 @@ void slot_overcommit(struct slot *s)
 {
     lock_take(&s->lock);
     struct thread *u = pop(s);
-    if (u)
+    if (u) {
         s->overcommit++;
+        s->hand_on_until = tsc() + SLICE_US * sched.tsc_per_us;
+    }
     lock_drop(&s->lock);
     if (!u)
         return;
     count(overcommits);
+    contention_of_our_own();
     carrier_dispatch(u, s);
 }

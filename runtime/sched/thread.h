@@ -116,10 +116,12 @@ struct slot {
     uint32_t ready_count;         /* under lock, read without */
     struct thread *ready_head, *ready_tail;
     uint32_t overcommit;
+    uint64_t hand_on_until;       /* tsc: extra threads hand their places on; under lock */
     uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
     uint32_t monitor_seen;        /* the monitor's */
-    uint64_t contended_until;     /* tsc: somebody else wants the CPU, no polling; written by the slot's holder */
     uint32_t index;
+    uint32_t cpu;                 /* where its kernel thread was last seen; a hint, as ... */
+    uint32_t neighbour;           /* ... the slot that was seen on the same CPU (its own index: none) */
 } __attribute__((aligned(128)));
 
 struct scheduler {

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/contention.h"
+#include "sched/thread.h"
+
+enum {
+    STOOD_STILL_US = 200,    /* a step of a poll takes less than 1 us, an interrupt tens */
+    WOKE_LATE_US = 500,      /* waking an idle CPU takes 5 to 50 us, in a virtual machine up to 200 */
+    OURS_US = 20000,         /* after a slot got a second thread, waking late proves nothing for so long */
+    AVOID_US = 50000,        /* how long not to poll after the first sight of others ... */
+    AVOID_MAX_US = 1000000,  /* ... and, doubling while they are still there, at most: so late is it noticed that they left */
+    CALM_US = 100000,        /* no sight of others for so long after polling again: they had left */
+};
+
+/* Guesses, for whose sake no two threads need to agree: written by whoever knows better, read by all. */
+static uint64_t avoid_until; /* tsc */
+static uint64_t avoid_for;
+static uint64_t ours_until;  /* tsc */
+
+enum { CPUS = 4096 }; /* as many as prim_cpu tells apart */
+static uint16_t slot_on_cpu[CPUS]; /* who was last seen there */
+
+static uint64_t get(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+static void set(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
+
+bool contended(uint64_t now) { return now < get(&avoid_until); }
+
+static void seen(uint64_t now)
+{
+    uint64_t us = sched.tsc_per_us, until = get(&avoid_until), span = get(&avoid_for);
+    if (now >= until) {
+        span = now > until + CALM_US * us ? AVOID_US * us : span * 2;
+        if (span > AVOID_MAX_US * us)
+            span = AVOID_MAX_US * us;
+        set(&avoid_for, span);
+        count(contentions);
+    }
+    set(&avoid_until, now + span);
+}
+
+bool contention_stood_still(uint64_t before, uint64_t now)
+{
+    if (now - before <= STOOD_STILL_US * sched.tsc_per_us)
+        return false;
+    seen(now);
+    return true;
+}
+
+static bool is_on(const struct slot *s, uint32_t cpu)
+{
+    return __atomic_load_n(&s->state, __ATOMIC_RELAXED) != SLOT_IDLE && __atomic_load_n(&s->cpu, __ATOMIC_RELAXED) == cpu;
+}
+
+bool contention_on_cpu(struct slot *s)
+{
+    uint32_t cpu = prim_cpu(), n = __atomic_load_n(&s->neighbour, __ATOMIC_RELAXED);
+    if (s->cpu != cpu)
+        __atomic_store_n(&s->cpu, cpu, __ATOMIC_RELAXED);
+    if (is_on(&sched.slot[n], cpu) && n != s->index)
+        return true;
+    n = __atomic_load_n(&slot_on_cpu[cpu], __ATOMIC_RELAXED);
+    if (n == s->index)
+        return false;
+    if (is_on(&sched.slot[n], cpu)) {
+        __atomic_store_n(&s->neighbour, n, __ATOMIC_RELAXED);
+        __atomic_store_n(&sched.slot[n].neighbour, s->index, __ATOMIC_RELAXED);
+        return true;
+    }
+    __atomic_store_n(&slot_on_cpu[cpu], (uint16_t)s->index, __ATOMIC_RELAXED);
+    return false;
+}
+
+void contention_woke(const struct thread *t)
+{
+    uint64_t now = tsc();
+    contention_on_cpu(t->slot);
+    if (now - t->mounted_at > WOKE_LATE_US * sched.tsc_per_us && now > get(&ours_until))
+        seen(now);
+}
+
+void contention_of_our_own(void) { set(&ours_until, tsc() + OURS_US * sched.tsc_per_us); }

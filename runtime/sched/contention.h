@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Does somebody else want our CPUs?  Beside another program, time that is burnt by polling is taken from our own share
+ * of the CPU, and the poller is off its CPU for a slice (3 ms and more) when it is needed.  So it must not poll, and the
+ * kernel must be free to move our threads to the CPU where there is room (measured: docs/polling.md).
+ *
+ * There is no cheap way to ask the kernel. But who polls looks at the clock all the time, and sees when it stood still;
+ * and who was given a slot while it slept sees how long it took until it ran.  Where neither happens nothing is seen,
+ * and polling is tried again after a while, and after ever longer if it was too soon.
+ */
+#ifndef LISSOM_CONTENTION_H
+#define LISSOM_CONTENTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct thread;
+struct slot;
+
+/* Whether the CPUs are wanted by others, as far as is known. `now`: tsc. */
+bool contended(uint64_t now);
+/* One step of a poll took from `before` to `now` (tsc). Post: true: it was off its CPU, and contended() holds for a while. */
+bool contention_stood_still(uint64_t before, uint64_t now);
+/* The calling kernel thread slept, and was granted t->slot meanwhile. */
+void contention_woke(const struct thread *t);
+/* Whether another slot's kernel thread is on the CPU of the caller, which holds s: it may need it for what s waits for.
+ * (The other CPU has more to do then.) As far as is known: each slot tells only now and then where it is. */
+bool contention_on_cpu(struct slot *s);
+/* A slot was given a second thread: for a while, who waits for a CPU may wait for our own. */
+void contention_of_our_own(void);
+
+#endif
