@@ -250,6 +250,16 @@ static uint64_t tsc_per_us(void)
     }
 }
 
+typedef int pthread_create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+static pthread_create_function *real_pthread_create;
+
+/* dlsym takes the loader's lock: called from the constructor, and again only if the function comes with an object that is
+ * loaded later (libpthread before glibc 2.34). */
+static void find_pthread_create(void)
+{
+    real_pthread_create = (pthread_create_function *)dlsym(RTLD_NEXT, "pthread_create");
+}
+
 /* Not there: another libc, a child's musl for example, which gives constructors no arguments. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
@@ -261,6 +271,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
     if (!read_options(environment))
         return;
+    find_pthread_create();
     sched.slots = cpus_allowed();
     cpus_may_bind(!options.cpus || options.cpus >= sched.slots);
     if (options.cpus && options.cpus < sched.slots)
@@ -411,15 +422,16 @@ static bool from_openmp(void *caller)
 __attribute__((visibility("default"))) int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
                                                           void *(*function)(void *), void *argument)
 {
-    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    if (!real)
-        real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create");
+    if (!real_pthread_create)
+        find_pthread_create();
+    if (sched.active && __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= 1)
+        thread_first_made();
     if (sched.active && from_openmp(__builtin_return_address(0))) {
         struct start *s = start_get();
         if (s) {
             s->function = function;
             s->argument = argument;
-            int error = real(thread, attr, openmp_worker, s);
+            int error = real_pthread_create(thread, attr, openmp_worker, s);
             if (error) {
                 lock_take(&starts_lock);
                 s->next = starts_free;
@@ -429,5 +441,5 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *thread, con
             return error;
         }
     }
-    return real(thread, attr, function, argument);
+    return real_pthread_create(thread, attr, function, argument);
 }

@@ -186,7 +186,7 @@ static long rtld_call(struct user_registers *r)
 
 /* --- the thread's own attributes ------------------------------------------------------------------------------------- */
 
-static void pin_for(struct thread *t, long nr, const struct user_registers *r)
+static void note_attributes(struct thread *t, long nr, const struct user_registers *r)
 {
     switch (nr) {
     case SYS_sigaltstack:
@@ -396,7 +396,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         return credentials_call(t, r);
     }
     learn(t, true);
-    pin_for(t, nr, r);
+    note_attributes(t, nr, r);
     carrier_go_home(t);
     return ACTION_DIRECT;
 }

@@ -182,6 +182,22 @@ void thread_look_at_mask(struct thread *t)
     t->own_mask = mask != sched.base_mask;
 }
 
+/* Programs that block signals and then make their threads, one of which waits for the signals: the mask that these
+ * inherit is what most threads have from then on. */
+void thread_first_made(void)
+{
+    uint64_t all = ~0ull, mask;
+    prim_syscall4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, 8);
+    lock_take(&threads_lock);
+    if (__atomic_load_n(&sched.threads, __ATOMIC_SEQ_CST) <= 1) {
+        sched.base_mask = mask;
+        if (lissom_self)
+            lissom_self->own_mask = false;
+    }
+    lock_drop(&threads_lock);
+    prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
+}
+
 struct thread *thread_register(void)
 {
     uint64_t all = ~0ull, mask;
@@ -195,6 +211,8 @@ struct thread *thread_register(void)
         t->tid = t->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
         tid_insert(t->home);
         t->slot = &sched.slot[registered++ % sched.slots];
+        t->own_mask = mask != sched.base_mask;
+        count_thread();
     }
     lock_drop(&threads_lock);
     if (t) {
@@ -208,10 +226,8 @@ struct thread *thread_register(void)
             thread_pin(t, LISSOM_PIN_vector);
         else if (sched.level == LEVEL_AUTO)
             thread_pin(t, LISSOM_PIN_unproven);
-        t->own_mask = mask != sched.base_mask;
         cpu_look_at_affinity(t);
         lissom_self = t;
-        count_thread();
     }
     prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
     if (t) {
@@ -256,7 +272,7 @@ void thread_forget_others(struct thread *self)
     tid_insert(self->home);
     sched.threads = 1;
     for (uint32_t i = 0; i < sched.slots; i++)
-        sched.slot[i] = (struct slot){.index = i, .state = SLOT_IDLE};
+        sched.slot[i] = (struct slot){.index = i, .neighbour = i, .state = SLOT_IDLE};
     sched.idle_count = sched.slots - 1;
     sched.slot[0].state = SLOT_BUSY;
     self->slot = &sched.slot[0];
