@@ -12,6 +12,7 @@ const NUMBERS: &[(&str, &str)] = &[
     ("LISSOM_ABI_MAGIC", "u64"),
     ("LISSOM_MAX_SLOTS", "usize"),
     ("LISSOM_MAX_RECORDS", "usize"),
+    ("LISSOM_STRIPES", "usize"),
     ("LISSOM_MAX_OBJECTS", "usize"),
     ("LISSOM_OBJECT_NAME", "usize"),
     ("LISSOM_REGION_BYTES", "usize"),
@@ -20,7 +21,7 @@ const NUMBERS: &[(&str, &str)] = &[
 /// structure -> fields whose offsets are checked
 const LAYOUT: &[(&str, &[&str])] = &[
     ("lissom_object", &["name", "patched", "left"]),
-    ("lissom_record", &["pid", "state", "slots", "objects", "comm", "reason", "counter", "pinned", "object"]),
+    ("lissom_record", &["pid", "state", "slots", "objects", "comm", "reason", "counter", "stripe", "pinned", "object"]),
     ("lissom_header", &["magic", "version", "records", "claimed", "record_bytes"]),
     ("lissom_region", &["header", "record"]),
 ];

@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define LISSOM_ABI_VERSION 1u
+#define LISSOM_ABI_VERSION 2u
 #define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
 
 /* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
@@ -32,20 +32,21 @@
 
 #define LISSOM_MAX_SLOTS 1024
 #define LISSOM_MAX_RECORDS 256
+#define LISSOM_STRIPES 16 /* of counters that each slot counts for itself */
 #define LISSOM_MAX_OBJECTS 64
 #define LISSOM_OBJECT_NAME 48
 
-/* Counters of one process. */
+/* Counters of one process; those of the hot paths come first (record.stripe). */
 #define LISSOM_COUNTERS(X) \
-    X(threads, "application threads seen") \
-    X(threads_peak, "most application threads at a time") \
     X(blocks, "futex waits that blocked in user space") \
-    X(blocks_kernel, "futex waits passed through to the kernel") \
     X(blocks_spun, "futex waits that ended in the short spin before blocking") \
     X(wakes, "threads made ready by a futex wake in user space") \
     X(wakes_avoided, "futex wake system calls that were not needed") \
-    X(wakes_kernel, "futex wake system calls made") \
     X(switches_user, "switches between application threads in user space") \
+    X(threads, "application threads seen") \
+    X(threads_peak, "most application threads at a time") \
+    X(blocks_kernel, "futex waits passed through to the kernel") \
+    X(wakes_kernel, "futex wake system calls made") \
     X(switches_kernel, "switches handed to another kernel thread") \
     X(steals, "ready threads taken from another slot") \
     X(contentions, "times others were found to want the CPUs (no polling for a while)") \
@@ -102,6 +103,7 @@ struct lissom_record {                /* one process */
     char comm[32];                    /* name of the program, NUL-terminated */
     char reason[128];                 /* why it runs natively, NUL-terminated; empty otherwise */
     uint64_t counter[64];             /* indexed by enum lissom_counter */
+    uint64_t stripe[LISSOM_STRIPES][8]; /* to be added to counter[0..7]; a slot counts in stripe [its index % LISSOM_STRIPES] */
     uint64_t pinned[32];              /* threads pinned, indexed by enum lissom_pin_reason */
     struct lissom_object object[LISSOM_MAX_OBJECTS];
 };
@@ -121,6 +123,7 @@ struct lissom_region {
 };
 #define LISSOM_REGION_BYTES sizeof(struct lissom_region)
 
+_Static_assert(LISSOM_C_switches_user < 8, "stripe[][] is too small");
 _Static_assert(LISSOM_COUNTER_COUNT <= 64, "counter[] is too small");
 _Static_assert(LISSOM_PIN_COUNT <= 32, "pinned[] is too small");
 

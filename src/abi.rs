@@ -23,6 +23,7 @@ pub struct Record {
     pub comm: [u8; 32],
     pub reason: [u8; 128],
     pub counter: [AtomicU64; 64],
+    pub stripe: [[AtomicU64; 8]; STRIPES],
     pub pinned: [AtomicU64; 32],
     pub object: [Object; MAX_OBJECTS],
 }
@@ -68,6 +69,7 @@ same_layout!(
     comm = C_OFFSET_LISSOM_RECORD_COMM,
     reason = C_OFFSET_LISSOM_RECORD_REASON,
     counter = C_OFFSET_LISSOM_RECORD_COUNTER,
+    stripe = C_OFFSET_LISSOM_RECORD_STRIPE,
     pinned = C_OFFSET_LISSOM_RECORD_PINNED,
     object = C_OFFSET_LISSOM_RECORD_OBJECT
 );

@@ -111,6 +111,17 @@ impl Names {
     }
 }
 
+/// What was counted in common, and by each slot for itself.
+fn counters(record: &abi::Record) -> Names {
+    let mut names = Names::read(COUNTERS, &record.counter);
+    for stripe in &record.stripe {
+        for (name, value) in names.0.iter_mut().zip(stripe) {
+            name.2 += value.load(Relaxed);
+        }
+    }
+    names
+}
+
 impl Process {
     fn read(record: &abi::Record) -> Process {
         let load = |value: &AtomicU32| value.load(Relaxed);
@@ -126,7 +137,7 @@ impl Process {
             state: STATES.get(load(&record.state) as usize).map_or("unknown", |s| s.0),
             reason: (!reason.is_empty()).then_some(reason),
             slots: load(&record.slots),
-            counters: Names::read(COUNTERS, &record.counter),
+            counters: counters(record),
             pinned: Names::read(PIN_REASONS, &record.pinned),
             objects: objects.collect(),
         }

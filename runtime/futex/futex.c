@@ -49,16 +49,6 @@ static int take_waiters(struct bucket *b, uintptr_t address, int n, uint32_t bit
     return taken;
 }
 
-static void make_all_ready(struct thread *list)
-{
-    while (list) {
-        struct thread *w = list;
-        list = w->next;
-        slot_make_ready(w);
-        count(wakes);
-    }
-}
-
 static long kernel_wake(uintptr_t address, int n, uint32_t bitset)
 {
     count(wakes_kernel);
@@ -71,7 +61,7 @@ static bool kernel_has_waiters(const struct bucket *b)
            __atomic_load_n(&futex_foreign_waiters, __ATOMIC_SEQ_CST);
 }
 
-static long wake(uintptr_t address, int n, uint32_t bitset)
+static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
 {
     struct bucket *b = bucket_of(address);
     if (n < 1)
@@ -84,13 +74,14 @@ static long wake(uintptr_t address, int n, uint32_t bitset)
         lock_take(&b->lock);
         taken = take_waiters(b, address, n, bitset, &tail);
         lock_drop(&b->lock);
-        make_all_ready(list);
+        slots_make_ready(list);
+        count_on(t->slot, wakes, (uint64_t)taken);
     }
     if (taken < n && kernel_has_waiters(b)) {
         long r = kernel_wake(address, n - taken, bitset);
         return r < 0 ? (taken ? taken : r) : taken + r;
     }
-    count(wakes_avoided);
+    count_on(t->slot, wakes_avoided, 1);
     return taken;
 }
 
@@ -144,14 +135,14 @@ static long requeue(struct user_registers *r, bool compare)
     }
     bool kernel = kernel_has_waiters(a);
     unlock_two(a, b);
-    make_all_ready(list);
+    slots_make_ready(list);
     if (kernel)
         moved += requeue_in_kernel(from, to, wake_n - taken, move_n - moved);
     return taken + moved;
 }
 
 /* futex(2), FUTEX_WAKE_OP: the operation on *second, atomically with respect to everything that the program does. */
-static long wake_op(struct user_registers *r)
+static long wake_op(struct thread *t, struct user_registers *r)
 {
     uintptr_t first = (uintptr_t)r->rdi, second = (uintptr_t)r->r8;
     uint32_t code = (uint32_t)r->r9;
@@ -182,9 +173,9 @@ static long wake_op(struct user_registers *r)
                : cmp == FUTEX_OP_CMP_LE ? o <= cmparg
                : cmp == FUTEX_OP_CMP_GT ? o > cmparg
                                         : o >= cmparg;
-    long n = wake(first, (int)r->rdx, FUTEX_BITSET_MATCH_ANY);
+    long n = wake(t, first, (int)r->rdx, FUTEX_BITSET_MATCH_ANY);
     if (hit) {
-        long m = wake(second, (int)r->r10, FUTEX_BITSET_MATCH_ANY);
+        long m = wake(t, second, (int)r->r10, FUTEX_BITSET_MATCH_ANY);
         n += m > 0 ? m : 0;
     }
     return n;
@@ -285,7 +276,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     struct bucket *b = bucket_of(address);
     struct slot *s = t->slot; /* read before t is in the queue, from where on a waker may change it */
     if (spin(t, b, (const uint32_t *)address, value)) {
-        count(blocks_spun);
+        count_on(s, blocks_spun, 1);
         r->rax = lissom_guarded_load((const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
         return ACTION_RETURN;
     }
@@ -304,7 +295,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     }
     queue_push(b, t);
     lock_drop(&b->lock);
-    count(blocks);
+    count_on(s, blocks, 1);
 
     /* Who forwards a signal here sets attention and then looks whether t is in a queue (signals.c, forward). */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -389,7 +380,7 @@ void futex_end_all_waits(void)
         }
         __atomic_store_n(&b->waiters, 0, __ATOMIC_RELAXED);
         lock_drop(&b->lock);
-        make_all_ready(list);
+        slots_make_ready(list);
     }
 }
 
@@ -464,14 +455,14 @@ long futex_call(struct thread *t, struct user_registers *r)
             return finish(r, -EINVAL);
         /* fall through */
     case FUTEX_WAKE:
-        finish(r, wake(address, (int)r->rdx, bitset));
+        finish(r, wake(t, address, (int)r->rdx, bitset));
         break;
     case FUTEX_REQUEUE:
     case FUTEX_CMP_REQUEUE:
         finish(r, requeue(r, command == FUTEX_CMP_REQUEUE));
         break;
     case FUTEX_WAKE_OP:
-        finish(r, wake_op(r));
+        finish(r, wake_op(t, r));
         break;
     default:
         return in_kernel(t, command);

@@ -147,7 +147,7 @@ bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s)
     struct carrier *k = t->carrier;
     prepare(u, s);
     mount(k, u);
-    count(switches_user);
+    count_on(s, switches_user, 1);
     mounted(t, lissom_switch(t, u));
     return true;
 }

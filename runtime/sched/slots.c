@@ -216,14 +216,25 @@ static void enqueue(struct thread *t)
         carrier_dispatch(t, s);
         return;
     }
-    bool polling = s->state == SLOT_POLLING;
     push(s, t);
+    bool taken = s->state == SLOT_POLLING && s->ready_count == 1; /* by who polls */
     lock_drop(&s->lock);
-    if (!polling)
+    if (!taken)
         look_for_idle(s);
 }
 
 void slot_make_ready(struct thread *t) { enqueue(t); }
+
+/* Tried: one visit to a slot's lock for all of its threads. With 31 of them the other slot begins later (15% slower); with
+ * two at a time it is 5% faster. */
+void slots_make_ready(struct thread *list)
+{
+    while (list) {
+        struct thread *t = list;
+        list = t->next;
+        enqueue(t);
+    }
+}
 
 /* Post: true: the caller runs on s beside its thread. false: s is idle. */
 static bool take_extra(struct slot *s)
@@ -323,9 +334,11 @@ static struct thread *poll(struct thread *t, struct slot *s)
             break;
     }
     lock_take(&s->lock);
-    if (s->state == SLOT_POLLING)
-        __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
+    __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
+    bool others = u && s->ready_count; /* who pushed it left it to the poller to find it */
     lock_drop(&s->lock);
+    if (others)
+        look_for_idle(s);
     return u;
 }
 

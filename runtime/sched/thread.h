@@ -154,6 +154,16 @@ extern struct lissom_record *record;
 extern __thread struct thread *lissom_self;
 
 #define count(name) __atomic_fetch_add(&record->counter[LISSOM_C_##name], 1, __ATOMIC_RELAXED)
+/* On the hot paths, by who holds s: its own stripe, and no locked instruction unless slots share it. An extra thread on the
+ * slot may make it miss a few. */
+#define count_on(s, name, n) \
+    do { \
+        uint64_t *stripe_ = &record->stripe[(s)->index % LISSOM_STRIPES][LISSOM_C_##name]; \
+        if (sched.slots <= LISSOM_STRIPES) \
+            __atomic_store_n(stripe_, __atomic_load_n(stripe_, __ATOMIC_RELAXED) + (n), __ATOMIC_RELAXED); \
+        else \
+            __atomic_fetch_add(stripe_, (n), __ATOMIC_RELAXED); \
+    } while (0)
 #define count_add(name, n) __atomic_fetch_add(&record->counter[LISSOM_C_##name], (n), __ATOMIC_RELAXED)
 
 /* --- thread.c ---------------------------------------------------------------------------------------- */
@@ -175,6 +185,7 @@ void slots_init(uint32_t n);
  * its queue. A t with a deadline must be at home. */
 bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadline, bool realtime);
 void slot_make_ready(struct thread *t);
+void slots_make_ready(struct thread *list); /* linked by next, first come first served; the waker owns all */
 void slot_acquire(struct thread *t);
 void slot_release(struct thread *t);
 /* A waker owns t, which holds no slot and runs: until it is granted. Pre: not interruptible. */
