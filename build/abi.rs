@@ -21,7 +21,10 @@ const NUMBERS: &[(&str, &str)] = &[
 /// structure -> fields whose offsets are checked
 const LAYOUT: &[(&str, &[&str])] = &[
     ("lissom_object", &["name", "patched", "left"]),
-    ("lissom_record", &["pid", "state", "slots", "objects", "comm", "reason", "counter", "stripe", "pinned", "object"]),
+    (
+        "lissom_record",
+        &["pid", "state", "slots", "objects", "comm", "reason", "counter", "stripe", "pinned", "object"],
+    ),
     ("lissom_header", &["magic", "version", "records", "claimed", "record_bytes"]),
     ("lissom_region", &["header", "record"]),
 ];

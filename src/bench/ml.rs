@@ -21,6 +21,11 @@ pub struct MlArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
+    /// Numbers of samples to train with: the more, the longer between two waits
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "20000,100000",
+        value_parser = clap::value_parser!(u32).range(1000..=100_000_000))]
+    pub rows: Vec<u32>,
+
     /// A Python that has the libraries [default: target/venv/bin/python3 if it is there,
     /// which `make bench` makes, or else python3]
     #[arg(long, value_name = "PATH")]
@@ -79,17 +84,18 @@ pub fn prepare(args: &MlArgs, session: &Session) -> anyhow::Result<Bench> {
     let threads = if args.threads.is_empty() { &[2, 8, 32] } else { args.threads.as_slice() };
     let trees = (TREES * args.common.scale).ceil();
     let mut groups = Vec::new();
-    for library in libraries {
+    for (library, rows) in libraries.iter().flat_map(|l| args.rows.iter().map(move |r| (l, r))) {
         let name = library.names().0;
         let command = |threads: u32| -> Vec<OsString> {
             let mut command: Vec<OsString> = vec![python.clone().into(), program.clone().into()];
             command.extend(["--library".into(), name.into()]);
             command.extend(["--threads".into(), threads.to_string().into()]);
             command.extend(["--trees".into(), trees.to_string().into()]);
+            command.extend(["--rows".into(), rows.to_string().into()]);
             command
         };
         groups.extend(threads.iter().map(|&threads| Group {
-            workload: name.into(),
+            workload: if args.rows.len() > 1 { format!("{name}-{rows}") } else { name.into() },
             threads,
             metric: TIME,
             same: Some(SAME_MODEL),
@@ -99,7 +105,7 @@ pub fn prepare(args: &MlArgs, session: &Session) -> anyhow::Result<Bench> {
     Ok(Bench {
         name: "ml",
         groups,
-        parameters: json!({ "versions": versions, "trees": trees }),
+        parameters: json!({ "versions": versions, "trees": trees, "rows": args.rows }),
         notes: vec![],
     })
 }

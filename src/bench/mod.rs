@@ -6,6 +6,7 @@
 mod child;
 mod harness;
 mod machine;
+mod markdown;
 mod ml;
 mod report;
 mod sync;
@@ -71,6 +72,10 @@ pub struct Common {
     /// Write all samples to this file, or with `-` to standard output in place of the table
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Write the table as Markdown to this file
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
 }
 
 fn thread_count() -> impl TypedValueParser<Value = u32> {
@@ -146,6 +151,10 @@ fn measure_and_report(args: &BenchArgs, common: &Common) -> anyhow::Result<i32> 
         }
         _ => None,
     };
+    let mut markdown = match &common.markdown {
+        Some(path) => Some(File::create(path).with_context(|| format!("--markdown {}", path.display()))?),
+        None => None,
+    };
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let session = Session {
         machine: Machine::look(),
@@ -172,6 +181,9 @@ fn measure_and_report(args: &BenchArgs, common: &Common) -> anyhow::Result<i32> 
     };
     if let Some(file) = &mut file {
         file.write_all(report.json().as_bytes()).context("--json")?;
+    }
+    if let Some(file) = &mut markdown {
+        file.write_all(markdown::render(&report).as_bytes()).context("--markdown")?;
     }
     let text = if to_stdout { report.json() } else { table::render(&report) };
     match crate::print(text.as_bytes()) {

@@ -107,7 +107,7 @@ fn spread(s: &Spread) -> String {
 }
 
 /// Three digits that count, in at most five characters (six with a sign).
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let size = value.abs();
     match size {
         _ if size >= 999.5e6 => format!("{value:.0e}"),

@@ -1,0 +1,77 @@
+//! A report as a table in Markdown, to be kept or put into a page.
+
+use super::harness::{BOUND, Cell, Compare, Measured, NATIVE, Spread, State};
+use super::report::Report;
+use super::table::number;
+
+pub fn render(report: &Report) -> String {
+    let machine = &report.machine;
+    let hog = if report.options.hog { ", beside a CPU hog on each" } else { "" };
+    let mut text = format!(
+        "lissom {} bench {}: {} CPUs, {}, Linux {}{hog}. Median (least-most) of {} rounds; ratios are of runs of the same round.\n",
+        report.version,
+        report.benchmark,
+        machine.cpus,
+        machine.cpu_model,
+        machine.kernel,
+        report.options.runs
+    );
+    let mut columns = Vec::new();
+    for group in &report.groups {
+        let names: Vec<&str> = group.cells.iter().map(|c| c.scenario).collect();
+        if columns != names {
+            text.push_str(&heading(group));
+            columns = names;
+        }
+        text.push_str(&row(group));
+    }
+    text
+}
+
+fn managed(group: &Measured) -> impl Iterator<Item = &Cell> {
+    group.cells.iter().filter(|c| c.managed)
+}
+
+fn heading(group: &Measured) -> String {
+    let mut names = vec!["pattern".to_string(), "unit".into(), "threads".into()];
+    names.extend(group.cells.iter().map(|c| c.scenario.into()));
+    for base in [NATIVE, BOUND] {
+        if group.cells.iter().any(|c| c.scenario == base) {
+            names.extend(managed(group).map(|c| format!("{} / {base}", c.scenario)));
+        }
+    }
+    format!("\n{}{}", line(&names), line(&vec!["---".to_string(); names.len()]))
+}
+
+fn row(group: &Measured) -> String {
+    let mut fields = vec![group.workload.clone(), group.metric.unit.into(), group.threads.to_string()];
+    fields.extend(group.cells.iter().map(value));
+    let compared = group.metric.compare != Compare::Nothing;
+    for (base, of) in [(NATIVE, (|c| &c.to_native) as fn(&Cell) -> &Option<Spread>), (BOUND, |c| &c.to_bound)]
+    {
+        if group.cells.iter().any(|c| c.scenario == base) {
+            fields.extend(managed(group).map(|c| match of(c) {
+                Some(spread) if compared => self::spread(spread),
+                _ => String::new(),
+            }));
+        }
+    }
+    line(&fields)
+}
+
+fn line(fields: &[String]) -> String {
+    format!("| {} |\n", fields.join(" | "))
+}
+
+fn value(cell: &Cell) -> String {
+    match (cell.state, &cell.value) {
+        (State::Timeout, _) => "timeout".into(),
+        (State::Failed, _) => "failed".into(),
+        (State::Ok, Some(value)) => spread(value),
+        (State::Ok, None) => String::new(),
+    }
+}
+
+fn spread(s: &Spread) -> String {
+    format!("{} ({}-{})", number(s.median), number(s.least), number(s.most))
+}
