@@ -173,24 +173,23 @@ static bool is_openmp(const char *name)
     return begins(name, "libgomp") || begins(name, "libomp") || begins(name, "libiomp");
 }
 
-static uint16_t object_kind(const char *name) { return is_openmp(name) ? OBJECT_OPENMP : OBJECT_OTHER; }
-
 /* Where they are: pthread_create asks, and must not take the loader's lock for that as dladdr does. Whoever holds it
  * may be in a constructor that waits for the thread to be created. Written under that lock; lo is 0 or valid. */
 static struct {
     uintptr_t lo, hi;
 } openmp[8];
 
-static void object_found(const char *name, uintptr_t lo, uintptr_t hi)
+static uint16_t object_found(const char *name, uintptr_t lo, uintptr_t hi)
 {
     if (!is_openmp(name))
-        return;
+        return OBJECT_OTHER;
     for (unsigned i = 0; i < sizeof openmp / sizeof *openmp; i++)
         if (!openmp[i].lo || openmp[i].lo == lo) {
             __atomic_store_n(&openmp[i].hi, hi, __ATOMIC_RELAXED);
             __atomic_store_n(&openmp[i].lo, lo, __ATOMIC_RELEASE);
-            return;
+            break;
         }
+    return OBJECT_OPENMP;
 }
 
 static const struct patch_config patch_config = {
@@ -198,7 +197,6 @@ static const struct patch_config patch_config = {
     .class_table_rtld = syscalls_class_rtld,
     .entry = lissom_syscall_entry,
     .report = site_left,
-    .object_kind = object_kind,
     .object_found = object_found,
     .object_done = object_done,
 };

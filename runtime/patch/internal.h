@@ -59,6 +59,7 @@ struct object {
     size_t eh_count;
 
     const char *path;               /* the file, if known: for its section headers */
+    uint16_t kind;          /* what patch_config.object_found said of it */
     bool sections_read;
     struct { uintptr_t lo, hi; } section[16]; /* those that hold code */
     unsigned sections;              /* 0: not known */

@@ -67,6 +67,8 @@ static void refuse_all(struct object *o, const char *reason)
     }
 }
 
+static void found(struct object *o) { o->kind = config.object_found ? config.object_found(o->name, o->lo, o->hi) : 0; }
+
 /* Post: 0 or a negative errno; then the object's code is as it was. */
 static int write_object(struct object *o, int mem, size_t count, size_t stub_bytes)
 {
@@ -82,7 +84,6 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
     __builtin_memcpy(at, &entry, sizeof entry);
     at += 16;
 
-    uint16_t kind = config.object_kind ? config.object_kind(o->name) : 0;
     uint32_t n = 0;
     for (size_t i = 0; i < o->sites; i++) {
         struct site *s = &o->site[i];
@@ -94,7 +95,7 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
             s->harmless = code_not_futex(o, s);
             continue;
         }
-        r->site[n].object_kind = kind;
+        r->site[n].object_kind = o->kind;
         n++;
         at += (len + 15) & ~15ul;
     }
@@ -265,8 +266,7 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
         o.fixed = l->bias == 0;
         o.path = l->name && *l->name ? l->name : "/proc/self/exe";
         elf_dynamic(&o, l->phdr, l->phnum);
-        if (config.object_found)
-            config.object_found(o.name, o.lo, o.hi);
+        found(&o);
         int n = patch_object(&o, mem, true, unsafe);
         if (n < 0)
             failed = n;
@@ -344,8 +344,7 @@ int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe)
             return PATCH_ENOEXEC;
     o.path = name;
     elf_dynamic(&o, phdr, e->e_phnum);
-    if (config.object_found)
-        config.object_found(o.name, o.lo, o.hi);
+    found(&o);
     if (already_patched(base, len))
         return 0;
 

@@ -34,7 +34,7 @@ struct patch_site {
     uintptr_t window;       /* first byte overwritten */
     uint8_t window_len;     /* bytes overwritten, >= 5 */
     uint8_t insns;          /* entries of map[] in use */
-    uint16_t object_kind;   /* what patch_config.object_kind said of the object */
+    uint16_t object_kind;   /* what patch_config.object_found said of the object */
     struct { uint8_t native, stub; } map[12]; /* instruction starts: offset from `window` / from `stub` */
     uint8_t original[32];   /* the window's bytes before */
 };
@@ -46,11 +46,10 @@ struct patch_config {
     void (*entry)(void);              /* lissom_syscall_entry */
     /* One line for the user about an object or a site that was left alone; may be NULL. */
     void (*report)(const char *object, uintptr_t offset, const char *reason);
-    /* Something for each site of the object of this file name, without folders. May be NULL. */
-    uint16_t (*object_kind)(const char *name);
-    /* Called before the first site of an object is patched; `name` as below. May be NULL. */
-    void (*object_found)(const char *name, uintptr_t lo, uintptr_t hi);
-    /* Called when an object is done; `name` is its file name without folders. May be NULL. */
+    /* Called before the first site of an object is patched; `name` is its file name without folders. What it returns
+     * is remembered in each site. May be NULL. */
+    uint16_t (*object_found)(const char *name, uintptr_t lo, uintptr_t hi);
+    /* Called when an object is done; `name` as above. May be NULL. */
     void (*object_done)(const char *name, unsigned patched, unsigned left);
 };
 

@@ -144,7 +144,7 @@ struct scheduler {
     uint32_t monitor_word;        /* futex: 1 = there may be ready threads */
     struct slot slot[LISSOM_MAX_SLOTS];
 };
-/* What the objects are (patch_config.object_kind). */
+/* What the objects are (patch_config.object_found). */
 enum object_kind { OBJECT_OTHER, OBJECT_OPENMP };
 
 enum level { LEVEL_AUTO, LEVEL_USER, LEVEL_KERNEL, LEVEL_OFF };

@@ -1,9 +1,10 @@
 // Bad input: 10,000 threads with small stacks (or as many as there may be: then EAGAIN, and those that exist go on),
-// and RLIMIT_NPROC: pthread_create answers EAGAIN and works again when a thread has gone.
-// Argument: "many" or "nproc" (the latter wants root, to become somebody else whom the limit binds).
+// RLIMIT_NPROC and pids.max: pthread_create answers EAGAIN and works again when a thread has gone.
+// Argument: "many", "nproc" (wants root, to become somebody else whom the limit binds) or "pids" (may make a cgroup).
 #include "pthread_test.h"
 #include <grp.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER, in = PTHREAD_COND_INITIALIZER;
@@ -41,6 +42,51 @@ static void release(int made) {
 	for (int i = 0; i < made; i++) EQ((long)t_join(t[i]), i);
 }
 
+static void write_to(const char *folder, const char *file, const char *text) {
+	char path[256];
+	snprintf(path, sizeof path, "%s/%s", folder, file);
+	FILE *f = fopen(path, "w");
+	CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0, "%s: %s", path, strerror(errno));
+}
+static void thrice(int least, int most) {
+	for (int round = 0; round < 3; round++) {
+		int made = create(100);
+		// A runtime may need a thread or a few for itself, and a process just ended may still be counted.
+		CHECK(made >= least && made <= most, "%d threads, expected %d to %d", made, least, most);
+		ERR(fork(), EAGAIN);
+		release(made);
+		// The kernel counts a thread a little longer than join waits for it.
+		for (int i = 0; i < 100 && round < 2; i++) t_sleep_us(200);
+	}
+}
+// The cgroup can only go when nobody is in it any more: a child outlives the program.
+static void pids(void) {
+	static const char *const mounts[] = { "/sys/fs/cgroup/pids", "/sys/fs/cgroup" };
+	char folder[128];
+	int at = 0;
+	for (; at < 2; at++) {
+		snprintf(folder, sizeof folder, "%s/lissom-test-%d", mounts[at], getpid());
+		char limit[160];
+		if (mkdir(folder, 0755)) continue;
+		snprintf(limit, sizeof limit, "%s/pids.max", folder);
+		if (!access(limit, W_OK)) break;
+		rmdir(folder);
+	}
+	CHECK(at < 2, "no pids cgroup can be made");
+	int status;
+	pid_t child = fork();
+	SYS(child);
+	if (!child) {
+		write_to(folder, "pids.max", "40\n");
+		write_to(folder, "cgroup.procs", "0\n");
+		thrice(30, 39);
+		_exit(0);
+	}
+	SYS(waitpid(child, &status, 0));
+	for (int i = 0; i < 1000 && rmdir(folder) && errno == EBUSY; i++) t_sleep_ms(1);
+	EQ(status, 0);
+}
+
 int main(int argc, char **argv) {
 	t_watchdog();
 	if (argc == 2 && !strcmp(argv[1], "many")) {
@@ -52,7 +98,12 @@ int main(int argc, char **argv) {
 		}
 		return t_ok("process_limits many");
 	}
-	CHECK(argc == 2 && !strcmp(argv[1], "nproc"), "usage: process_limits many|nproc");
+	if (argc == 2 && !strcmp(argv[1], "pids")) {
+		PHASE("pids.max");
+		pids();
+		return t_ok("process_limits pids");
+	}
+	CHECK(argc == 2 && !strcmp(argv[1], "nproc"), "usage: process_limits many|nproc|pids");
 	struct rlimit limit = { 40, 40 };
 	PHASE("RLIMIT_NPROC");
 	if (getuid() == 0) {
@@ -62,14 +113,6 @@ int main(int argc, char **argv) {
 		SYS(setuid(uid));
 	}
 	SYS(setrlimit(RLIMIT_NPROC, &limit));
-	for (int round = 0; round < 3; round++) {
-		int made = create(100);
-		// A runtime may need a thread or a few for itself, and a process just ended may still be counted.
-		CHECK(made >= 30 && made <= 39, "%d threads under a limit of 40", made);
-		ERR(fork(), EAGAIN);
-		release(made);
-		// The kernel counts a thread a little longer than join waits for it.
-		for (int i = 0; i < 100 && round < 2; i++) t_sleep_us(200);
-	}
+	thrice(30, 39);
 	return t_ok("process_limits nproc");
 }

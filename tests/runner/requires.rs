@@ -25,6 +25,7 @@ fn present(requirement: &str) -> bool {
         ("root", "") => unsafe { libc::geteuid() == 0 },
         // SAFETY: cannot fail.
         ("not-root", "") => unsafe { libc::geteuid() != 0 },
+        ("pids-cgroup", "") => pids_cgroup(),
         ("cpus", n) => at_least(n, run::cpus() as u64),
         ("threads", n) => at_least(n, threads_allowed()),
         ("lib", name) => library(name),
@@ -38,6 +39,16 @@ fn present(requirement: &str) -> bool {
         (command, "") => in_path(command),
         _ => false,
     }
+}
+
+/// Whether a cgroup with a limit of processes can be made.
+fn pids_cgroup() -> bool {
+    ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].iter().any(|mount| {
+        let folder = Path::new(mount).join(format!("lissom-probe-{}", std::process::id()));
+        let limited = fs::create_dir(&folder).is_ok() && folder.join("pids.max").exists();
+        let _ = fs::remove_dir(&folder);
+        limited
+    })
 }
 
 fn succeeds(command: &str, arguments: &[&str]) -> bool {
