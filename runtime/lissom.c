@@ -281,6 +281,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     sched.user_switch = (auxiliary(environment, AT_HWCAP2) & 2 /* FSGSBASE */) && vector_state();
     sched.tsc_per_us = tsc_per_us();
     prim_syscall4(SYS_rt_sigprocmask, 0, 0, &sched.base_mask, 8);
+    sched.base_mask &= ~signals_ours();
     syscalls_init();
     signals_init();
 
@@ -348,7 +349,7 @@ void lissom_forked(struct thread *t)
     thread_forget_others(t);
     futex_after_fork();
     monitor_after_fork();
-    signals_after_fork();
+    signals_after_fork(t);
     cpus_after_fork();
     memset(&private_record, 0, sizeof private_record);
     uint32_t objects = record->objects;

@@ -231,16 +231,6 @@ static long credentials_call(struct thread *t, struct user_registers *r)
     return ACTION_RETURN;
 }
 
-/* A thread whose mask differs from the process's stays on its own kernel thread for as long as it does. */
-static long sigprocmask_call(struct thread *t, struct user_registers *r)
-{
-    carrier_go_home(t);
-    r->rax = prim_syscall4(SYS_rt_sigprocmask, r->rdi, r->rsi, r->rdx, r->r10);
-    if (r->rax == 0 && r->rsi)
-        thread_look_at_mask(t);
-    return ACTION_RETURN;
-}
-
 static long setaffinity_call(struct thread *t, struct user_registers *r)
 {
     struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
@@ -376,7 +366,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case 454:
         return futex2_wake(t, r);
     case SYS_rt_sigprocmask:
-        return sigprocmask_call(t, r);
+        return signals_sigprocmask(t, r);
     case SYS_sched_setaffinity:
         learn(t, true);
         carrier_go_home(t);

@@ -30,8 +30,9 @@ struct kernel_sigaction { /* as rt_sigaction(2) has it */
 };
 #define KERNEL_SA_RESTORER 0x04000000ul
 
-/* SIGSTKFLT is sent by no kernel and, as far as we know, no program: our doorbell. */
-enum { DOORBELL = SIGSTKFLT, SIGNALS = 64 };
+/* Our doorbell, told from the program's by what is sent with it. SIGURG because programs do without it well: it is ignored
+ * by default, hardly ever sent, and debuggers pass it on in silence (gdb does not even know SIGSTKFLT, and stops). */
+enum { DOORBELL = SIGURG, SIGNALS = 64 };
 
 static struct {
     uint32_t sequence; /* odd while being written: read without the lock by handlers */
@@ -84,6 +85,11 @@ static void set_action(int sig, const struct kernel_sigaction *a) /* under actio
 
 static bool is_ours_always(int sig) { return sig == SIGSEGV || sig == SIGBUS || sig == DOORBELL; }
 static bool has_handler(const struct kernel_sigaction *a) { return (uintptr_t)a->handler > 1; }
+/* Also without a handler of the program: faults of guarded loads; the doorbell even if the program ignores it. */
+static bool wants_ours(int sig, const struct kernel_sigaction *a)
+{
+    return is_ours_always(sig) && !has_handler(a) && (sig == DOORBELL || a->handler == NULL);
+}
 
 static void handler(int sig, siginfo_t *info, void *context);
 
@@ -93,6 +99,8 @@ static void install(int sig, const struct kernel_sigaction *user)
     k.handler = handler;
     /* All blocked until the handler knows its situation. RESETHAND is done by deliver. */
     k.flags = (user->flags & ~(unsigned long)(SA_RESETHAND | SA_NODEFER)) | SA_SIGINFO | KERNEL_SA_RESTORER;
+    if (sig == DOORBELL && !has_handler(user))
+        k.flags |= SA_RESTART; /* natively it would be ignored */
     k.restorer = lissom_sigreturn;
     k.mask = ~SYNCHRONOUS;
     kernel_action(sig, &k, NULL);
@@ -105,12 +113,54 @@ void signals_init(void)
         struct kernel_sigaction a;
         if (kernel_action(sig, NULL, &a) == 0)
             actions[sig].action = a;
-        if (is_ours_always(sig) && !has_handler(&a) && (uintptr_t)a.handler == (uintptr_t)SIG_DFL)
+        if (wants_ours(sig, &a))
             install(sig, &none);
     }
 }
 
-void signals_after_fork(void) { actions_lock.word = 0; }
+void signals_after_fork(struct thread *t)
+{
+    actions_lock.word = 0;
+    if (t->home->deferred) {
+        t->home->deferred = 0;
+        set_mask(t->home->deferred_mask);
+    }
+    t->attention = 0;
+    t->remote_state = 0;
+    t->raise_valid[0] = t->raise_valid[1] = false;
+}
+
+/* Not the kernel's alone: a signal that has arrived in the runtime has left all blocked there, and the mask that counts, to be
+ * told to the program and to be changed, is the one to go back to. */
+long signals_sigprocmask(struct thread *t, struct user_registers *r)
+{
+    const uint64_t all = ~SYNCHRONOUS;
+    uint64_t set = 0, old, new;
+    r->rax = -EINVAL;
+    if (r->r10 != 8 || (r->rsi && (r->rdi < SIG_BLOCK || r->rdi > SIG_SETMASK)))
+        return ACTION_RETURN;
+    r->rax = -EFAULT;
+    if (r->rsi && lissom_guarded_copy(&set, (const void *)r->rsi, sizeof set))
+        return ACTION_RETURN;
+    carrier_go_home(t);
+    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
+    struct carrier *k = t->home;
+    bool arrived = k->deferred;
+    if (arrived)
+        old = k->deferred_mask;
+    new = old;
+    if (r->rsi)
+        new = r->rdi == SIG_BLOCK ? old | set : r->rdi == SIG_UNBLOCK ? old & ~set : set;
+    new &= ~(bit(SIGKILL) | bit(SIGSTOP));
+    if (arrived)
+        k->deferred_mask = new;
+    else
+        set_mask(new);
+    t->own_mask = new != sched.base_mask;
+    if (!r->rdx || !lissom_guarded_copy((void *)r->rdx, &old, sizeof old))
+        r->rax = 0;
+    return ACTION_RETURN;
+}
 
 long signals_sigaction(struct user_registers *r)
 {
@@ -127,7 +177,7 @@ long signals_sigaction(struct user_registers *r)
     if (r->rsi) {
         new.mask &= ~(bit(SIGKILL) | bit(SIGSTOP));
         set_action(sig, &new);
-        if (has_handler(&new) || (is_ours_always(sig) && new.handler == NULL))
+        if (has_handler(&new) || wants_ours(sig, &new))
             install(sig, &new);
         else
             kernel_action(sig, &new, NULL);
@@ -280,6 +330,7 @@ static bool is_doorbell(int sig, const siginfo_t *info)
 }
 
 void signals_preempt(struct carrier *k) { ring(k); }
+uint64_t signals_ours(void) { return bit(DOORBELL); }
 
 /* Post: false: t has not dealt with an earlier one yet. Pre: the caller holds no lock and cannot be interrupted. */
 static bool forward(struct thread *t, const siginfo_t *info)
@@ -366,6 +417,11 @@ static void handler(int sig, siginfo_t *info, void *context)
     if (is_fault(sig, info) && within((uintptr_t)g[REG_RIP], lissom_at_guarded, lissom_at_guarded_end)) {
         g[REG_RIP] = (greg_t)lissom_at_guarded_fault;
         return;
+    }
+    if (sig == DOORBELL && !is_doorbell(sig, info)) { /* the program's, which ignores it unless it has a handler */
+        struct kernel_sigaction a = action_of(sig);
+        if (!has_handler(&a))
+            return;
     }
     struct carrier *k = carrier_by_tid((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
     struct thread *t = k ? k->current : NULL;

@@ -9,9 +9,12 @@
 #include "sched/thread.h"
 
 void signals_init(void);
-void signals_after_fork(void);
+/* In the child, on t's kernel thread: a signal that had arrived in the runtime is the parent's. */
+void signals_after_fork(struct thread *t);
 /* rt_sigaction(2). Post: an ACTION_*. */
 long signals_sigaction(struct user_registers *r);
+/* rt_sigprocmask(2). A thread whose mask differs from sched.base_mask stays on its own kernel thread for as long as it does. */
+long signals_sigprocmask(struct thread *t, struct user_registers *r);
 /* A signal for t waits to be handled: as opposed to t->attention, which may be left over, this is certain. */
 /* attention was set. Deals with what is not for t (a doorbell, a signal for the carrier's home thread), so that the carrier
  * does not keep its signals blocked. Post: whether one for t is there: to be followed by signals_leave. */
@@ -26,5 +29,8 @@ long signals_end_wait(struct thread *t, struct user_registers *r, bool timed);
 void signals_forward(struct carrier *k);
 /* Makes carrier k look at k->reserved soon, even if what it runs never enters the runtime. */
 void signals_preempt(struct carrier *k);
+
+/* The signals that the runtime sends to itself, as a mask: a thread that blocks one is not carried elsewhere. */
+uint64_t signals_ours(void);
 
 #endif

@@ -3,6 +3,7 @@
  * Threads and carriers come and go: registration at a thread's first intercepted system call, exit, fork.
  */
 #include "cpus/cpus.h"
+#include "sched/signals.h"
 #include "sched/thread.h"
 
 #include <cpuid.h>
@@ -175,13 +176,6 @@ void thread_unpin(struct thread *t)
     t->away_calls = 0;
 }
 
-void thread_look_at_mask(struct thread *t)
-{
-    uint64_t mask;
-    prim_syscall4(SYS_rt_sigprocmask, 0, 0, &mask, 8);
-    t->own_mask = mask != sched.base_mask;
-}
-
 /* Programs that block signals and then make their threads, one of which waits for the signals: the mask that these
  * inherit is what most threads have from then on. */
 void thread_first_made(void)
@@ -190,9 +184,9 @@ void thread_first_made(void)
     prim_syscall4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, 8);
     lock_take(&threads_lock);
     if (__atomic_load_n(&sched.threads, __ATOMIC_SEQ_CST) <= 1) {
-        sched.base_mask = mask;
+        sched.base_mask = mask & ~signals_ours();
         if (lissom_self)
-            lissom_self->own_mask = false;
+            lissom_self->own_mask = mask != sched.base_mask;
     }
     lock_drop(&threads_lock);
     prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);

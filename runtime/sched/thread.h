@@ -129,7 +129,7 @@ struct scheduler {
     uint32_t idle_count;
     uint32_t threads;             /* alive */
     int32_t pid;
-    uint64_t base_mask;           /* the signal mask that most threads have; under threads_lock while there are several */
+    uint64_t base_mask;           /* the signal mask that most threads have, never with the doorbell in it: threads that block it stay at home; under threads_lock while there are several */
     bool native_waits;            /* given up: threads wait in the kernel only */
     bool active;                  /* patched and scheduling */
     bool user_switch;             /* the machine can switch in user space */
@@ -172,7 +172,6 @@ void thread_exit(struct thread *t);
 void thread_forget_others(struct thread *t); /* in a fork's child */
 struct carrier *carrier_by_tid(int32_t tid);
 struct thread *thread_by_tid(int32_t tid);
-void thread_look_at_mask(struct thread *t);
 void thread_first_made(void);           /* the caller is about to make a thread, perhaps the first */
 void thread_unpin(struct thread *t);
 void thread_pin(struct thread *t, enum lissom_pin_reason reason);
