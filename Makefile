@@ -36,6 +36,7 @@ test:
 	cargo test --locked --bin lissom
 	bash docs/model/run.sh small
 	bash tests/patch/run.sh
+	bash tests/spin/run.sh
 	cargo test --locked --test cases
 
 bench:

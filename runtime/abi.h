@@ -28,6 +28,7 @@
 #define LISSOM_ENV_SWITCH "LISSOM_SWITCH"    /* auto | user | kernel | off */
 #define LISSOM_ENV_CPUS "LISSOM_CPUS"        /* upper bound of the slot count; 1..LISSOM_MAX_SLOTS */
 #define LISSOM_ENV_OPENMP "LISSOM_OPENMP"    /* "poll": OpenMP was told not to spin, slots poll in its place */
+#define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* "auto": threads found waiting in a loop give way; anything else: not looked at */
 #define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
 
 #define LISSOM_MAX_SLOTS 1024
@@ -50,6 +51,8 @@
     X(switches_kernel, "switches handed to another kernel thread") \
     X(steals, "ready threads taken from another slot") \
     X(contentions, "times others were found to want the CPUs (no polling for a while)") \
+    X(spin_samples, "times a thread that kept its slot was looked at for busy-waiting") \
+    X(spin_waits, "times it was found waiting, and gave way") \
     X(overcommits, "extra threads let run because a slice was over") \
     X(yields, "slices that ended at a futex call") \
     X(homings, "times a context went home to its own kernel thread") \

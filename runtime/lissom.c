@@ -88,6 +88,7 @@ static bool read_options(char **environment)
             return false;
     }
     sched.poll_for_openmp = (v = value_of(environment, LISSOM_ENV_OPENMP)) && same(v, "poll");
+    sched.detect_spinning = (v = value_of(environment, LISSOM_ENV_SPIN)) && same(v, "auto");
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))
         options.cpus = number(v, LISSOM_MAX_SLOTS);
     if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {

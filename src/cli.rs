@@ -50,9 +50,15 @@ pub struct RunArgs {
     #[arg(long, value_enum, env = abi::ENV_SWITCH, hide_env_values = true)]
     pub switch: Option<Switch>,
 
-    /// Most threads that run at a time, 1 to 1024 [default: as many as the CPUs and
-    /// the cgroup quota allow]. A lower number leaves CPUs to others; a higher
-    /// number than there are CPUs has no effect
+    /// Threads that wait in a loop of their own instead of a lock [default: off].
+    /// Being built: a wait is noticed after 0.1 to 1 ms, and OpenMP's own loops
+    /// gain nothing
+    #[arg(long, value_enum, env = abi::ENV_SPIN, hide_env_values = true)]
+    pub spin: Option<Spin>,
+
+    /// Most threads that run at a time, 1 to 1024 [default: as many as the program may
+    /// use CPUs; quotas of cgroups are not looked at]. A lower number leaves CPUs to
+    /// others; a higher number than there are CPUs has no effect
     #[arg(long, value_name = "N", env = abi::ENV_CPUS, hide_env_values = true,
           value_parser = clap::value_parser!(u32).range(1..=abi::MAX_SLOTS as i64))]
     pub cpus: Option<u32>,
@@ -98,6 +104,24 @@ impl Switch {
             Switch::User => "user",
             Switch::Kernel => "kernel",
             Switch::Off => "off",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Spin {
+    /// While others are ready, a thread that keeps its slot is looked at, and gives way
+    /// if it is proven to wait for another's store
+    Auto,
+    /// They are not looked for
+    Off,
+}
+
+impl Spin {
+    pub fn name(self) -> &'static str {
+        match self {
+            Spin::Auto => "auto",
+            Spin::Off => "off",
         }
     }
 }

@@ -9,13 +9,14 @@
  */
 #include "sched/thread.h"
 #include "sched/signals.h"
+#include "spin/spin.h"
 
 #include <linux/sched.h>
 #include <sys/mman.h>
 #include <time.h>
 
 enum {
-    TICK_US = 3000,
+    TICK_US = 3000, /* a slice; shorter (spin_period_us) where threads are looked at for busy-waiting */
     QUIET_TICKS = 32, /* without a ready thread, before it sleeps */
     STACK = 16384,
 };
@@ -24,15 +25,31 @@ static char stack[STACK] __attribute__((aligned(64)));
 static uint32_t alive;   /* the kernel clears it and wakes its waiters when the monitor has gone */
 static uint32_t leaving; /* the monitor is asked to go */
 
+/* Asks the thread of s, which may have changed meanwhile, to look at itself (spin/sample.c). */
+static void sample(const struct slot *s)
+{
+    struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
+    struct carrier *k = t ? __atomic_load_n(&t->carrier, __ATOMIC_RELAXED) : NULL;
+    if (k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
+        signals_sample(k);
+}
+
 static bool look(void)
 {
     bool ready = false;
+    uint64_t now = tsc();
     for (uint32_t i = 0; i < sched.slots; i++) {
         struct slot *s = &sched.slot[i];
         if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED)) {
             ready = true;
-            if (s->monitor_seen == __atomic_load_n(&s->schedules, __ATOMIC_RELAXED))
+            if (s->monitor_seen != __atomic_load_n(&s->schedules, __ATOMIC_RELAXED)) {
+                s->monitor_stuck = now;
+            } else if (!sched.detect_spinning || now - s->monitor_stuck >= TICK_US * sched.tsc_per_us) {
+                s->monitor_stuck = now;
                 slot_overcommit(s);
+            } else {
+                sample(s);
+            }
         }
         s->monitor_seen = __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);
     }
@@ -43,11 +60,11 @@ static bool look(void)
 
 static _Noreturn void monitor(void)
 {
-    const struct timespec tick = {.tv_nsec = TICK_US * 1000};
     uint32_t quiet = 0;
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
             prim_syscall3(SYS_exit, 0, 0, 0);
+        const struct timespec tick = {.tv_nsec = (sched.detect_spinning ? spin_period_us() : TICK_US) * 1000};
         prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
         if (look()) {
             quiet = 0;

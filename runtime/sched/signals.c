@@ -17,6 +17,7 @@
  */
 #include "sched/signals.h"
 #include "futex/futex.h"
+#include "spin/spin.h"
 
 #include <errno.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static struct {
     struct kernel_sigaction action;
 } actions[SIGNALS + 1];
 static struct lock actions_lock;
-static const char doorbell_mark;
+static const char doorbell_mark, sample_mark;
 
 void lissom_call_on(void *stack, void (*f)(void *), void *argument);
 void lissom_sigreturn(void);
@@ -313,23 +314,25 @@ static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 
 /* --- forwarding ------------------------------------------------------------------------------------------------ */
 
-static void ring(struct carrier *k)
+static void ring(struct carrier *k, const char *mark)
 {
     siginfo_t info;
     memset(&info, 0, sizeof info);
     info.si_signo = DOORBELL;
     info.si_code = SI_QUEUE;
     info.si_pid = sched.pid;
-    info.si_value.sival_ptr = (void *)&doorbell_mark;
+    info.si_value.sival_ptr = (void *)mark;
     prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, k->tid, DOORBELL, &info);
 }
 
 static bool is_doorbell(int sig, const siginfo_t *info)
 {
-    return sig == DOORBELL && info->si_code == SI_QUEUE && info->si_value.sival_ptr == &doorbell_mark;
+    return sig == DOORBELL && info->si_code == SI_QUEUE &&
+           (info->si_value.sival_ptr == &doorbell_mark || info->si_value.sival_ptr == &sample_mark);
 }
 
-void signals_preempt(struct carrier *k) { ring(k); }
+void signals_preempt(struct carrier *k) { ring(k, &doorbell_mark); }
+void signals_sample(struct carrier *k) { ring(k, &sample_mark); }
 uint64_t signals_ours(void) { return bit(DOORBELL); }
 
 /* Post: false: t has not dealt with an earlier one yet. Pre: the caller holds no lock and cannot be interrupted. */
@@ -345,7 +348,7 @@ static bool forward(struct thread *t, const siginfo_t *info)
         return true;
     struct carrier *k = __atomic_load_n(&t->carrier, __ATOMIC_ACQUIRE);
     if (k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
-        ring(k);
+        ring(k, &doorbell_mark);
     return true;
 }
 
@@ -397,16 +400,49 @@ static void go_home(void *t) { carrier_go_home(t); }
 /* A fault's handler runs at home too: its mask is the kernel thread's. */
 static void leave_for_home(struct thread *t, const ucontext_t *uc) { in_runtime(t, go_home, uc); }
 
-static void answer_doorbell(struct thread *t, ucontext_t *uc)
+/* The same for a sample. */
+static void answer_sample(void *argument)
 {
-    if (thread_stays(t))
+    struct thread *t = argument;
+    if (t->has_slot && __atomic_load_n(&t->slot->ready_count, __ATOMIC_RELAXED) && spin_waits(t, t->sampled))
+        slot_yield(t);
+}
+
+/* What arrived while the thread was in the runtime by way of a handler: it may not come there again by itself. */
+static void deliver_kept(struct thread *t, ucontext_t *uc)
+{
+    struct carrier *k = t->carrier;
+    if (!k->deferred)
         return;
-    in_runtime(t, answer, uc);
+    if (k->home_thread != t || is_doorbell(k->deferred_info.si_signo, &k->deferred_info)) {
+        t->in_runtime = 1;
+        signals_forward(k);
+        set_mask(~SYNCHRONOUS);
+        t->in_runtime = 0;
+        return;
+    }
+    siginfo_t info = k->deferred_info;
+    t->attention = 0;
+    __atomic_store_n(&k->deferred, 0, __ATOMIC_RELEASE);
+    deliver(t, info.si_signo, &info, uc);
+}
+
+static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t *uc)
+{
+    if (info->si_value.sival_ptr == &sample_mark) {
+        t->sampled = uc;
+        in_runtime(t, answer_sample, uc);
+    } else if (!thread_stays(t)) {
+        in_runtime(t, answer, uc);
+    } else {
+        return;
+    }
+    deliver_kept(t, uc);
     if (__atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2) {
-        siginfo_t info = t->remote_info;
+        siginfo_t remote = t->remote_info;
         t->attention = 0;
         __atomic_store_n(&t->remote_state, 0, __ATOMIC_RELEASE);
-        deliver(t, info.si_signo, &info, uc);
+        deliver(t, remote.si_signo, &remote, uc);
     }
 }
 
@@ -428,7 +464,7 @@ static void handler(int sig, siginfo_t *info, void *context)
     if (!k || (t && !t->in_runtime)) {
         if (is_doorbell(sig, info)) {
             if (t)
-                answer_doorbell(t, uc);
+                answer_doorbell(t, info, uc);
         } else if (k && k->home_thread != t && !is_fault(sig, info)) {
             t->in_runtime = 1;
             if (!forward(k->home_thread, info))

@@ -29,6 +29,8 @@ long signals_end_wait(struct thread *t, struct user_registers *r, bool timed);
 void signals_forward(struct carrier *k);
 /* Makes carrier k look at k->reserved soon, even if what it runs never enters the runtime. */
 void signals_preempt(struct carrier *k);
+/* Makes what k runs look whether it waits in a loop, and give way if so. */
+void signals_sample(struct carrier *k);
 
 /* The signals that the runtime sends to itself, as a mask: a thread that blocks one is not carried elsewhere. */
 uint64_t signals_ours(void);

@@ -38,11 +38,38 @@ static void push(struct slot *s, struct thread *t)
     __atomic_store_n(&s->ready_count, s->ready_count + 1, __ATOMIC_RELAXED);
 }
 
+/* Whether t has come on since it was found waiting. A word that cannot be read any more is its own affair. */
+static bool wait_over(struct thread *t)
+{
+    uint32_t is;
+    for (uint32_t i = 0; i < t->wait_words; i++)
+        if (lissom_guarded_load((const uint32_t *)t->wait_word[i].address, &is) ||
+            (is ^ t->wait_word[i].value) & t->wait_word[i].mask)
+            return true;
+    return t->wait_words == 0;
+}
+
+/* Puts threads that still wait in a loop behind the first that does not. If all do, the one that has waited longest is
+ * next: what was found of it may be wrong. */
+static void skip_waiting(struct slot *s)
+{
+    for (uint32_t n = s->ready_count; n > 1 && !wait_over(s->ready_head); n--) {
+        struct thread *t = s->ready_head;
+        s->ready_head = t->next;
+        t->next = NULL;
+        s->ready_tail->next = t;
+        s->ready_tail = t;
+    }
+}
+
 static struct thread *pop(struct slot *s)
 {
+    if (sched.detect_spinning)
+        skip_waiting(s);
     struct thread *t = s->ready_head;
     if (!t)
         return NULL;
+    t->wait_words = 0;
     s->ready_head = t->next;
     if (!s->ready_head)
         s->ready_tail = NULL;
@@ -85,6 +112,7 @@ static bool claim(struct slot *s)
 static void got_slot(struct thread *t)
 {
     t->has_slot = true;
+    __atomic_store_n(&t->slot->runner, t, __ATOMIC_RELAXED);
     if (t->pinned && t->bound != t->slot->index + 1 && !cpu_bind(t, t->slot))
         cpu_unbind(t);
 }
@@ -93,6 +121,7 @@ static void got_slot(struct thread *t)
 static void got_any_slot(struct thread *t)
 {
     t->has_slot = true;
+    __atomic_store_n(&t->slot->runner, t, __ATOMIC_RELAXED);
     if (t->bound && t->bound != t->slot->index + 1)
         cpu_unbind(t);
 }

@@ -26,6 +26,8 @@ struct user_registers { /* as switch.S pushes them on the runtime stack */
     unsigned long flags, rsp, rip;
 };
 
+enum { WAIT_WORDS = 4 };
+
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED }; /* docs/slots.md */
 
 /* An application thread.  Fields up to raise_mask are known to switch.S (offsets.h). */
@@ -81,6 +83,14 @@ struct thread {
     uint32_t remote_state;
     siginfo_t remote_info;
 
+    const void *sampled;          /* the ucontext_t in which a sample found it */
+    /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it is on a ready list. */
+    uint32_t wait_words;          /* entries in use; 0: it does not wait, or it is not known for what */
+    struct wait_word {
+        uintptr_t address;
+        uint32_t value, mask;
+    } wait_word[WAIT_WORDS];
+
     struct thread *all_next;      /* all threads ever made */
     struct thread *ended_next;    /* those that have ended, oldest first: for reuse */
 };
@@ -118,7 +128,9 @@ struct slot {
     uint32_t overcommit;
     uint64_t hand_on_until;       /* tsc: extra threads hand their places on; under lock */
     uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
-    uint32_t monitor_seen;        /* the monitor's */
+    uint32_t monitor_seen;        /* the monitor's, ... */
+    uint64_t monitor_stuck;       /* ... and since when it has found nothing scheduled, or granted an extra thread (tsc) */
+    struct thread *runner;        /* who got the slot last; a hint */
     uint32_t index;
     uint32_t cpu;                 /* where its kernel thread was last seen; a hint, as ... */
     uint32_t neighbour;           /* ... the slot that was seen on the same CPU (its own index: none) */
@@ -136,6 +148,7 @@ struct scheduler {
     bool has_amx;
     bool large_vectors;           /* the program may use AMX tiles, which a switch does not save */
     uint8_t level;                /* enum level */
+    bool detect_spinning;         /* threads that wait in a loop give way */
     bool poll_for_openmp;         /* OpenMP's waits do not spin themselves */
     uint64_t tsc_per_us;
     struct lock free_lock;

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the interpreter share:
+ *
+ *     decode.c    an instruction of the program, by way of Zydis, into a struct op
+ *     machine.c   registers, flags, memory and the store buffer
+ *     execute.c   what each instruction does; bits.c: shifts, bit tests, counting
+ *     prove.c     loop heads, repetition, counters, verdicts
+ *
+ * Every value carries a few bits of taint: where it comes from, as far as a proof has to know.
+ */
+#ifndef LISSOM_SPIN_INTERNAL_H
+#define LISSOM_SPIN_INTERNAL_H
+
+#include "spin/interpret.h"
+
+#include <Zydis/Decoder.h>
+#include <stddef.h>
+
+enum {
+    OPS = 256,
+    STORES = 96,
+    HEADS = 7,
+    DIFFERENCES = 6,
+    COMPARES = 4,
+};
+
+enum taint {
+    /* While a turn is recorded: */
+    T_LOAD = 1,      /* from memory that others may write */
+    T_TABLE = 2,     /* from an address that was T_LOAD: of a jump, a switch over what was loaded */
+    T_COUNTER = 4,
+    T_DEAD = 8,      /* differs from turn to turn: reading it ends the proof */
+    /* At all times: the number in our hands is not the true one. It may be moved, and not be computed with. */
+    T_TIME = 16,
+    T_VECTOR = 32,
+};
+#define T_RECORDED (T_LOAD | T_TABLE | T_COUNTER | T_DEAD)
+#define T_OPAQUE (T_TIME | T_VECTOR)
+
+enum { F_CF = 1, F_PF = 4, F_ZF = 0x40, F_SF = 0x80, F_DF = 0x400, F_OF = 0x800, F_ALL = F_CF | F_PF | F_ZF | F_SF | F_OF };
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REGISTER = 255 };
+
+struct value {
+    uint64_t v;
+    uint8_t t;
+};
+
+enum operand_kind { O_NONE, O_REG, O_HIGH, O_XMM, O_MEM, O_IMM };
+
+struct operand {
+    uint8_t kind;
+    uint8_t size;      /* bytes */
+    uint8_t reg;       /* number; of O_HIGH that of the whole register */
+};
+
+/* An instruction as it is kept. No instruction that is interpreted has two memory operands or two constants. */
+struct op {
+    uint64_t address;  /* 0: the entry is empty */
+    uint64_t imm;      /* of a relative branch: its target */
+    int64_t disp;      /* rip-relative ones are resolved */
+    uint16_t mnemonic;
+    uint8_t length;
+    uint8_t operands;
+    uint8_t condition; /* of jcc, setcc, cmovcc */
+    uint8_t kind;      /* enum op_kind */
+    uint8_t segment;   /* 1: fs, 2: gs */
+    uint8_t base, index, scale;
+    bool address32, lock;
+    struct operand o[4];
+};
+enum op_kind { OP_OTHER, OP_JCC, OP_SETCC, OP_CMOV, OP_REPEATED };
+
+/* Four bytes of the stack as the program will see them. */
+struct granule {
+    uint64_t address;
+    uint32_t value;
+    uint8_t mask;      /* which bytes were stored */
+    uint8_t taint;
+    bool fresh;        /* stored since the recording began */
+};
+
+struct state {
+    uint64_t r[16], rip;
+    uint32_t flags;
+    uint8_t cf_taint, flags_taint;
+    uint16_t stores;
+    uint8_t low[16], high[16];    /* taint of the lowest byte, and of the rest */
+    uint8_t xmm_taint[16];
+    uint64_t xmm[16][2];
+    struct granule store[STORES]; /* last: only those in use are copied */
+};
+
+/* What set the flags last, if it can be done again with other numbers. */
+enum alu { ALU_NONE, ALU_ADD, ALU_SUB, ALU_AND };
+struct flag_source {
+    uint8_t alu, size;
+    uint64_t l, r;
+};
+
+/* Something that is not the same at two visits of a head. */
+struct difference {
+    uint8_t granule;   /* 0: register */
+    uint8_t index;
+    bool varies;       /* by another amount each time */
+    int64_t by;
+};
+
+struct head {
+    uint64_t address;
+    uint32_t visits, anchor_visit;
+    uint8_t attempts;
+    uint8_t streak;    /* visits since the same things differ */
+    uint8_t differences;
+    struct difference difference[DIFFERENCES];
+    struct state anchor, last;
+};
+
+/* A branch that depends on a counter, in two turns. */
+struct compare {
+    uint64_t rip;
+    uint32_t seen;
+    uint8_t condition;
+    bool taken;
+    struct flag_source at[2];
+};
+
+enum explore { EXPLORE_NO, EXPLORE_BEFORE, EXPLORE_AFTER, EXPLORE_CAME_BACK, EXPLORE_LEFT };
+
+struct recording {
+    bool on;
+    bool failed;       /* not a wait of the kind that was looked for */
+    bool walks;        /* a counter feeds an address or a store: an array is walked */
+    bool too_many;     /* loads */
+    bool counted;
+    bool table;        /* a jump table over what was loaded decides */
+    bool counter_branch;
+    bool explore;      /* counted, and all is proven but that a deciding branch leaves the loop */
+    struct head *head;
+    uint64_t back;
+    uint32_t period, left; /* visits of the head */
+    uint32_t first_step;
+    uint32_t deciding; /* branches that depend on a load and on no counter ... */
+    uint32_t deciding_first; /* ... in the first turn */
+    uint32_t pauses, loads, compares;
+    uint64_t pause;
+    struct compare compare[COMPARES];
+};
+
+struct spin {
+    const struct spin_config *config;
+    struct spin_result *result;
+    uint64_t fs_base, gs_base;
+    uintptr_t stack_lo, stack_hi;
+    uint32_t budget, steps, pauses;
+    bool stop;
+    uint8_t exploring;          /* enum explore */
+    uint32_t invert;            /* while exploring: which deciding branch goes the other way */
+    struct flag_source source;
+    struct recording rec;
+    uint32_t heads, next_head;
+    ZydisDecoder decoder;
+    struct state now;
+    struct op op[OPS];
+    struct head head[HEADS];
+};
+_Static_assert(sizeof(struct spin) <= sizeof(struct spin_scratch), "scratch");
+
+static inline uint64_t low_bytes(uint64_t v, unsigned bytes) { return bytes >= 8 ? v : v & ((1ull << 8 * bytes) - 1); }
+static inline int64_t sign_extended(uint64_t v, unsigned bytes)
+{
+    unsigned shift = 64 - 8 * bytes;
+    return (int64_t)(v << shift) >> shift;
+}
+
+/* --- decode.c ---------------------------------------------------------------------------------------- */
+const struct op *spin_decode(struct spin *s, uint64_t address); /* NULL: s is stopped */
+
+/* --- machine.c --------------------------------------------------------------------------------------- */
+void spin_stop(struct spin *s, enum spin_verdict verdict, enum spin_reason reason);
+void spin_state_copy(struct state *to, const struct state *from);
+bool spin_on_stack(const struct spin *s, uint64_t address);
+/* Reading a register or memory notices T_DEAD; it is for the caller to look for T_OPAQUE (see spin_known()). */
+struct value spin_reg_get(struct spin *s, unsigned reg, unsigned size);
+struct value spin_reg_get_high(struct spin *s, unsigned reg);
+void spin_reg_put(struct spin *s, unsigned reg, unsigned size, struct value v);
+void spin_reg_put_high(struct spin *s, unsigned reg, struct value v);
+struct value spin_mem_get(struct spin *s, struct value address, unsigned size);  /* size <= 8 */
+void spin_mem_put(struct spin *s, struct value address, unsigned size, struct value v, bool locked);
+struct value spin_address_of(struct spin *s, const struct op *op);
+struct value spin_operand_get(struct spin *s, const struct op *op, unsigned i);
+void spin_operand_put(struct spin *s, const struct op *op, unsigned i, struct value v);
+/* Stops if the number in our hands is not the true one. */
+bool spin_known(struct spin *s, struct value v);
+void spin_flags_put(struct spin *s, uint32_t which, uint32_t flags, uint8_t taint);
+/* The result and all flags of l op r. `carry` goes in with ADD and SUB. */
+uint64_t spin_alu(enum alu op, uint64_t l, uint64_t r, unsigned carry, unsigned size, uint32_t *flags);
+bool spin_condition_holds(unsigned condition, uint32_t flags);
+
+/* --- execute.c --------------------------------------------------------------------------------------- */
+void spin_execute(struct spin *s, const struct op *op);
+
+/* --- bits.c ------------------------------------------------------------------------------------------ */
+void spin_shift(struct spin *s, const struct op *op, unsigned mnemonic);
+void spin_shift_x(struct spin *s, const struct op *op, unsigned mnemonic);
+void spin_bit(struct spin *s, const struct op *op, unsigned mnemonic);
+void spin_count_bits(struct spin *s, const struct op *op, unsigned mnemonic);
+
+/* --- prove.c ----------------------------------------------------------------------------------------- */
+/* A jump backwards is about to be done. Pre: s->now.rip is its target. */
+void spin_at_head(struct spin *s, uint64_t from);
+/* A conditional jump: true if it is to be taken. */
+bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t taint);
+void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t value);
+
+#endif

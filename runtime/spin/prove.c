@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Loop heads, repetition, counters, verdicts.
+ *
+ * Every target of a backward jump is a loop head.  Two states are kept of each: that of the last visit, and an anchor
+ * that is renewed at visits 1, 2, 4, 8, ... so that a repetition of any period is found.  What looks like a wait is only a
+ * candidate: it is proven by following it for another period (two turns, if it counts) with taints, which tell what the
+ * branches and addresses of the loop depend on.
+ *
+ * A candidate may have things that differ at two visits: flags, registers or stack words that nothing reads (T_DEAD:
+ * reading one ends the proof), and counters (T_COUNTER), which move by the same amount each turn.  A counted loop is a
+ * wait if some branch depends on a load and on no counter, and its other side leaves the loop.  That is tried: interpreted
+ * from there it must not come back to the head as if nothing had happened, or else it is an `if` in a computation.
+ */
+#include "spin/internal.h"
+
+enum {
+    COUNTED_STREAK = 2,   /* equal strides before a counted proof is tried: four visits */
+    COUNTED_ATTEMPTS = 3,
+    EXPLORED = 4,         /* deciding branches */
+};
+
+/* --- loads and branches of a turn that is recorded ---------------------------------------------------- */
+
+void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t value)
+{
+    struct spin_result *r = s->result;
+    for (unsigned i = 0; i < s->rec.loads; i++) {
+        if (r->load[i].address != address || r->load[i].bytes != size)
+            continue;
+        if (r->load[i].value != value)
+            s->rec.failed = true; /* it changes under our hands: the wait may be over */
+        return;
+    }
+    if (s->rec.loads == SPIN_MAX_LOADS) {
+        s->rec.too_many = true;
+        return;
+    }
+    r->load[s->rec.loads++] = (struct spin_load){ address, value, (uint8_t)size, spin_on_stack(s, address) };
+}
+
+static void note_compare(struct spin *s, const struct op *op, bool taken)
+{
+    struct recording *rec = &s->rec;
+    rec->counter_branch = true;
+    struct compare *c = rec->compare;
+    while (c < rec->compare + rec->compares && c->rip != op->address)
+        c++;
+    if (c == rec->compare + COMPARES)
+        return;
+    if (c == rec->compare + rec->compares) {
+        rec->compares++;
+        *c = (struct compare){ .rip = op->address, .condition = op->condition, .taken = taken };
+    }
+    if (c->taken != taken)
+        c->seen = 2; /* both ways in one turn: tells nothing */
+    if (c->seen < 2)
+        c->at[c->seen] = s->source;
+    c->seen++;
+}
+
+bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t taint)
+{
+    if (!s->rec.on)
+        return taken;
+    if (taint & T_COUNTER) {
+        note_compare(s, op, taken);
+    } else if (taint & T_LOAD) {
+        if (s->exploring == EXPLORE_BEFORE && s->rec.deciding == s->invert) {
+            s->exploring = EXPLORE_AFTER;
+            taken = !taken;
+        }
+        s->rec.deciding++;
+    }
+    return taken;
+}
+
+/* --- comparing states -------------------------------------------------------------------------------- */
+
+/* What differs from `a` to `b`. Post: the number, or -1: too much. Flags are not looked at. */
+static int compare(const struct state *a, const struct state *b, struct difference *d)
+{
+    int n = 0;
+    if (a->stores != b->stores)
+        return -1;
+    for (unsigned i = 0; i < 16; i++)
+        if (a->xmm[i][0] != b->xmm[i][0] || a->xmm[i][1] != b->xmm[i][1] || ((a->xmm_taint[i] ^ b->xmm_taint[i]) & T_OPAQUE))
+            return -1;
+    for (unsigned i = 0; i < 16; i++) {
+        if ((a->low[i] ^ b->low[i] ^ a->high[i] ^ b->high[i]) & T_OPAQUE)
+            return -1;
+        if (a->r[i] == b->r[i])
+            continue;
+        if (n == DIFFERENCES)
+            return -1;
+        d[n++] = (struct difference){ .granule = 0, .index = (uint8_t)i, .by = (int64_t)(b->r[i] - a->r[i]) };
+    }
+    for (unsigned i = 0; i < a->stores; i++) {
+        const struct granule *p = &a->store[i], *q = &b->store[i];
+        if (p->address != q->address || p->mask != q->mask || ((p->taint ^ q->taint) & T_OPAQUE))
+            return -1;
+        if (p->value == q->value)
+            continue;
+        if (n == DIFFERENCES)
+            return -1;
+        d[n++] = (struct difference){ .granule = 1, .index = (uint8_t)i, .by = (int32_t)(q->value - p->value) };
+    }
+    return n;
+}
+
+static bool same_flags(const struct state *a, const struct state *b) { return !((a->flags ^ b->flags) & F_ALL); }
+
+static const struct difference *expected(const struct head *h, unsigned granule, unsigned index)
+{
+    for (unsigned i = 0; i < h->differences; i++)
+        if (h->difference[i].granule == granule && h->difference[i].index == index)
+            return &h->difference[i];
+    return NULL;
+}
+
+/* True if the machine is where it was when the recording began, but for what was expected after so many turns. */
+static bool repeated(struct spin *s, unsigned turns)
+{
+    const struct head *h = s->rec.head;
+    const struct state *a = &h->last, *b = &s->now;
+    struct difference d[DIFFERENCES];
+    int n = compare(a, b, d);
+    if (n < 0)
+        return false;
+    for (int i = 0; i < n; i++) {
+        const struct difference *e = s->rec.counted ? expected(h, d[i].granule, d[i].index) : NULL;
+        if (!e)
+            return false;
+        int64_t by = (int64_t)((uint64_t)e->by * turns);
+        if (!e->varies && d[i].by != (e->granule ? (int32_t)by : by))
+            return false;
+    }
+    /* Every counter has moved, and what must not be read has not got elsewhere. */
+    for (unsigned i = 0; s->rec.counted && i < h->differences; i++) {
+        bool moved = h->difference[i].varies;
+        for (int j = 0; j < n; j++)
+            moved |= d[j].granule == h->difference[i].granule && d[j].index == h->difference[i].index;
+        if (!moved)
+            return false;
+    }
+    return true;
+}
+
+/* The same for a turn in which something else was done on the way: no counter has begun anew. */
+static bool counters_went_on(const struct spin *s)
+{
+    const struct head *h = s->rec.head;
+    const struct state *a = &h->last, *b = &s->now;
+    if (a->r[RSP] != b->r[RSP])
+        return false;
+    for (unsigned i = 0; i < h->differences; i++) {
+        const struct difference *d = &h->difference[i];
+        if (d->varies)
+            continue;
+        if (d->granule ? b->store[d->index].value - a->store[d->index].value != (uint32_t)d->by
+                       : b->r[d->index] - a->r[d->index] != (uint64_t)d->by)
+            return false;
+    }
+    return true;
+}
+
+/* --- recording --------------------------------------------------------------------------------------- */
+
+static void record(struct spin *s, struct head *h, uint64_t from, unsigned period, bool counted, bool dead_flags)
+{
+    struct state *n = &s->now;
+    uint8_t keep = T_OPAQUE;
+    for (unsigned i = 0; i < 16; i++) {
+        n->low[i] &= keep;
+        n->high[i] &= keep;
+        n->xmm_taint[i] &= keep;
+    }
+    n->cf_taint &= keep;
+    n->flags_taint &= keep;
+    if (dead_flags) {
+        n->cf_taint |= T_DEAD;
+        n->flags_taint |= T_DEAD;
+    }
+    for (unsigned i = 0; i < n->stores; i++) {
+        n->store[i].taint &= keep;
+        n->store[i].fresh = false;
+    }
+    for (unsigned i = 0; counted && i < h->differences; i++) {
+        uint8_t t = h->difference[i].varies ? T_DEAD : T_COUNTER, k = h->difference[i].index;
+        if (h->difference[i].granule) {
+            n->store[k].taint |= t;
+        } else {
+            n->low[k] |= t;
+            n->high[k] |= t;
+        }
+    }
+    spin_state_copy(&h->last, n);
+    s->rec = (struct recording){ .on = true, .counted = counted, .head = h, .back = from, .period = counted ? 2 : period,
+                                 .left = counted ? 2 : period, .first_step = s->steps };
+}
+
+static bool goes_as_before(const struct compare *c, uint64_t l, uint64_t r)
+{
+    uint32_t flags;
+    spin_alu(c->at[1].alu, l, r, 0, c->at[1].size, &flags);
+    return spin_condition_holds(c->condition, flags) == c->taken;
+}
+
+/* Turns until the branch goes the other way; UNKNOWN if that cannot be told. `*dl`, `*dr`: strides of what is compared. */
+static uint64_t turns_left(const struct compare *c, uint64_t *dl, uint64_t *dr)
+{
+    const struct flag_source *p = &c->at[0], *q = &c->at[1];
+    if (c->seen != 2 || q->alu == ALU_NONE || p->alu != q->alu || p->size != q->size)
+        return SPIN_TURNS_UNKNOWN;
+    *dl = (uint64_t)sign_extended(q->l - p->l, q->size);
+    *dr = (uint64_t)sign_extended(q->r - p->r, q->size);
+    if (!*dl && !*dr)
+        return SPIN_TURNS_UNKNOWN;
+    if (q->alu == ALU_AND && !(*dl == *dr && low_bytes(q->l, q->size) == low_bytes(q->r, q->size)))
+        return SPIN_TURNS_UNKNOWN; /* a mask is not linear */
+    if (!goes_as_before(c, q->l + *dl, q->r + *dr))
+        return 1;
+    if (c->condition >> 1 == 2) {
+        /* Until it is zero: a division. */
+        uint64_t x = q->alu == ALU_SUB ? q->l - q->r : q->alu == ALU_ADD ? q->l + q->r : q->l;
+        uint64_t dx = q->alu == ALU_SUB ? *dl - *dr : q->alu == ALU_ADD ? *dl + *dr : *dl;
+        int64_t step = sign_extended(dx, q->size);
+        if (!step)
+            return SPIN_TURNS_UNKNOWN;
+        uint64_t distance = low_bytes(step < 0 ? x : -x, q->size), by = step < 0 ? -(uint64_t)step : (uint64_t)step;
+        return distance % by ? SPIN_TURNS_UNKNOWN : distance / by;
+    }
+    uint64_t lo = 1, hi = 2;
+    while (hi < 1ull << 62 && goes_as_before(c, q->l + hi * *dl, q->r + hi * *dr)) {
+        lo = hi;
+        hi *= 2;
+    }
+    if (hi >= 1ull << 62)
+        return SPIN_TURNS_UNKNOWN;
+    while (hi - lo > 1) {
+        uint64_t mid = lo + (hi - lo) / 2;
+        if (goes_as_before(c, q->l + mid * *dl, q->r + mid * *dr))
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return hi;
+}
+
+/* Fills in the counter and the remaining turns. */
+static void describe_counter(struct spin *s)
+{
+    struct spin_result *r = s->result;
+    const struct head *h = s->rec.head;
+    uint64_t stride[2] = { 0, 0 };
+    r->remaining = s->rec.counter_branch ? SPIN_TURNS_UNKNOWN : SPIN_TURNS_UNBOUNDED;
+    for (unsigned i = 0; i < s->rec.compares; i++) {
+        uint64_t dl = 0, dr = 0, n = turns_left(&s->rec.compare[i], &dl, &dr);
+        if (n != SPIN_TURNS_UNKNOWN && (r->remaining == SPIN_TURNS_UNKNOWN || n < r->remaining)) {
+            r->remaining = n;
+            stride[0] = dl;
+            stride[1] = dr;
+        }
+    }
+    /* Of those that move as the compared value does, a word in memory: a register is most likely a copy of it. */
+    const struct difference *best = NULL;
+    int best_score = -1;
+    for (unsigned i = 0; i < h->differences; i++) {
+        const struct difference *d = &h->difference[i];
+        if (d->varies)
+            continue;
+        int score = 2 * ((uint64_t)d->by == stride[0] || (uint64_t)d->by == stride[1]) + (d->granule ? 1 : 0);
+        if (score > best_score) {
+            best = d;
+            best_score = score;
+        }
+    }
+    if (!best)
+        return;
+    r->stride = best->by;
+    r->counter_in_memory = best->granule;
+    if (best->granule)
+        r->counter_address = s->now.store[best->index].address;
+    else
+        r->counter_register = best->index;
+}
+
+static void describe(struct spin *s)
+{
+    struct spin_result *r = s->result;
+    r->loads = (uint8_t)s->rec.loads;
+    r->head = s->rec.head->address;
+    r->back = s->rec.back;
+    r->pause = s->rec.pause;
+    r->turn = (s->steps - s->rec.first_step) / (s->rec.counted ? 2 : 1);
+}
+
+static bool only_dead(const struct head *h)
+{
+    for (unsigned i = 0; i < h->differences; i++)
+        if (!h->difference[i].varies)
+            return false;
+    return true;
+}
+
+/* The recording has come to its end. Post: false if it proved nothing. */
+static bool concluded(struct spin *s)
+{
+    struct recording *rec = &s->rec;
+    bool decides = rec->deciding || rec->table;
+    if (rec->failed || !repeated(s, rec->period))
+        return false;
+    if (rec->too_many) {
+        spin_stop(s, SPIN_UNKNOWN, SPIN_R_LOADS);
+        return true;
+    }
+    describe(s);
+    if (!rec->counted || only_dead(rec->head)) {
+        s->pauses = rec->pauses;
+        spin_stop(s, rec->pauses && !decides ? SPIN_PAUSE_ONLY : SPIN_ENDLESS, SPIN_R_NONE);
+        return true;
+    }
+    describe_counter(s);
+    if (decides && !rec->walks) {
+        rec->explore = true;
+        return true;
+    }
+    /* A delay, a reduction or a walk. If it ends soon, what comes behind it counts. */
+    rec->head->attempts = COUNTED_ATTEMPTS;
+    uint64_t n = s->result->remaining;
+    if (n != SPIN_TURNS_UNKNOWN && n > (s->budget - s->steps) / (s->result->turn ? s->result->turn : 1)) {
+        if (rec->pauses && !rec->walks)
+            spin_stop(s, SPIN_PAUSE_ONLY, SPIN_R_DELAY);
+        else
+            spin_stop(s, SPIN_NO_WAIT, SPIN_R_DELAY);
+        return true;
+    }
+    return false;
+}
+
+/* --- heads ------------------------------------------------------------------------------------------- */
+
+static struct head *head_of(struct spin *s, uint64_t address)
+{
+    for (unsigned i = 0; i < s->heads; i++)
+        if (s->head[i].address == address)
+            return &s->head[i];
+    struct head *h = &s->head[s->heads < HEADS ? s->heads++ : s->next_head++ % HEADS];
+    h->address = address;
+    h->visits = 0;
+    h->attempts = h->streak = h->differences = 0;
+    return h;
+}
+
+/* Compares with the last visit. Post: true if the same things have differed often enough. */
+static bool counts(struct spin *s, struct head *h)
+{
+    struct difference d[DIFFERENCES];
+    int n = compare(&h->last, &s->now, d);
+    bool alike = n > 0 && n == h->differences;
+    for (int i = 0; alike && i < n; i++)
+        alike = d[i].granule == h->difference[i].granule && d[i].index == h->difference[i].index;
+    if (!alike) {
+        h->streak = 0;
+        h->differences = (uint8_t)(n > 0 ? n : 0);
+        for (int i = 0; i < n; i++)
+            h->difference[i] = d[i];
+        return false;
+    }
+    for (int i = 0; i < n; i++) {
+        h->difference[i].varies |= d[i].by != h->difference[i].by;
+        h->difference[i].by = d[i].by;
+    }
+    if (h->streak < 255)
+        h->streak++;
+    return h->streak >= COUNTED_STREAK && h->attempts < COUNTED_ATTEMPTS;
+}
+
+static void at_recorded_head(struct spin *s, uint64_t from)
+{
+    struct recording *rec = &s->rec;
+    if (s->exploring) {
+        if (s->exploring == EXPLORE_AFTER)
+            s->exploring = counters_went_on(s) ? EXPLORE_CAME_BACK : EXPLORE_LEFT;
+        return;
+    }
+    rec->left--;
+    rec->back = from;
+    if (rec->counted && rec->left == 1) {
+        rec->deciding_first = rec->deciding;
+        if (!rec->failed && repeated(s, 1))
+            return;
+        rec->failed = true;
+    } else if (rec->left && !rec->failed) {
+        return;
+    }
+    struct head *h = rec->head;
+    bool done = concluded(s);
+    rec->on = false;
+    if (done)
+        return;
+    h->attempts++;
+    h->streak = h->differences = 0;
+    spin_state_copy(&h->last, &s->now);
+    spin_state_copy(&h->anchor, &s->now);
+    h->visits = h->anchor_visit = 1;
+}
+
+void spin_at_head(struct spin *s, uint64_t from)
+{
+    if (s->stop)
+        return;
+    if (s->rec.on) {
+        if (s->rec.head->address == s->now.rip)
+            at_recorded_head(s, from);
+        else if (s->rec.failed && !s->exploring)
+            s->rec.on = false; /* no use in going on with it */
+        if (s->rec.on || s->exploring || s->rec.explore)
+            return;
+        if (s->rec.head->address == s->now.rip)
+            return;
+    }
+    struct head *h = head_of(s, s->now.rip);
+    if (++h->visits == 1) {
+        h->anchor_visit = 1;
+        spin_state_copy(&h->anchor, &s->now);
+        spin_state_copy(&h->last, &s->now);
+        return;
+    }
+    struct difference d[DIFFERENCES];
+    if (compare(&h->anchor, &s->now, d) == 0) {
+        record(s, h, from, h->visits - h->anchor_visit, false, !same_flags(&h->anchor, &s->now));
+        return;
+    }
+    if (counts(s, h)) {
+        record(s, h, from, 1, true, !same_flags(&h->last, &s->now));
+        return;
+    }
+    spin_state_copy(&h->last, &s->now);
+    if (!(h->visits & (h->visits - 1))) {
+        h->anchor_visit = h->visits;
+        spin_state_copy(&h->anchor, &s->now);
+    }
+}
+
+/* --- the run ----------------------------------------------------------------------------------------- */
+
+static void step(struct spin *s)
+{
+    const struct op *op = spin_decode(s, s->now.rip);
+    if (!op)
+        return;
+    s->steps++;
+    spin_execute(s, op);
+}
+
+/* Takes the other side of each deciding branch. Post: true if one leaves the loop. The state is the recording's first. */
+static bool some_way_leaves(struct spin *s)
+{
+    struct recording saved = s->rec;
+    struct spin_result *r = s->result;
+    uint32_t limit = 4 * r->turn + 200;
+    bool leaves = saved.table;
+    for (unsigned i = 0; !leaves && i < EXPLORED && i < saved.deciding_first; i++) {
+        spin_state_copy(&s->now, &saved.head->last);
+        s->rec = saved;
+        s->rec.on = true;
+        s->rec.deciding = 0;
+        s->rec.too_many = false;
+        s->rec.loads = SPIN_MAX_LOADS; /* the predicate is complete: note nothing more */
+        s->exploring = EXPLORE_BEFORE;
+        s->invert = i;
+        for (uint32_t n = 0; n < limit && !s->stop && s->exploring < EXPLORE_CAME_BACK && s->steps < 2 * s->budget; n++)
+            step(s);
+        leaves = s->exploring == EXPLORE_AFTER || s->exploring == EXPLORE_LEFT;
+        s->stop = false;
+    }
+    s->exploring = EXPLORE_NO;
+    s->rec = saved;
+    s->rec.explore = false;
+    spin_state_copy(&s->now, &saved.head->last);
+    return leaves;
+}
+
+static void run(struct spin *s)
+{
+    while (!s->stop) {
+        if (s->steps >= s->budget) {
+            spin_stop(s, SPIN_UNKNOWN, SPIN_R_BUDGET);
+            break;
+        }
+        step(s);
+        if (!s->rec.explore)
+            continue;
+        uint32_t pauses = s->pauses;
+        bool leaves = some_way_leaves(s);
+        s->pauses = pauses;
+        if (leaves) {
+            s->pauses = s->rec.pauses;
+            spin_stop(s, SPIN_COUNTED, SPIN_R_NONE);
+        } else {
+            /* A computation that looks at something on its way. Go on from where the recording began. */
+            s->rec.head->attempts = COUNTED_ATTEMPTS;
+            s->rec.head->streak = 0;
+        }
+    }
+}
+
+static void begin(struct spin *s, const struct spin_config *c, const struct spin_registers *from, struct spin_result *r)
+{
+    /* Not all of it: the tables need no more than to be empty. */
+    s->config = c;
+    s->result = r;
+    s->fs_base = from->fs_base;
+    s->gs_base = from->gs_base;
+    s->stack_lo = c->stack_lo;
+    s->stack_hi = c->stack_hi;
+    if (!s->stack_hi) {
+        uint64_t rsp = from->r[RSP];
+        s->stack_lo = rsp > 16384 ? rsp - 16384 : 0;
+        s->stack_hi = rsp < ~0ull - 65536 ? rsp + 65536 : rsp;
+    }
+    s->budget = c->budget ? c->budget : SPIN_DEFAULT_BUDGET;
+    if (s->budget > 1u << 20)
+        s->budget = 1u << 20;
+    s->steps = s->pauses = 0;
+    s->stop = false;
+    s->exploring = EXPLORE_NO;
+    s->source = (struct flag_source){ 0 };
+    s->rec = (struct recording){ 0 };
+    s->heads = s->next_head = 0;
+    for (unsigned i = 0; i < OPS; i++)
+        s->op[i].address = 0;
+    ZydisDecoderInit(&s->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+
+    struct state *n = &s->now;
+    __builtin_memcpy(n->r, from->r, sizeof n->r);
+    n->rip = from->rip;
+    n->flags = (uint32_t)from->flags;
+    n->cf_taint = n->flags_taint = 0;
+    n->stores = 0;
+    for (unsigned i = 0; i < 16; i++) {
+        n->low[i] = n->high[i] = 0;
+        /* Each unknown register has contents of its own, so that moving them about is seen. */
+        n->xmm_taint[i] = from->xmm ? 0 : T_VECTOR;
+        n->xmm[i][0] = n->xmm[i][1] = 0xfeed0000ull + i;
+        if (from->xmm)
+            __builtin_memcpy(n->xmm[i], (const char *)from->xmm + 16 * i, 16);
+    }
+}
+
+enum spin_verdict spin_interpret(const struct spin_config *c, const struct spin_registers *from,
+                                 struct spin_scratch *scratch, struct spin_result *r)
+{
+    struct spin *s = (struct spin *)(void *)scratch;
+    *r = (struct spin_result){ .verdict = SPIN_UNKNOWN };
+    begin(s, c, from, r);
+    run(s);
+    /* Whatever ended it: a thread that is about to pause so often may as well give way. */
+    if ((r->verdict == SPIN_UNKNOWN || r->verdict == SPIN_NO_WAIT) && s->pauses >= SPIN_MIN_PAUSES)
+        r->verdict = SPIN_PAUSE_ONLY;
+    if (r->verdict != SPIN_ENDLESS && r->verdict != SPIN_COUNTED)
+        r->loads = 0;
+    r->steps = s->steps;
+    r->pauses = s->pauses;
+    r->rip = s->now.rip;
+    return r->verdict;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Busy-waiting detection: what the rest of the runtime sees of it.
+ */
+#ifndef LISSOM_SPIN_H
+#define LISSOM_SPIN_H
+
+#include <stdbool.h>
+#include <ucontext.h>
+
+#include <stdint.h>
+
+struct thread;
+
+/* Whether t, which is the caller and was interrupted in this state, waits for another thread's store. In a signal handler, on a
+ * stack with 8 KiB of room. Post: true: t->wait_word says for what, if that is known and short. false also if it cannot be
+ * told, or another thread is just being looked at. */
+bool spin_waits(struct thread *t, const ucontext_t *uc);
+/* How long to wait between two looks: the shorter the more of them have found a thread waiting. 100..1000. */
+uint32_t spin_period_us(void);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TEST_SPIN_LOOPS_H
+#define TEST_SPIN_LOOPS_H
+
+enum { E = 1, C = 2, P = 4, N = 8 }; /* endless, counted, pause only, no wait (or unknown) */
+
+struct loop {
+    const char *name;
+    unsigned expected;         /* any of these */
+    unsigned long (*run)(void);
+    const volatile void *flag; /* of E and C: must be in the predicate */
+};
+
+extern const struct loop loops[];
+extern const unsigned loop_count;
+
+/* libplt.so */
+void plt_pause(void);
+int plt_load(const volatile int *p);
+#endif
