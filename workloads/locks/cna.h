@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+// The compact NUMA-aware lock: D. Dice, A. Kogan, "Compact NUMA-Aware Locks", EuroSys 2019. An MCS queue; on
+// leaving, the holder looks for the first waiter on its own NUMA node, and moves those before it to a
+// secondary queue, whose head travels in the word by which the lock is handed on. The secondary queue comes
+// back when no waiter of the node is left, and now and then by chance, for fairness.
+// On a machine with one NUMA node nothing is ever moved, unless struct lock_node's `numa` says otherwise.
+//
+// Orders: as in mcs.h. `numa` is written before `next` is released, so whoever walks the queue (loading `next`
+// with acquire) sees it. Only the holder touches the secondary queue, `last` included; `go` hands it on.
+#ifndef LISSOM_WORKLOADS_CNA_H
+#define LISSOM_WORKLOADS_CNA_H
+
+#include <sched.h>
+
+struct cna_node {
+    _Atomic(struct cna_node *) next;
+    atomic_uintptr_t go;   // 0: wait; CNA_GO: go; else go, and this is the head of the secondary queue
+    long numa;             // -1: not found out
+    struct cna_node *last; // of the secondary queue, in its head
+};
+FITS(struct cna_node);
+
+struct cna_lock {
+    alignas(LINE) _Atomic(struct cna_node *) tail;
+    alignas(LINE) uint32_t random; // the holder's
+};
+
+enum { CNA_GO = 1, CNA_LOCAL = 0xffff }; // one hand-over in CNA_LOCAL + 1 is not to the same node by choice
+
+static void cna_init(void *lock, long threads) {
+    (void)threads;
+    struct cna_lock *l = lock;
+    l->random = 2463534242u;
+}
+
+static long cna_numa(const struct lock_node *self) {
+    unsigned cpu, node;
+    if (self->numa >= 0)
+        return self->numa;
+    return getcpu(&cpu, &node) == 0 ? (long)node : 0;
+}
+
+static int cna_keep_local(struct cna_lock *l) {
+    l->random ^= l->random << 13;
+    l->random ^= l->random >> 17;
+    l->random ^= l->random << 5;
+    return (l->random & CNA_LOCAL) != 0;
+}
+
+static struct cna_node *cna_secondary(struct cna_node *me) {
+    uintptr_t go = atomic_load_explicit(&me->go, memory_order_relaxed); // acquired on entry
+    return go > CNA_GO ? (struct cna_node *)go : NULL;
+}
+
+// The first waiter on our NUMA node, those before it moved to the secondary queue; NULL, nothing moved, if
+// there is none. `numa` is where the holder entered from, even if it has migrated since.
+static struct cna_node *cna_successor(struct cna_node *me, struct cna_node *next) {
+    if (next->numa == me->numa)
+        return next;
+    struct cna_node *last = next, *at;
+    while ((at = atomic_load_explicit(&last->next, memory_order_acquire)) && at->numa != me->numa)
+        last = at;
+    if (!at)
+        return NULL;
+    struct cna_node *head = cna_secondary(me);
+    if (head) {
+        atomic_store_explicit(&head->last->next, next, memory_order_relaxed);
+    } else {
+        head = next;
+        atomic_store_explicit(&me->go, (uintptr_t)head, memory_order_relaxed);
+    }
+    atomic_store_explicit(&last->next, NULL, memory_order_relaxed); // it was set, so nobody else will set it
+    head->last = last;
+    return at;
+}
+
+#endif
+
+static void IN(cna_acquire)(void *lock, struct lock_node *self) {
+    struct cna_lock *l = lock;
+    struct cna_node *me = SPACE(struct cna_node, self);
+    atomic_store_explicit(&me->next, NULL, memory_order_relaxed);
+    atomic_store_explicit(&me->go, 0, memory_order_relaxed);
+    me->numa = -1; // found out only where it matters, as the paper does
+    struct cna_node *before = atomic_exchange_explicit(&l->tail, me, memory_order_acq_rel);
+    if (!before) {
+        atomic_store_explicit(&me->go, CNA_GO, memory_order_relaxed);
+        return;
+    }
+    me->numa = cna_numa(self);
+    atomic_store_explicit(&before->next, me, memory_order_release);
+    while (!atomic_load_explicit(&me->go, memory_order_acquire))
+        SPIN_PAUSE();
+}
+
+static void IN(cna_release)(void *lock, struct lock_node *self) {
+    struct cna_lock *l = lock;
+    struct cna_node *me = SPACE(struct cna_node, self);
+    struct cna_node *next = atomic_load_explicit(&me->next, memory_order_acquire), *head = cna_secondary(me);
+    if (!next) {
+        // No one in the main queue: the secondary queue, if there is one, becomes it.
+        struct cna_node *last = me;
+        if (atomic_compare_exchange_strong_explicit(&l->tail, &last, head ? head->last : NULL,
+                                                    memory_order_release, memory_order_relaxed)) {
+            if (head)
+                atomic_store_explicit(&head->go, CNA_GO, memory_order_release);
+            return;
+        }
+        while (!(next = atomic_load_explicit(&me->next, memory_order_acquire)))
+            SPIN_PAUSE();
+    }
+    if (me->numa < 0)
+        me->numa = cna_numa(self);
+    struct cna_node *local = cna_keep_local(l) ? cna_successor(me, next) : NULL;
+    if (local) {
+        uintptr_t go = atomic_load_explicit(&me->go, memory_order_relaxed); // with what was moved just now
+        atomic_store_explicit(&local->go, go, memory_order_release);
+    } else if (head) {
+        // The secondary queue goes in front of the main one.
+        atomic_store_explicit(&head->last->next, next, memory_order_relaxed);
+        atomic_store_explicit(&head->go, CNA_GO, memory_order_release);
+    } else {
+        atomic_store_explicit(&next->go, CNA_GO, memory_order_release);
+    }
+}
