@@ -26,9 +26,13 @@ static uint32_t alive;   /* the kernel clears it and wakes its waiters when the 
 static uint32_t leaving; /* the monitor is asked to go */
 
 /* Asks the thread of s, which may have changed meanwhile, to look at itself (spin/sample.c). */
-static void sample(const struct slot *s)
+static void sample(struct slot *s)
 {
     struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
+    if (!t || !t->has_slot || t->slot != s) { /* it was the last of several to come, and has left */
+        t = thread_on_slot(s);
+        __atomic_store_n(&s->runner, t, __ATOMIC_RELAXED);
+    }
     struct carrier *k = t ? __atomic_load_n(&t->carrier, __ATOMIC_RELAXED) : NULL;
     if (k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
         signals_sample(k);

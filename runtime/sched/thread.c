@@ -90,6 +90,14 @@ struct thread *thread_by_tid(int32_t tid)
     return k ? k->home_thread : NULL;
 }
 
+struct thread *thread_on_slot(const struct slot *s)
+{
+    for (struct thread *t = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE); t; t = t->all_next)
+        if (t->has_slot && t->slot == s)
+            return t;
+    return NULL;
+}
+
 static void put_ended(struct thread *t) /* under threads_lock */
 {
     t->ended_next = NULL;
@@ -123,7 +131,7 @@ static struct thread *take_unused(void) /* under threads_lock */
     chunk += LAYOUT;
     chunk_left--;
     l->thread.all_next = all_threads;
-    all_threads = &l->thread;
+    __atomic_store_n(&all_threads, &l->thread, __ATOMIC_RELEASE);
     return &l->thread;
 }
 

@@ -185,6 +185,8 @@ void thread_exit(struct thread *t);
 void thread_forget_others(struct thread *t); /* in a fork's child */
 struct carrier *carrier_by_tid(int32_t tid);
 struct thread *thread_by_tid(int32_t tid);
+/* One that holds s at the moment, a guess; NULL: none was seen. Looks through all threads. */
+struct thread *thread_on_slot(const struct slot *s);
 void thread_first_made(void);           /* the caller is about to make a thread, perhaps the first */
 void thread_unpin(struct thread *t);
 void thread_pin(struct thread *t, enum lissom_pin_reason reason);
