@@ -18,10 +18,8 @@ enum {
 void slots_init(uint32_t n)
 {
     sched.slots = n;
-    for (uint32_t i = 0; i < n; i++) {
-        sched.slot[i].index = sched.slot[i].neighbour = i;
-        sched.slot[i].state = SLOT_IDLE;
-    }
+    for (uint32_t i = 0; i < n; i++)
+        sched.slot[i] = (struct slot){.index = i, .neighbour = i, .state = SLOT_IDLE};
     sched.idle_count = n;
 }
 

@@ -273,9 +273,8 @@ void thread_forget_others(struct thread *self)
     self->home->reserved = NULL;
     tid_insert(self->home);
     sched.threads = 1;
-    for (uint32_t i = 0; i < sched.slots; i++)
-        sched.slot[i] = (struct slot){.index = i, .neighbour = i, .state = SLOT_IDLE};
-    sched.idle_count = sched.slots - 1;
+    slots_init(sched.slots);
+    sched.idle_count--;
     sched.slot[0].state = SLOT_BUSY;
     self->slot = &sched.slot[0];
     self->has_slot = true;
