@@ -62,12 +62,13 @@ static void skip_waiting(struct slot *s)
 
 static struct thread *pop(struct slot *s)
 {
-    if (sched.detect_spinning)
-        skip_waiting(s);
-    struct thread *t = s->ready_head;
-    if (!t)
+    if (!s->ready_head)
         return NULL;
-    t->wait_words = 0;
+    if (sched.detect_spinning) {
+        skip_waiting(s);
+        s->ready_head->wait_words = 0;
+    }
+    struct thread *t = s->ready_head;
     s->ready_head = t->next;
     if (!s->ready_head)
         s->ready_tail = NULL;
@@ -233,7 +234,7 @@ static struct slot *place(struct thread *t)
 }
 
 /* Publishes t on a ready list and sees to it that no slot stays idle beside it. */
-static void enqueue(struct thread *t)
+void slot_make_ready(struct thread *t)
 {
     struct slot *s = place(t);
     lock_take(&s->lock);
@@ -250,8 +251,6 @@ static void enqueue(struct thread *t)
         look_for_idle(s);
 }
 
-void slot_make_ready(struct thread *t) { enqueue(t); }
-
 /* Tried: one visit to a slot's lock for all of its threads. With 31 of them the other slot begins later (15% slower); with
  * two at a time it is 5% faster. */
 void slots_make_ready(struct thread *list)
@@ -259,7 +258,7 @@ void slots_make_ready(struct thread *list)
     while (list) {
         struct thread *t = list;
         list = t->next;
-        enqueue(t);
+        slot_make_ready(t);
     }
 }
 
@@ -280,7 +279,7 @@ void slot_acquire(struct thread *t)
     if (s) {
         t->slot = s;
     } else if (!thread_stays(t) || !contended(tsc()) || !take_extra(t->slot)) {
-        enqueue(t);
+        slot_make_ready(t);
         carrier_sleep_attached(t, NULL, false);
     }
     got_any_slot(t);
