@@ -4,6 +4,7 @@
  */
 #include "cpus/cpus.h"
 #include "sched/contention.h"
+#include "sched/waiting.h"
 #include "sched/thread.h"
 
 struct scheduler sched;
@@ -36,48 +37,48 @@ static void push(struct slot *s, struct thread *t)
     __atomic_store_n(&s->ready_count, s->ready_count + 1, __ATOMIC_RELAXED);
 }
 
-/* Whether t has come on since it was found waiting. A word that cannot be read any more is its own affair. */
-static bool wait_over(struct thread *t)
+/* Parked threads that can go on come first, but not for longer than a slice before those that wait for their turn. */
+static bool ready_first(struct slot *s)
 {
-    uint32_t is;
-    for (uint32_t i = 0; i < t->wait_words; i++)
-        if (lissom_guarded_load((const uint32_t *)t->wait_word[i].address, &is) ||
-            (is ^ t->wait_word[i].value) & t->wait_word[i].mask)
-            return true;
-    return t->wait_words == 0;
+    if (!s->ready_head || !s->waiting_head)
+        return s->ready_head;
+    uint64_t now = tsc();
+    if (!s->passed_since)
+        s->passed_since = now;
+    return now - s->passed_since > SLICE_US * sched.tsc_per_us;
 }
 
-/* Puts threads that still wait in a loop behind the first that does not. If all do, the one that has waited longest is
- * next: what was found of it may be wrong. */
-static void skip_waiting(struct slot *s)
-{
-    for (uint32_t n = s->ready_count; n > 1 && !wait_over(s->ready_head); n--) {
-        struct thread *t = s->ready_head;
-        s->ready_head = t->next;
-        t->next = NULL;
-        s->ready_tail->next = t;
-        s->ready_tail = t;
-    }
-}
-
+/* A thread that can run: not one whose wait goes on. */
 static struct thread *pop(struct slot *s)
 {
-    if (!s->ready_head)
-        return NULL;
-    if (sched.detect_spinning) {
-        skip_waiting(s);
-        s->ready_head->wait_words = 0;
-    }
-    struct thread *t = s->ready_head;
+    struct thread *t = ready_first(s) ? NULL : waiting_take_over(s);
+    if (t || !s->ready_head)
+        return t;
+    t = s->ready_head;
     s->ready_head = t->next;
     if (!s->ready_head)
         s->ready_tail = NULL;
     t->next = NULL;
+    s->passed_since = 0;
     __atomic_store_n(&s->ready_count, s->ready_count - 1, __ATOMIC_RELAXED);
     return t;
 }
 
+/* Back to where it was. */
+static void unpop(struct slot *s, struct thread *t)
+{
+    t->next = s->ready_head;
+    s->ready_head = t;
+    if (!s->ready_tail)
+        s->ready_tail = t;
+    __atomic_store_n(&s->ready_count, s->ready_count + 1, __ATOMIC_RELAXED);
+}
+
 static uint32_t ready_count(const struct slot *s) { return __atomic_load_n(&s->ready_count, __ATOMIC_RELAXED); }
+static bool nothing_listed(const struct slot *s)
+{
+    return !ready_count(s) && !__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED);
+}
 static uint32_t state_of(const struct slot *s) { return __atomic_load_n(&s->state, __ATOMIC_RELAXED); }
 
 /* Pre: s->lock. */
@@ -139,11 +140,12 @@ static struct slot *claim_any(const struct slot *preferred)
 
 struct thread *slot_pop(struct slot *s)
 {
-    if (ready_count(s) == 0)
+    if (nothing_listed(s))
         return NULL;
     lock_take(&s->lock);
     struct thread *t = pop(s);
-    s->schedules++;
+    if (t)
+        s->schedules++;
     lock_drop(&s->lock);
     return t;
 }
@@ -161,10 +163,25 @@ static struct thread *steal(const struct slot *thief)
     return NULL;
 }
 
+/* For who has no other: it runs as natively, looking at its word by itself. */
+static struct thread *take_parked(const struct slot *thief)
+{
+    struct thread *t = NULL;
+    for (uint32_t i = 0; i < sched.slots && !t; i++) {
+        struct slot *s = &sched.slot[(thief->index + i) % sched.slots];
+        if (!__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED))
+            continue;
+        lock_take(&s->lock);
+        t = waiting_take_any(s);
+        lock_drop(&s->lock);
+    }
+    return t;
+}
+
 bool slots_anything_ready(void)
 {
     for (uint32_t i = 0; i < sched.slots; i++)
-        if (ready_count(&sched.slot[i]))
+        if (!nothing_listed(&sched.slot[i]))
             return true;
     return false;
 }
@@ -176,6 +193,8 @@ static struct thread *go_idle(struct slot *s)
     for (;;) {
         lock_take(&s->lock);
         struct thread *t = pop(s);
+        if (!t)
+            t = waiting_take_any(s);
         bool extra = !t && s->overcommit > 0; /* the monitor was quicker: another thread runs on s */
         if (extra)
             s->overcommit--;
@@ -191,6 +210,8 @@ static struct thread *go_idle(struct slot *s)
         if (!slots_anything_ready() || !claim(s))
             return NULL;
         t = steal(s);
+        if (!t)
+            t = take_parked(s);
         if (t)
             return t;
     }
@@ -349,7 +370,7 @@ static struct thread *poll(struct thread *t, struct slot *s)
     if (u)
         return u;
     while (!u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention) {
-        for (int i = 0; i < 8 && !ready_count(s); i++)
+        for (int i = 0; i < 8 && nothing_listed(s); i++)
             cpu_relax();
         u = slot_pop(s);
         if (!u)
@@ -377,6 +398,8 @@ static struct thread *next_after(struct thread *t, struct slot *s)
     if (!u)
         u = steal(s);
     if (!u)
+        u = take_parked(s);
+    if (!u)
         u = poll(t, s);
     return u;
 }
@@ -392,7 +415,7 @@ bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
     for (uint32_t i = 0; now < until && !t->attention; i++) {
         if (lissom_guarded_load(word, &is) || is != value)
             return true;
-        if (ready_count(s) || (i % 16 == 0 && (slots_anything_ready() || contention_on_cpu(s))))
+        if (!nothing_listed(s) || (i % 16 == 0 && (slots_anything_ready() || contention_on_cpu(s))))
             return false;
         cpu_relax();
         last = now;
@@ -465,7 +488,7 @@ void slot_yield(struct thread *t)
 {
     struct slot *s = t->slot;
     struct thread *reserved = carrier_take_reserved(t);
-    if (!reserved && ready_count(s) == 0)
+    if (!reserved && nothing_listed(s))
         return;
     lock_take(&s->lock);
     struct thread *u = reserved ? reserved : pop(s);
@@ -474,9 +497,7 @@ void slot_yield(struct thread *t)
         push(s, t);
     if (extra) { /* one runner fewer: u goes back to the head of the list */
         s->overcommit--;
-        u->next = s->ready_head;
-        s->ready_head = u;
-        __atomic_store_n(&s->ready_count, s->ready_count + 1, __ATOMIC_RELAXED);
+        unpop(s, u);
     }
     s->schedules++;
     lock_drop(&s->lock);
@@ -489,6 +510,41 @@ void slot_yield(struct thread *t)
         rest(t);
     else
         got_slot(t);
+}
+
+bool slot_park(struct thread *t)
+{
+    struct slot *s = t->slot;
+    struct thread *u = carrier_take_reserved(t);
+    lock_take(&s->lock);
+    bool extra = !u && s->overcommit > 0 && !hands_on(s);
+    if (extra)
+        s->overcommit--;
+    else if (!u)
+        u = pop(s);
+    bool parked = u || extra;
+    if (parked) {
+        waiting_push(s, t);
+        s->schedules++;
+    }
+    lock_drop(&s->lock);
+    if (!parked) {
+        u = steal(s);
+        if (!u)
+            return false;
+        lock_take(&s->lock);
+        waiting_push(s, t);
+        s->schedules++;
+        lock_drop(&s->lock);
+    }
+    t->has_slot = false;
+    count(parks);
+    look_for_idle(s);
+    if (extra || !carrier_run_next(t, u, s))
+        rest(t);
+    else
+        got_slot(t);
+    return true;
 }
 
 bool slot_over_slice(const struct thread *t)

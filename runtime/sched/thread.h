@@ -84,12 +84,14 @@ struct thread {
     siginfo_t remote_info;
 
     const void *sampled;          /* the ucontext_t in which a sample found it */
-    /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it is on a ready list. */
+    /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it is on a waiting list. */
     uint32_t wait_words;          /* entries in use; 0: it does not wait, or it is not known for what */
     struct wait_word {
         uintptr_t address;
         uint32_t value, mask;
     } wait_word[WAIT_WORDS];
+    uint32_t wait_bound_us;       /* of the time that it may be parked */
+    uint64_t wait_until;          /* tsc; under the slot's lock while it is on a waiting list */
 
     struct thread *all_next;      /* all threads ever made */
     struct thread *ended_next;    /* those that have ended, oldest first: for reuse */
@@ -125,6 +127,9 @@ struct slot {
     uint32_t state;               /* enum slot_state; under lock, read without */
     uint32_t ready_count;         /* under lock, read without */
     struct thread *ready_head, *ready_tail;
+    struct thread *waiting_head, *waiting_tail; /* parked threads: sched/waiting.h */
+    uint32_t waiting_count;       /* under lock, read without */
+    uint64_t passed_since;        /* tsc: the first ready thread has seen parked ones go first since then; 0: not */
     uint32_t overcommit;
     uint64_t hand_on_until;       /* tsc: extra threads hand their places on; under lock */
     uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
@@ -207,8 +212,11 @@ void slot_await(struct thread *t);
 void slot_yield(struct thread *t);
 void slot_pass_on(struct slot *s);
 void slot_overcommit(struct slot *s);
+/* t, which holds its slot, waits in a loop for t->wait_word. Post: true: another thread has run, and t holds t->slot.
+ * false: there is none that could. docs/slots.md: park. */
+bool slot_park(struct thread *t);
 struct thread *slot_pop(struct slot *s);
-bool slots_anything_ready(void);
+bool slots_anything_ready(void); /* or parked */
 bool slot_over_slice(const struct thread *t);
 /* An OpenMP runtime was told not to spin on `word`: does it for it, as long as no thread is ready. Post: true: it is not
  * `value` any more, or cannot be read. */
