@@ -53,6 +53,8 @@
     X(contentions, "times others were found to want the CPUs (no polling for a while)") \
     X(spin_samples, "times a thread that kept its slot was looked at for busy-waiting") \
     X(spin_waits, "times it was found waiting, and gave way") \
+    X(spin_sites, "places in the program's code switched to report a wait by themselves") \
+    X(spin_forwards, "waits that count their turns brought to their end") \
     X(parks, "times a thread that waits in a loop of its own let another one run") \
     X(overcommits, "extra threads let run because a slice was over") \
     X(yields, "slices that ended at a futex call") \

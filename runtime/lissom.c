@@ -10,6 +10,7 @@
 #include "futex/futex.h"
 #include "report.h"
 #include "sched/signals.h"
+#include "spin/site.h"
 #include "syscalls.h"
 
 #include <cpuid.h>
@@ -332,6 +333,7 @@ void lissom_object_unmapped(uintptr_t base, size_t len)
         if (openmp[i].lo >= base && openmp[i].lo - base < len)
             __atomic_store_n(&openmp[i].lo, 0, __ATOMIC_RELEASE);
     patch_unmapped(base, len);
+    spin_sites_unmapped(base, len);
 }
 
 void lissom_give_up(const char *reason)
@@ -352,6 +354,7 @@ void lissom_forked(struct thread *t)
     monitor_after_fork();
     signals_after_fork(t);
     cpus_after_fork();
+    spin_sites_after_fork();
     memset(&private_record, 0, sizeof private_record);
     uint32_t objects = record->objects;
     struct lissom_record *old = record;

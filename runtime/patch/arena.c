@@ -4,6 +4,7 @@
  */
 #include "internal.h"
 
+#include "../prim/maps.h"
 #include "../prim/prim.h"
 
 #include <sys/mman.h>
@@ -57,6 +58,7 @@ struct search {
     uintptr_t heap;
     uintptr_t at[CANDIDATES]; /* by distance, nearest first */
     unsigned found;
+    uintptr_t end_before;
 };
 
 bool arena_reaches(uintptr_t lo, uintptr_t hi, const struct object *o)
@@ -98,54 +100,23 @@ static void consider_gap(struct search *s, uintptr_t lo, uintptr_t hi, bool belo
     consider(s, lo);
 }
 
-static const char *hex(const char *p, const char *end, uintptr_t *value)
+static bool behind(void *argument, const struct mapping *m)
 {
-    *value = 0;
-    for (; p < end; p++) {
-        unsigned digit = *p >= '0' && *p <= '9' ? (unsigned)(*p - '0') : (unsigned)(*p | 32) - 'a' + 10;
-        if (digit > 15)
-            break;
-        *value = *value << 4 | digit;
-    }
-    return p;
+    struct search *s = argument;
+    if (m->lo > s->end_before)
+        consider_gap(s, s->end_before, m->lo, m->stack);
+    s->end_before = m->hi;
+    return true;
 }
 
 /* Post: false if the list of mappings could not be read. */
 static bool search_gaps(struct search *s)
 {
-    enum { SIZE = 65536 };
-    int fd = prim_open("/proc/self/maps", 02000000 /* O_CLOEXEC */);
-    if (fd < 0)
+    if (!maps_walk(behind, s))
         return false;
-    char *text = arena_scratch(SIZE);
-    size_t have = 0;
-    uintptr_t end_before = 0;
-    long n = -1;
-    while (text && (n = prim_read(fd, text + have, SIZE - have)) > 0) {
-        const char *p = text, *end = text + have + n, *line_end;
-        for (;; p = line_end + 1) {
-            for (line_end = p; line_end < end && *line_end != '\n'; line_end++)
-                ;
-            if (line_end == end)
-                break;
-            uintptr_t lo, hi;
-            const char *q = hex(p, line_end, &lo);
-            hex(q + 1, line_end, &hi);
-            bool stack = line_end - p > 7 && !__builtin_memcmp(line_end - 7, "[stack]", 7);
-            if (lo > end_before)
-                consider_gap(s, end_before, lo, stack);
-            end_before = hi;
-        }
-        have = (size_t)(end - p);
-        if (have == SIZE)
-            break; /* a line longer than any path: give up on the rest */
-        __builtin_memmove(text, p, have);
-    }
-    arena_release(text, SIZE);
-    prim_close(fd);
-    if (n == 0 && end_before < HIGHEST)
-        consider_gap(s, end_before, HIGHEST, false);
-    return n >= 0;
+    if (s->end_before < HIGHEST)
+        consider_gap(s, s->end_before, HIGHEST, false);
+    return true;
 }
 
 uint8_t *arena_stubs(const struct object *o, size_t bytes)

@@ -9,6 +9,8 @@
  */
 #include "sched/thread.h"
 #include "sched/signals.h"
+#include "sched/waiting.h"
+#include "spin/site.h"
 #include "spin/spin.h"
 
 #include <linux/sched.h>
@@ -25,17 +27,29 @@ static char stack[STACK] __attribute__((aligned(64)));
 static uint32_t alive;   /* the kernel clears it and wakes its waiters when the monitor has gone */
 static uint32_t leaving; /* the monitor is asked to go */
 
-/* Asks the thread of s, which may have changed meanwhile, to look at itself (spin/sample.c). */
+/* Asks t to look at itself (spin/sample.c); it may have left its slot meanwhile. */
+static void sample_thread(struct thread *t)
+{
+    struct carrier *k = __atomic_load_n(&t->carrier, __ATOMIC_RELAXED);
+    if (k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
+        signals_sample(k);
+}
+
 static void sample(struct slot *s)
 {
     struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
-    if (!t || !t->has_slot || t->slot != s) { /* it was the last of several to come, and has left */
-        t = thread_on_slot(s);
-        __atomic_store_n(&s->runner, t, __ATOMIC_RELAXED);
-    }
-    struct carrier *k = t ? __atomic_load_n(&t->carrier, __ATOMIC_RELAXED) : NULL;
-    if (k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
-        signals_sample(k);
+    if (!__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && t && t->has_slot && t->slot == s)
+        sample_thread(t);
+    else /* several, or the last of several to come has left */
+        threads_on_slot(s, sample_thread);
+}
+
+static bool any_over(struct slot *s)
+{
+    lock_take(&s->lock);
+    bool over = waiting_any_over(s);
+    lock_drop(&s->lock);
+    return over;
 }
 
 static bool look(void)
@@ -44,7 +58,11 @@ static bool look(void)
     uint64_t now = tsc();
     for (uint32_t i = 0; i < sched.slots; i++) {
         struct slot *s = &sched.slot[i];
-        if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED)) {
+        bool parked = __atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED);
+        bool extra = sched.detect_spinning && __atomic_load_n(&s->overcommit, __ATOMIC_RELAXED);
+        if (parked || extra)
+            ready = true;
+        if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED) || extra || (parked && any_over(s))) {
             ready = true;
             if (s->monitor_seen != __atomic_load_n(&s->schedules, __ATOMIC_RELAXED)) {
                 s->monitor_stuck = now;
@@ -74,6 +92,7 @@ static _Noreturn void monitor(void)
             quiet = 0;
         } else if (++quiet >= QUIET_TICKS) {
             quiet = 0;
+            spin_sites_off();
             __atomic_store_n(&sched.monitor_word, 0, __ATOMIC_SEQ_CST);
             if (look() || __atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
                 __atomic_store_n(&sched.monitor_word, 1, __ATOMIC_SEQ_CST);

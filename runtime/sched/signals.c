@@ -17,6 +17,7 @@
  */
 #include "sched/signals.h"
 #include "futex/futex.h"
+#include "spin/site.h"
 #include "spin/spin.h"
 
 #include <errno.h>
@@ -47,7 +48,9 @@ void lissom_sigreturn(void);
 extern const char lissom_at_entry_swapped[], lissom_at_entry_committed[], lissom_at_exit[], lissom_at_exit_end[],
     lissom_at_direct[], lissom_at_direct_end[], lissom_at_call[], lissom_at_call_made[], lissom_at_call_end[],
     lissom_at_done_committed[], lissom_at_raise[], lissom_at_raise_end[], lissom_at_raise_gone[], lissom_at_guarded[],
-    lissom_at_guarded_end[], lissom_at_guarded_fault[];
+    lissom_at_guarded_end[], lissom_at_guarded_fault[], lissom_spin_entry[], lissom_at_spin_pushed[],
+    lissom_at_spin_committed[], lissom_at_spin_exit[], lissom_at_spin_popped[], lissom_at_spin_raise[],
+    lissom_at_spin_raised[], lissom_at_spin_end[], lissom_at_spin_unknown[], lissom_at_spin_unknown_popped[];
 
 static uint64_t bit(int sig) { return 1ull << (sig - 1); }
 /* Sent by the faulting instruction itself; blocking them would turn a guarded load's fault into death. */
@@ -199,6 +202,45 @@ static bool within(uintptr_t ip, const char *from, const char *to)
     return ip >= (uintptr_t)from && ip < (uintptr_t)to;
 }
 
+/* In spin/enter.S: how far below the program's the stack pointer is; the return address into the site's stub is the word
+ * RED_ZONE + 8 below. -1: not there. */
+static long spin_entry_depth(uintptr_t ip)
+{
+    if (within(ip, lissom_spin_entry, lissom_at_spin_pushed) || ip == (uintptr_t)lissom_at_spin_popped ||
+        ip == (uintptr_t)lissom_at_spin_unknown_popped)
+        return 136;
+    if (within(ip, lissom_at_spin_raise, lissom_at_spin_raised))
+        return 192;
+    return ip == (uintptr_t)lissom_at_spin_unknown || within(ip, lissom_at_spin_pushed, lissom_at_spin_committed) ||
+                   within(ip, lissom_at_spin_exit, lissom_at_spin_popped) ||
+                   within(ip, lissom_at_spin_raised, lissom_at_spin_end)
+               ? 144
+               : -1;
+}
+
+static bool spin_view(struct view *v)
+{
+    long depth = spin_entry_depth((uintptr_t)v->rip), off;
+    const struct spin_site *site;
+    if (depth >= 0) {
+        const uintptr_t *stack = (const uintptr_t *)(v->rsp + depth - 136);
+        site = spin_site_at(stack[0]);
+        if (site) {
+            if (depth == 192)
+                v->rax = (greg_t)((const uintptr_t *)v->rsp)[4];
+            v->rip = (greg_t)site->address;
+            v->rsp += depth;
+        }
+        return true;
+    }
+    site = spin_site_at((uintptr_t)v->rip);
+    if (!site)
+        return false;
+    v->rip = (greg_t)spin_site_view(site, (uintptr_t)v->rip, &off);
+    v->rsp += off;
+    return true;
+}
+
 /* Pre: outside of the runtime (in_runtime == 0). Post: the state as it would be without lissom. */
 static struct view native_view(const ucontext_t *uc)
 {
@@ -207,6 +249,8 @@ static struct view native_view(const ucontext_t *uc)
     uintptr_t ip = (uintptr_t)v.rip;
     const struct patch_site *rcx = (const void *)g[REG_RCX], *r11 = (const void *)g[REG_R11];
     const uintptr_t *stack = (const uintptr_t *)v.rsp;
+    if (spin_view(&v))
+        return v;
     if (!within(ip, (const char *)lissom_syscall_entry, lissom_at_raise_gone)) {
         uintptr_t native = patch_native_ip(ip);
         if (native)
@@ -404,8 +448,8 @@ static void leave_for_home(struct thread *t, const ucontext_t *uc) { in_runtime(
 static void answer_sample(void *argument)
 {
     struct thread *t = argument;
-    if (t->has_slot && __atomic_load_n(&t->slot->ready_count, __ATOMIC_RELAXED) && spin_waits(t, t->sampled))
-        slot_yield(t);
+    if (t->has_slot && (slots_anything_ready() || t->slot->overcommit))
+        spin_sampled(t, t->sampled);
 }
 
 /* What arrived while the thread was in the runtime by way of a handler: it may not come there again by itself. */

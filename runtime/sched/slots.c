@@ -512,6 +512,28 @@ void slot_yield(struct thread *t)
         got_slot(t);
 }
 
+static bool any_over(struct slot *s)
+{
+    if (!__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED) || !lock_try(&s->lock))
+        return false;
+    bool over = waiting_any_over(s);
+    lock_drop(&s->lock);
+    return over;
+}
+
+bool slot_wanted(struct thread *t)
+{
+    const struct slot *own = t->slot;
+    if (__atomic_load_n(&own->overcommit, __ATOMIC_RELAXED) || __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
+        return true;
+    for (uint32_t i = 0; i < sched.slots; i++) {
+        struct slot *s = &sched.slot[(own->index + i) % sched.slots];
+        if (ready_count(s) || any_over(s))
+            return true;
+    }
+    return false;
+}
+
 bool slot_park(struct thread *t)
 {
     struct slot *s = t->slot;

@@ -90,12 +90,11 @@ struct thread *thread_by_tid(int32_t tid)
     return k ? k->home_thread : NULL;
 }
 
-struct thread *thread_on_slot(const struct slot *s)
+void threads_on_slot(const struct slot *s, void (*f)(struct thread *))
 {
     for (struct thread *t = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE); t; t = t->all_next)
         if (t->has_slot && t->slot == s)
-            return t;
-    return NULL;
+            f(t);
 }
 
 static void put_ended(struct thread *t) /* under threads_lock */

@@ -19,6 +19,7 @@
 struct carrier;
 struct slot;
 struct bucket;
+struct spin_site;
 
 struct user_registers { /* as switch.S pushes them on the runtime stack */
     long rax, rdi, rsi, rdx, r10, r8, r9;
@@ -26,7 +27,7 @@ struct user_registers { /* as switch.S pushes them on the runtime stack */
     unsigned long flags, rsp, rip;
 };
 
-enum { WAIT_WORDS = 4 };
+enum { WAIT_WORDS = 8 };
 
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED }; /* docs/slots.md */
 
@@ -90,6 +91,8 @@ struct thread {
         uintptr_t address;
         uint32_t value, mask;
     } wait_word[WAIT_WORDS];
+    const struct spin_site *proof_site; /* where the wait was proven; NULL: another proof is needed */
+    uint64_t proof_registers[16]; /* the general ones, in the order of the encoding */
     uint32_t wait_bound_us;       /* of the time that it may be parked */
     uint64_t wait_until;          /* tsc; under the slot's lock while it is on a waiting list */
 
@@ -190,8 +193,8 @@ void thread_exit(struct thread *t);
 void thread_forget_others(struct thread *t); /* in a fork's child */
 struct carrier *carrier_by_tid(int32_t tid);
 struct thread *thread_by_tid(int32_t tid);
-/* One that holds s at the moment, a guess; NULL: none was seen. Looks through all threads. */
-struct thread *thread_on_slot(const struct slot *s);
+/* f for each that holds s at the moment, a guess. Looks through all threads. */
+void threads_on_slot(const struct slot *s, void (*f)(struct thread *));
 void thread_first_made(void);           /* the caller is about to make a thread, perhaps the first */
 void thread_unpin(struct thread *t);
 void thread_pin(struct thread *t, enum lissom_pin_reason reason);
@@ -215,6 +218,8 @@ void slot_overcommit(struct slot *s);
 /* t, which holds its slot, waits in a loop for t->wait_word. Post: true: another thread has run, and t holds t->slot.
  * false: there is none that could. docs/slots.md: park. */
 bool slot_park(struct thread *t);
+/* Whether another thread could run in the place of t, a guess: t should give way if it waits. */
+bool slot_wanted(struct thread *t);
 struct thread *slot_pop(struct slot *s);
 bool slots_anything_ready(void); /* or parked */
 bool slot_over_slice(const struct thread *t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Instructions: Zydis decodes them once for each interpretation, and what the interpreter needs of them is kept in a
+ * Instructions: Zydis decodes them once for each interpretation, or once for all where the code does not change, and what the interpreter needs of them is kept in a
  * small direct-mapped table.
  */
 #include "spin/internal.h"
@@ -12,11 +12,12 @@ static unsigned fetch(struct spin *s, uint64_t address, uint8_t bytes[15])
     unsigned n = 15;
     if (address >= (1ull << 47) - 15)
         return 0;
-    if (!s->config->load(address, bytes, n))
+    long (*load)(uintptr_t, void *, unsigned) = s->config->fetch ? s->config->fetch : s->config->load;
+    if (!load(address, bytes, n))
         return n;
     /* It may be the last instruction of the last page. */
     n = 4096 - (address & 4095);
-    return n < 15 && !s->config->load(address, bytes, n) ? n : 0;
+    return n < 15 && !load(address, bytes, n) ? n : 0;
 }
 
 static bool general(ZydisRegister r, uint8_t *number)
@@ -139,7 +140,8 @@ static bool has_no_effect(ZydisMnemonic m)
 const struct op *spin_decode(struct spin *s, uint64_t address)
 {
     struct op *op = &s->op[address % OPS];
-    if (op->address == address && address)
+    if (op->address == address && address &&
+        (op->run == s->run || (address >= s->config->same_lo && address < s->config->same_hi)))
         return op;
     uint8_t bytes[15];
     unsigned n = fetch(s, address, bytes);
@@ -150,7 +152,7 @@ const struct op *spin_decode(struct spin *s, uint64_t address)
     ZydisDecoderContext context;
     ZydisDecodedInstruction d;
     ZydisDecodedOperand z[ZYDIS_MAX_OPERAND_COUNT_VISIBLE];
-    *op = (struct op){ .address = address };
+    *op = (struct op){ .address = address, .run = s->run };
     bool good = ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&s->decoder, &context, bytes, n, &d));
     if (good && has_no_effect(d.mnemonic)) {
         op->mnemonic = ZYDIS_MNEMONIC_NOP;

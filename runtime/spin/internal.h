@@ -67,6 +67,7 @@ struct op {
     uint8_t segment;   /* 1: fs, 2: gs */
     uint8_t base, index, scale;
     bool address32, lock;
+    uint32_t run;      /* the interpretation that decoded it */
     struct operand o[4];
 };
 enum op_kind { OP_OTHER, OP_JCC, OP_SETCC, OP_CMOV, OP_REPEATED };
@@ -145,6 +146,8 @@ struct recording {
     uint32_t pauses, loads, compares;
     uint64_t pause;
     struct compare compare[COMPARES];
+    uint32_t trail_length;
+    uint64_t trail[SPIN_TRAIL];
 };
 
 struct spin {
@@ -159,6 +162,7 @@ struct spin {
     struct flag_source source;
     struct recording rec;
     uint32_t heads, next_head;
+    uint32_t run;               /* counts the interpretations with this scratch */
     ZydisDecoder decoder;
     struct state now;
     struct op op[OPS];

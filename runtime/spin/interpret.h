@@ -17,6 +17,8 @@ enum {
     SPIN_MAX_LOADS = 32,         /* a predicate has at most so many words */
     SPIN_DEFAULT_BUDGET = 4000,  /* instructions */
     SPIN_MIN_PAUSES = 4,         /* fewer are not worth giving way for */
+    SPIN_TRAIL = 24,
+    SPIN_COUNTERS = 6,
 };
 #define SPIN_TURNS_UNKNOWN 0ull             /* the counter decides, but it cannot be told when */
 #define SPIN_TURNS_UNBOUNDED (~0ull)        /* no branch depends on the counter: statistics, or work that is counted */
@@ -56,9 +58,14 @@ struct spin_registers {
 };
 
 struct spin_config {
-    /* Copies `bytes` (1..15) from a program's address, data or code. Must be async-signal-safe and survive any address below
-     * 2^47. Where code is patched with int3 it should deliver the original bytes. Post: 0, or a negative number. */
+    /* Copies `bytes` (1..15) from a program's address. Must be async-signal-safe and survive any address below
+     * 2^47. Post: 0, or a negative number. */
     long (*load)(uintptr_t address, void *to, unsigned bytes);
+    /* The same for code, of which it should deliver the original bytes where it is patched. NULL: load. */
+    long (*fetch)(uintptr_t address, void *to, unsigned bytes);
+    /* Code that has not changed since the last interpretation with the same scratch, which was zeroed before its first: what
+     * was decoded is used again. 0, 0: none. */
+    uintptr_t same_lo, same_hi;
     uint32_t budget;          /* instructions; 0: SPIN_DEFAULT_BUDGET. At most twice as many are interpreted */
     uintptr_t stack_lo, stack_hi; /* the thread's stack; 0, 0: not known, what lies around rsp is taken for it */
 };
@@ -83,12 +90,21 @@ struct spin_result {
     uintptr_t pause;          /* a `pause` in the loop, or 0 */
     uint32_t turn;            /* instructions of one turn */
     struct spin_load load[SPIN_MAX_LOADS]; /* in the order of the loop */
+    uint8_t trail_length;     /* 0: the turn is longer than the trail */
+    uintptr_t trail[SPIN_TRAIL]; /* the instructions of one turn, from the head */
 
     /* Of COUNTED: the counter that decides, or one of them. */
     bool counter_in_memory;
     uint8_t counter_register; /* as in spin_registers.r, if not in memory */
     uintptr_t counter_address;/* of a 32-bit half, if in memory */
     int64_t stride;           /* a turn */
+    /* All that moves by the same amount each turn, and is read. */
+    uint8_t counters;
+    struct spin_counter {
+        uintptr_t address;        /* of 32 bits on the stack; 0: a register */
+        uint8_t reg;
+        int64_t by;
+    } counter[SPIN_COUNTERS];
     uint64_t remaining;       /* turns until a branch that depends on it goes the other way, or SPIN_TURNS_* */
 };
 

@@ -253,6 +253,7 @@ static void describe_counter(struct spin *s)
     struct spin_result *r = s->result;
     const struct head *h = s->rec.head;
     uint64_t stride[2] = { 0, 0 };
+    r->counters = 0;
     r->remaining = s->rec.counter_branch ? SPIN_TURNS_UNKNOWN : SPIN_TURNS_UNBOUNDED;
     for (unsigned i = 0; i < s->rec.compares; i++) {
         uint64_t dl = 0, dr = 0, n = turns_left(&s->rec.compare[i], &dl, &dr);
@@ -261,6 +262,12 @@ static void describe_counter(struct spin *s)
             stride[0] = dl;
             stride[1] = dr;
         }
+    }
+    for (unsigned i = 0; i < h->differences; i++) {
+        const struct difference *d = &h->difference[i];
+        if (!d->varies)
+            r->counter[r->counters++] = (struct spin_counter){
+                .address = d->granule ? s->now.store[d->index].address : 0, .reg = d->granule ? 0 : d->index, .by = d->by };
     }
     /* Of those that move as the compared value does, a word in memory: a register is most likely a copy of it. */
     const struct difference *best = NULL;
@@ -293,6 +300,8 @@ static void describe(struct spin *s)
     r->back = s->rec.back;
     r->pause = s->rec.pause;
     r->turn = (s->steps - s->rec.first_step) / (s->rec.counted ? 2 : 1);
+    r->trail_length = s->rec.trail_length <= SPIN_TRAIL ? (uint8_t)s->rec.trail_length : 0;
+    __builtin_memcpy(r->trail, s->rec.trail, sizeof r->trail);
 }
 
 static bool only_dead(const struct head *h)
@@ -451,6 +460,11 @@ static void step(struct spin *s)
     if (!op)
         return;
     s->steps++;
+    if (s->rec.on && !s->exploring && s->rec.left == s->rec.period) {
+        if (s->rec.trail_length < SPIN_TRAIL)
+            s->rec.trail[s->rec.trail_length] = op->address;
+        s->rec.trail_length++;
+    }
     spin_execute(s, op);
 }
 
@@ -529,7 +543,8 @@ static void begin(struct spin *s, const struct spin_config *c, const struct spin
     s->source = (struct flag_source){ 0 };
     s->rec = (struct recording){ 0 };
     s->heads = s->next_head = 0;
-    for (unsigned i = 0; i < OPS; i++)
+    s->run++;
+    for (unsigned i = 0; !c->same_hi && i < OPS; i++)
         s->op[i].address = 0;
     ZydisDecoderInit(&s->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 

@@ -12,10 +12,9 @@
 
 struct thread;
 
-/* Whether t, which is the caller and was interrupted in this state, waits for another thread's store. In a signal handler, on a
- * stack with 8 KiB of room. Post: true: t->wait_word says for what, if that is known and short. false also if it cannot be
- * told, or another thread is just being looked at. */
-bool spin_waits(struct thread *t, const ucontext_t *uc);
+/* t, which is the caller and was interrupted in this state, gives way if it waits for another thread's store and another
+ * can run. In a signal handler, on a stack with 8 KiB of room. */
+void spin_sampled(struct thread *t, const ucontext_t *uc);
 /* How long to wait between two looks: the shorter the more of them have found a thread waiting. 100..1000. */
 uint32_t spin_period_us(void);
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The mappings of the process, as /proc/self/maps lists them.
+ */
+#ifndef LISSOM_MAPS_H
+#define LISSOM_MAPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mapping {
+    uintptr_t lo, hi;
+    bool readable, writable, executable, is_private;
+    uint64_t inode; /* 0: anonymous */
+    bool stack;     /* the main thread's, which grows downwards */
+    bool heap;      /* brk's */
+};
+
+/* f for each mapping in order of address, until it returns false. Post: false if the list could not be read to its end or
+ * to where f ended it. Allocates 64 KiB for the time of the call. */
+bool maps_walk(bool (*f)(void *argument, const struct mapping *m), void *argument);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/waiting.h"
+
+enum {
+    PARKED_US = 1000,      /* at most so long the first time, ... */
+    PARKED_MAX_US = 64000, /* ... and, doubling while the words have not changed, at last */
+};
+
+bool waiting_words_changed(const struct thread *t)
+{
+    uint32_t is;
+    for (uint32_t i = 0; i < t->wait_words; i++)
+        if (lissom_guarded_load((const uint32_t *)t->wait_word[i].address, &is) ||
+            (is ^ t->wait_word[i].value) & t->wait_word[i].mask)
+            return true; /* a word that cannot be read any more is t's own affair */
+    return t->wait_words == 0;
+}
+
+/* A signal for it is a reason to go on, too. */
+static bool over(const struct thread *t, uint64_t now)
+{
+    return waiting_words_changed(t) || t->attention || now > t->wait_until;
+}
+
+void waiting_push(struct slot *s, struct thread *t)
+{
+    if (!t->wait_bound_us)
+        t->wait_bound_us = PARKED_US;
+    t->wait_until = tsc() + t->wait_bound_us * sched.tsc_per_us;
+    t->next = NULL;
+    if (s->waiting_tail)
+        s->waiting_tail->next = t;
+    else
+        s->waiting_head = t;
+    s->waiting_tail = t;
+    __atomic_store_n(&s->waiting_count, s->waiting_count + 1, __ATOMIC_RELAXED);
+}
+
+static struct thread *take(struct slot *s, struct thread *before, struct thread *t)
+{
+    if (before)
+        before->next = t->next;
+    else
+        s->waiting_head = t->next;
+    if (s->waiting_tail == t)
+        s->waiting_tail = before;
+    t->next = NULL;
+    __atomic_store_n(&s->waiting_count, s->waiting_count - 1, __ATOMIC_RELAXED);
+    if (waiting_words_changed(t))
+        t->wait_bound_us = PARKED_US;
+    else if (t->wait_bound_us < PARKED_MAX_US)
+        t->wait_bound_us *= 2;
+    return t;
+}
+
+struct thread *waiting_take_over(struct slot *s)
+{
+    uint64_t now = s->waiting_head ? tsc() : 0;
+    for (struct thread *before = NULL, *t = s->waiting_head; t; before = t, t = t->next)
+        if (over(t, now))
+            return take(s, before, t);
+    return NULL;
+}
+
+struct thread *waiting_take_any(struct slot *s) { return s->waiting_head ? take(s, NULL, s->waiting_head) : NULL; }
+
+bool waiting_any_over(const struct slot *s)
+{
+    uint64_t now = tsc();
+    for (const struct thread *t = s->waiting_head; t; t = t->next)
+        if (over(t, now))
+            return true;
+    return false;
+}

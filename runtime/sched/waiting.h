@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Threads that wait in a loop of their own (spin/spin.h) are *parked* on the waiting list of a slot, beside its ready list.
+ * A parked thread is passed over as long as the words that it waits for are what they were, while any other can run
+ * (HPDC'21, busy-waiting detection: the skip rule); once they differ it comes before the ready ones. Nobody is told when
+ * they differ: who looks for the next thread looks at them.
+ *
+ * What was found of a thread may be wrong, or somebody may count on its progress all the same: so its wait also counts as
+ * over after a bounded time, and a slot that has nothing else runs it.
+ *
+ * All are called under the slot's lock. docs/slots.md: park.
+ */
+#ifndef LISSOM_WAITING_H
+#define LISSOM_WAITING_H
+
+#include "sched/thread.h"
+
+void waiting_push(struct slot *s, struct thread *t);
+/* The first whose wait is over, taken off the list; or NULL. */
+struct thread *waiting_take_over(struct slot *s);
+/* The one that has waited longest, whether its wait is over or not; NULL: the list is empty. */
+struct thread *waiting_take_any(struct slot *s);
+bool waiting_any_over(const struct slot *s);
+/* Whether one of the words of t's wait has changed; true also if there is none. Not under a lock: by t, or by who owns it. */
+bool waiting_words_changed(const struct thread *t);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A thread comes to a spin site. While nobody else could run it goes on spinning, and comes again at its next turn; otherwise
+ * its wait is proven once more, with the registers and the memory of now, and it is parked.
+ */
+#include "sched/signals.h"
+#include "sched/thread.h"
+#include "sched/waiting.h"
+#include "spin/look.h"
+#include "spin/site.h"
+
+enum {
+    TRIALS = 1024,   /* after so many times that somebody else could run ... */
+    RETIRE_SHARE = 8, /* ... a site where fewer than one of so many were waits costs more than it brings */
+    TURNS_LEFT = 2,  /* of a counted wait that is brought forward */
+};
+
+/* As enter.S leaves them on the program's stack. */
+struct pushed {
+    uint64_t r11, rcx;
+    uintptr_t go_on;
+};
+
+static struct spin_registers registers_at(const struct spin_site *site, const struct user_registers *r,
+                                          const struct pushed *p)
+{
+    return (struct spin_registers){
+        .r = {(uint64_t)r->rax, p->rcx, (uint64_t)r->rdx, (uint64_t)r->rbx, r->rsp, (uint64_t)r->rbp, (uint64_t)r->rsi,
+              (uint64_t)r->rdi, (uint64_t)r->r8, (uint64_t)r->r9, (uint64_t)r->r10, p->r11, (uint64_t)r->r12,
+              (uint64_t)r->r13, (uint64_t)r->r14, (uint64_t)r->r15},
+        .rip = site->address,
+        .flags = r->flags,
+    };
+}
+
+static void set_register(struct user_registers *r, struct pushed *p, unsigned number, uint64_t v)
+{
+    long *where[16] = {&r->rax, (long *)&p->rcx, &r->rdx, &r->rbx, NULL,   &r->rbp, &r->rsi, &r->rdi,
+                       &r->r8,  &r->r9,          &r->r10, (long *)&p->r11, &r->r12, &r->r13, &r->r14, &r->r15};
+    if (where[number])
+        *where[number] = (long)v;
+}
+
+/* The counters of a counted wait as they will be shortly before its end, if nothing comes of it until then: instead of
+ * turning, the thread goes on behind the loop, usually to block. */
+static void bring_forward(struct user_registers *r, struct pushed *p, const struct spin_registers *from,
+                          const struct spin_result *result)
+{
+    if (result->remaining == SPIN_TURNS_UNKNOWN || result->remaining == SPIN_TURNS_UNBOUNDED ||
+        result->remaining <= TURNS_LEFT)
+        return;
+    for (unsigned i = 0; i < result->counters; i++) {
+        const struct spin_counter *c = &result->counter[i];
+        uint32_t word;
+        if (c->address && lissom_guarded_load((const uint32_t *)c->address, &word))
+            return;
+    }
+    uint64_t turns = result->remaining - TURNS_LEFT;
+    for (unsigned i = 0; i < result->counters; i++) {
+        const struct spin_counter *c = &result->counter[i];
+        if (c->address)
+            *(uint32_t *)c->address += (uint32_t)((uint64_t)c->by * turns);
+        else
+            set_register(r, p, c->reg, from->r[c->reg] + (uint64_t)c->by * turns);
+    }
+    count(spin_forwards);
+}
+
+/* It is at the site with the registers of its last proof, and nothing that the loop reads has changed: it still waits. */
+static bool proven(const struct thread *t, const struct spin_site *site, const struct spin_registers *now)
+{
+    return t->proof_site == site && !__builtin_memcmp(t->proof_registers, now->r, sizeof now->r) &&
+           t->wait_words && !waiting_words_changed(t);
+}
+
+static void give_way(struct thread *t, struct spin_site *site, bool park)
+{
+    uint64_t from = tsc();
+    if (park)
+        slot_park(t);
+    else
+        slot_yield(t);
+    site->waits++;
+    site->waited += tsc() - from;
+}
+
+static void arrived(struct thread *t, struct spin_site *site, struct user_registers *r, struct pushed *p)
+{
+    if (!t->has_slot || t->clone_state != CLONE_NONE || sched.native_waits || !slot_wanted(t))
+        return;
+    struct spin_registers now = registers_at(site, r, p);
+    struct spin_result result;
+    if (proven(t, site, &now)) {
+        give_way(t, site, true);
+        return;
+    }
+    t->proof_site = NULL;
+    if (!spin_look(t, &now, (struct spin_code){site->lo, site->hi}, &result))
+        return;
+    bool waits = spin_is_wait(&result);
+    site->tried++;
+    site->failed += !waits;
+    if (site->tried >= TRIALS) {
+        if (site->failed > TRIALS - TRIALS / RETIRE_SHARE)
+            spin_site_retire(site);
+        site->tried = site->failed = 0;
+    }
+    if (result.verdict == SPIN_ENDLESS) {
+        spin_remember(t, &result);
+        t->proof_site = site;
+        __builtin_memcpy(t->proof_registers, now.r, sizeof now.r);
+        give_way(t, site, t->wait_words);
+    } else if (result.verdict == SPIN_COUNTED && waits) {
+        bring_forward(r, p, &now, &result);
+    } else if (waits) {
+        give_way(t, site, false);
+    }
+}
+
+/* From enter.S. Post: ACTION_RETURN or ACTION_RAISE. */
+long lissom_spin_arrived(struct user_registers *r, struct thread *t);
+long lissom_spin_arrived(struct user_registers *r, struct thread *t)
+{
+    struct pushed *p = (struct pushed *)t->user_rsp;
+    struct spin_site *site;
+    __builtin_memcpy(&site, (const char *)p->go_on + SPIN_SITE_WORD, sizeof site);
+    arrived(t, site, r, p);
+    return t->attention ? signals_leave(t, r, ACTION_RETURN) : ACTION_RETURN;
+}

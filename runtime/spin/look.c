@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "spin/look.h"
+#include "prim/lock.h"
+#include "sched/thread.h"
+#include "spin/site.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+/* One for each slot, made when it is first needed. Extra threads on a slot do without. */
+struct looking {
+    struct lock lock;
+    uint32_t code_version;
+    struct spin_scratch scratch;
+};
+static struct looking *looking[LISSOM_MAX_SLOTS];
+static uint32_t code_version;
+
+void spin_code_changed(void) { __atomic_fetch_add(&code_version, 1, __ATOMIC_RELEASE); }
+
+/* Zeroed, and perhaps too late: then the one that was first. */
+static struct looking *looking_in(const struct slot *s)
+{
+    struct looking *l = __atomic_load_n(&looking[s->index], __ATOMIC_ACQUIRE), *expected = NULL;
+    if (l)
+        return l;
+    l = prim_mmap(NULL, sizeof *l, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (prim_is_error(l))
+        return NULL;
+    if (__atomic_compare_exchange_n(&looking[s->index], &expected, l, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return l;
+    prim_munmap(l, sizeof *l);
+    return expected;
+}
+
+static long load(uintptr_t address, void *to, unsigned bytes)
+{
+    if (address >= 0x7ffffffff000ul - bytes)
+        return -EFAULT;
+    return lissom_guarded_copy(to, (const void *)address, bytes);
+}
+
+static long fetch(uintptr_t address, void *to, unsigned bytes)
+{
+    long r = load(address, to, bytes);
+    if (!r)
+        spin_sites_original(address, to, bytes);
+    return r;
+}
+
+static uint64_t fs_base(void)
+{
+    uint64_t base = 0;
+    if (sched.user_switch)
+        __asm__ volatile("rdfsbase %0" : "=r"(base));
+    else
+        __asm__ volatile("mov %%fs:0, %0" : "=r"(base)); /* the thread's own address is its first word */
+    return base;
+}
+
+bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same, struct spin_result *r)
+{
+    struct looking *l = looking_in(t->slot);
+    if (!l || !lock_try(&l->lock))
+        return false;
+    struct spin_config config = {.load = load, .fetch = fetch, .same_lo = same.lo, .same_hi = same.hi};
+    uint32_t version = __atomic_load_n(&code_version, __ATOMIC_ACQUIRE);
+    if (l->code_version != version) {
+        l->code_version = version;
+        config.same_lo = config.same_hi = 0; /* forgets all that was decoded */
+    }
+    struct spin_registers registers = *from;
+    registers.fs_base = fs_base();
+    spin_interpret(&config, &registers, &l->scratch, r);
+    lock_drop(&l->lock);
+    return true;
+}
+
+bool spin_is_wait(const struct spin_result *r)
+{
+    /* What counts without end may be the work itself. */
+    return r->verdict == SPIN_ENDLESS || r->verdict == SPIN_PAUSE_ONLY ||
+           (r->verdict == SPIN_COUNTED && r->remaining != SPIN_TURNS_UNBOUNDED);
+}
+
+/* Aligned words of the kind that guarded loads read. */
+void spin_remember(struct thread *t, const struct spin_result *r)
+{
+    uint32_t n = 0;
+    t->wait_words = 0;
+    for (uint32_t i = 0; i < r->loads; i++) {
+        const struct spin_load *l = &r->load[i];
+        if (l->stack)
+            continue; /* nobody else's to change, as a rule */
+        uint32_t shift = (uint32_t)(l->address & 3) * 8, bits = l->bytes * 8u;
+        if (shift + bits > 32 && (shift || l->bytes != 8))
+            return; /* across words */
+        for (uint32_t half = 0; half < (l->bytes == 8 ? 2u : 1u); half++) {
+            if (n == WAIT_WORDS)
+                return;
+            t->wait_word[n++] = (struct wait_word){
+                .address = (l->address & ~3ul) + half * 4,
+                .value = (uint32_t)(l->value >> (half * 32)) << shift,
+                .mask = (bits >= 32 ? ~0u : (1u << bits) - 1) << shift,
+            };
+        }
+    }
+    t->wait_words = n;
+}

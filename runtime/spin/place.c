@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where code may be changed, and where a stub may be.
+ */
+#include "prim/maps.h"
+#include "prim/prim.h"
+#include "spin/site.h"
+
+/* The main thread's stack and the heap grow: not in their way. Other stacks are as large as they will ever be. */
+#define STACK_ROOM (256ul << 20)
+#define HEAP_ROOM (256ul << 20)
+#define LOWEST 0x10000ul          /* vm.mmap_min_addr as distributions set it */
+#define HIGHEST 0x7fffffffe000ul
+
+struct code {
+    uintptr_t address;
+    struct spin_place *place;
+    bool good;
+};
+
+static bool look_for_code(void *argument, const struct mapping *m)
+{
+    struct code *c = argument;
+    if (c->address >= m->hi)
+        return true;
+    uintptr_t ours = (uintptr_t)spin_place_code;
+    /* Not what a program generates for itself: it may change under our hands. */
+    c->good = c->address >= m->lo && (ours < m->lo || ours >= m->hi) && m->readable && m->executable && !m->writable && m->is_private && m->inode;
+    *c->place = (struct spin_place){m->lo, m->hi};
+    return false;
+}
+
+bool spin_place_code(uintptr_t address, struct spin_place *place)
+{
+    struct code c = {address, place, false};
+    return maps_walk(look_for_code, &c) && c.good;
+}
+
+struct gap {
+    uintptr_t lo, hi;
+    bool taken;
+};
+
+static bool look_for_gap(void *argument, const struct mapping *m)
+{
+    struct gap *g = argument;
+    uintptr_t lo = m->stack ? m->lo - STACK_ROOM : m->lo, hi = m->heap ? m->hi + HEAP_ROOM : m->hi;
+    g->taken |= g->lo < hi && lo < g->hi;
+    return !g->taken;
+}
+
+bool spin_place_free(uintptr_t stub, size_t bytes)
+{
+    uintptr_t heap = prim_brk_now(); /* without a heap yet, there is no mapping of that name */
+    struct gap g = {stub, stub + bytes, stub < LOWEST || stub > HIGHEST - bytes};
+    g.taken |= g.lo < heap + HEAP_ROOM && heap < g.hi;
+    return !g.taken && maps_walk(look_for_gap, &g) && !g.taken;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+#include "spin/site.h"
+#include "patch/internal.h"
+#include "prim/lock.h"
+#include "prim/prim.h"
+#include "sched/thread.h"
+#include "spin/look.h"
+
+#include <sys/mman.h>
+
+enum {
+    SITES = 128,
+    JUMP = 5,         /* bytes */
+    STUB_BYTES = 80,
+    ENTRY_WORD = 32,  /* behind `go_on`: the address of lissom_spin_entry */
+    FAILURES = 64,
+};
+
+void lissom_spin_entry(void);
+
+static struct lock making;
+static struct spin_site sites[SITES];
+static uint32_t used; /* entries that have ever been made; read without a lock */
+/* Loops without an instruction that could be one, so that they are not tried at each sample. */
+static uintptr_t hopeless[FAILURES];
+static uint32_t hopeless_next;
+
+static uint32_t sites_used(void) { return __atomic_load_n(&used, __ATOMIC_ACQUIRE); }
+static uint8_t state_of(const struct spin_site *p) { return __atomic_load_n(&p->state, __ATOMIC_ACQUIRE); }
+static void set_state(struct spin_site *p, uint8_t state) { __atomic_store_n(&p->state, state, __ATOMIC_RELEASE); }
+
+/* --- the byte: under `making` ---------------------------------------------------------------------------- */
+
+static bool write_code(uintptr_t at, const void *bytes, size_t n)
+{
+    int mem = prim_open("/proc/self/mem", 02 /* O_RDWR */ | 02000000 /* O_CLOEXEC */);
+    if (mem < 0)
+        return false;
+    bool done = prim_pwrite(mem, bytes, n, (long)at) == (long)n;
+    prim_close(mem);
+    return done;
+}
+
+static bool has_byte(const struct spin_site *p, uint8_t byte)
+{
+    uint8_t is;
+    return !lissom_guarded_copy(&is, (const void *)p->address, 1) && is == byte;
+}
+
+/* A debugger may have put its own byte there: then not. */
+static bool switch_on(struct spin_site *p)
+{
+    const uint8_t jump = 0xe9;
+    if (!has_byte(p, p->original) || !write_code(p->address, &jump, 1))
+        return false;
+    set_state(p, SITE_ON);
+    count(spin_sites);
+    return true;
+}
+
+static void switch_off(struct spin_site *p, uint8_t state)
+{
+    if (state_of(p) == SITE_ON && has_byte(p, 0xe9))
+        write_code(p->address, &p->original, 1);
+    set_state(p, state);
+}
+
+/* --- the stub ---------------------------------------------------------------------------------------------- */
+
+struct writer {
+    uint8_t *at;
+    uintptr_t address; /* where *at will be */
+    bool bad;
+};
+
+static void put(struct writer *w, const void *bytes, size_t n)
+{
+    __builtin_memcpy(w->at, bytes, n);
+    w->at += n;
+    w->address += n;
+}
+#define PUT(w, ...) put(w, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
+
+static void put_rel32(struct writer *w, uintptr_t target)
+{
+    intptr_t rel = (intptr_t)(target - (w->address + 4));
+    int32_t low = (int32_t)rel;
+    w->bad |= rel != low;
+    put(w, &low, 4);
+}
+
+/* Post: the stub of p in `bytes`, or false. */
+static bool write_stub(struct spin_site *p, const struct insn *in, uint8_t bytes[STUB_BYTES])
+{
+    struct writer w = {bytes, p->stub, false};
+    uintptr_t next = p->address + in->len;
+    p->branch = in->kind != INSN_PLAIN;
+    if (in->kind == INSN_JCC) {
+        PUT(&w, 0x0f, 0x80 | in->condition);
+        put_rel32(&w, p->stub + 11);
+        PUT(&w, 0xe9);
+        put_rel32(&w, next);
+    }
+    p->go_on = w.address + 11;
+    PUT(&w, 0x48, 0x8d, 0x64, 0x24, 0x80);       /* lea -128(%rsp),%rsp */
+    PUT(&w, 0xff, 0x15);                         /* call *entry_word(%rip) */
+    put_rel32(&w, p->go_on + ENTRY_WORD);
+    if (in->kind == INSN_PLAIN) {
+        uintptr_t here = w.address;
+        uint8_t *copy = w.at;
+        put(&w, (const void *)p->address, in->len);
+        if (in->disp_at) {
+            intptr_t disp = (intptr_t)(in->target - (here + in->len));
+            int32_t low = (int32_t)disp;
+            w.bad |= disp != low;
+            __builtin_memcpy(copy + in->disp_at, &low, 4);
+        }
+        PUT(&w, 0xe9);
+        put_rel32(&w, next);
+    } else {
+        PUT(&w, 0xe9);
+        put_rel32(&w, in->target);
+    }
+    uint8_t *words = bytes + (p->go_on - p->stub);
+    void (*entry)(void) = lissom_spin_entry;
+    __builtin_memcpy(words + SPIN_SITE_WORD, &p, 8);
+    __builtin_memcpy(words + ENTRY_WORD, &entry, 8);
+    return !w.bad;
+}
+
+static uintptr_t first_page(const struct spin_site *p) { return p->stub & ~(PATCH_PAGE - 1); }
+static size_t stub_pages(const struct spin_site *p)
+{
+    return ((p->stub + STUB_BYTES + PATCH_PAGE - 1) & ~(PATCH_PAGE - 1)) - first_page(p);
+}
+
+/* A stub of an object that has gone is in the way. Whoever was in it had no code to come back to. */
+static void reclaim(const struct spin_site *p)
+{
+    for (uint32_t i = 0; i < used; i++) {
+        struct spin_site *gone = &sites[i];
+        if (state_of(gone) == SITE_GONE && gone->stub && first_page(gone) < first_page(p) + stub_pages(p) &&
+            first_page(p) < first_page(gone) + stub_pages(gone)) {
+            prim_munmap((void *)first_page(gone), stub_pages(gone));
+            gone->stub = gone->go_on = 0;
+            set_state(gone, SITE_UNUSED);
+        }
+    }
+}
+
+static bool map_stub(struct spin_site *p, const struct insn *in)
+{
+    uint8_t bytes[STUB_BYTES];
+    __builtin_memset(bytes, 0xcc, sizeof bytes);
+    if (!write_stub(p, in, bytes))
+        return false;
+    reclaim(p);
+    if (!spin_place_free(first_page(p), stub_pages(p)))
+        return false;
+    void *page = (void *)first_page(p);
+    void *m = prim_mmap(page, stub_pages(p), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (prim_is_error(m))
+        return false;
+    if (m == page) {
+        __builtin_memcpy((void *)p->stub, bytes, sizeof bytes);
+        if (prim_mprotect(m, stub_pages(p), PROT_READ | PROT_EXEC) >= 0)
+            return true;
+    }
+    prim_munmap(m, stub_pages(p));
+    return false;
+}
+
+/* --- making: under `making` --------------------------------------------------------------------------------- */
+
+static struct spin_site *site_of(uintptr_t address)
+{
+    for (uint32_t i = 0; i < used; i++)
+        if (sites[i].address == address && state_of(&sites[i]) != SITE_UNUSED && state_of(&sites[i]) != SITE_GONE)
+            return &sites[i];
+    return NULL;
+}
+
+static struct spin_site *unused(void)
+{
+    for (uint32_t i = 0; i < used; i++)
+        if (state_of(&sites[i]) == SITE_UNUSED)
+            return &sites[i];
+    return used < SITES ? &sites[used] : NULL;
+}
+
+/* Its jump would read another's byte, or the other way round. */
+static bool overlaps(uintptr_t address)
+{
+    for (uint32_t i = 0; i < used; i++)
+        if (state_of(&sites[i]) != SITE_UNUSED && state_of(&sites[i]) != SITE_GONE &&
+            (address - sites[i].address < JUMP || sites[i].address - address < JUMP))
+            return true;
+    return false;
+}
+
+static bool make(uintptr_t address, const struct spin_place *place)
+{
+    struct spin_site *p = overlaps(address) ? NULL : unused();
+    struct insn in;
+    int32_t disp;
+    if (!p || address + 15 > place->hi || !code_decode(address, place->hi, &in) ||
+        (in.kind != INSN_PLAIN && in.kind != INSN_JCC && in.kind != INSN_JMP))
+        return false;
+    __builtin_memcpy(&disp, (const void *)(address + 1), 4);
+    *p = (struct spin_site){.address = address,
+                            .stub = address + 5 + (uintptr_t)(intptr_t)disp,
+                            .lo = place->lo,
+                            .hi = place->hi,
+                            .original = *(const uint8_t *)address,
+                            .length = in.len};
+    if (!map_stub(p, &in)) {
+        p->stub = 0;
+        return false;
+    }
+    set_state(p, SITE_OFF);
+    if (p == &sites[used])
+        __atomic_store_n(&used, used + 1, __ATOMIC_RELEASE);
+    return switch_on(p);
+}
+
+/* Post: true: there is a site on this loop, or will never be one. */
+static bool known(const struct spin_result *r)
+{
+    for (uint32_t i = 0; i < FAILURES; i++)
+        if (hopeless[i] == r->head)
+            return true;
+    for (unsigned i = 0; i < r->trail_length; i++) {
+        struct spin_site *p = site_of(r->trail[i]);
+        if (!p)
+            continue;
+        if (state_of(p) == SITE_OFF)
+            switch_on(p);
+        return true;
+    }
+    return false;
+}
+
+/* On the waiting path first: a `pause`, the jump back, and from there towards the head. */
+void spin_site_make(const struct spin_result *r)
+{
+    if (!lock_try(&making))
+        return;
+    bool done = known(r);
+    struct spin_place place = {0, 0};
+    for (int i = -2; !done && i < (int)r->trail_length; i++) {
+        uintptr_t at = i == -2 ? r->pause : i == -1 ? r->back : r->trail[r->trail_length - 1 - i];
+        if (!at || (i >= 0 && (at == r->pause || at == r->back)))
+            continue;
+        if ((at >= place.lo && at < place.hi) || spin_place_code(at, &place))
+            done = make(at, &place);
+    }
+    if (!done)
+        hopeless[hopeless_next++ % FAILURES] = r->head;
+    lock_drop(&making);
+}
+
+void spin_sites_off(void)
+{
+    if (!sites_used())
+        return;
+    lock_take(&making);
+    for (uint32_t i = 0; i < used; i++)
+        if (state_of(&sites[i]) == SITE_ON)
+            switch_off(&sites[i], SITE_OFF);
+    lock_drop(&making);
+}
+
+void spin_site_retire(struct spin_site *p)
+{
+    if (!lock_try(&making))
+        return;
+    if (state_of(p) == SITE_ON)
+        switch_off(p, SITE_RETIRED);
+    lock_drop(&making);
+}
+
+void spin_sites_unmapped(uintptr_t base, size_t bytes)
+{
+    if (!sites_used())
+        return;
+    lock_take(&making);
+    for (uint32_t i = 0; i < used; i++) {
+        struct spin_site *p = &sites[i];
+        if (state_of(p) != SITE_UNUSED && p->address >= base && p->address - base < bytes)
+            set_state(p, SITE_GONE);
+    }
+    for (uint32_t i = 0; i < FAILURES; i++)
+        if (hopeless[i] >= base && hopeless[i] - base < bytes)
+            hopeless[i] = 0;
+    lock_drop(&making);
+    spin_code_changed();
+}
+
+/* One thread is left there, which needs none. */
+void spin_sites_after_fork(void)
+{
+    making.word = 0;
+    spin_sites_off();
+}
+
+/* --- from an instruction pointer ----------------------------------------------------------------------------- */
+
+struct spin_site *spin_site_at(uintptr_t ip)
+{
+    for (uint32_t i = 0, n = sites_used(); i < n; i++)
+        if (ip - sites[i].stub < STUB_BYTES && sites[i].stub)
+            return &sites[i];
+    return NULL;
+}
+
+uintptr_t spin_site_view(const struct spin_site *p, uintptr_t ip, long *rsp_off)
+{
+    *rsp_off = ip == p->go_on - 6 ? 128 : 0;
+    return !p->branch && ip > p->go_on ? p->address + p->length : p->address;
+}
+
+void spin_sites_original(uintptr_t address, void *copy, size_t bytes)
+{
+    for (uint32_t i = 0, n = sites_used(); i < n; i++)
+        if (sites[i].address - address < bytes && ((uint8_t *)copy)[sites[i].address - address] == 0xe9 &&
+            state_of(&sites[i]) != SITE_GONE && state_of(&sites[i]) != SITE_UNUSED)
+            ((uint8_t *)copy)[sites[i].address - address] = sites[i].original;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Spin sites: places on the waiting path of a proven loop where a thread comes into the runtime by itself, so that its next
+ * wait is noticed at its first turn and not at the next sample.
+ *
+ * One byte of the program's code is changed: the first of an instruction of the loop becomes E9, a jump whose
+ * displacement is what the following four bytes happen to be (instruction punning: Duck, Gao, Roychoudhury, "Binary
+ * rewriting without control flow recovery", PLDI 2020). Where it leads, a stub is put:
+ *
+ *     lea  -128(%rsp),%rsp          the red zone
+ *     call *lissom_spin_entry       (spin/enter.S); returns with `ret $128`
+ *     the instruction itself, fixed up, and a jump to the one behind it
+ *
+ * (of a conditional jump: only if it is taken). A single byte is written at once, whatever other CPUs are executing, and
+ * whoever jumps to the following bytes finds them as they were. Unlike int3, it takes no signal, which the program
+ * might use or block, and tens of ns instead of 2 us. If the address is not free the next instruction of the loop is tried.
+ *
+ * Code is only changed in private mappings of files. A stub is never unmapped while threads may be in it: for ever, or until
+ * its object has been unmapped and the address is wanted again.
+ */
+#ifndef LISSOM_SPIN_SITE_H
+#define LISSOM_SPIN_SITE_H
+
+#include "spin/interpret.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SPIN_SITE_WORD = 24 }; /* behind `go_on` in a stub: its struct spin_site */
+
+enum spin_site_state {
+    SITE_UNUSED,
+    SITE_OFF,     /* the program's byte is there */
+    SITE_ON,
+    SITE_GONE,    /* its object has been unmapped */
+    SITE_RETIRED, /* waiting was rare there: off for good */
+};
+
+struct spin_site {
+    uintptr_t address, stub, go_on; /* the instruction; its stub; where that goes on after the call */
+    uintptr_t lo, hi;               /* the mapping of the code */
+    uint8_t original, length, state;
+    bool branch;                    /* the stub is one of a jump */
+    /* Guesses: threads count here without atomics. */
+    uint32_t tried, failed;         /* how often somebody else could run; how often this one did not wait after all */
+    uint64_t waits, waited;         /* how often another ran; for how long, tsc */
+};
+
+/* Sees to it that one of the instructions of a loop that was just interpreted is a site. By any thread, in the runtime. */
+void spin_site_make(const struct spin_result *r);
+/* Gives all code its bytes back; a later proof switches them on again. */
+void spin_sites_off(void);
+void spin_site_retire(struct spin_site *site);
+/* [base, base + bytes) is unmapped. */
+void spin_sites_unmapped(uintptr_t base, size_t bytes);
+void spin_sites_after_fork(void);
+
+/* The site in whose stub ip lies, or NULL. From signal handlers too. */
+struct spin_site *spin_site_at(uintptr_t ip);
+/* What the program takes for its instruction pointer when it is in a stub, and by how much its stack pointer is off. */
+uintptr_t spin_site_view(const struct spin_site *site, uintptr_t ip, long *rsp_off);
+/* Puts the program's bytes into a copy of [address, address + bytes). */
+void spin_sites_original(uintptr_t address, void *copy, size_t bytes);
+
+/* --- place.c ----------------------------------------------------------------------------------------- */
+
+struct spin_place {
+    uintptr_t lo, hi; /* the mapping that contains the code */
+};
+/* Whether the code at `address` is that of a file and [stub, stub + bytes) is free, and not where the heap or a stack grows. */
+bool spin_place_code(uintptr_t address, struct spin_place *place);
+bool spin_place_free(uintptr_t stub, size_t bytes);
+
+#endif
