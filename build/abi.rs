@@ -14,6 +14,7 @@ const NUMBERS: &[(&str, &str)] = &[
     ("LISSOM_MAX_RECORDS", "usize"),
     ("LISSOM_STRIPES", "usize"),
     ("LISSOM_MAX_OBJECTS", "usize"),
+    ("LISSOM_MAX_LOOPS", "usize"),
     ("LISSOM_OBJECT_NAME", "usize"),
     ("LISSOM_REGION_BYTES", "usize"),
 ];
@@ -21,9 +22,13 @@ const NUMBERS: &[(&str, &str)] = &[
 /// structure -> fields whose offsets are checked
 const LAYOUT: &[(&str, &[&str])] = &[
     ("lissom_object", &["name", "patched", "left"]),
+    ("lissom_loop", &["offset", "samples", "waits", "waited_us", "site", "retired", "path"]),
     (
         "lissom_record",
-        &["pid", "state", "slots", "objects", "comm", "reason", "counter", "stripe", "pinned", "object"],
+        &[
+            "pid", "state", "slots", "objects", "comm", "reason", "counter", "stripe", "pinned", "object",
+            "loops", "loop",
+        ],
     ),
     ("lissom_header", &["magic", "version", "records", "claimed", "record_bytes"]),
     ("lissom_region", &["header", "record"]),

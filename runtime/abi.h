@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define LISSOM_ABI_VERSION 2u
+#define LISSOM_ABI_VERSION 3u
 #define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
 
 /* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
@@ -28,13 +28,14 @@
 #define LISSOM_ENV_SWITCH "LISSOM_SWITCH"    /* auto | user | kernel | off */
 #define LISSOM_ENV_CPUS "LISSOM_CPUS"        /* upper bound of the slot count; 1..LISSOM_MAX_SLOTS */
 #define LISSOM_ENV_OPENMP "LISSOM_OPENMP"    /* "poll": OpenMP was told not to spin, slots poll in its place */
-#define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* "auto": threads found waiting in a loop give way; anything else: not looked at */
+#define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
 #define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
 
 #define LISSOM_MAX_SLOTS 1024
 #define LISSOM_MAX_RECORDS 256
 #define LISSOM_STRIPES 16 /* of counters that each slot counts for itself */
 #define LISSOM_MAX_OBJECTS 64
+#define LISSOM_MAX_LOOPS 64
 #define LISSOM_OBJECT_NAME 48
 
 /* Counters of one process; those of the hot paths come first (record.stripe). */
@@ -101,6 +102,16 @@ struct lissom_object { /* a loaded ELF object with system call sites */
     uint32_t left; /* sites left alone */
 };
 
+struct lissom_loop { /* a loop in which threads were found waiting */
+    uint64_t offset;      /* in the file */
+    uint64_t samples;     /* times a sample found a thread there */
+    uint64_t waits;       /* times a thread gave way there by itself */
+    uint64_t waited_us;   /* for how long in all; another thread used the CPU in that time */
+    uint32_t site;        /* 1: an instruction of it is a spin site; 2: none can be */
+    uint32_t retired;     /* 1: it was, but waiting there was rare */
+    char path[192];       /* of the file, NUL-terminated; its end if it is longer */
+};
+
 struct lissom_record {                /* one process */
     uint32_t pid;
     uint32_t state;                   /* enum lissom_state */
@@ -112,6 +123,9 @@ struct lissom_record {                /* one process */
     uint64_t stripe[LISSOM_STRIPES][8]; /* to be added to counter[0..7]; a slot counts in stripe [its index % LISSOM_STRIPES] */
     uint64_t pinned[32];              /* threads pinned, indexed by enum lissom_pin_reason */
     struct lissom_object object[LISSOM_MAX_OBJECTS];
+    uint32_t loops;                   /* entries of loop[] in use */
+    uint32_t reserved;
+    struct lissom_loop loop[LISSOM_MAX_LOOPS];
 };
 
 struct lissom_header {

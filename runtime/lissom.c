@@ -10,6 +10,7 @@
 #include "futex/futex.h"
 #include "report.h"
 #include "sched/signals.h"
+#include "spin/loops.h"
 #include "spin/site.h"
 #include "syscalls.h"
 
@@ -89,7 +90,11 @@ static bool read_options(char **environment)
             return false;
     }
     sched.poll_for_openmp = (v = value_of(environment, LISSOM_ENV_OPENMP)) && same(v, "poll");
-    sched.detect_spinning = (v = value_of(environment, LISSOM_ENV_SPIN)) && same(v, "auto");
+    if ((v = value_of(environment, LISSOM_ENV_SPIN))) {
+        sched.misjudge_spinning = same(v, "misjudge");
+        sched.detect_spinning = same(v, "auto") || sched.misjudge_spinning;
+        sched.observe_spinning = same(v, "observe");
+    }
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))
         options.cpus = number(v, LISSOM_MAX_SLOTS);
     if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {
@@ -297,6 +302,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     } else {
         state(LISSOM_STATE_active, "");
         sched.active = true;
+        if (sched.observe_spinning)
+            monitor_poke();
     }
     if (options.verbose)
         report("%s, %u slots%s%s", sched.active ? "active" : "native", sched.slots, sched.active ? "" : ": ",
@@ -334,6 +341,7 @@ void lissom_object_unmapped(uintptr_t base, size_t len)
             __atomic_store_n(&openmp[i].lo, 0, __ATOMIC_RELEASE);
     patch_unmapped(base, len);
     spin_sites_unmapped(base, len);
+    spin_loops_unmapped(base, len);
 }
 
 void lissom_give_up(const char *reason)
@@ -355,6 +363,7 @@ void lissom_forked(struct thread *t)
     signals_after_fork(t);
     cpus_after_fork();
     spin_sites_after_fork();
+    spin_loops_after_fork();
     memset(&private_record, 0, sizeof private_record);
     uint32_t objects = record->objects;
     struct lissom_record *old = record;

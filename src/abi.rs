@@ -15,6 +15,17 @@ pub struct Object {
 }
 
 #[repr(C)]
+pub struct Loop {
+    pub offset: AtomicU64,
+    pub samples: AtomicU64,
+    pub waits: AtomicU64,
+    pub waited_us: AtomicU64,
+    pub site: AtomicU32,
+    pub retired: AtomicU32,
+    pub path: [u8; 192],
+}
+
+#[repr(C)]
 pub struct Record {
     pub pid: AtomicU32,
     pub state: AtomicU32,
@@ -26,6 +37,9 @@ pub struct Record {
     pub stripe: [[AtomicU64; 8]; STRIPES],
     pub pinned: [AtomicU64; 32],
     pub object: [Object; MAX_OBJECTS],
+    pub loops: AtomicU32,
+    pub reserved: AtomicU32,
+    pub loop_: [Loop; MAX_LOOPS],
 }
 
 #[repr(C)]
@@ -60,6 +74,17 @@ same_layout!(
     left = C_OFFSET_LISSOM_OBJECT_LEFT
 );
 same_layout!(
+    Loop,
+    C_SIZE_LISSOM_LOOP,
+    offset = C_OFFSET_LISSOM_LOOP_OFFSET,
+    samples = C_OFFSET_LISSOM_LOOP_SAMPLES,
+    waits = C_OFFSET_LISSOM_LOOP_WAITS,
+    waited_us = C_OFFSET_LISSOM_LOOP_WAITED_US,
+    site = C_OFFSET_LISSOM_LOOP_SITE,
+    retired = C_OFFSET_LISSOM_LOOP_RETIRED,
+    path = C_OFFSET_LISSOM_LOOP_PATH
+);
+same_layout!(
     Record,
     C_SIZE_LISSOM_RECORD,
     pid = C_OFFSET_LISSOM_RECORD_PID,
@@ -71,7 +96,9 @@ same_layout!(
     counter = C_OFFSET_LISSOM_RECORD_COUNTER,
     stripe = C_OFFSET_LISSOM_RECORD_STRIPE,
     pinned = C_OFFSET_LISSOM_RECORD_PINNED,
-    object = C_OFFSET_LISSOM_RECORD_OBJECT
+    object = C_OFFSET_LISSOM_RECORD_OBJECT,
+    loops = C_OFFSET_LISSOM_RECORD_LOOPS,
+    loop_ = C_OFFSET_LISSOM_RECORD_LOOP
 );
 same_layout!(
     Header,

@@ -11,6 +11,7 @@ mod program;
 mod run;
 mod stats;
 mod supervise;
+mod symbol;
 mod unpack;
 
 use std::io::Write as _;

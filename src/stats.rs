@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use crate::abi::{self, COUNTERS, PIN_REASONS, STATES};
 use crate::process;
+use crate::symbol;
 
 /// The memfd that the processes of the tree write into.
 pub struct Region {
@@ -83,6 +85,24 @@ struct Process {
     counters: Names,
     pinned: Names,
     objects: Vec<Object>,
+    spin_loops: Vec<SpinLoop>,
+}
+
+/// A loop in which threads were found waiting.
+#[derive(Serialize)]
+struct SpinLoop {
+    file: String,
+    offset: u64,
+    function: Option<String>,
+    /// Behind the beginning of the function.
+    function_offset: u64,
+    samples: u64,
+    waits: u64,
+    /// Without a CPU: others had it.
+    waited_us: u64,
+    /// An instruction of it is a spin site; null: not tried.
+    site: Option<bool>,
+    retired: bool,
 }
 
 #[derive(Serialize)]
@@ -122,6 +142,31 @@ fn counters(record: &abi::Record) -> Names {
     names
 }
 
+/// The one that threads waited in for longest comes first.
+fn spin_loops(record: &abi::Record) -> Vec<SpinLoop> {
+    let n = (record.loops.load(Relaxed) as usize).min(abi::MAX_LOOPS);
+    let mut loops: Vec<SpinLoop> = record.loop_[..n]
+        .iter()
+        .map(|l| {
+            let (file, offset) = (abi::text(&l.path), l.offset.load(Relaxed));
+            let (function, function_offset) = symbol::function_at(Path::new(&file), offset).unzip();
+            SpinLoop {
+                file,
+                offset,
+                function,
+                function_offset: function_offset.unwrap_or(0),
+                samples: l.samples.load(Relaxed),
+                waits: l.waits.load(Relaxed),
+                waited_us: l.waited_us.load(Relaxed),
+                site: [None, Some(true), Some(false)].get(l.site.load(Relaxed) as usize).copied().flatten(),
+                retired: l.retired.load(Relaxed) != 0,
+            }
+        })
+        .collect();
+    loops.sort_by_key(|l| std::cmp::Reverse((l.waited_us, l.samples)));
+    loops
+}
+
 impl Process {
     fn read(record: &abi::Record) -> Process {
         let load = |value: &AtomicU32| value.load(Relaxed);
@@ -140,6 +185,7 @@ impl Process {
             counters: counters(record),
             pinned: Names::read(PIN_REASONS, &record.pinned),
             objects: objects.collect(),
+            spin_loops: spin_loops(record),
         }
     }
 
@@ -227,6 +273,9 @@ fn process_lines(process: &Process, lines: &mut Vec<String>) {
     for (_, text, value) in process.pinned.0.iter().filter(|p| p.2 > 0) {
         lines.extend(wrap(&format!("threads pinned: {text}"), &format!("{:>16}  ", grouped(*value)), 18));
     }
+    for l in &process.spin_loops {
+        lines.extend(wrap(&spin_loop_text(l), "  spin loop: ", 4));
+    }
     let objects: Vec<String> = process
         .objects
         .iter()
@@ -238,6 +287,25 @@ fn process_lines(process: &Process, lines: &mut Vec<String>) {
     if !objects.is_empty() {
         lines.extend(wrap(&format!("sites patched: {}", objects.join(", ")), "  ", 4));
     }
+}
+
+fn spin_loop_text(l: &SpinLoop) -> String {
+    let file = Path::new(&l.file).file_name().map_or(l.file.clone(), |n| n.to_string_lossy().into_owned());
+    let place = match &l.function {
+        Some(function) => format!("{file} {function}+{:#x}", l.function_offset),
+        None => format!("{file}+{:#x}", l.offset),
+    };
+    if l.waits == 0 {
+        let why = if l.site != Some(false) { "" } else { ", no instruction of it can be a spin site" };
+        return format!("{place}: seen in {}{why}", plural(l.samples, "sample"));
+    }
+    let retired = if l.retired { "; given up, waiting was rare" } else { "" };
+    format!(
+        "{place}: {} waits, {} us each, {:.1} s in all without a CPU{retired}",
+        grouped(l.waits),
+        grouped(l.waited_us / l.waits),
+        l.waited_us as f64 / 1e6
+    )
 }
 
 /// Processes with nothing to tell, counted by name.

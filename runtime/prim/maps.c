@@ -43,9 +43,16 @@ static struct mapping parse(const char *p, const char *end)
         m.executable = p[2] == 'x';
         m.is_private = p[3] == 'p';
     }
-    p = field(field(field(p, end), end), end);
+    uintptr_t offset;
+    hex(p = field(p, end), end, &offset);
+    m.offset = offset;
+    p = field(field(p, end), end);
     for (; p < end && *p >= '0' && *p <= '9'; p++)
         m.inode = m.inode * 10 + (uint64_t)(*p - '0');
+    while (p < end && *p == ' ')
+        p++;
+    m.name = p;
+    m.name_length = (uint32_t)(end - p);
     return m;
 }
 

@@ -11,7 +11,9 @@
 struct mapping {
     uintptr_t lo, hi;
     bool readable, writable, executable, is_private;
-    uint64_t inode; /* 0: anonymous */
+    uint64_t offset, inode; /* in the file; 0: anonymous */
+    const char *name; /* not terminated; only during the call */
+    uint32_t name_length;
     bool stack;     /* the main thread's, which grows downwards */
     bool heap;      /* brk's */
 };

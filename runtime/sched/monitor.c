@@ -19,6 +19,7 @@
 
 enum {
     TICK_US = 3000, /* a slice; shorter (spin_period_us) where threads are looked at for busy-waiting */
+    OBSERVE_US = 1000,
     QUIET_TICKS = 32, /* without a ready thread, before it sleeps */
     STACK = 16384,
 };
@@ -52,9 +53,18 @@ static bool any_over(struct slot *s)
     return over;
 }
 
+/* Every slot's thread at every tick, whatever is ready. Post: true. */
+static bool observe(void)
+{
+    for (uint32_t i = 0; i < sched.slots; i++)
+        if (__atomic_load_n(&sched.slot[i].state, __ATOMIC_RELAXED) != SLOT_IDLE)
+            sample(&sched.slot[i]);
+    return true;
+}
+
 static bool look(void)
 {
-    bool ready = false;
+    bool ready = sched.observe_spinning && observe();
     uint64_t now = tsc();
     for (uint32_t i = 0; i < sched.slots; i++) {
         struct slot *s = &sched.slot[i];
@@ -80,13 +90,18 @@ static bool look(void)
     return ready;
 }
 
+static uint32_t tick_us(void)
+{
+    return sched.observe_spinning ? OBSERVE_US : sched.detect_spinning ? spin_period_us() : TICK_US;
+}
+
 static _Noreturn void monitor(void)
 {
     uint32_t quiet = 0;
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
             prim_syscall3(SYS_exit, 0, 0, 0);
-        const struct timespec tick = {.tv_nsec = (sched.detect_spinning ? spin_period_us() : TICK_US) * 1000};
+        const struct timespec tick = {.tv_nsec = tick_us() * 1000};
         prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
         if (look()) {
             quiet = 0;

@@ -448,7 +448,7 @@ static void leave_for_home(struct thread *t, const ucontext_t *uc) { in_runtime(
 static void answer_sample(void *argument)
 {
     struct thread *t = argument;
-    if (t->has_slot && (slots_anything_ready() || t->slot->overcommit))
+    if (t->has_slot && (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit))
         spin_sampled(t, t->sampled);
 }
 

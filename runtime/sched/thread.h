@@ -157,6 +157,8 @@ struct scheduler {
     bool large_vectors;           /* the program may use AMX tiles, which a switch does not save */
     uint8_t level;                /* enum level */
     bool detect_spinning;         /* threads that wait in a loop give way */
+    bool misjudge_spinning;       /* all that are looked at do: a test of the bounds */
+    bool observe_spinning;        /* they are only counted */
     bool poll_for_openmp;         /* OpenMP's waits do not spin themselves */
     uint64_t tsc_per_us;
     struct lock free_lock;

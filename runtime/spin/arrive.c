@@ -73,15 +73,17 @@ static bool proven(const struct thread *t, const struct spin_site *site, const s
            t->wait_words && !waiting_words_changed(t);
 }
 
-static void give_way(struct thread *t, struct spin_site *site, bool park)
+static void give_way(struct thread *t, const struct spin_site *site, bool park)
 {
     uint64_t from = tsc();
     if (park)
-        slot_park(t);
+        park = slot_park(t);
     else
         slot_yield(t);
-    site->waits++;
-    site->waited += tsc() - from;
+    if (park && site->loop) { /* guesses: threads count there without atomics */
+        site->loop->waits++;
+        site->loop->waited_us += (tsc() - from) / sched.tsc_per_us;
+    }
 }
 
 static void arrived(struct thread *t, struct spin_site *site, struct user_registers *r, struct pushed *p)

@@ -6,6 +6,7 @@
 #include "spin/spin.h"
 #include "sched/thread.h"
 #include "spin/look.h"
+#include "spin/loops.h"
 #include "spin/site.h"
 
 enum { PERIOD_MIN_US = 100, PERIOD_MAX_US = 1000 };
@@ -15,6 +16,22 @@ uint32_t spin_period_us(void)
 {
     uint32_t us = __atomic_load_n(&period_us, __ATOMIC_RELAXED);
     return us < PERIOD_MIN_US ? PERIOD_MIN_US : us > PERIOD_MAX_US ? PERIOD_MAX_US : us;
+}
+
+static void adapt(bool waits)
+{
+    uint32_t us = spin_period_us();
+    if (waits ? us > PERIOD_MIN_US : us < PERIOD_MAX_US)
+        __atomic_store_n(&period_us, waits ? us / 2 : us * 2, __ATOMIC_RELAXED);
+}
+
+/* As if it had been proven that t waits for a word that nobody changes. */
+static void misjudge(struct thread *t)
+{
+    static const uint32_t never = 1;
+    t->wait_word[0] = (struct wait_word){(uintptr_t)&never, never, ~0u};
+    t->wait_words = 1;
+    slot_park(t);
 }
 
 void spin_sampled(struct thread *t, const ucontext_t *uc)
@@ -37,13 +54,18 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     bool waits = spin_is_wait(&r);
     if (waits)
         count(spin_waits);
-    uint32_t us = spin_period_us();
-    if (waits ? us > PERIOD_MIN_US : us < PERIOD_MAX_US)
-        __atomic_store_n(&period_us, waits ? us / 2 : us * 2, __ATOMIC_RELAXED);
+    adapt(waits);
+    struct lissom_loop *loop = waits && r.trail_length ? spin_loop_seen(&r) : NULL;
+    if (sched.observe_spinning)
+        return;
+    if (sched.misjudge_spinning && !waits) {
+        misjudge(t);
+        return;
+    }
     if (!waits)
         return;
     if (r.trail_length)
-        spin_site_make(&r);
+        spin_site_make(&r, loop);
     if (r.verdict == SPIN_ENDLESS)
         spin_remember(t, &r);
     else

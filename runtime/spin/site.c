@@ -199,7 +199,7 @@ static bool overlaps(uintptr_t address)
     return false;
 }
 
-static bool make(uintptr_t address, const struct spin_place *place)
+static bool make(uintptr_t address, const struct spin_place *place, struct lissom_loop *loop)
 {
     struct spin_site *p = overlaps(address) ? NULL : unused();
     struct insn in;
@@ -213,12 +213,15 @@ static bool make(uintptr_t address, const struct spin_place *place)
                             .lo = place->lo,
                             .hi = place->hi,
                             .original = *(const uint8_t *)address,
-                            .length = in.len};
+                            .length = in.len,
+                            .loop = loop};
     if (!map_stub(p, &in)) {
         p->stub = 0;
         return false;
     }
     set_state(p, SITE_OFF);
+    if (loop)
+        loop->site = 1;
     if (p == &sites[used])
         __atomic_store_n(&used, used + 1, __ATOMIC_RELEASE);
     return switch_on(p);
@@ -242,7 +245,7 @@ static bool known(const struct spin_result *r)
 }
 
 /* On the waiting path first: a `pause`, the jump back, and from there towards the head. */
-void spin_site_make(const struct spin_result *r)
+void spin_site_make(const struct spin_result *r, struct lissom_loop *loop)
 {
     if (!lock_try(&making))
         return;
@@ -253,10 +256,13 @@ void spin_site_make(const struct spin_result *r)
         if (!at || (i >= 0 && (at == r->pause || at == r->back)))
             continue;
         if ((at >= place.lo && at < place.hi) || spin_place_code(at, &place))
-            done = make(at, &place);
+            done = make(at, &place, loop);
     }
-    if (!done)
+    if (!done) {
         hopeless[hopeless_next++ % FAILURES] = r->head;
+        if (loop)
+            loop->site = 2;
+    }
     lock_drop(&making);
 }
 
@@ -277,6 +283,8 @@ void spin_site_retire(struct spin_site *p)
         return;
     if (state_of(p) == SITE_ON)
         switch_off(p, SITE_RETIRED);
+    if (p->loop)
+        p->loop->retired = 1;
     lock_drop(&making);
 }
 
@@ -302,6 +310,8 @@ void spin_sites_after_fork(void)
 {
     making.word = 0;
     spin_sites_off();
+    for (uint32_t i = 0; i < used; i++)
+        sites[i].loop = NULL;
 }
 
 /* --- from an instruction pointer ----------------------------------------------------------------------------- */

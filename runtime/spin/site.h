@@ -44,11 +44,13 @@ struct spin_site {
     bool branch;                    /* the stub is one of a jump */
     /* Guesses: threads count here without atomics. */
     uint32_t tried, failed;         /* how often somebody else could run; how often this one did not wait after all */
-    uint64_t waits, waited;         /* how often another ran; for how long, tsc */
+    struct lissom_loop *loop;       /* its statistics, or NULL */
 };
 
+struct lissom_loop;
+
 /* Sees to it that one of the instructions of a loop that was just interpreted is a site. By any thread, in the runtime. */
-void spin_site_make(const struct spin_result *r);
+void spin_site_make(const struct spin_result *r, struct lissom_loop *loop);
 /* Gives all code its bytes back; a later proof switches them on again. */
 void spin_sites_off(void);
 void spin_site_retire(struct spin_site *site);

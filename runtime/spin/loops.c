@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "spin/loops.h"
+#include "prim/lock.h"
+#include "prim/maps.h"
+#include "sched/thread.h"
+
+static struct lock adding;
+static uintptr_t head_of[LISSOM_MAX_LOOPS]; /* of record->loop[]; 0: of an object that has gone */
+
+struct search {
+    uintptr_t address;
+    struct lissom_loop *loop;
+    bool found;
+};
+
+static bool is_there(void *argument, const struct mapping *m)
+{
+    struct search *s = argument;
+    if (s->address >= m->hi)
+        return true;
+    if (s->address >= m->lo && m->inode) {
+        s->found = true;
+        s->loop->offset = s->address - m->lo + m->offset;
+        size_t n = m->name_length, room = sizeof s->loop->path - 1;
+        size_t from = n > room ? n - room : 0;
+        __builtin_memcpy(s->loop->path, m->name + from, n - from);
+        s->loop->path[n - from] = 0;
+    }
+    return false;
+}
+
+static struct lissom_loop *find(uintptr_t head)
+{
+    for (uint32_t i = 0; i < record->loops; i++)
+        if (head_of[i] == head)
+            return &record->loop[i];
+    return NULL;
+}
+
+static struct lissom_loop *add(uintptr_t head)
+{
+    uint32_t n = record->loops;
+    if (n == LISSOM_MAX_LOOPS)
+        return NULL;
+    struct search s = {.address = head, .loop = &record->loop[n]};
+    if (!maps_walk(is_there, &s) || !s.found)
+        return NULL;
+    head_of[n] = head;
+    __atomic_store_n(&record->loops, n + 1, __ATOMIC_RELEASE);
+    return s.loop;
+}
+
+struct lissom_loop *spin_loop_seen(const struct spin_result *r)
+{
+    if (!lock_try(&adding))
+        return NULL;
+    struct lissom_loop *loop = find(r->head);
+    if (!loop)
+        loop = add(r->head);
+    if (loop)
+        loop->samples++;
+    lock_drop(&adding);
+    return loop;
+}
+
+void spin_loops_unmapped(uintptr_t base, size_t bytes)
+{
+    for (uint32_t i = 0; i < record->loops; i++)
+        if (head_of[i] - base < bytes)
+            head_of[i] = 0;
+}
+
+void spin_loops_after_fork(void)
+{
+    adding.word = 0;
+    for (uint32_t i = 0; i < LISSOM_MAX_LOOPS; i++)
+        head_of[i] = 0;
+}
