@@ -128,9 +128,11 @@ fn remove_runtime(environment: &mut Environment) {
 }
 
 /// OpenMP's threads spin before they block, also when the thread that they wait for cannot run because of it.
-/// lissom's idle slots poll instead. True unless the user has decided about it.
+/// lissom's idle slots poll instead, which is what who asks for an active wait policy wants. True unless the user has
+/// decided otherwise.
 fn calm_openmp(environment: &mut Environment) -> bool {
-    if [WAIT_POLICY, GOMP_SPIN, KMP_SPIN].iter().any(|name| environment.get(name).is_some()) {
+    let passive = environment.get(WAIT_POLICY).is_some_and(|p| !p.eq_ignore_ascii_case("active"));
+    if passive || [GOMP_SPIN, KMP_SPIN].iter().any(|name| environment.get(name).is_some()) {
         // An outer `lissom run` sets what this one would.
         return environment.get(abi::ENV_OPENMP).is_some();
     }

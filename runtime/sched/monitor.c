@@ -19,7 +19,6 @@
 
 enum {
     TICK_US = 3000, /* a slice; shorter (spin_period_us) where threads are looked at for busy-waiting */
-    OBSERVE_US = 1000,
     QUIET_TICKS = 32, /* without a ready thread, before it sleeps */
     STACK = 16384,
 };
@@ -74,14 +73,15 @@ static bool look(void)
             ready = true;
         if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED) || extra || (parked && any_over(s))) {
             ready = true;
-            if (s->monitor_seen != __atomic_load_n(&s->schedules, __ATOMIC_RELAXED)) {
-                s->monitor_stuck = now;
-            } else if (!sched.detect_spinning || now - s->monitor_stuck >= TICK_US * sched.tsc_per_us) {
-                s->monitor_stuck = now;
-                slot_overcommit(s);
-            } else {
+            bool stuck = s->monitor_seen == __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);
+            bool late = stuck && now - s->monitor_stuck >= TICK_US * sched.tsc_per_us;
+            bool asked = spin_may_sample(s, now);
+            if (asked)
                 sample(s);
-            }
+            if (!stuck || (late && !asked))
+                s->monitor_stuck = now;
+            if (late && !asked)
+                slot_overcommit(s);
         }
         s->monitor_seen = __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);
     }
@@ -92,7 +92,7 @@ static bool look(void)
 
 static uint32_t tick_us(void)
 {
-    return sched.observe_spinning ? OBSERVE_US : sched.detect_spinning ? spin_period_us() : TICK_US;
+    return sched.detect_spinning || sched.observe_spinning ? spin_period_us() : TICK_US;
 }
 
 static _Noreturn void monitor(void)

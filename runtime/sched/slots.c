@@ -13,6 +13,7 @@ enum {
     POLL_US = 50,    /* how long a slot with nothing to run looks for work before it is given up */
     OPENMP_POLL_US = 3000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
     IMBALANCE = 2,   /* threads by which ready lists may differ */
+    STEAL_AFTER_NS = 2000, /* that a slot's thread has left its loop, before another slot looks after its parked ones */
     SLICE_US = 3000, /* a thread that calls the runtime after so long gives way to the next (CFS's slice) */
 };
 
@@ -521,17 +522,24 @@ static bool any_over(struct slot *s)
     return over;
 }
 
+/* Its thread is at a spin site all the time, and comes first: moving a thread to another CPU takes longer. */
+static bool looks_itself(const struct slot *s, uint64_t now)
+{
+    return now - __atomic_load_n(&s->spun_at, __ATOMIC_RELAXED) < STEAL_AFTER_NS * sched.tsc_per_us / 1000;
+}
+
 bool slot_wanted(struct thread *t)
 {
-    const struct slot *own = t->slot;
+    struct slot *own = t->slot;
     if (__atomic_load_n(&own->overcommit, __ATOMIC_RELAXED) || __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
         return true;
-    for (uint32_t i = 0; i < sched.slots; i++) {
-        struct slot *s = &sched.slot[(own->index + i) % sched.slots];
-        if (ready_count(s) || any_over(s))
-            return true;
-    }
-    return false;
+    if (ready_count(own) || any_over(own))
+        return true;
+    uint64_t now = tsc();
+    __atomic_store_n(&own->spun_at, now, __ATOMIC_RELAXED);
+    const uint32_t step = sched.slots > 1 ? 1 + t->looks++ % (sched.slots - 1) : 0; /* one other at each turn */
+    struct slot *s = &sched.slot[(own->index + step) % sched.slots];
+    return step && (ready_count(s) || (!looks_itself(s, now) && any_over(s)));
 }
 
 bool slot_park(struct thread *t)
@@ -539,12 +547,14 @@ bool slot_park(struct thread *t)
     struct slot *s = t->slot;
     struct thread *u = carrier_take_reserved(t);
     lock_take(&s->lock);
-    bool extra = !u && s->overcommit > 0 && !hands_on(s);
-    if (extra)
-        s->overcommit--;
-    else if (!u)
+    bool extra = !u && s->overcommit > 0;
+    if (!u && (!extra || hands_on(s)))
         u = pop(s);
     bool parked = u || extra;
+    if (extra && u)
+        extra = false; /* it keeps the place */
+    else if (extra)
+        s->overcommit--;
     if (parked) {
         waiting_push(s, t);
         s->schedules++;

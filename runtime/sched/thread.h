@@ -93,6 +93,8 @@ struct thread {
     } wait_word[WAIT_WORDS];
     const struct spin_site *proof_site; /* where the wait was proven; NULL: another proof is needed */
     uint64_t proof_registers[16]; /* the general ones, in the order of the encoding */
+    uint32_t let_pass;            /* turns at proof_site, at whose end the thread has just been brought */
+    uint32_t looks;               /* which slot slot_wanted looks at */
     uint32_t wait_bound_us;       /* of the time that it may be parked */
     uint64_t wait_until;          /* tsc; under the slot's lock while it is on a waiting list */
 
@@ -135,6 +137,8 @@ struct slot {
     uint64_t passed_since;        /* tsc: the first ready thread has seen parked ones go first since then; 0: not */
     uint32_t overcommit;
     uint64_t hand_on_until;       /* tsc: extra threads hand their places on; under lock */
+    uint64_t sample_after;        /* tsc: its thread is not looked at for busy-waiting before (spin/sample.c) */
+    uint64_t spun_at;             /* tsc: when its thread was last at a spin site */
     uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
     uint32_t monitor_seen;        /* the monitor's, ... */
     uint64_t monitor_stuck;       /* ... and since when it has found nothing scheduled, or granted an extra thread (tsc) */

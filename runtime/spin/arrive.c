@@ -12,7 +12,8 @@
 enum {
     TRIALS = 1024,   /* after so many times that somebody else could run ... */
     RETIRE_SHARE = 8, /* ... a site where fewer than one of so many were waits costs more than it brings */
-    TURNS_LEFT = 2,  /* of a counted wait that is brought forward */
+    TURNS_LEFT = 2,  /* of a counted wait that is brought forward, ... */
+    TURNS_PASSED = 8, /* ... and those that its proof took */
 };
 
 /* As enter.S leaves them on the program's stack. */
@@ -43,8 +44,8 @@ static void set_register(struct user_registers *r, struct pushed *p, unsigned nu
 
 /* The counters of a counted wait as they will be shortly before its end, if nothing comes of it until then: instead of
  * turning, the thread goes on behind the loop, usually to block. */
-static void bring_forward(struct user_registers *r, struct pushed *p, const struct spin_registers *from,
-                          const struct spin_result *result)
+static void bring_forward(struct thread *t, const struct spin_site *site, struct user_registers *r, struct pushed *p,
+                          const struct spin_registers *from, const struct spin_result *result)
 {
     if (result->remaining == SPIN_TURNS_UNKNOWN || result->remaining == SPIN_TURNS_UNBOUNDED ||
         result->remaining <= TURNS_LEFT)
@@ -63,6 +64,8 @@ static void bring_forward(struct user_registers *r, struct pushed *p, const stru
         else
             set_register(r, p, c->reg, from->r[c->reg] + (uint64_t)c->by * turns);
     }
+    t->proof_site = site;
+    t->let_pass = TURNS_PASSED;
     count(spin_forwards);
 }
 
@@ -90,6 +93,11 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
 {
     if (!t->has_slot || t->clone_state != CLONE_NONE || sched.native_waits || !slot_wanted(t))
         return;
+    if (t->let_pass && t->proof_site == site) {
+        t->let_pass--;
+        return;
+    }
+    t->let_pass = 0;
     struct spin_registers now = registers_at(site, r, p);
     struct spin_result result;
     if (proven(t, site, &now)) {
@@ -97,7 +105,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         return;
     }
     t->proof_site = NULL;
-    if (!spin_look(t, &now, (struct spin_code){site->lo, site->hi}, &result))
+    if (!spin_look(t, &now, (struct spin_known){site->lo, site->hi, site->counted_head}, &result))
         return;
     bool waits = spin_is_wait(&result);
     site->tried++;
@@ -113,7 +121,8 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         __builtin_memcpy(t->proof_registers, now.r, sizeof now.r);
         give_way(t, site, t->wait_words);
     } else if (result.verdict == SPIN_COUNTED && waits) {
-        bring_forward(r, p, &now, &result);
+        site->counted_head = result.head;
+        bring_forward(t, site, r, p, &now, &result);
     } else if (waits) {
         give_way(t, site, false);
     }

@@ -66,6 +66,8 @@ struct spin_config {
     /* Code that has not changed since the last interpretation with the same scratch, which was zeroed before its first: what
      * was decoded is used again. 0, 0: none. */
     uintptr_t same_lo, same_hi;
+    /* A loop that an earlier interpretation has found COUNTED: that it can be left is not shown again. 0: none. */
+    uintptr_t counted_head;
     uint32_t budget;          /* instructions; 0: SPIN_DEFAULT_BUDGET. At most twice as many are interpreted */
     uintptr_t stack_lo, stack_hi; /* the thread's stack; 0, 0: not known, what lies around rsp is taken for it */
 };

@@ -474,7 +474,7 @@ static bool some_way_leaves(struct spin *s)
     struct recording saved = s->rec;
     struct spin_result *r = s->result;
     uint32_t limit = 4 * r->turn + 200;
-    bool leaves = saved.table;
+    bool leaves = saved.table || saved.head->address == s->config->counted_head;
     for (unsigned i = 0; !leaves && i < EXPLORED && i < saved.deciding_first; i++) {
         spin_state_copy(&s->now, &saved.head->last);
         s->rec = saved;

@@ -9,18 +9,34 @@
 #include "spin/loops.h"
 #include "spin/site.h"
 
-enum { PERIOD_MIN_US = 100, PERIOD_MAX_US = 1000 };
-static uint32_t period_us = PERIOD_MAX_US;
+enum {
+    PERIOD_MIN_US = 100,
+    PERIOD_MAX_US = 3000,  /* a slice: then the monitor looks anyway */
+    PERIOD_US = 1000,      /* at first, and where all is only observed */
+    COST_SHARE = 100,      /* looks that find nothing take no more than 1 of so many parts of the time */
+    SIGNAL_US = 5,         /* what a look takes beside the interpretation */
+};
+static uint32_t period_us = PERIOD_US;
+
+bool spin_may_sample(const struct slot *s, uint64_t now)
+{
+    return sched.detect_spinning && now >= __atomic_load_n(&s->sample_after, __ATOMIC_RELAXED);
+}
 
 uint32_t spin_period_us(void)
 {
+    if (sched.observe_spinning)
+        return PERIOD_US;
     uint32_t us = __atomic_load_n(&period_us, __ATOMIC_RELAXED);
     return us < PERIOD_MIN_US ? PERIOD_MIN_US : us > PERIOD_MAX_US ? PERIOD_MAX_US : us;
 }
 
-static void adapt(bool waits)
+static void adapt(struct slot *s, bool waits, uint64_t since)
 {
     uint32_t us = spin_period_us();
+    uint64_t now = tsc();
+    if (!waits)
+        __atomic_store_n(&s->sample_after, now + COST_SHARE * (now - since + SIGNAL_US * sched.tsc_per_us), __ATOMIC_RELAXED);
     if (waits ? us > PERIOD_MIN_US : us < PERIOD_MAX_US)
         __atomic_store_n(&period_us, waits ? us / 2 : us * 2, __ATOMIC_RELAXED);
 }
@@ -47,14 +63,15 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
         .xmm = uc->uc_mcontext.fpregs ? uc->uc_mcontext.fpregs->_xmm : NULL,
     };
     struct spin_result r;
+    uint64_t began = tsc();
     /* In a site's stub: it looks for itself. */
-    if (spin_site_at((uintptr_t)from.rip) || !spin_look(t, &from, (struct spin_code){0, 0}, &r))
+    if (spin_site_at((uintptr_t)from.rip) || !spin_look(t, &from, (struct spin_known){0, 0, 0}, &r))
         return;
     count(spin_samples);
     bool waits = spin_is_wait(&r);
     if (waits)
         count(spin_waits);
-    adapt(waits);
+    adapt(t->slot, waits, began);
     struct lissom_loop *loop = waits && r.trail_length ? spin_loop_seen(&r) : NULL;
     if (sched.observe_spinning)
         return;

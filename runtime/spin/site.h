@@ -43,6 +43,7 @@ struct spin_site {
     uint8_t original, length, state;
     bool branch;                    /* the stub is one of a jump */
     /* Guesses: threads count here without atomics. */
+    uintptr_t counted_head;         /* of the last counted wait there */
     uint32_t tried, failed;         /* how often somebody else could run; how often this one did not wait after all */
     struct lissom_loop *loop;       /* its statistics, or NULL */
 };
