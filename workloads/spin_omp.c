@@ -13,7 +13,7 @@
 
 #include "sync.h"
 
-enum { PLANES = 32, LINE = 128 };
+enum { PLANES = 32 };
 
 // Is there a plane that the neighbour has finished and this one's successor has not taken yet? As LU's isync: the
 // giver waits until it is 0 and sets it, the taker waits until it is 1 and clears it.
@@ -127,7 +127,7 @@ int main(int argc, char **argv) {
     init(&grid, rows, o.work);
     init(&serial, rows, o.work);
 
-    double first = 0, last = 0;
+    struct span span = {0, 0};
     long team = 0;
     omp_set_dynamic(0);
 #pragma omp parallel num_threads((int)o.threads)
@@ -150,10 +150,7 @@ int main(int argc, char **argv) {
             }
             double ended = now();
 #pragma omp critical
-            {
-                first = first == 0 || begun < first ? begun : first;
-                last = ended > last ? ended : last;
-            }
+            span_add(&span, begun, ended);
         }
     }
     if (team != o.threads)
@@ -165,6 +162,6 @@ int main(int argc, char **argv) {
     }
     if (memcmp(grid.cell, serial.cell, sizeof *grid.cell * (size_t)(PLANES + 2) * (size_t)(rows + 2)))
         fail("%s: the result is not that of a serial run", o.workload);
-    report(&o, o.rounds, last - first, -1);
+    report(&o, o.rounds, span_seconds(&span), -1);
     return 0;
 }

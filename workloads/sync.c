@@ -7,8 +7,6 @@
 // prints one line of JSON. The time is that of the parallel phase: it begins when the first thread passes
 // the gate that all threads have to reach, and ends when the last one has done its part.
 #define _GNU_SOURCE
-#include <math.h>
-#include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -16,18 +14,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "sync.h"
-
-struct worker {
-    pthread_t thread;
-    long index;
-    long count; // what it has done; the meaning depends on the pattern
-    uint64_t sum;
-    double start, end;
-} __attribute__((aligned(128))); // neighbours do not share a cache line
-
-static struct options options;
-static struct worker *workers;
+#include "threads.h"
 
 struct pattern {
     const char *name;
@@ -39,8 +26,6 @@ struct pattern {
 };
 static const struct pattern *pattern;
 
-static pthread_barrier_t gate;
-
 static void *start(void *argument) {
     struct worker *w = argument;
     pthread_barrier_wait(&gate);
@@ -48,18 +33,6 @@ static void *start(void *argument) {
     pattern->work(w);
     w->end = now();
     return NULL;
-}
-
-static long total(void) {
-    long sum = 0;
-    for (long i = 0; i < options.threads; i++)
-        sum += workers[i].count;
-    return sum;
-}
-
-static void expect(const char *what, long seen, long expected) {
-    if (seen != expected)
-        fail("%s: %s is %ld and should be %ld", options.workload, what, seen, expected);
 }
 
 // --- barrier: every thread computes its part of a round, and waits for the others -------------------------
@@ -143,9 +116,7 @@ static void mutex_work(struct worker *w) {
 }
 
 static void mutex_lead(void) {
-    struct timespec t = {(time_t)options.seconds, (long)((options.seconds - (double)(time_t)options.seconds) * 1e9)};
-    while (nanosleep(&t, &t) != 0 && errno == EINTR)
-        ;
+    sleep_for(options.seconds);
     atomic_store(&stop, 1);
 }
 
@@ -154,13 +125,12 @@ static void mutex_check(void) { expect("the counter under the lock", sections, t
 // --- sem: pairs of threads pass the turn to each other; a round is there and back --------------------------
 
 static struct pair {
-    sem_t there, back;
-} __attribute__((aligned(128))) *pairs;
+    alignas(LINE) sem_t there;
+    sem_t back;
+} *pairs;
 
 static void sem_prepare(void) {
-    pairs = aligned_alloc(128, sizeof *pairs * (size_t)options.threads / 2);
-    if (!pairs)
-        fail("no memory");
+    pairs = memory(sizeof *pairs * (size_t)options.threads / 2);
     for (long i = 0; i < options.threads / 2; i++) {
         sem_init(&pairs[i].there, 0, 0);
         sem_init(&pairs[i].back, 0, 0);
@@ -258,56 +228,27 @@ static const struct pattern patterns[] = {
     {"queue", NULL, queue_work, NULL, queue_check},
 };
 
-static void create_threads(void *(*function)(void *)) {
-    size_t bytes = sizeof *workers * (size_t)options.threads;
-    workers = aligned_alloc(128, bytes);
-    if (!workers)
-        fail("no memory");
-    memset(workers, 0, bytes);
-    for (long i = 0; i < options.threads; i++) {
-        workers[i].index = i;
-        workers[i].sum = (uint64_t)i;
-        int error = pthread_create(&workers[i].thread, NULL, function, &workers[i]);
-        if (error)
-            fail("thread %ld of %ld cannot be created: %s", i + 1, options.threads, strerror(error));
-    }
-}
-
-static void join_threads(void) {
-    for (long i = 0; i < options.threads; i++)
-        pthread_join(workers[i].thread, NULL);
-}
-
 static void run_pattern(void) {
     int leads = pattern->lead && (pattern->lead != mutex_lead || options.seconds > 0);
     if (!strcmp(pattern->name, "sem") || !strcmp(pattern->name, "queue"))
         options.threads = options.threads < 2 ? 2 : options.threads / 2 * 2;
-    pthread_barrier_init(&gate, NULL, (unsigned)(options.threads + leads));
     if (pattern->prepare)
         pattern->prepare();
-    create_threads(start);
-    double first = INFINITY, last = 0;
+    create_threads(start, leads);
+    double led = 0;
     if (leads) {
         pthread_barrier_wait(&gate);
-        first = now();
+        led = now();
         pattern->lead();
     }
     join_threads();
     pattern->check();
 
-    long least = workers[0].count;
-    for (long i = 0; i < options.threads; i++) {
-        first = workers[i].start < first ? workers[i].start : first;
-        last = workers[i].end > last ? workers[i].end : last;
-        least = workers[i].count < least ? workers[i].count : least;
-    }
-    double fairness = -1;
-    long rounds = options.rounds;
-    if (pattern->lead == mutex_lead && leads) {
-        rounds = sections;
-        fairness = (double)least * (double)options.threads / (double)(sections ? sections : 1);
-    }
-    report(&options, rounds, last - first, fairness);
+    struct span span = span_of_workers();
+    if (leads)
+        span_add(&span, led, led);
+    int timed = pattern->lead == mutex_lead && leads;
+    report(&options, timed ? sections : options.rounds, span_seconds(&span), timed ? fairness(sections) : -1);
 }
 
 // --- the rest: not patterns, but what a benchmark needs beside them ------------------------------------------
@@ -315,11 +256,6 @@ static void run_pattern(void) {
 // Iterations of compute() in a microsecond, with as many threads as the CPUs that will share caches, power
 // and cores during the measurement. The median of many short pieces: other programs' slices fall into few of them.
 enum { PIECES = 301, ITERATIONS = 200000 };
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void *calibrate_thread(void *argument) {
     struct worker *w = argument;
@@ -336,8 +272,7 @@ static void *calibrate_thread(void *argument) {
 }
 
 static void calibrate(void) {
-    pthread_barrier_init(&gate, NULL, (unsigned)options.threads);
-    create_threads(calibrate_thread);
+    create_threads(calibrate_thread, 0);
     join_threads();
     double sum = 0;
     for (long i = 0; i < options.threads; i++)
@@ -354,8 +289,7 @@ static void *idle_thread(void *argument) {
 }
 
 static void idle(void) {
-    pthread_barrier_init(&gate, NULL, (unsigned)options.threads + 1);
-    create_threads(idle_thread);
+    create_threads(idle_thread, 1);
     usleep(300000); // by then all of them wait
     long rss = status_kib("VmRSS"), tables = status_kib("VmPTE");
     pthread_barrier_wait(&gate);

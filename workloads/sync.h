@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { LINE = 128 }; // two cache lines: the prefetcher fetches them in pairs
+
 struct options {
     const char *workload;
     long threads;
@@ -82,6 +84,18 @@ __attribute__((noinline)) static uint64_t compute(uint64_t x, long iterations) {
         x = x * 6364136223846793005u + 1442695040888963407u;
     return x;
 }
+
+// When a parallel phase began and ended: from the first thread that began to the last that ended.
+struct span {
+    double first, last; // both 0: no thread yet
+};
+
+static void span_add(struct span *span, double begun, double ended) {
+    span->first = span->first == 0 || begun < span->first ? begun : span->first;
+    span->last = ended > span->last ? ended : span->last;
+}
+
+static double span_seconds(const struct span *span) { return span->last - span->first; }
 
 // The part of `total` that falls to number `index` of `parts`; the parts add up to the total.
 static inline long share(long total, long parts, long index) {

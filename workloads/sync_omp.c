@@ -10,7 +10,7 @@ int main(int argc, char **argv) {
     struct options o = parse(argc, argv);
     if (strcmp(o.workload, "gomp-barrier"))
         fail("unknown workload %s", o.workload);
-    double first = 0, last = 0;
+    struct span span = {0, 0};
     long team = 0, passed = 0;
     omp_set_dynamic(0);
 #pragma omp parallel num_threads((int)o.threads) reduction(+ : passed)
@@ -29,15 +29,12 @@ int main(int argc, char **argv) {
         }
         double ended = now();
 #pragma omp critical
-        {
-            first = first == 0 || begun < first ? begun : first;
-            last = ended > last ? ended : last;
-        }
+        span_add(&span, begun, ended);
     }
     if (team != o.threads)
         fail("OpenMP made a team of %ld threads, not %ld", team, o.threads);
     if (passed == 0)
         fail("no thread has computed anything");
-    report(&o, o.rounds, last - first, -1);
+    report(&o, o.rounds, span_seconds(&span), -1);
     return 0;
 }

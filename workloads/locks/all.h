@@ -39,6 +39,10 @@ static const struct lock_kind lock_kinds[] = {
     KIND("ttas", ttas, 0),
     KIND("cna", cna, 0),
     KIND("queued", queued, sizeof(struct queued_node)),
+    KIND("aqs", aqs, 0),
+    KIND("backoff", backoff, 0),
+    KIND("call", call, 0),
+    KIND("counted", counted, 0),
 };
 enum { LOCK_KINDS = sizeof lock_kinds / sizeof *lock_kinds };
 

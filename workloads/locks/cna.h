@@ -10,7 +10,7 @@
 #ifndef LISSOM_WORKLOADS_CNA_H
 #define LISSOM_WORKLOADS_CNA_H
 
-#include <sched.h>
+#include "numa.h"
 
 struct cna_node {
     _Atomic(struct cna_node *) next;
@@ -31,13 +31,6 @@ static void cna_init(void *lock, long threads) {
     (void)threads;
     struct cna_lock *l = lock;
     l->random = 2463534242u;
-}
-
-static long cna_numa(const struct lock_node *self) {
-    unsigned cpu, node;
-    if (self->numa >= 0)
-        return self->numa;
-    return getcpu(&cpu, &node) == 0 ? (long)node : 0;
 }
 
 static int cna_keep_local(struct cna_lock *l) {
@@ -87,7 +80,7 @@ static void IN(cna_acquire)(void *lock, struct lock_node *self) {
         atomic_store_explicit(&me->go, CNA_GO, memory_order_relaxed);
         return;
     }
-    me->numa = cna_numa(self);
+    me->numa = numa_node(self);
     atomic_store_explicit(&before->next, me, memory_order_release);
     while (!atomic_load_explicit(&me->go, memory_order_acquire))
         SPIN_PAUSE();
@@ -110,7 +103,7 @@ static void IN(cna_release)(void *lock, struct lock_node *self) {
             SPIN_PAUSE();
     }
     if (me->numa < 0)
-        me->numa = cna_numa(self);
+        me->numa = numa_node(self);
     struct cna_node *local = cna_keep_local(l) ? cna_successor(me, next) : NULL;
     if (local) {
         uintptr_t go = atomic_load_explicit(&me->go, memory_order_relaxed); // with what was moved just now

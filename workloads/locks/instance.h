@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 // All locks, once more: no include guard. See all.h.
+#include "aqs.h"
 #include "array.h"
 #include "clh.h"
 #include "cna.h"
+#include "loops.h"
 #include "malthusian.h"
 #include "mcs.h"
 #include "partitioned.h"

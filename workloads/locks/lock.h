@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LINE = 128 }; // two cache lines: the prefetcher fetches them in pairs
+#include "../sync.h"
 
 // What a thread brings along to a lock: one for each thread and lock, zeroed but for `index` and `numa`.
 // It must live as long as the lock, because some locks (CLH) leave a node with another thread.

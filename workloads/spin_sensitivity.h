@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+// sensitivity: one thread holds a lock for long, and the others spin for it. It computes meanwhile, or sleeps, so that
+// nobody runs but those who wait.
+#ifndef LISSOM_WORKLOADS_SPIN_SENSITIVITY_H
+#define LISSOM_WORKLOADS_SPIN_SENSITIVITY_H
+
+#include <semaphore.h>
+
+#include "spin.h"
+
+static int hold_sleeping;
+static sem_t held, asked, done, never; // not to be spun for: only the lock is
+static double freed;                   // when; under the lock
+static struct {
+    double hold, wait, wait_cpu, late; // sums, in seconds; under the lock
+} times;
+
+static void sensitivity_prepare(void) {
+    one_lock_prepare();
+    sem_init(&held, 0, 0);
+    sem_init(&asked, 0, 0);
+    sem_init(&done, 0, 0);
+    sem_init(&never, 0, 0);
+}
+
+static void sem_take(sem_t *sem) {
+    while (sem_wait(sem) != 0)
+        if (errno != EINTR)
+            fail("sem_wait: %s", strerror(errno));
+}
+
+// Waits for what does not come, as a thread does that gives its CPU up by waiting for another.
+static void sleep_on_semaphore(double seconds) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    double end = (double)t.tv_nsec * 1e-9 + seconds;
+    t.tv_sec += (time_t)end;
+    t.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
+    while (sem_clockwait(&never, CLOCK_MONOTONIC, &t) != 0 && errno == EINTR)
+        ;
+}
+
+static void hold(struct worker *w) {
+    long others = options.threads - 1;
+    kind->lock(the_lock, &the_nodes[w->index]);
+    for (long i = 0; i < others; i++)
+        sem_post(&held);
+    for (long i = 0; i < others; i++)
+        sem_take(&asked); // the others are about to ask for the lock
+    double begun = now();
+    if (hold_sleeping)
+        sleep_on_semaphore(options.seconds);
+    else if (options.seconds > 0)
+        while (now() - begun < options.seconds)
+            w->sum = compute(w->sum, 1000);
+    else
+        w->sum = compute(w->sum, options.work);
+    sections++;
+    freed = now();
+    times.hold += freed - begun;
+    kind->unlock(the_lock, &the_nodes[w->index]);
+    for (long i = 0; i < others; i++)
+        sem_take(&done);
+}
+
+static double cpu_time(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void wait_for_lock(struct worker *w) {
+    sem_take(&held);
+    double cpu = cpu_time(), begun = now();
+    sem_post(&asked);
+    kind->lock(the_lock, &the_nodes[w->index]);
+    double got = now();
+    times.wait += got - begun;
+    times.wait_cpu += cpu_time() - cpu;
+    times.late += got - freed;
+    if (got < freed)
+        fail("sensitivity: the lock %s was taken %.3f us before it was free", kind->name, (freed - got) * 1e6);
+    sections++;
+    kind->unlock(the_lock, &the_nodes[w->index]);
+    sem_post(&done);
+}
+
+static void sensitivity_work(struct worker *w) {
+    for (long i = 1; i <= options.rounds; i++) {
+        if (w->index == 0)
+            hold(w);
+        else
+            wait_for_lock(w);
+        w->count++;
+    }
+}
+
+static void sensitivity_check(void) {
+    expect("the counter under the lock", sections, options.threads * options.rounds);
+}
+
+// Means. wait_cpu_us is what a waiter burnt of wait_us; late_us is from the unlock to the lock.
+static void sensitivity_describe(void) {
+    double each = 1e6 / (double)options.rounds, waits = each / (double)(options.threads - 1);
+    lock_describe();
+    member("\"hold_us\": %.1f, \"wait_us\": %.1f, \"wait_cpu_us\": %.1f, \"late_us\": %.1f, ", times.hold * each,
+           times.wait * waits, times.wait_cpu * waits, times.late * waits);
+}
+
+#endif
