@@ -327,7 +327,7 @@ fn quiet_summary(quiet: &[&Process]) -> String {
     format!("{} without threads to manage: {}", plural_es(quiet.len(), "process"), names.join(", "))
 }
 
-fn plural(n: u64, noun: &str) -> String {
+pub fn plural(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 

@@ -79,7 +79,7 @@ static double now(void) {
 
 // Arithmetic whose every step needs the one before: its time depends on the clock rate and on nothing else,
 // and the compiler can neither shorten nor vectorize it.
-__attribute__((noinline)) static uint64_t compute(uint64_t x, long iterations) {
+__attribute__((noinline, unused)) static uint64_t compute(uint64_t x, long iterations) {
     for (long i = 0; i < iterations; i++)
         x = x * 6364136223846793005u + 1442695040888963407u;
     return x;

@@ -38,7 +38,7 @@ static long total(void) {
     return sum;
 }
 
-static void expect(const char *what, long seen, long expected) {
+static inline void expect(const char *what, long seen, long expected) {
     if (seen != expected)
         fail("%s: %s is %ld and should be %ld", options.workload, what, seen, expected);
 }
@@ -70,7 +70,7 @@ static struct span span_of_workers(void) {
 }
 
 // What the thread that has done least has done, as a part of the mean.
-static double fairness(long done) {
+static inline double fairness(long done) {
     long least = workers[0].count;
     for (long i = 0; i < options.threads; i++)
         least = workers[i].count < least ? workers[i].count : least;
@@ -84,7 +84,7 @@ static void sleep_for(double seconds) {
         ;
 }
 
-static int ascending(const void *a, const void *b) {
+static inline int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }

@@ -240,7 +240,7 @@ impl Drop for Hogs {
     }
 }
 
-fn allowed_cpus() -> Vec<usize> {
+pub fn allowed_cpus() -> Vec<usize> {
     // SAFETY: a set on the stack that sched_getaffinity fills in; CPU_ISSET stays inside it.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

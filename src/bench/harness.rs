@@ -34,6 +34,10 @@ pub struct Group {
     /// A field that has to be the same in all scenarios, but for this part of its value: the result of the
     /// program's work.
     pub same: Option<(&'static str, f64)>,
+    /// Of `lissom run`, in all scenarios that run under it.
+    pub options: &'static [&'static str],
+    /// `NAME=value`, for all scenarios.
+    pub environment: &'static [&'static str],
     pub scenarios: Vec<Scenario>,
 }
 
@@ -43,6 +47,39 @@ pub struct Scenario {
     /// Of `lissom run`; without it, the command runs as it is.
     pub switch: Option<&'static str>,
     pub command: Vec<OsString>,
+    /// Without it, the command says itself how much is to be done.
+    pub effort: Option<Effort>,
+}
+
+/// How many rounds the runs of a program have (`--rounds`, which follows the scenario's command), where one
+/// scenario may take 10,000 times as long as another: as many as fit into a part of the limit. The metric has to
+/// be microseconds a unit.
+#[derive(Clone, Copy)]
+pub struct Effort {
+    /// Where they take no longer than that.
+    pub rounds: u64,
+    /// Units of the metric in a round.
+    pub units: f64,
+    /// Seconds that a run may take, or else it is killed.
+    pub limit: f64,
+    /// Seconds that it had better take.
+    pub aim: f64,
+}
+
+/// A run has at most so many times the rounds of the one before: the first rounds are not like the others.
+const STEP: u64 = 100;
+
+impl Effort {
+    /// How many rounds are next, by a run of `rounds` that was done in so many seconds.
+    fn next(&self, rounds: u64, seconds: f64) -> u64 {
+        let fit = rounds as f64 * self.aim / seconds.max(1e-6);
+        (fit as u64).clamp(1, rounds.saturating_mul(STEP)).min(self.rounds)
+    }
+
+    /// What the metric is at least if so many rounds were not done within the limit.
+    fn at_least(&self, rounds: u64) -> f64 {
+        self.limit * 1e6 / (rounds as f64 * self.units)
+    }
 }
 
 /// The names of the scenarios that the others are compared with.
@@ -84,6 +121,13 @@ pub struct Cell {
     /// Why lissom did nothing for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_because: Option<String>,
+    /// Of a run of the program, the last that was begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u64>,
+    /// What the value of the last run is at least, because it was not done within the limit. That makes a lower
+    /// limit of `value`, too, and of the ratios of this cell; ratios to this cell are at most what they say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Spread>,
     /// Against the bound and against native, each with the sample of the same round.
@@ -150,6 +194,8 @@ pub fn pairwise(values: &[f64], base: &[f64], compare: Compare) -> Option<Spread
 /// Which of a group's runs comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
+    /// To find out how many rounds fit; several, if they are many.
+    Pilot,
     WarmUp,
     /// From 1.
     Round(usize),
@@ -163,31 +209,23 @@ pub struct Ran {
 }
 
 /// A warm-up and `rounds` rounds, in each of which every scenario has its turn (ABCD ABCD ...). A scenario
-/// that has failed or was too slow once is left out from then on.
+/// that has failed or was too slow once is left out from then on. `run` is told how many rounds the program is to do.
 pub fn measure<E>(
     group: &Group,
     rounds: usize,
-    mut run: impl FnMut(&Scenario, Turn) -> Result<Ran, E>,
+    mut run: impl FnMut(&Scenario, Turn, Option<u64>) -> Result<Ran, E>,
 ) -> Result<Measured, E> {
     let mut cells: Vec<Cell> = group.scenarios.iter().map(Cell::new).collect();
+    for (scenario, cell) in group.scenarios.iter().zip(&mut cells) {
+        if let Some(effort) = &scenario.effort {
+            cell.pilot(effort, |rounds| run(scenario, Turn::Pilot, Some(rounds)))?;
+        }
+    }
     for turn in std::iter::once(Turn::WarmUp).chain((1..=rounds).map(Turn::Round)) {
         for (scenario, cell) in group.scenarios.iter().zip(&mut cells) {
-            if cell.state != State::Ok {
-                continue;
-            }
-            let ran = run(scenario, turn)?;
-            if turn == Turn::WarmUp {
-                cell.statistics = ran.statistics;
-                cell.native_because = ran.native_because;
-            }
-            match ran.outcome {
-                Outcome::Done(sample) if turn != Turn::WarmUp => cell.samples.push(sample),
-                Outcome::Done(_) => {}
-                Outcome::Timeout => cell.state = State::Timeout,
-                Outcome::Failed(error) => {
-                    cell.state = State::Failed;
-                    cell.error = Some(error);
-                }
+            if cell.state == State::Ok {
+                let ran = run(scenario, turn, cell.rounds)?;
+                cell.take(ran, turn, scenario.effort.as_ref());
             }
         }
     }
@@ -207,6 +245,8 @@ impl Cell {
             state: State::Ok,
             error: None,
             native_because: None,
+            rounds: None,
+            at_least: None,
             value: None,
             to_bound: None,
             to_native: None,
@@ -215,9 +255,85 @@ impl Cell {
         }
     }
 
-    pub fn values(&self) -> Vec<f64> {
-        self.samples.iter().map(|s| s.value).collect()
+    /// Finds out how many rounds a run may have. These runs do not count, unless a single round was too much.
+    fn pilot<E>(&mut self, effort: &Effort, mut run: impl FnMut(u64) -> Result<Ran, E>) -> Result<(), E> {
+        let (mut rounds, mut done) = (1, 0);
+        loop {
+            self.rounds = Some(rounds);
+            match run(rounds)?.outcome {
+                Outcome::Done(sample) => {
+                    let next = effort.next(rounds, seconds(&sample));
+                    // Less than the step: the limit's part or the full number is what stopped it.
+                    let settled = next < rounds.saturating_mul(STEP) || next == effort.rounds;
+                    (done, rounds) = (rounds, next);
+                    if settled {
+                        self.rounds = Some(rounds);
+                        return Ok(());
+                    }
+                }
+                // As many as were known to be done in time; more are tried after the next run.
+                Outcome::Timeout if done > 0 => {
+                    self.rounds = Some(done);
+                    return Ok(());
+                }
+                outcome => {
+                    self.fail(outcome, Some(effort));
+                    return Ok(());
+                }
+            }
+        }
     }
+
+    fn take(&mut self, ran: Ran, turn: Turn, effort: Option<&Effort>) {
+        if turn == Turn::WarmUp {
+            self.statistics = ran.statistics;
+            self.native_because = ran.native_because;
+        }
+        match ran.outcome {
+            Outcome::Done(sample) => {
+                if turn != Turn::WarmUp {
+                    self.samples.push(sample);
+                } else if let (Some(effort), Some(rounds)) = (effort, self.rounds) {
+                    self.rounds = Some(effort.next(rounds, seconds(&sample)));
+                }
+            }
+            // The pilot had promised too much.
+            Outcome::Timeout if turn == Turn::WarmUp && self.rounds.is_some_and(|n| n > 1) => {
+                self.rounds = self.rounds.map(|n| (n / STEP).max(1));
+            }
+            outcome => self.fail(outcome, effort),
+        }
+    }
+
+    /// It is left out from now on.
+    fn fail(&mut self, outcome: Outcome, effort: Option<&Effort>) {
+        match outcome {
+            Outcome::Done(_) => {}
+            Outcome::Timeout => {
+                self.state = State::Timeout;
+                self.at_least = effort.zip(self.rounds).map(|(effort, rounds)| effort.at_least(rounds));
+            }
+            Outcome::Failed(error) => {
+                self.state = State::Failed;
+                self.error = Some(error);
+            }
+        }
+    }
+
+    /// By round; the last may be what it was at least.
+    pub fn values(&self) -> Vec<f64> {
+        self.samples.iter().map(|s| s.value).chain(self.at_least).collect()
+    }
+
+    /// Whether there is something to say of its time.
+    fn is_known(&self) -> bool {
+        self.state == State::Ok || self.at_least.is_some()
+    }
+}
+
+/// How long the parallel part took, as all workloads with rounds say.
+fn seconds(sample: &Sample) -> f64 {
+    sample.output["seconds"].as_f64().unwrap_or(0.0)
 }
 
 /// A fast run that computed something else is no result.
@@ -235,15 +351,20 @@ fn check_same(cells: &mut [Cell], field: &str, tolerance: f64) {
 }
 
 fn summarize(cells: &mut [Cell], compare: Compare) {
-    let values_of = |cells: &[Cell], name: &str| {
-        cells.iter().find(|c| c.scenario == name && c.state == State::Ok).map(Cell::values)
+    let base_of = |cells: &[Cell], name: &str| {
+        let cell = cells.iter().find(|c| c.scenario == name && c.is_known())?;
+        Some((cell.values(), cell.at_least.is_some()))
     };
-    let bound = values_of(cells, BOUND);
-    let native = values_of(cells, NATIVE);
-    for cell in cells.iter_mut().filter(|c| c.state == State::Ok) {
+    let bound = base_of(cells, BOUND);
+    let native = base_of(cells, NATIVE);
+    for cell in cells.iter_mut().filter(|c| c.is_known()) {
         let values = cell.values();
         cell.value = Spread::of(&values);
-        let against = |base: &Option<Vec<f64>>| pairwise(&values, base.as_deref()?, compare);
+        let against = |base: &Option<(Vec<f64>, bool)>| {
+            let (base, at_least) = base.as_ref()?;
+            // Of two that were not done nothing follows.
+            if *at_least && cell.at_least.is_some() { None } else { pairwise(&values, base, compare) }
+        };
         if cell.scenario != BOUND {
             cell.to_bound = against(&bound);
             if cell.scenario != NATIVE {
@@ -260,12 +381,14 @@ mod tests {
     const TIME: Metric = Metric { field: "seconds", unit: "s", compare: Compare::Ratio };
 
     fn group(names: &[&'static str]) -> Group {
-        let scenario = |&name| Scenario { name, switch: None, command: vec![name.into()] };
+        let scenario = |&name| Scenario { name, switch: None, command: vec![name.into()], effort: None };
         Group {
             workload: "w".into(),
             threads: 8,
             metric: TIME,
             same: None,
+            options: &[],
+            environment: &[],
             scenarios: names.iter().map(scenario).collect(),
         }
     }
@@ -301,7 +424,7 @@ mod tests {
     #[test]
     fn rounds_are_interleaved_and_the_warm_up_does_not_count() {
         let mut order = Vec::new();
-        let measured = measure(&group(&[BOUND, NATIVE, "user"]), 2, |scenario, turn| {
+        let measured = measure(&group(&[BOUND, NATIVE, "user"]), 2, |scenario, turn, _| {
             order.push((scenario.name, turn));
             let base = if turn == Turn::WarmUp { 100.0 } else { 1.0 };
             Ok::<_, ()>(done(base * if scenario.name == NATIVE { 4.0 } else { 1.0 }))
@@ -321,7 +444,7 @@ mod tests {
     #[test]
     fn a_scenario_that_fails_is_not_tried_again_and_the_others_go_on() {
         let mut slow = 0;
-        let measured = measure(&group(&[BOUND, NATIVE, "user"]), 3, |scenario, turn| {
+        let measured = measure(&group(&[BOUND, NATIVE, "user"]), 3, |scenario, turn, _| {
             let failed = |outcome| Ran { outcome, statistics: None, native_because: None };
             Ok::<_, ()>(match (scenario.name, turn) {
                 (NATIVE, _) => {
@@ -344,7 +467,7 @@ mod tests {
     #[test]
     fn an_interruption_ends_it() {
         let mut runs = 0;
-        let measured = measure(&group(&[BOUND, NATIVE]), 3, |_, _| {
+        let measured = measure(&group(&[BOUND, NATIVE]), 3, |_, _, _| {
             runs += 1;
             if runs == 3 { Err("interrupted") } else { Ok(done(1.0)) }
         });
@@ -361,8 +484,62 @@ mod tests {
             NATIVE => 1.04,
             _ => 1.06,
         };
-        let measured = measure(&group, 1, |s, _| Ok::<_, ()>(done(value(s.name)))).expect("no error");
+        let measured = measure(&group, 1, |s, _, _| Ok::<_, ()>(done(value(s.name)))).expect("no error");
         let states: Vec<State> = measured.cells.iter().map(|c| c.state).collect();
         assert_eq!(states, [State::Ok, State::Ok, State::Failed]);
+    }
+
+    /// A scenario of so many seconds a round, under a limit of 20 s.
+    fn with_rounds(seconds: impl Fn(&str, Turn) -> f64) -> (Measured, Vec<(&'static str, Turn, u64)>) {
+        let mut group = group(&[BOUND, NATIVE, "user"]);
+        for scenario in &mut group.scenarios {
+            scenario.effort = Some(Effort { rounds: 1_000_000, units: 8.0, limit: 20.0, aim: 2.0 });
+        }
+        let mut order = Vec::new();
+        let measured = measure(&group, 2, |scenario, turn, rounds| {
+            let rounds = rounds.expect("an effort");
+            order.push((scenario.name, turn, rounds));
+            let seconds = seconds(scenario.name, turn) * rounds as f64;
+            let output = serde_json::json!({ "seconds": seconds });
+            let sample = Sample { value: seconds * 1e6 / (rounds as f64 * 8.0), output };
+            let outcome = if seconds > 20.0 { Outcome::Timeout } else { Outcome::Done(sample) };
+            Ok::<_, ()>(Ran { outcome, statistics: None, native_because: None })
+        });
+        (measured.expect("no error"), order)
+    }
+
+    #[test]
+    fn rounds_are_as_many_as_fit() {
+        let (measured, order) = with_rounds(|name, _| if name == NATIVE { 0.05 } else { 1e-6 });
+        let pilots = |name| {
+            let pilots = order.iter().filter(|o| o.0 == name && o.1 == Turn::Pilot);
+            pilots.map(|o| o.2).collect::<Vec<_>>()
+        };
+        assert_eq!(pilots(BOUND), [1, 100, 10_000]);
+        assert_eq!(pilots(NATIVE), [1]);
+        assert!(order.contains(&(BOUND, Turn::Round(1), 1_000_000)));
+        assert!(order.contains(&(NATIVE, Turn::Round(1), 40)));
+        assert!(measured.cells.iter().all(|c| c.state == State::Ok && c.at_least.is_none()));
+        assert_eq!(measured.cells[1].value.expect("a value").median.round(), 6250.0);
+    }
+
+    #[test]
+    fn what_is_not_done_within_the_limit_is_said() {
+        let (measured, order) = with_rounds(|name, _| if name == NATIVE { 30.0 } else { 1e-3 });
+        assert_eq!(order.iter().filter(|o| o.0 == NATIVE).count(), 1);
+        let native = &measured.cells[1];
+        assert_eq!((native.state, native.at_least), (State::Timeout, Some(2.5e6)));
+        assert_eq!(native.value.expect("a bound").median, 2.5e6);
+        assert_eq!(native.to_bound.expect("a bound").median.round(), 20_000.0);
+        assert!(measured.cells[2].to_native.expect("a bound").median < 1e-4);
+
+        // Rounds that get slower: those that were done count, and so does the one that was not.
+        let (measured, _) = with_rounds(|name, turn| match turn {
+            Turn::Round(2) if name == NATIVE => 1.0,
+            _ => 0.05,
+        });
+        let native = &measured.cells[1];
+        assert_eq!((native.samples.len(), native.rounds), (1, Some(40)));
+        assert_eq!(native.value.expect("a value").most, 62_500.0);
     }
 }

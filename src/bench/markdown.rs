@@ -2,20 +2,23 @@
 
 use super::harness::{BOUND, Cell, Compare, Measured, NATIVE, Spread, State};
 use super::report::Report;
-use super::table::number;
+use super::table::{number, one_sided};
+use super::watch;
 
 pub fn render(report: &Report) -> String {
     let machine = &report.machine;
     let hog = if report.options.hog { ", beside a CPU hog on each" } else { "" };
     let mut text = format!(
-        "lissom {} bench {}: {} CPUs, {}, Linux {}{hog}. Median (least-most) of {} rounds; ratios are of runs of the same round.\n",
-        report.version,
-        report.benchmark,
-        machine.cpus,
-        machine.cpu_model,
-        machine.kernel,
-        report.options.runs
+        "lissom {} bench {}: {} CPUs, {}, Linux {}{hog}.",
+        report.version, report.benchmark, machine.cpus, machine.cpu_model, machine.kernel,
     );
+    if !report.groups.is_empty() {
+        text.push_str(&format!(
+            " Median (least-most) of {} rounds; ratios are of runs of the same round.",
+            report.options.runs
+        ));
+    }
+    text.push('\n');
     let mut columns = Vec::new();
     for group in &report.groups {
         let names: Vec<&str> = group.cells.iter().map(|c| c.scenario).collect();
@@ -25,6 +28,7 @@ pub fn render(report: &Report) -> String {
         }
         text.push_str(&row(group));
     }
+    text.push_str(&watch::markdown(&report.watched));
     text
 }
 
@@ -46,12 +50,12 @@ fn heading(group: &Measured) -> String {
 fn row(group: &Measured) -> String {
     let mut fields = vec![group.workload.clone(), group.metric.unit.into(), group.threads.to_string()];
     fields.extend(group.cells.iter().map(value));
-    let compared = group.metric.compare != Compare::Nothing;
+    let compares = group.metric.compare != Compare::Nothing;
     for (base, of) in [(NATIVE, (|c| &c.to_native) as fn(&Cell) -> &Option<Spread>), (BOUND, |c| &c.to_bound)]
     {
         if group.cells.iter().any(|c| c.scenario == base) {
             fields.extend(managed(group).map(|c| match of(c) {
-                Some(spread) if compared => self::spread(spread),
+                Some(s) if compares => one_sided(s, c, group, base).unwrap_or_else(|| spread(s)),
                 _ => String::new(),
             }));
         }
@@ -65,6 +69,7 @@ fn line(fields: &[String]) -> String {
 
 fn value(cell: &Cell) -> String {
     match (cell.state, &cell.value) {
+        (State::Timeout, Some(value)) if cell.at_least.is_some() => format!(">={}", number(value.median)),
         (State::Timeout, _) => "timeout".into(),
         (State::Failed, _) => "failed".into(),
         (State::Ok, Some(value)) => spread(value),

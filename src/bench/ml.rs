@@ -99,19 +99,23 @@ pub fn prepare(args: &MlArgs, session: &Session) -> anyhow::Result<Bench> {
             threads,
             metric: TIME,
             same: Some(SAME_MODEL),
+            options: &[],
+            environment: &[],
             scenarios: scenarios(threads, Some(session.cpus()), &args.common, command),
         }));
     }
     Ok(Bench {
         name: "ml",
+        timeout: args.common.timeout(120.0),
         groups,
+        watches: vec![],
         parameters: json!({ "versions": versions, "trees": trees, "rows": args.rows }),
         notes: vec![],
     })
 }
 
 /// The one of the source tree: where this binary was built, or where the user stands.
-fn default_python() -> PathBuf {
+pub fn default_python() -> PathBuf {
     let built = std::env::current_exe().ok();
     let target = built.as_deref().and_then(Path::parent).and_then(Path::parent);
     [target, Some(Path::new("target"))]

@@ -9,8 +9,13 @@ mod machine;
 mod markdown;
 mod ml;
 mod report;
+mod sensitivity;
+mod specificity;
+mod spin;
 mod sync;
 mod table;
+mod watch;
+mod workload;
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -29,6 +34,7 @@ use child::{Ended, Hogs, Interrupted, Scratch, Signals};
 use harness::{BOUND, Group, NATIVE, Outcome, Ran, Sample, Scenario, Turn};
 use machine::Machine;
 use report::{Options, Report};
+use watch::{Watch, Watched};
 
 /// Measure what lissom gains on this machine
 #[derive(Args)]
@@ -40,6 +46,7 @@ pub struct BenchArgs {
 #[derive(Subcommand)]
 pub enum What {
     Sync(sync::SyncArgs),
+    Spin(spin::SpinArgs),
     Ml(ml::MlArgs),
 }
 
@@ -57,9 +64,10 @@ pub struct Common {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = rounds())]
     pub runs: usize,
 
-    /// Seconds after which a run is killed and its cell says `timeout`
-    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = positive)]
-    pub timeout: f64,
+    /// Seconds after which a run is killed and its cell says `timeout`, or how long it
+    /// takes at least [default: 120, and 20 with `spin`]
+    #[arg(long, visible_alias = "limit", value_name = "SECONDS", value_parser = positive)]
+    pub timeout: Option<f64>,
 
     /// Measure beside another process that is busy all the time, one on each CPU
     #[arg(long)]
@@ -76,6 +84,18 @@ pub struct Common {
     /// Write the table as Markdown to this file
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+}
+
+impl Common {
+    fn timeout(&self, default: f64) -> f64 {
+        self.timeout.unwrap_or(default)
+    }
+
+    /// The names of those asked for, each once.
+    fn switches(&self) -> impl Iterator<Item = &'static str> {
+        let unique = self.switch.iter().enumerate().filter(|(i, s)| !self.switch[..*i].contains(s));
+        unique.map(|(_, s)| s.name())
+    }
 }
 
 fn thread_count() -> impl TypedValueParser<Value = u32> {
@@ -96,7 +116,10 @@ fn positive(text: &str) -> Result<f64, String> {
 /// What a benchmark has prepared.
 struct Bench {
     name: &'static str,
+    /// Of a run, in seconds.
+    timeout: f64,
     groups: Vec<Group>,
+    watches: Vec<Watch>,
     parameters: Value,
     notes: Vec<String>,
 }
@@ -116,21 +139,17 @@ fn scenarios(
     common: &Common,
     command: impl Fn(u32) -> Vec<OsString>,
 ) -> Vec<Scenario> {
-    let native = |name, threads| Scenario { name, switch: None, command: command(threads) };
-    let mut list: Vec<Scenario> = bound.map(|cpus| native(BOUND, cpus)).into_iter().collect();
-    list.push(native(NATIVE, threads));
-    for (i, switch) in common.switch.iter().enumerate() {
-        if !common.switch[..i].contains(switch) {
-            let name = switch.name();
-            list.push(Scenario { name, switch: Some(name), command: command(threads) });
-        }
-    }
+    let scenario = |name, switch, threads| Scenario { name, switch, command: command(threads), effort: None };
+    let mut list: Vec<Scenario> = bound.map(|cpus| scenario(BOUND, None, cpus)).into_iter().collect();
+    list.push(scenario(NATIVE, None, threads));
+    list.extend(common.switches().map(|switch| scenario(switch, Some(switch), threads)));
     list
 }
 
 pub fn bench(args: &BenchArgs) -> i32 {
     let common = match &args.what {
         What::Sync(args) => &args.common,
+        What::Spin(args) => &args.common,
         What::Ml(args) => &args.common,
     };
     match measure_and_report(args, common) {
@@ -164,18 +183,21 @@ fn measure_and_report(args: &BenchArgs, common: &Common) -> anyhow::Result<i32> 
     };
     let bench = match &args.what {
         What::Sync(args) => sync::prepare(args, &session)?,
+        What::Spin(args) => spin::prepare(args, &session)?,
         What::Ml(args) => ml::prepare(args, &session)?,
     };
-    let hogs = if common.hog { Hogs::start(&sync::hog(&session)?)? } else { Hogs::none() };
-    let (groups, interrupted) = session.measure(&bench, common, hogs)?;
+    let hogs =
+        if common.hog { Hogs::start(&workload::compile(&session, workload::SYNC)?)? } else { Hogs::none() };
+    let (groups, watched, interrupted) = session.measure(&bench, common, hogs)?;
     let report = Report {
         version: env!("CARGO_PKG_VERSION"),
         benchmark: bench.name,
         time,
         machine: session.machine,
-        options: Options { runs: common.runs, timeout: common.timeout, hog: common.hog, scale: common.scale },
+        options: Options { runs: common.runs, timeout: bench.timeout, hog: common.hog, scale: common.scale },
         parameters: bench.parameters,
         groups,
+        watched,
         notes: bench.notes,
         interrupted,
     };
@@ -206,49 +228,65 @@ impl Session {
         }
     }
 
-    /// The groups that were complete when all was done, or when the given signal came.
-    fn measure(
-        &self,
-        bench: &Bench,
-        common: &Common,
-        hogs: Hogs,
-    ) -> anyhow::Result<(Vec<harness::Measured>, Option<i32>)> {
-        let limit = Duration::from_secs_f64(common.timeout);
+    /// What was complete when all was done, or when the given signal came.
+    fn measure(&self, bench: &Bench, common: &Common, hogs: Hogs) -> anyhow::Result<Complete> {
+        let limit = Duration::from_secs_f64(bench.timeout);
         let hogs = RefCell::new(hogs);
+        // Pilots are not counted: nobody knows how many there will be.
         let turns: usize = bench.groups.iter().map(|g| g.scenarios.len() * (common.runs + 1)).sum();
-        let progress = RefCell::new(Progress::new(turns));
-        let mut measured = Vec::new();
+        let progress = RefCell::new(Progress::new(turns + bench.watches.len()));
+        let (mut measured, mut watched) = (Vec::new(), Vec::new());
         for group in &bench.groups {
-            let result = harness::measure(group, common.runs, |scenario, turn| {
+            let result = harness::measure(group, common.runs, |scenario, turn, rounds| {
                 progress.borrow_mut().show(group, scenario, turn, common.runs);
                 hogs.borrow_mut().check()?;
-                self.run(group, scenario, turn, limit)
+                self.run(group, scenario, turn, rounds, limit)
             });
-            match result {
+            match interrupted(result)? {
                 Ok(group) => measured.push(group),
-                Err(error) => match error.downcast_ref::<Interrupted>() {
-                    Some(interrupted) => return Ok((measured, Some(interrupted.0))),
-                    None => return Err(error),
-                },
+                Err(signal) => return Ok((measured, watched, Some(signal))),
             }
         }
-        Ok((measured, None))
+        for watch in &bench.watches {
+            progress.borrow_mut().show_text(&watch.describe());
+            hogs.borrow_mut().check()?;
+            match interrupted(watch::watch(watch, self, limit))? {
+                Ok(one) => watched.push(one),
+                Err(signal) => return Ok((measured, watched, Some(signal))),
+            }
+        }
+        Ok((measured, watched, None))
     }
 
-    fn run(&self, group: &Group, scenario: &Scenario, turn: Turn, limit: Duration) -> anyhow::Result<Ran> {
+    fn run(
+        &self,
+        group: &Group,
+        scenario: &Scenario,
+        turn: Turn,
+        rounds: Option<u64>,
+        limit: Duration,
+    ) -> anyhow::Result<Ran> {
         // Statistics are taken once, and where they cost the measurement nothing.
         let statistics = self.scratch.path().join("statistics.json");
         let watched = scenario.switch.is_some() && turn == Turn::WarmUp;
         let mut command: Vec<OsString> = Vec::new();
+        if !group.environment.is_empty() {
+            command.push("env".into());
+            command.extend(group.environment.iter().map(OsString::from));
+        }
         if let Some(switch) = scenario.switch {
             let switch = format!("--switch={switch}");
             command.extend([self.lissom.clone().into(), "run".into(), switch.into()]);
+            command.extend(group.options.iter().map(OsString::from));
             if watched {
                 command.extend(["--stats=json".into(), "--stats-file".into(), statistics.clone().into()]);
             }
             command.push("--".into());
         }
         command.extend(scenario.command.iter().cloned());
+        if let Some(rounds) = rounds {
+            command.extend(["--rounds".into(), rounds.to_string().into()]);
+        }
         let ended = child::run(&command, &self.signals, &self.scratch, limit)?;
         let outcome = match ended {
             Ended::Well(output) => read(&output, group),
@@ -260,6 +298,17 @@ impl Session {
         let native_because = told.as_ref().and_then(native_because);
         Ok(Ran { outcome, statistics: told, native_because })
     }
+}
+
+/// And the signal that ended it early.
+type Complete = (Vec<harness::Measured>, Vec<Watched>, Option<i32>);
+
+/// The signal, if the user has had enough.
+fn interrupted<T>(result: anyhow::Result<T>) -> anyhow::Result<Result<T, i32>> {
+    result.map(Ok).or_else(|error| match error.downcast_ref::<Interrupted>() {
+        Some(interrupted) => Ok(Err(interrupted.0)),
+        None => Err(error),
+    })
 }
 
 /// The program's last line is its result.
@@ -304,23 +353,24 @@ impl Progress {
     }
 
     fn show(&mut self, group: &Group, scenario: &Scenario, turn: Turn, rounds: usize) {
+        let place = format!("{}, {} threads, {}", group.workload, group.threads, scenario.name);
+        match turn {
+            Turn::Pilot => self.print(&format!("{place}: pilot")),
+            Turn::WarmUp => self.show_text(&format!("{place}: warm-up")),
+            Turn::Round(n) => self.show_text(&format!("{place}: round {n} of {rounds}")),
+        }
+    }
+
+    fn show_text(&mut self, text: &str) {
         self.turn += 1;
+        self.print(text);
+    }
+
+    fn print(&self, text: &str) {
         if !self.shown {
             return;
         }
-        let turn = match turn {
-            Turn::WarmUp => "warm-up".to_string(),
-            Turn::Round(n) => format!("round {n} of {rounds}"),
-        };
-        let line = format!(
-            "[{}/{}, {} s] {}, {} threads, {}: {turn}",
-            self.turn,
-            self.turns,
-            self.begun.elapsed().as_secs(),
-            group.workload,
-            group.threads,
-            scenario.name
-        );
+        let line = format!("[{}/{}, {} s] {text}", self.turn, self.turns, self.begun.elapsed().as_secs());
         eprint!("\r\x1b[K{}", line.chars().take(79).collect::<String>());
     }
 }
@@ -342,7 +392,15 @@ mod tests {
     #[test]
     fn results_are_read_from_the_last_line() {
         let metric = Metric { field: "seconds", unit: "s", compare: Compare::Ratio };
-        let group = Group { workload: "w".into(), threads: 1, metric, same: None, scenarios: vec![] };
+        let group = Group {
+            workload: "w".into(),
+            threads: 1,
+            metric,
+            same: None,
+            options: &[],
+            environment: &[],
+            scenarios: vec![],
+        };
         let value = |text| match read(text, &group) {
             Outcome::Done(sample) => Ok(sample.value),
             Outcome::Failed(why) => Err(why),

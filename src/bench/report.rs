@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::harness::{Measured, State};
 use super::machine::Machine;
+use super::watch::{Watched, Watching};
 
 #[derive(Serialize)]
 pub struct Report {
@@ -17,6 +18,8 @@ pub struct Report {
     /// What else the numbers depend on: versions, and how much work a round was.
     pub parameters: Value,
     pub groups: Vec<Measured>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub watched: Vec<Watched>,
     pub notes: Vec<String>,
     /// The signal that ended it early.
     pub interrupted: Option<i32>,
@@ -46,6 +49,7 @@ impl Report {
         let cells = || self.groups.iter().flat_map(|g| &g.cells);
         let failed = cells().any(|c| c.state == State::Failed);
         let too_slow = cells().any(|c| c.state == State::Timeout && c.managed);
-        i32::from(failed || too_slow)
+        let watched = self.watched.iter().any(|w| matches!(w.state, Watching::Failed));
+        i32::from(failed || too_slow || watched)
     }
 }

@@ -1,13 +1,13 @@
 //! `lissom bench sync`: programs that do nothing but synchronize, a pattern each.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::json;
 
 use super::harness::{Compare, Group, Metric};
+use super::workload::{self, Program, SYNC, SYNC_OMP};
 use super::{Bench, Common, Session, scenarios};
 
 /// Synchronization patterns: barriers, condition variables, locks and the like
@@ -54,7 +54,7 @@ struct Pattern {
     name: &'static str,
     /// The workload's name in workloads/.
     workload: &'static str,
-    program: usize,
+    program: Program,
     threads: Threads,
     /// How often, so that the bound takes about half a second.
     rounds: f64,
@@ -79,16 +79,6 @@ const FAIRNESS: Metric =
     Metric { field: "fairness", unit: "least thread's share of the mean", compare: Compare::Nothing };
 const MEMORY: Metric =
     Metric { field: "rss_kib_per_thread", unit: "resident KiB a thread", compare: Compare::Difference };
-
-/// Source, its name, and the flags it needs beside the usual ones.
-const PROGRAMS: [(&str, &str, &str); 2] = [
-    ("sync", include_str!("../../workloads/sync.c"), "-pthread"),
-    ("sync_omp", include_str!("../../workloads/sync_omp.c"), "-fopenmp"),
-];
-const HEADER: &str = include_str!("../../workloads/sync.h");
-
-const SYNC: usize = 0;
-const SYNC_OMP: usize = 1;
 
 const BARRIER: Pattern = Pattern {
     name: "barrier",
@@ -144,38 +134,30 @@ pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
         .iter()
         .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name))
         .collect();
-    let mut programs = Vec::new();
-    let mut notes = Vec::new();
-    for (i, (name, source, flag)) in PROGRAMS.iter().enumerate() {
-        // The first one also calibrates.
-        let program = match i == SYNC || wanted.iter().any(|p| p.program == i) {
-            true => compile(session, name, source, flag),
-            false => Err(anyhow::anyhow!("not wanted")),
-        };
-        programs.push(program);
-    }
-    if let Err(error) = &programs[SYNC] {
-        bail!("{error:#}");
-    }
-    let sync = programs[SYNC].as_ref().ok().context("checked above")?;
     let per_us = match args.calibration {
         Some(per_us) => per_us,
-        None => calibrate(session, sync)?,
+        None => workload::calibrate(session)?,
     };
     let mut groups = Vec::new();
+    let mut notes = Vec::new();
     for pattern in wanted {
-        match &programs[pattern.program] {
-            Ok(program) => groups.extend(pattern.groups(args, session, program, per_us)),
-            Err(error) => notes.push(format!("{} is left out: {error:#}", pattern.name)),
+        match workload::compile(session, pattern.program) {
+            Ok(program) => groups.extend(pattern.groups(args, session, &program, per_us)),
+            // A compiler without OpenMP can compile the others.
+            Err(error) if pattern.program == SYNC_OMP => {
+                notes.push(format!("{} is left out: {error:#}", pattern.name));
+            }
+            Err(error) => return Err(error),
         }
     }
-    let compiler = session.output(&[compiler(), "--version".into()]).unwrap_or_default();
     Ok(Bench {
         name: "sync",
+        timeout: args.common.timeout(120.0),
         groups,
+        watches: vec![],
         parameters: json!({
             "iterations_per_us": per_us,
-            "compiler": compiler.lines().next().unwrap_or_default(),
+            "compiler": workload::compiler_version(session),
         }),
         notes,
     })
@@ -195,6 +177,8 @@ impl Pattern {
             threads,
             metric: self.metric,
             same: None,
+            options: &[],
+            environment: &[],
             scenarios: scenarios(threads, bound, &args.common, |threads| {
                 self.command(program, threads, cpus, per_us, args.common.scale)
             }),
@@ -221,40 +205,6 @@ impl Pattern {
         }
         command
     }
-}
-
-fn compiler() -> OsString {
-    std::env::var_os("CC").filter(|c| !c.is_empty()).unwrap_or_else(|| "cc".into())
-}
-
-/// Into the session's own folder each time: it takes a moment, and nothing has to be trusted or found stale.
-fn compile(session: &Session, name: &str, source: &str, flag: &str) -> anyhow::Result<PathBuf> {
-    session.scratch.write("sync.h", HEADER)?;
-    let source = session.scratch.write(&format!("{name}.c"), source)?;
-    let program = session.scratch.path().join(name);
-    let mut command = vec![compiler(), "-std=gnu11".into(), "-O2".into(), flag.into()];
-    command.extend([source.into(), "-o".into(), program.clone().into()]);
-    session.output(&command).context(
-        "a workload cannot be compiled (on Debian: apt-get install gcc libc6-dev; CC names the compiler)",
-    )?;
-    Ok(program)
-}
-
-/// The program that --hog runs beside the measurement.
-pub fn hog(session: &Session) -> anyhow::Result<PathBuf> {
-    let (name, source, flag) = PROGRAMS[SYNC];
-    let program = session.scratch.path().join(name);
-    if program.exists() { Ok(program) } else { compile(session, name, source, flag) }
-}
-
-fn calibrate(session: &Session, sync: &Path) -> anyhow::Result<f64> {
-    let threads = session.cpus().to_string();
-    let command = [sync.into(), "calibrate".into(), "--threads".into(), threads.into()];
-    let output = session.output(&command).context(
-        "the workloads cannot be run (TMPDIR must name a folder in which programs may be executed)",
-    )?;
-    let output: serde_json::Value = serde_json::from_str(&output).context("the calibration's output")?;
-    output["iterations_per_us"].as_f64().filter(|n| *n > 0.0).context("the calibration measured nothing")
 }
 
 #[cfg(test)]

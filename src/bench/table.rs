@@ -2,7 +2,8 @@
 
 use super::harness::{BOUND, Cell, Compare, Measured, NATIVE, Spread, State};
 use super::report::Report;
-use crate::stats::wrap;
+use super::watch;
+use crate::stats::{plural, wrap};
 
 const LABEL: usize = 8;
 const COLUMN: usize = 18;
@@ -27,15 +28,17 @@ pub fn render(report: &Report) -> String {
         "",
         2,
     );
-    lines.extend(wrap(
-        &format!(
-            "Median, least-most of {} rounds. bound: natively with {} threads. x bound, x native: against that run \
-             of the same round.",
-            report.options.runs, machine.cpus
-        ),
-        "",
-        0,
-    ));
+    if !report.groups.is_empty() {
+        lines.extend(wrap(
+            &format!(
+                "Median, least-most of {} rounds. bound: natively with {} threads. x bound, x native: against that \
+                 run of the same round.",
+                report.options.runs, machine.cpus
+            ),
+            "",
+            0,
+        ));
+    }
     let mut previous = None;
     for group in &report.groups {
         let title = (&group.workload, group.metric.unit);
@@ -47,6 +50,7 @@ pub fn render(report: &Report) -> String {
         }
         rows(group, &mut lines);
     }
+    lines.extend(watch::table(&report.watched));
     let notes = notes(report);
     if !notes.is_empty() {
         lines.push(String::new());
@@ -79,7 +83,9 @@ fn rows(group: &Measured, lines: &mut Vec<String>) {
             (to_bound, BOUND, (|c| c.to_bound) as fn(&Cell) -> Option<Spread>),
             (to_native, NATIVE, |c| c.to_native),
         ] {
-            let row = row(label, cells, |c| of(c).map(|s| spread(&s)));
+            let row = row(label, cells, |c| {
+                of(c).map(|s| one_sided(&s, c, group, base).unwrap_or_else(|| spread(&s)))
+            });
             if group.cells.iter().any(|c| c.scenario == base) && row.trim() != label {
                 lines.push(row);
             }
@@ -95,10 +101,23 @@ fn row(label: &str, cells: &[Cell], show: impl Fn(&Cell) -> Option<String>) -> S
 fn value(cell: &Cell) -> String {
     let mark = if cell.native_because.is_some() { "*" } else { "" };
     match (cell.state, &cell.value) {
+        (State::Timeout, Some(value)) if cell.at_least.is_some() => {
+            format!("{mark}>={}", number(value.median))
+        }
         (State::Timeout, _) => format!("timeout{mark}"),
         (State::Failed, _) => format!("failed{mark}"),
         (State::Ok, Some(value)) => format!("{mark}{}", spread(value)),
         (State::Ok, None) => "-".into(),
+    }
+}
+
+/// A comparison of what was not done, or with what was not done: only one side of it is known.
+pub fn one_sided(s: &Spread, cell: &Cell, group: &Measured, base: &str) -> Option<String> {
+    let base_at_least = group.cells.iter().any(|c| c.scenario == base && c.at_least.is_some());
+    match (cell.at_least, base_at_least) {
+        (Some(_), _) => Some(format!(">={}", number(s.median))),
+        (None, true) => Some(format!("<={}", number(s.median))),
+        (None, false) => None,
     }
 }
 
@@ -131,9 +150,15 @@ fn notes(report: &Report) -> Vec<String> {
         let place = format!("{}, {} threads", group.workload, group.threads);
         for cell in &group.cells {
             let name = cell.scenario;
-            if cell.state == State::Timeout {
-                let limit = report.options.timeout;
-                notes.push(format!("{place}: {name} took longer than {limit} s (--timeout) and was killed."));
+            let limit = report.options.timeout;
+            match (cell.state, cell.rounds) {
+                (State::Timeout, Some(rounds)) => notes.push(format!(
+                    "{place}: {name} was not finished in {limit} s (--timeout), with {}: at least so long.",
+                    plural(rounds, "round"),
+                )),
+                (State::Timeout, None) => notes
+                    .push(format!("{place}: {name} took longer than {limit} s (--timeout) and was killed.")),
+                _ => {}
             }
             if let Some(error) = &cell.error {
                 notes.push(format!("{place}: {name} failed: {error}"));
@@ -146,17 +171,23 @@ fn notes(report: &Report) -> Vec<String> {
     let noisy: Vec<String> = report.groups.iter().filter_map(noise).collect();
     if !noisy.is_empty() {
         notes.push(format!(
-            "Noise: native itself varied by {}. Trust ratios more than values, and stop what else runs.",
+            "Noise: {} itself varied by {}. Trust ratios more than values, and stop what else runs.",
+            report.groups.first().map_or(NATIVE, steadiest),
             noisy.join(", ")
         ));
     }
     notes
 }
 
+/// What varies with the machine and not by nature, as native waiting in loops does with more threads than CPUs.
+fn steadiest(group: &Measured) -> &'static str {
+    if group.cells.iter().any(|c| c.rounds.is_some()) { BOUND } else { NATIVE }
+}
+
 /// Where and how much, if too much. A number that is compared with nothing (fairness) varies by nature.
 fn noise(group: &Measured) -> Option<String> {
-    let native = group.cells.iter().find(|c| c.scenario == NATIVE)?;
-    let noise = native.value.as_ref()?.relative();
+    let steady = group.cells.iter().find(|c| c.scenario == steadiest(group))?;
+    let noise = steady.value.as_ref()?.relative();
     (noise > NOISE && group.metric.compare != Compare::Nothing)
         .then(|| format!("{:.0}% ({}, {} threads)", noise * 100.0, group.workload, group.threads))
 }
@@ -199,6 +230,8 @@ mod tests {
             state: State::Ok,
             error: None,
             native_because: None,
+            rounds: None,
+            at_least: None,
             value: Spread::of(&values),
             to_bound: (scenario != BOUND).then(|| Spread::of(&values)).flatten(),
             to_native: None,
@@ -225,6 +258,7 @@ mod tests {
             options: Options { runs: 3, timeout: 120.0, hog: true, scale: 1.0 },
             parameters: serde_json::Value::Null,
             groups: vec![Measured { workload: "barrier".into(), threads: 128, metric, cells }],
+            watched: vec![],
             notes: vec![],
             interrupted: Some(2),
         };
@@ -234,5 +268,21 @@ mod tests {
         assert!(text.contains("x bound") && text.contains("auto"), "{text}");
         assert!(text.contains("varied by 710% (barrier, 128 threads)"), "{text}");
         assert!(text.contains("user ran natively"), "{text}");
+    }
+
+    #[test]
+    fn one_side_is_shown_of_what_was_not_done() {
+        let mut native = cell(NATIVE, [5e6; 3]);
+        (native.state, native.at_least, native.rounds) = (State::Timeout, Some(5e6), Some(1));
+        let user = cell("user", [0.001, 0.0005, 0.002]);
+        let metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
+        let cells = vec![cell(BOUND, [1.0; 3]), native, user];
+        let group = Measured { workload: "barrier".into(), threads: 8, metric, cells };
+        assert_eq!(value(&group.cells[1]), ">=5.0M");
+        let ratio = group.cells[2].value.expect("a value");
+        let shown = |i: usize, base| one_sided(&ratio, &group.cells[i], &group, base);
+        assert_eq!(shown(2, NATIVE).as_deref(), Some("<=0.001"));
+        assert_eq!(shown(1, BOUND).as_deref(), Some(">=0.001"));
+        assert_eq!(shown(2, BOUND), None);
     }
 }

@@ -1,0 +1,172 @@
+//! How many samples of programs that do not wait in loops are taken for waits: programs that people run, and loops of
+//! ours that look like waiting.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use super::Session;
+use super::spin::SpinArgs;
+use super::watch::{Watch, What};
+use super::workload::{self, WORK};
+use crate::program;
+
+/// Where threads can be had, more of them than CPUs as a rule. NumPy has one only: its linear algebra's own threads do
+/// wait in loops.
+const PROGRAMS: &[(&str, &str, &str)] = &[
+    // name, the process, what a shell is to run
+    ("gzip", "gzip", "exec gzip -9 -c data data data data >/dev/null"),
+    ("xz", "xz", "exec xz -T8 -2 --block-size=1MiB -c data >/dev/null"),
+    ("zstd", "zstd", "exec zstd -q -T8 -12 -c data >/dev/null"),
+    ("sort", "sort", "exec sort --parallel=8 -S 64M data data data data -o /dev/null"),
+    ("sha256sum", "sha256sum", "exec sha256sum $(yes data | head -n 30) >/dev/null"),
+    ("gcc -O2", "cc1", "exec \"$CC\" -O2 -S big.c -o /dev/null"),
+    ("python3", "python", "exec \"$PYTHON\" compute.py sums"),
+    ("numpy linear algebra", "python", "exec \"$PYTHON\" compute.py algebra"),
+    ("numpy FFT", "python", "exec \"$PYTHON\" compute.py fft"),
+    ("reduction", "work", "exec ./work reduction --threads 8 --seconds 1"),
+    ("delay loop", "work", "exec ./work delay --threads 8 --seconds 1"),
+    ("random numbers", "work", "exec ./work random --threads 8 --seconds 1"),
+];
+
+const COMPUTE: &str = include_str!("../../workloads/compute.py");
+
+pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>> {
+    let folder = session.scratch.path();
+    workload::compile(session, WORK)?;
+    session.scratch.write("data", &data(8 << 20))?;
+    session.scratch.write("big.c", &big_source(250))?;
+    session.scratch.write("compute.py", COMPUTE)?;
+    let mut python = args.python.clone().unwrap_or_else(super::ml::default_python);
+    if python.components().count() > 1 {
+        python = std::path::absolute(&python).context("--python")?; // it is run in another folder
+    }
+    let has_numpy = session.output(&[python.clone().into(), "-c".into(), "import numpy".into()]).is_ok();
+    let mut watches = Vec::new();
+    for &(name, process, script) in PROGRAMS {
+        let needed: OsString = match process {
+            "cc1" => workload::compiler(),
+            "python" => python.clone().into(),
+            "work" => folder.join("work").into(),
+            program => program.into(),
+        };
+        let missing = if name.starts_with("numpy") && !has_numpy {
+            Some(format!("{} cannot import numpy", python.display()))
+        } else {
+            is_missing(&needed)
+        };
+        for switch in args.common.switches() {
+            watches.push(Watch {
+                what: What::Specificity,
+                name: name.into(),
+                switch,
+                outside: vec![],
+                options: &[],
+                command: command(folder, &python, script),
+                process,
+                samples: args.samples,
+                missing: missing.clone(),
+            });
+        }
+    }
+    Ok(watches)
+}
+
+fn is_missing(program: &OsStr) -> Option<String> {
+    program::find(program, std::env::var_os("PATH").as_deref()).err().map(|refused| refused.message)
+}
+
+/// Threads are looked at whatever is ready, and nothing is done about it: that is for measuring lissom itself, so it is no
+/// option of `lissom run`.
+fn command(folder: &Path, python: &Path, script: &str) -> Vec<OsString> {
+    let set = |name: &str, value: &OsStr| {
+        let mut set = OsString::from(name);
+        set.push("=");
+        set.push(value);
+        set
+    };
+    let mut command: Vec<OsString> = vec!["env".into(), "-C".into(), folder.into()];
+    command.extend(["LISSOM_SPIN=observe".into(), "OPENBLAS_NUM_THREADS=1".into()]);
+    command.extend([set("CC", &workload::compiler()), set("PYTHON", python.as_os_str())]);
+    command.extend(["sh".into(), "-c".into(), script.into()]);
+    command
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// Lines of words, such that there is something to find for who compresses and who sorts.
+fn data(bytes: usize) -> String {
+    let mut random = Random(1);
+    let words: Vec<String> = (0..2000)
+        .map(|_| (0..2 + random.below(8)).map(|_| char::from(b'a' + random.below(26) as u8)).collect())
+        .collect();
+    let mut text = String::with_capacity(bytes + 256);
+    while text.len() < bytes {
+        for _ in 0..4 + random.below(12) {
+            // Some words are far more frequent than others.
+            let most = 1 + random.below(words.len() as u64);
+            text.push_str(&words[random.below(most) as usize]);
+            text.push(' ');
+        }
+        text.push_str(&random.below(1_000_000).to_string());
+        text.push('\n');
+    }
+    text
+}
+
+/// Functions with loops and branches for an optimizer.
+fn big_source(functions: u64) -> String {
+    let mut random = Random(2);
+    let mut text = String::from("#include <stddef.h>\n");
+    for i in 0..functions {
+        let mut n = |below| 1 + random.below(below);
+        text.push_str(&format!(
+            "long f{i}(const long *a, size_t n, long x) {{\n    long s = {}, t = x;\n\
+             \x20   for (size_t i = 0; i < n; i++) {{\n        switch ((a[i] + t) % {}) {{\n\
+             \x20       case 0: s += a[i] * {}; break;\n        case 1: t ^= s >> {}; break;\n\
+             \x20       default: s = s > t ? s - {} : t * {} + a[n - i - 1];\n        }}\n    }}\n\
+             \x20   return s + (t < {} ? t : x / {});\n}}\n",
+            n(9),
+            2 + n(5),
+            n(99),
+            n(30),
+            n(999),
+            n(9),
+            n(9999),
+            n(99),
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn materials_are_the_same_each_time_and_as_large_as_asked() {
+        let text = data(10_000);
+        assert!(text.len() >= 10_000 && text.len() < 11_000 && text == data(10_000));
+        let source = big_source(3);
+        assert_eq!(source.matches("long f").count(), 3);
+        assert_eq!(source.matches('{').count(), source.matches('}').count());
+    }
+
+    #[test]
+    fn names_are_unique_and_what_is_not_there_is_found_out() {
+        let mut names: Vec<&str> = PROGRAMS.iter().map(|p| p.0).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PROGRAMS.len());
+        assert_eq!(is_missing(OsStr::new("sh")), None);
+        assert!(is_missing(OsStr::new("no-such-program")).is_some());
+    }
+}

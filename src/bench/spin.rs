@@ -1,0 +1,402 @@
+//! `lissom bench spin`: programs whose threads wait in loops of their own, a pattern each.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::harness::{BOUND, Compare, Effort, Group, Metric};
+use super::workload::{self, Program, SPIN, SPIN_OMP, SYNC_OMP};
+use super::{Bench, Common, Session, scenarios, sensitivity, specificity};
+
+/// Threads that wait in loops of their own, with --spin=auto
+///
+/// Natively such programs may take 10,000 times as long with more threads than
+/// CPUs, so each run does as many rounds as fit into a tenth of --timeout. Where
+/// a single one does not fit into all of it, the cell says how long it is at least.
+/// All patterns take an hour: name some, or give --lock and --scale.
+///
+///   pipeline           a token goes around; 2.5 us of work a stage, flag by flag
+///   pipeline-bare      the same, waiting without the `pause` instruction
+///   pipeline-volatile  the same as pipeline, with flags that are only volatile
+///   lock-pipeline      the same, each stage waiting for a lock, by each of --lock
+///   contended          all threads want one lock [default: pthread_spin_lock],
+///                      1.6 million times, 100 ns inside it and 100 ns outside
+///   barrier            60 us between two barriers that are spun for
+///   spin-then-block    a token; who waits spins for a while, and then sleeps
+///   omp-flags          OpenMP threads with flags and `flush`, as in NPB LU
+///   omp-active         60 us between barriers of OpenMP, OMP_WAIT_POLICY=active
+///   omp-default        the same without OMP_WAIT_POLICY
+///   omp-passive        the same, OMP_WAIT_POLICY=passive
+///
+/// Not timed, and only if named:
+///
+///   sensitivity        how many samples of waiting threads are recognised, by lock
+///   specificity        how many of working programs are taken for a wait
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct SpinArgs {
+    /// Patterns to measure [default: all that are timed]
+    #[arg(value_name = "PATTERN", value_parser = PossibleValuesParser::new(names()))]
+    pub patterns: Vec<String>,
+
+    /// Numbers of threads
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "8,32",
+        value_parser = super::thread_count())]
+    pub threads: Vec<u32>,
+
+    /// Locks of lock-pipeline, contended and sensitivity [default: the first eleven,
+    /// and pthread for contended]
+    #[arg(long, value_name = "LIST", value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(LOCKS.iter().chain(&sensitivity::LOOPS)))]
+    pub lock: Vec<String>,
+
+    /// Whether lock-pipeline and sensitivity wait with the `pause` instruction
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_value = "yes,no")]
+    pub pause: Vec<Pause>,
+
+    /// Samples of each program of specificity, at least: it is run again until there are
+    #[arg(long, value_name = "N", default_value_t = 10_000,
+        value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub samples: u64,
+
+    /// A Python for specificity, with NumPy or without [default: target/venv/bin/python3
+    /// if it is there, or else python3]
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<PathBuf>,
+
+    /// Iterations of the work loop that take a microsecond [default: measured first].
+    /// Give that of an earlier run (iterations_per_us in its JSON) to compare with it
+    #[arg(long, value_name = "N", value_parser = super::positive)]
+    pub calibration: Option<f64>,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Pause {
+    Yes,
+    No,
+}
+
+impl Pause {
+    /// Of workloads/spin.c.
+    pub fn option(self) -> Option<&'static str> {
+        (self == Pause::No).then_some("--no-pause")
+    }
+
+    pub fn name(self, name: &str) -> String {
+        match self {
+            Pause::Yes => name.into(),
+            Pause::No => format!("{name}-bare"),
+        }
+    }
+}
+
+/// Those of workloads/locks.
+const LOCKS: [&str; 11] =
+    ["array", "clh", "mcs", "malthusian", "partitioned", "pthread", "ticket", "ttas", "cna", "queued", "aqs"];
+
+impl SpinArgs {
+    /// Those asked for, or the eleven.
+    pub fn locks(&self) -> impl Iterator<Item = &str> {
+        let all = LOCKS.iter().copied().filter(|_| self.lock.is_empty());
+        self.lock.iter().map(String::as_str).chain(all)
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.patterns.iter().any(|p| p == name)
+    }
+}
+
+/// Each of the locks with each way to wait for it.
+pub fn variants<'a>(locks: &[&'a str], args: &SpinArgs) -> Vec<(&'a str, Pause)> {
+    locks.iter().flat_map(|&lock| args.pause.iter().map(move |&pause| (lock, pause))).collect()
+}
+
+struct Pattern {
+    name: &'static str,
+    program: Program,
+    /// The workload's name in workloads/, and options.
+    command: &'static [&'static str],
+    environment: &'static [&'static str],
+    locks: Locks,
+    unit: Unit,
+    /// Units of a run, so that the bound takes about half a second.
+    count: f64,
+    work: Work,
+    metric: Metric,
+}
+
+enum Locks {
+    None,
+    /// Every lock and every way to wait for it is a row.
+    Pipeline,
+    /// pthread's, or those that were asked for.
+    Contended,
+}
+
+/// What the metric is by.
+enum Unit {
+    /// A round of a ring of threads is as many hand-offs.
+    HandOff,
+    Round,
+}
+
+enum Work {
+    /// Of each stage, whatever their number: only one works at a time.
+    Stage(f64),
+    /// By all threads together, such that each CPU is busy for so long.
+    Split(f64),
+    /// By one thread, inside a lock and outside.
+    InAndOut(f64),
+}
+
+/// Seconds after which a run is killed.
+const LIMIT: f64 = 20.0;
+/// The part of it that a run had better take.
+const AIM: f64 = 0.1;
+
+const OPTIONS: &[&str] = &["--spin=auto"];
+
+const PIPELINE: Pattern = Pattern {
+    name: "pipeline",
+    program: SPIN,
+    command: &["pipeline"],
+    environment: &[],
+    locks: Locks::None,
+    unit: Unit::HandOff,
+    count: 200_000.0,
+    work: Work::Stage(2.5),
+    metric: Metric { field: "us_per_handoff", unit: "us a stage", compare: Compare::Ratio },
+};
+
+const BARRIER: Pattern = Pattern {
+    name: "barrier",
+    command: &["barrier"],
+    unit: Unit::Round,
+    count: 8000.0,
+    work: Work::Split(60.0),
+    metric: Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio },
+    ..PIPELINE
+};
+
+const OMP: Pattern =
+    Pattern { name: "omp-default", program: SYNC_OMP, command: &["gomp-barrier"], ..BARRIER };
+
+const PATTERNS: [Pattern; 11] = [
+    PIPELINE,
+    Pattern { name: "pipeline-bare", command: &["pipeline", "--no-pause"], ..PIPELINE },
+    Pattern { name: "pipeline-volatile", command: &["pipeline", "--flag", "volatile"], ..PIPELINE },
+    Pattern { name: "lock-pipeline", command: &["lock-pipeline"], locks: Locks::Pipeline, ..PIPELINE },
+    Pattern {
+        name: "contended",
+        command: &["contended"],
+        locks: Locks::Contended,
+        count: 1.6e6,
+        work: Work::InAndOut(0.1),
+        metric: Metric { field: "us_per_round", unit: "us an acquisition", compare: Compare::Ratio },
+        ..BARRIER
+    },
+    BARRIER,
+    Pattern { name: "spin-then-block", command: &["spin-then-block"], ..PIPELINE },
+    Pattern {
+        name: "omp-flags",
+        program: SPIN_OMP,
+        command: &["lu-flush"],
+        count: 250.0,
+        work: Work::Split(2000.0),
+        ..BARRIER
+    },
+    Pattern { name: "omp-active", environment: &["OMP_WAIT_POLICY=active"], ..OMP },
+    OMP,
+    Pattern { name: "omp-passive", environment: &["OMP_WAIT_POLICY=passive"], ..OMP },
+];
+
+const SENSITIVITY: &str = "sensitivity";
+const SPECIFICITY: &str = "specificity";
+
+fn names() -> impl Iterator<Item = &'static str> {
+    PATTERNS.iter().map(|p| p.name).chain([SENSITIVITY, SPECIFICITY])
+}
+
+pub fn prepare(args: &SpinArgs, session: &Session) -> anyhow::Result<Bench> {
+    let wanted: Vec<&Pattern> =
+        PATTERNS.iter().filter(|p| args.patterns.is_empty() || args.wants(p.name)).collect();
+    let per_us = match args.calibration {
+        Some(per_us) => per_us,
+        // What is not timed has no work to be measured out.
+        None if wanted.is_empty() => 0.0,
+        None => workload::calibrate(session)?,
+    };
+    let mut groups = Vec::new();
+    let mut notes = Vec::new();
+    for pattern in wanted {
+        match workload::compile(session, pattern.program) {
+            Ok(program) => groups.extend(pattern.groups(args, session.cpus(), &program, per_us)),
+            // A compiler without OpenMP can compile the others.
+            Err(error) if pattern.program != SPIN => {
+                notes.push(format!("{} is left out: {error:#}", pattern.name));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let mut watches = Vec::new();
+    if args.wants(SENSITIVITY) {
+        watches.extend(sensitivity::watches(args, session)?);
+    }
+    if args.wants(SPECIFICITY) {
+        watches.extend(specificity::watches(args, session)?);
+    }
+    Ok(Bench {
+        name: "spin",
+        timeout: args.common.timeout(LIMIT),
+        groups,
+        watches,
+        parameters: json!({
+            "iterations_per_us": per_us,
+            "compiler": workload::compiler_version(session),
+        }),
+        notes,
+    })
+}
+
+impl Pattern {
+    fn groups(&self, args: &SpinArgs, cpus: u32, program: &Path, per_us: f64) -> Vec<Group> {
+        let variants: Vec<(Option<&str>, Pause)> = match self.locks {
+            Locks::None => vec![(None, Pause::Yes)],
+            Locks::Contended if args.lock.is_empty() => vec![(Some("pthread"), Pause::Yes)],
+            Locks::Contended => args.locks().map(|lock| (Some(lock), Pause::Yes)).collect(),
+            Locks::Pipeline => {
+                let locks: Vec<&str> = args.locks().collect();
+                variants(&locks, args).into_iter().map(|(lock, pause)| (Some(lock), pause)).collect()
+            }
+        };
+        let mut groups = Vec::new();
+        for (lock, pause) in variants {
+            let name = lock.map_or(self.name.into(), |lock| format!("{}-{lock}", self.name));
+            groups.extend(args.threads.iter().map(|&threads| {
+                let mut scenarios = scenarios(threads, Some(cpus), &args.common, |threads| {
+                    self.command(program, lock, pause, threads, cpus, per_us)
+                });
+                for scenario in &mut scenarios {
+                    let threads = if scenario.name == BOUND { cpus } else { threads };
+                    scenario.effort = Some(self.effort(threads, &args.common));
+                }
+                Group {
+                    workload: pause.name(&name),
+                    threads,
+                    metric: self.metric,
+                    same: None,
+                    options: OPTIONS,
+                    environment: self.environment,
+                    scenarios,
+                }
+            }));
+        }
+        groups
+    }
+
+    /// The number of rounds is the harness's to say.
+    fn command(
+        &self,
+        program: &Path,
+        lock: Option<&str>,
+        pause: Pause,
+        threads: u32,
+        cpus: u32,
+        per_us: f64,
+    ) -> Vec<OsString> {
+        let mut command: Vec<OsString> = vec![program.into()];
+        command.extend(self.command.iter().map(OsString::from));
+        command.extend(pause.option().map(OsString::from));
+        if let Some(lock) = lock {
+            command.extend(["--lock".into(), lock.into()]);
+        }
+        let mut option = |name: &str, value: f64| {
+            command.extend([name.into(), value.to_string().into()]);
+        };
+        option("--threads", threads.into());
+        match self.work {
+            // The workload splits it among the stages.
+            Work::Stage(us) => option("--work", (us * per_us).round() * f64::from(threads)),
+            Work::Split(us) => option("--work", (us * per_us * f64::from(cpus)).round()),
+            Work::InAndOut(us) => {
+                option("--work", (us * per_us).round());
+                option("--outside", (us * per_us).round());
+            }
+        }
+        command
+    }
+
+    fn effort(&self, threads: u32, common: &Common) -> Effort {
+        let units = match self.unit {
+            Unit::HandOff => threads.into(),
+            Unit::Round => 1.0,
+        };
+        let limit = common.timeout(LIMIT);
+        Effort {
+            rounds: (self.count * common.scale / units).ceil() as u64,
+            units,
+            limit,
+            aim: limit * AIM * common.scale.min(1.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: SpinArgs,
+    }
+
+    fn groups(line: &str) -> Vec<Group> {
+        let args = Line::try_parse_from(line.split(' ')).expect("good options").args;
+        let wanted = PATTERNS.iter().filter(|p| args.patterns.is_empty() || args.wants(p.name));
+        wanted.flat_map(|p| p.groups(&args, 4, Path::new("spin"), 500.0)).collect()
+    }
+
+    fn commands(group: &Group) -> Vec<String> {
+        let text = |command: &Vec<OsString>| {
+            command.iter().map(|s| s.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        group.scenarios.iter().map(|s| text(&s.command)).collect()
+    }
+
+    #[test]
+    fn a_stage_has_the_same_work_whatever_their_number() {
+        let groups = groups("spin pipeline-bare --threads 8");
+        let commands = commands(&groups[0]);
+        assert_eq!(commands[0], "spin pipeline --no-pause --threads 4 --work 5000");
+        assert_eq!(commands[1], "spin pipeline --no-pause --threads 8 --work 10000");
+        let efforts: Vec<Effort> = groups[0].scenarios.iter().filter_map(|s| s.effort).collect();
+        assert_eq!((efforts[0].rounds, efforts[1].rounds), (50_000, 25_000));
+        assert_eq!((efforts[0].units, efforts[1].units), (4.0, 8.0));
+    }
+
+    #[test]
+    fn locks_and_pauses_are_rows() {
+        let names = |line| groups(line).into_iter().map(|g| g.workload).collect::<Vec<_>>();
+        assert_eq!(names("spin lock-pipeline --threads 8").len(), 2 * LOCKS.len());
+        assert_eq!(names("spin lock-pipeline --threads 8 --pause no --lock mcs"), ["lock-pipeline-mcs-bare"]);
+        assert_eq!(names("spin contended --threads 8"), ["contended-pthread"]);
+        assert_eq!(names("spin contended --threads 8 --lock clh,cna"), ["contended-clh", "contended-cna"]);
+        assert!(names("spin sensitivity").is_empty());
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut all: Vec<_> = names().collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), PATTERNS.len() + 2);
+    }
+}

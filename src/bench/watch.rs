@@ -1,0 +1,272 @@
+//! Programs that are not timed: what counts is how often the runtime looked at their threads, and how often it found
+//! them waiting in a loop.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Session;
+use super::child::{self, Ended};
+use super::table::number;
+use crate::stats::wrap;
+
+/// Whether the threads wait whenever they are looked at, or never.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// They do: how many are recognised?
+    Sensitivity,
+    /// They do not: how many are mistaken?
+    Specificity,
+}
+
+pub struct Watch {
+    pub what: What,
+    pub name: String,
+    pub switch: &'static str,
+    /// In front of lissom: what chooses the CPU.
+    pub outside: Vec<OsString>,
+    /// Of `lissom run`.
+    pub options: &'static [&'static str],
+    pub command: Vec<OsString>,
+    /// Only processes of this name count: not a shell or a compiler's driver, which sleep.
+    pub process: &'static str,
+    /// To be reached, by running the program again and again.
+    pub samples: u64,
+    /// It cannot be run; why not.
+    pub missing: Option<String>,
+}
+
+/// More would not help: the program is looked at too rarely.
+const MOST_RUNS: u64 = 1000;
+
+#[derive(Serialize)]
+pub struct Watched {
+    pub what: What,
+    pub name: String,
+    pub switch: &'static str,
+    pub command: Vec<String>,
+    pub state: Watching,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    pub runs: u64,
+    /// How often a thread was looked at, and how often it was found waiting.
+    pub samples: u64,
+    pub waits: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Watching {
+    Ok,
+    Missing,
+    Failed,
+}
+
+impl Watch {
+    pub fn describe(&self) -> String {
+        format!("{}, {}", self.name, self.switch)
+    }
+
+    fn command(&self, session: &Session, statistics: &std::path::Path) -> Vec<OsString> {
+        let mut command = self.outside.clone();
+        command.extend([session.lissom.clone().into(), "run".into()]);
+        command.push(format!("--switch={}", self.switch).into());
+        command.extend(self.options.iter().map(OsString::from));
+        command.extend(["--stats=json".into(), "--stats-file".into(), statistics.into(), "--".into()]);
+        command.extend(self.command.iter().cloned());
+        command
+    }
+}
+
+pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Result<Watched> {
+    let statistics = session.scratch.path().join("statistics.json");
+    let command = watch.command(session, &statistics);
+    let mut watched = Watched {
+        what: watch.what,
+        name: watch.name.clone(),
+        switch: watch.switch,
+        command: command.iter().map(|s| s.to_string_lossy().into_owned()).collect(),
+        state: Watching::Ok,
+        error: None,
+        runs: 0,
+        samples: 0,
+        waits: 0,
+    };
+    if let Some(why) = &watch.missing {
+        (watched.state, watched.error) = (Watching::Missing, Some(why.clone()));
+        return Ok(watched);
+    }
+    while watched.samples < watch.samples && watched.runs < MOST_RUNS {
+        let error = match child::run(&command, &session.signals, &session.scratch, limit)? {
+            Ended::Well(_) => watched.add(&statistics, watch.process),
+            Ended::Badly(why) => Some(why),
+            Ended::TooSlow => Some(format!("not finished in {} s (--timeout)", limit.as_secs_f64())),
+        };
+        if error.is_some() {
+            (watched.state, watched.error) = (Watching::Failed, error);
+            break;
+        }
+    }
+    Ok(watched)
+}
+
+impl Watched {
+    /// Adds what a run has counted; the error, if that says nothing.
+    fn add(&mut self, statistics: &std::path::Path, process: &str) -> Option<String> {
+        let text = std::fs::read_to_string(statistics).unwrap_or_default();
+        let statistics = serde_json::from_str(&text).unwrap_or(Value::Null);
+        if let Some(why) = super::native_because(&statistics) {
+            return Some(format!("it ran natively: {why}"));
+        }
+        let (samples, waits) = counted(&statistics, process);
+        self.runs += 1;
+        self.samples += samples;
+        self.waits += waits;
+        (samples == 0).then(|| "its threads were not looked at".into())
+    }
+
+    /// Found of looked at, as 0 to 1.
+    fn share(&self) -> f64 {
+        self.waits as f64 / self.samples.max(1) as f64
+    }
+}
+
+/// How often the processes of that name were looked at, and found waiting.
+fn counted(statistics: &Value, process: &str) -> (u64, u64) {
+    let processes = statistics["processes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let named = processes.iter().filter(|p| p["name"].as_str().is_some_and(|n| n.starts_with(process)));
+    named.fold((0, 0), |(samples, waits), p| {
+        let counter = |name| p["counters"][name].as_u64().unwrap_or(0);
+        (samples + counter("spin_samples"), waits + counter("spin_waits"))
+    })
+}
+
+/// Each kind, its programs, and their cells by way of switching.
+type Row<'a> = (&'a str, Vec<Option<&'a Watched>>);
+
+fn rows(watched: &[Watched], what: What) -> (Vec<&'static str>, Vec<Row<'_>>) {
+    let of_kind = || watched.iter().filter(move |w| w.what == what);
+    let (mut switches, mut names) = (Vec::new(), Vec::new());
+    for one in of_kind() {
+        if !switches.contains(&one.switch) {
+            switches.push(one.switch);
+        }
+        if !names.contains(&one.name.as_str()) {
+            names.push(one.name.as_str());
+        }
+    }
+    let cell = |name, switch| of_kind().find(|w| w.name == name && w.switch == switch);
+    let row = |name| (name, switches.iter().map(|&s| cell(name, s)).collect());
+    let rows = names.into_iter().map(row).collect();
+    (switches, rows)
+}
+
+fn title(what: What) -> &'static str {
+    match what {
+        What::Sensitivity => "sensitivity: samples of waiting threads, and how many were recognised",
+        What::Specificity => "specificity: samples of working threads, and how many were taken for a wait",
+    }
+}
+
+fn cell(watched: Option<&Watched>) -> String {
+    let Some(w) = watched else { return String::new() };
+    match (w.state, w.what) {
+        (Watching::Missing, _) => "not installed".into(),
+        (Watching::Failed, _) => "failed".into(),
+        (Watching::Ok, What::Sensitivity) => {
+            // Rounded down: 100% is all of them.
+            format!("{:.2}% of {}", (w.share() * 1e4).floor() / 1e2, number(w.samples as f64))
+        }
+        (Watching::Ok, What::Specificity) => format!("{} of {}", w.waits, number(w.samples as f64)),
+    }
+}
+
+const KINDS: [What; 2] = [What::Sensitivity, What::Specificity];
+
+/// For people, at most 80 columns wide: up to three ways of switching.
+pub fn table(watched: &[Watched]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for what in KINDS {
+        let (switches, rows) = rows(watched, what);
+        if rows.is_empty() {
+            continue;
+        }
+        lines.extend([String::new(), title(what).into()]);
+        let heading: String = switches.iter().map(|s| format!("{s:>18}")).collect();
+        lines.push(format!("{:24}{heading}", ""));
+        for (name, cells) in rows {
+            let cells: String = cells.into_iter().map(|c| format!("{:>18}", cell(c))).collect();
+            lines.push(format!("{name:24}{cells}"));
+        }
+        for w in watched.iter().filter(|w| w.what == what) {
+            if let (Watching::Failed, Some(error)) = (w.state, &w.error) {
+                lines.extend(wrap(&format!("{} failed: {error}", w.describe()), "", 2));
+            }
+        }
+    }
+    lines
+}
+
+pub fn markdown(watched: &[Watched]) -> String {
+    let mut text = String::new();
+    for what in KINDS {
+        let (switches, rows) = rows(watched, what);
+        if rows.is_empty() {
+            continue;
+        }
+        text.push_str(&format!("\n{}\n\n|  | {} |\n", title(what), switches.join(" | ")));
+        text.push_str(&format!("|{}\n", " --- |".repeat(switches.len() + 1)));
+        for (name, cells) in rows {
+            let cells: Vec<String> = cells.into_iter().map(cell).collect();
+            text.push_str(&format!("| {name} | {} |\n", cells.join(" | ")));
+        }
+    }
+    text
+}
+
+impl Watched {
+    fn describe(&self) -> String {
+        format!("{}, {}", self.name, self.switch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn watched(what: What, switch: &'static str, samples: u64, waits: u64) -> Watched {
+        let state = Watching::Ok;
+        let (name, command, error) = ("gzip".into(), vec![], None);
+        Watched { what, name, switch, command, state, error, runs: 1, samples, waits }
+    }
+
+    #[test]
+    fn only_the_named_process_counts() {
+        let process = |name: &str, samples: u64| json!({ "name": name, "counters": { "spin_samples": samples, "spin_waits": 1 } });
+        let statistics =
+            json!({ "processes": [process("sh", 7), process("python3.11", 10), process("python3", 20)] });
+        assert_eq!(counted(&statistics, "python3"), (30, 2));
+        assert_eq!(counted(&Value::Null, "python3"), (0, 0));
+    }
+
+    #[test]
+    fn tables() {
+        let mut missing = watched(What::Specificity, "user", 0, 0);
+        missing.state = Watching::Missing;
+        let all = [
+            watched(What::Sensitivity, "kernel", 30_000, 29_999),
+            watched(What::Specificity, "kernel", 12_345, 2),
+            missing,
+        ];
+        let lines = table(&all);
+        assert!(lines.iter().all(|l| l.chars().count() <= 80), "{lines:?}");
+        // Nearly all is not all.
+        assert!(lines.iter().any(|l| l.ends_with("99.99% of 30.0k")), "{lines:?}");
+        assert!(lines.iter().any(|l| l.ends_with("2 of 12.3k     not installed")), "{lines:?}");
+        assert!(markdown(&all).contains("| gzip | 2 of 12.3k | not installed |"));
+    }
+}
