@@ -105,6 +105,9 @@ pub struct Measured {
     pub workload: String,
     pub threads: u32,
     pub metric: Metric,
+    /// Those of the group.
+    pub options: &'static [&'static str],
+    pub environment: &'static [&'static str],
     pub cells: Vec<Cell>,
 }
 
@@ -233,7 +236,14 @@ pub fn measure<E>(
         check_same(&mut cells, field, tolerance);
     }
     summarize(&mut cells, group.metric.compare);
-    Ok(Measured { workload: group.workload.clone(), threads: group.threads, metric: group.metric, cells })
+    Ok(Measured {
+        workload: group.workload.clone(),
+        threads: group.threads,
+        metric: group.metric,
+        options: group.options,
+        environment: group.environment,
+        cells,
+    })
 }
 
 impl Cell {

@@ -6,11 +6,13 @@ use anyhow::Context as _;
 
 use super::Session;
 use super::spin::{SpinArgs, variants};
-use super::watch::{Watch, What};
+use super::watch::{Watch, What, is_missing};
 use super::workload::{self, SPIN};
 
 /// Loops that only this benchmark has, as locks of workloads/spin.c.
 pub const LOOPS: [&str; 3] = ["backoff", "call", "counted"];
+
+const TASKSET: &str = "taskset";
 
 /// Samples are taken while threads are ready and a slot keeps its own: so two wait, by turns on one CPU. The one that
 /// holds the lock sleeps, or it would be sampled too.
@@ -41,12 +43,12 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
                 what: What::Sensitivity,
                 name: pause.name(lock),
                 switch,
-                outside: vec!["taskset".into(), "-c".into(), cpu.to_string().into()],
+                outside: vec![TASKSET.into(), "-c".into(), cpu.to_string().into()],
                 options: &["--spin=auto"],
                 command,
                 process: "spin",
                 samples: (SAMPLES * args.common.scale).ceil() as u64,
-                missing: None,
+                missing: is_missing(TASKSET.as_ref()),
             });
         }
     }

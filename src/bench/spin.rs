@@ -159,6 +159,8 @@ enum Work {
 const LIMIT: f64 = 20.0;
 /// The part of it that a run had better take.
 const AIM: f64 = 0.1;
+/// Of --scale as far as it shortens that part: less would measure how threads start.
+const SCALE_LEAST: f64 = 0.02;
 
 const OPTIONS: &[&str] = &["--spin=auto"];
 
@@ -342,7 +344,7 @@ impl Pattern {
             rounds: (self.count * common.scale / units).ceil() as u64,
             units,
             limit,
-            aim: limit * AIM * common.scale.min(1.0),
+            aim: limit * AIM * common.scale.clamp(SCALE_LEAST, 1.0),
         }
     }
 }

@@ -221,6 +221,11 @@ mod tests {
         }
     }
 
+    fn group(threads: u32, cells: Vec<Cell>) -> Measured {
+        let metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
+        Measured { workload: "barrier".into(), threads, metric, options: &[], environment: &[], cells }
+    }
+
     fn cell(scenario: &'static str, values: [f64; 3]) -> Cell {
         let sample = |&value: &f64| Sample { value, output: serde_json::Value::Null };
         Cell {
@@ -249,7 +254,6 @@ mod tests {
         unmanaged.native_because =
             Some("a reason that is long enough to need more than a line of its own".into());
         let cells = vec![cell(BOUND, wide), cell(NATIVE, wide), slow, unmanaged, cell("auto", wide)];
-        let metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
         let report = Report {
             version: "0.1.0",
             benchmark: "sync",
@@ -257,7 +261,7 @@ mod tests {
             machine: Machine::look(),
             options: Options { runs: 3, timeout: 120.0, hog: true, scale: 1.0 },
             parameters: serde_json::Value::Null,
-            groups: vec![Measured { workload: "barrier".into(), threads: 128, metric, cells }],
+            groups: vec![group(128, cells)],
             watched: vec![],
             notes: vec![],
             interrupted: Some(2),
@@ -275,9 +279,7 @@ mod tests {
         let mut native = cell(NATIVE, [5e6; 3]);
         (native.state, native.at_least, native.rounds) = (State::Timeout, Some(5e6), Some(1));
         let user = cell("user", [0.001, 0.0005, 0.002]);
-        let metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
-        let cells = vec![cell(BOUND, [1.0; 3]), native, user];
-        let group = Measured { workload: "barrier".into(), threads: 8, metric, cells };
+        let group = group(8, vec![cell(BOUND, [1.0; 3]), native, user]);
         assert_eq!(value(&group.cells[1]), ">=5.0M");
         let ratio = group.cells[2].value.expect("a value");
         let shown = |i: usize, base| one_sided(&ratio, &group.cells[i], &group, base);

@@ -1,7 +1,8 @@
 //! Programs that are not timed: what counts is how often the runtime looked at their threads, and how often it found
 //! them waiting in a loop.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -10,6 +11,7 @@ use serde_json::Value;
 use super::Session;
 use super::child::{self, Ended};
 use super::table::number;
+use crate::program;
 use crate::stats::wrap;
 
 /// Whether the threads wait whenever they are looked at, or never.
@@ -41,6 +43,8 @@ pub struct Watch {
 
 /// More would not help: the program is looked at too rarely.
 const MOST_RUNS: u64 = 1000;
+/// After so many runs without a sample there will be none.
+const UNSEEN_RUNS: u64 = 3;
 
 #[derive(Serialize)]
 pub struct Watched {
@@ -55,6 +59,9 @@ pub struct Watched {
     /// How often a thread was looked at, and how often it was found waiting.
     pub samples: u64,
     pub waits: u64,
+    /// What the program said, by run, if it is JSON: of sensitivity, how much of the waiting was on a CPU.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -70,7 +77,7 @@ impl Watch {
         format!("{}, {}", self.name, self.switch)
     }
 
-    fn command(&self, session: &Session, statistics: &std::path::Path) -> Vec<OsString> {
+    fn command(&self, session: &Session, statistics: &Path) -> Vec<OsString> {
         let mut command = self.outside.clone();
         command.extend([session.lissom.clone().into(), "run".into()]);
         command.push(format!("--switch={}", self.switch).into());
@@ -79,6 +86,11 @@ impl Watch {
         command.extend(self.command.iter().cloned());
         command
     }
+}
+
+/// Why the program cannot be run, if so.
+pub fn is_missing(program: &OsStr) -> Option<String> {
+    program::find(program, std::env::var_os("PATH").as_deref()).err().map(|refused| refused.message)
 }
 
 pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Result<Watched> {
@@ -94,6 +106,7 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
         runs: 0,
         samples: 0,
         waits: 0,
+        outputs: Vec::new(),
     };
     if let Some(why) = &watch.missing {
         (watched.state, watched.error) = (Watching::Missing, Some(why.clone()));
@@ -101,7 +114,7 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
     }
     while watched.samples < watch.samples && watched.runs < MOST_RUNS {
         let error = match child::run(&command, &session.signals, &session.scratch, limit)? {
-            Ended::Well(_) => watched.add(&statistics, watch.process),
+            Ended::Well(output) => watched.add(&output, &statistics, watch.process),
             Ended::Badly(why) => Some(why),
             Ended::TooSlow => Some(format!("not finished in {} s (--timeout)", limit.as_secs_f64())),
         };
@@ -115,7 +128,8 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
 
 impl Watched {
     /// Adds what a run has counted; the error, if that says nothing.
-    fn add(&mut self, statistics: &std::path::Path, process: &str) -> Option<String> {
+    fn add(&mut self, output: &str, statistics: &Path, process: &str) -> Option<String> {
+        self.outputs.extend(serde_json::from_str(output.trim()).ok());
         let text = std::fs::read_to_string(statistics).unwrap_or_default();
         let statistics = serde_json::from_str(&text).unwrap_or(Value::Null);
         if let Some(why) = super::native_because(&statistics) {
@@ -125,7 +139,7 @@ impl Watched {
         self.runs += 1;
         self.samples += samples;
         self.waits += waits;
-        (samples == 0).then(|| "its threads were not looked at".into())
+        (self.samples == 0 && self.runs == UNSEEN_RUNS).then(|| "its threads were not looked at".into())
     }
 
     /// Found of looked at, as 0 to 1.
@@ -201,10 +215,9 @@ pub fn table(watched: &[Watched]) -> Vec<String> {
             let cells: String = cells.into_iter().map(|c| format!("{:>18}", cell(c))).collect();
             lines.push(format!("{name:24}{cells}"));
         }
-        for w in watched.iter().filter(|w| w.what == what) {
-            if let (Watching::Failed, Some(error)) = (w.state, &w.error) {
-                lines.extend(wrap(&format!("{} failed: {error}", w.describe()), "", 2));
-            }
+        for w in watched.iter().filter(|w| w.what == what && w.state == Watching::Failed) {
+            let error = w.error.as_deref().unwrap_or_default();
+            lines.extend(wrap(&format!("{}, {} failed: {error}", w.name, w.switch), "", 2));
         }
     }
     lines
@@ -227,12 +240,6 @@ pub fn markdown(watched: &[Watched]) -> String {
     text
 }
 
-impl Watched {
-    fn describe(&self) -> String {
-        format!("{}, {}", self.name, self.switch)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,8 +247,8 @@ mod tests {
 
     fn watched(what: What, switch: &'static str, samples: u64, waits: u64) -> Watched {
         let state = Watching::Ok;
-        let (name, command, error) = ("gzip".into(), vec![], None);
-        Watched { what, name, switch, command, state, error, runs: 1, samples, waits }
+        let (name, command, error, outputs) = ("gzip".into(), vec![], None, vec![]);
+        Watched { what, name, switch, command, state, error, runs: 1, samples, waits, outputs }
     }
 
     #[test]
@@ -251,6 +258,12 @@ mod tests {
             json!({ "processes": [process("sh", 7), process("python3.11", 10), process("python3", 20)] });
         assert_eq!(counted(&statistics, "python3"), (30, 2));
         assert_eq!(counted(&Value::Null, "python3"), (0, 0));
+    }
+
+    #[test]
+    fn what_is_not_there_is_found_out() {
+        assert_eq!(is_missing(OsStr::new("sh")), None);
+        assert!(is_missing(OsStr::new("no-such-program")).is_some());
     }
 
     #[test]
