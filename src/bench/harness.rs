@@ -52,8 +52,8 @@ pub struct Scenario {
 }
 
 /// How many rounds the runs of a program have (`--rounds`, which follows the scenario's command), where one
-/// scenario may take 10,000 times as long as another: as many as fit into a part of the limit. The metric has to
-/// be microseconds a unit.
+/// scenario may take 10,000 times as long as another: as many as fit into a part of the limit. The metric has
+/// to be microseconds a unit.
 #[derive(Clone, Copy)]
 pub struct Effort {
     /// Where they take no longer than that.
@@ -127,8 +127,9 @@ pub struct Cell {
     /// Of a run of the program, the last that was begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
-    /// What the value of the last run is at least, because it was not done within the limit. That makes a lower
-    /// limit of `value`, too, and of the ratios of this cell; ratios to this cell are at most what they say.
+    /// What the value of the last run is at least, because it was not done within the limit. That makes a
+    /// lower limit of `value`, too, and of the ratios of this cell; ratios to this cell are at most what they
+    /// say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -212,7 +213,8 @@ pub struct Ran {
 }
 
 /// A warm-up and `rounds` rounds, in each of which every scenario has its turn (ABCD ABCD ...). A scenario
-/// that has failed or was too slow once is left out from then on. `run` is told how many rounds the program is to do.
+/// that has failed or was too slow once is left out from then on. `run` is told how many rounds the program
+/// is to do.
 pub fn measure<E>(
     group: &Group,
     rounds: usize,

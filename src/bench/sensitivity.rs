@@ -1,4 +1,5 @@
-//! How many of those who wait in a loop are recognised, for each of the locks and for some other kinds of loops.
+//! How many of those who wait in a loop are recognised, for each of the locks and for some other kinds of
+//! loops.
 
 use std::ffi::OsString;
 
@@ -14,13 +15,14 @@ pub const LOOPS: [&str; 3] = ["backoff", "call", "counted"];
 
 const TASKSET: &str = "taskset";
 
-/// Samples are taken while threads are ready and a slot keeps its own: so two wait, by turns on one CPU. The one that
-/// holds the lock sleeps, or it would be sampled too.
+/// Samples are taken while threads are ready and a slot keeps its own: so two wait, by turns on one CPU. The
+/// one that holds the lock sleeps, or it would be sampled too.
 const THREADS: &str = "3";
 const HOLD_SECONDS: &str = "0.1";
 const HOLDS: f64 = 10.0;
 
-/// At least. One run gives hundreds where waits are recognised, as the next sample comes the sooner then; ten if not.
+/// At least. One run gives hundreds where waits are recognised, as the next sample comes the sooner then; ten
+/// if not.
 const SAMPLES: f64 = 100.0;
 
 pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>> {

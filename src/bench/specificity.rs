@@ -1,7 +1,7 @@
-//! How many samples of programs that do not wait in loops are taken for waits: programs that people run, and loops of
-//! ours that look like waiting.
+//! How many samples of programs that do not wait in loops are taken for waits: programs that people run, and
+//! loops of ours that look like waiting.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -11,8 +11,8 @@ use super::spin::SpinArgs;
 use super::watch::{Watch, What, is_missing};
 use super::workload::{self, WORK};
 
-/// Where threads can be had, more of them than CPUs as a rule. NumPy has one only: its linear algebra's own threads do
-/// wait in loops.
+/// Where threads can be had, more of them than CPUs as a rule. NumPy has one only: its linear algebra's own
+/// threads do wait in loops.
 const PROGRAMS: &[(&str, &str, &str)] = &[
     // name, the process, what a shell is to run
     ("gzip", "gzip", "exec gzip -9 -c data data data data >/dev/null"),
@@ -20,7 +20,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("zstd", "zstd", "exec zstd -q -T8 -12 -c data >/dev/null"),
     ("sort", "sort", "exec sort --parallel=8 -S 64M data data data data -o /dev/null"),
     ("sha256sum", "sha256sum", "exec sha256sum $(yes data | head -n 30) >/dev/null"),
-    ("gcc -O2", "cc1", "exec \"$CC\" -O2 -S big.c -o /dev/null"),
+    ("gcc -O2", "cc1", "exec gcc -O2 -S big.c -o /dev/null"),
     ("python3", "python", "exec \"$PYTHON\" compute.py sums"),
     ("numpy linear algebra", "python", "exec \"$PYTHON\" compute.py algebra"),
     ("numpy FFT", "python", "exec \"$PYTHON\" compute.py fft"),
@@ -45,7 +45,7 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
     let mut watches = Vec::new();
     for &(name, process, script) in PROGRAMS {
         let needed: OsString = match process {
-            "cc1" => workload::compiler(),
+            "cc1" => "gcc".into(),
             "python" => python.clone().into(),
             "work" => folder.join("work").into(),
             program => program.into(),
@@ -72,18 +72,13 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
     Ok(watches)
 }
 
-/// Threads are looked at whatever is ready, and nothing is done about it: that is for measuring lissom itself, so it is no
-/// option of `lissom run`.
+/// Threads are looked at whatever is ready, and nothing is done about it: that is for measuring lissom
+/// itself, so it is no option of `lissom run`.
 fn command(folder: &Path, python: &Path, script: &str) -> Vec<OsString> {
-    let set = |name: &str, value: &OsStr| {
-        let mut set = OsString::from(name);
-        set.push("=");
-        set.push(value);
-        set
-    };
+    let mut python_set = OsString::from("PYTHON=");
+    python_set.push(python);
     let mut command: Vec<OsString> = vec!["env".into(), "-C".into(), folder.into()];
-    command.extend(["LISSOM_SPIN=observe".into(), "OPENBLAS_NUM_THREADS=1".into()]);
-    command.extend([set("CC", &workload::compiler()), set("PYTHON", python.as_os_str())]);
+    command.extend(["LISSOM_SPIN=observe".into(), "OPENBLAS_NUM_THREADS=1".into(), python_set]);
     command.extend(["sh".into(), "-c".into(), script.into()]);
     command
 }

@@ -47,8 +47,8 @@ pub struct SpinArgs {
         value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
-    /// Locks of lock-pipeline, contended and sensitivity [default: the first eleven,
-    /// and pthread for contended]
+    /// Locks of lock-pipeline, contended and sensitivity [default: the first eleven;
+    /// of contended pthread, of sensitivity all]
     #[arg(long, value_name = "LIST", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(LOCKS.iter().chain(&sensitivity::LOOPS)))]
     pub lock: Vec<String>,

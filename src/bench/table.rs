@@ -179,7 +179,8 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// What varies with the machine and not by nature, as native waiting in loops does with more threads than CPUs.
+/// What varies with the machine and not by nature, as native waiting in loops does with more threads than
+/// CPUs.
 fn steadiest(group: &Measured) -> &'static str {
     if group.cells.iter().any(|c| c.rounds.is_some()) { BOUND } else { NATIVE }
 }

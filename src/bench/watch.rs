@@ -1,5 +1,5 @@
-//! Programs that are not timed: what counts is how often the runtime looked at their threads, and how often it found
-//! them waiting in a loop.
+//! Programs that are not timed: what counts is how often the runtime looked at their threads, and how often
+//! it found them waiting in a loop.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -59,7 +59,7 @@ pub struct Watched {
     /// How often a thread was looked at, and how often it was found waiting.
     pub samples: u64,
     pub waits: u64,
-    /// What the program said, by run, if it is JSON: of sensitivity, how much of the waiting was on a CPU.
+    /// What the program said, by run, if it is JSON: of sensitivity, how much of it was on a CPU.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<Value>,
 }

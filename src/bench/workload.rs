@@ -30,7 +30,7 @@ const SOURCES: &[(&str, &str)] = &sources! {
     "locks/queued.h" "locks/ticket.h" "locks/ttas.h"
 };
 
-pub fn compiler() -> OsString {
+fn compiler() -> OsString {
     std::env::var_os("CC").filter(|c| !c.is_empty()).unwrap_or_else(|| "cc".into())
 }
 
