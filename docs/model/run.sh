@@ -24,9 +24,13 @@ check() {
 	defs=
 	for d; do defs="$defs -D$d"; done
 	rm -f pan pan.* ./*.trail
+	case $defs in
+	*LIVE*) kind=-DNFAIR=3 search='-a -f' ;;
+	*) kind=-DSAFETY search= ;;
+	esac
 	# shellcheck disable=SC2086
-	if spin -a $defs "$here/slots.pml" >spin.out 2>&1 && gcc $opt -w -DSAFETY -DMEMLIM=6000 $cflags -o pan pan.c 2>>spin.out; then
-		timeout 900 ./pan -m100000 -w"$bits" >pan.out 2>&1
+	if spin -a $defs "$here/slots.pml" >spin.out 2>&1 && gcc $opt -w $kind -DMEMLIM=6000 $cflags -o pan pan.c 2>>spin.out; then
+		timeout 900 ./pan -m100000 -w"$bits" $search >pan.out 2>&1
 	else
 		cat spin.out; : >pan.out
 	fi
@@ -74,6 +78,18 @@ mutants() {
 	mut 'extra ends and hands on' M=22 N=3 S=1 R=2 EXIT=1 SYS=7 CON=1
 	mut 'extra on an idle slot' M=23 N=2 S=1 EXIT=1 SYS=3 CON=1
 	mut 'signal not looked for' M=24 N=3 S=2 EXIT=1 FWD=1
+	mut 'go_idle no look: waiting' M=25 N=3 S=2 EXIT=1 SPN=3
+	mut 'go_idle own waiting'   M=26 N=3 S=1 EXIT=1 SPN=1 SYS=5 CON=1
+	mut 'park no look'          M=27 N=3 S=2 EXIT=1 SPN=3
+	mut 'parked extra unpaid'   M=28 N=3 S=1 EXIT=1 SPN=3 OC=1
+	mut 'parked taken for saved' M=29 N=3 S=2 EXIT=1 SPN=3
+	mut 'over not removed'      M=30 N=3 S=1 EXIT=1 SPN=3
+	mut 'park no fence'         M=31 N=3 S=2 EXIT=1 SPN=3
+	mut 'parked extra no look'  M=32 N=3 S=2 EXIT=1 SPN=1 CON=1
+	mut 'park without successor' M=33 N=3 S=1 EXIT=1 SPN=3
+	mut 'park not reserved'     M=34 N=3 S=2 R=2 EXIT=1 WORK=1 SPN=5 SYS=2
+	mut 'only over ones taken'  M=35 N=3 S=2 EXIT=1 SPN=3
+	mut 'over before ready'     M=36 N=3 S=1 EXIT=1 WORK=2 SPN=3 LIVE=1
 }
 
 small() {
@@ -93,6 +109,13 @@ small() {
 	ok 'contended'           N=3 S=1 EXIT=1 SYS=5 CON=1
 	ok 'any list'            N=3 S=2 PLACE=1
 	ok 'forwarded signal'    N=3 S=2 FWD=1
+	ok 'spinners'            N=3 S=2 EXIT=1 SPN=3
+	ok 'spinner pinned, late' N=3 S=2 EXIT=1 SPN=3 PIN=1 TOV=1
+	ok 'spinners, contended' N=3 S=1 EXIT=1 SPN=1 SYS=5 CON=1
+	ok1 'spinners, go_home'  N=3 S=2 R=2 EXIT=1 WORK=1 TOK=2 SPN=5 SYS=2
+	ok1 'spinners, overcommit' N=3 S=1 EXIT=1 SPN=3 OC=1
+	ok 'spinners end'        N=3 S=1 EXIT=1 SPN=3 LIVE=1
+	ok 'ready beside spinners' N=3 S=1 EXIT=1 WORK=2 SPN=3 LIVE=1
 }
 
 large() {
@@ -114,6 +137,16 @@ large() {
 	big 'any list, call'        N=3 S=2 EXIT=1 SYS=2 PLACE=1
 	big 'forwarded, semaphores' N=3 S=2 EXIT=1 WORK=1 TOK=2 FWD=2
 	big 'forwarded, pinned'     N=3 S=2 EXIT=1 PIN=1 FWD=1 YLD=2
+	big 'spinners, ring'        N=3 S=2 R=2 EXIT=1 WORK=1 TOK=2 SPN=3 TOV=1
+	big 'spinners, 1 token'     N=3 S=2 R=2 EXIT=1 WORK=1 SPN=3
+	big 'spinners, overcommit'  N=3 S=2 EXIT=1 SPN=3 OC=1
+	big 'spinners, all pays'    N=3 S=2 EXIT=1 SPN=3 PIN=1 OC=1 TOV=1
+	big 'spinners, contended'   N=3 S=2 EXIT=1 SPN=3 SYS=5 CON=2
+	big 'spinners go home'      N=3 S=2 R=2 EXIT=1 SPN=3 SYS=2
+	big 'spinners, 3 slots'     N=3 S=3 EXIT=1 SPN=7 YLD=1 SYS=2
+	big 'spinners, signals'     N=3 S=2 SPN=3 PIN=1 SIG=1 FWD=1
+	big 'spinners end'          N=3 S=2 EXIT=1 SPN=3 LIVE=1
+	bit '4 threads, spinners'   N=4 S=2 EXIT=1 WORK=1 TOK=2 SPN=3
 	bit '4 threads, barrier'    N=4 S=2 EXIT=1
 	big 'overcommit, timed'     N=3 S=2 EXIT=1 WORK=1 TOK=2 OC=1 TIM=1 TMO=1
 }

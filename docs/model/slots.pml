@@ -7,6 +7,9 @@
  *   a context             data: attach[t], tslot[t], q[t] and where it is in its script (rnd, arr, ...).  A context is switched away only
  *                         inside block(), yield() and go_home(), and what it does next follows from its script, so no stack is needed.
  *   proctype Monitor      the monitor's overcommit().
+ *   SPIN                  application code of a context in a busy-wait loop of its own, with a slot: it blocks until its word has changed or park()
+ *                         may find something; calls of park() in between change nothing.   wtg[s]  slot.waiting.
+ *   proctype Clock        the bounded time after which a parked thread's wait counts as over.
  *   on[t]                 ghost: a carrier is on t's stack.       mounted[s]  ghost: contexts in application code that hold s.
  *   inop                  ghost: carriers inside an operation of the protocol (neither in application code nor asleep).
  *
@@ -21,21 +24,27 @@
  *   - Accesses to what one owns (T.slot, K.order before K.park) are merged into the next shared step.
  *   - Ready lists, the bucket and the free list are sets from which any member may be taken: more behaviours than FIFO, so safety carries over.
  *   - Polling for a bounded time before go_idle is only delay: pick happens at any time anyway.
+ *   - So are the waiting lists, and an over thread and a ready one are taken in any order (WORK 2 has an order).  That a wait is over is read under slot.lock while the word is
+ *     stored without: here it stays over until the thread itself runs, so reading it early changes nothing.  A word that changes back: TOV.
  *   - Sets and counts are small; all futex words share one bucket, the worst hash.
  *
  * What is checked
  *   1. mounted[s] <= (BUSY ? 1 : 0) + overcommit when a context enters application code; on[t] is never set twice.
- *   2. check(), whenever inop is 0: no ready thread while a slot is IDLE; each slot has exactly as many runners as it should;
+ *   2. check(), whenever inop is 0: no ready or parked thread while a slot is IDLE; nobody on two lists; each slot has exactly as many runners as it should;
  *      as many free carriers as detached contexts.
  *   3. free is never empty in dispatch; nobody is granted twice.
- *   4. no invalid end state: every script ends (a lost wake-up, hand-over or context is a deadlock).
+ *   4. no invalid end state: every script ends (a lost wake-up, hand-over or context is a deadlock; so is a spinner nobody gives the CPU to).
  *
  * Configuration (-D)
- *   N threads (<= 4), S slots (<= 3), R rounds, WORK: 0 barrier (wake all), 1 semaphore ring with TOK tokens (wake one)
+ *   N threads (<= 4), S slots (<= 3), R rounds, WORK: 0 barrier (wake all), 1 semaphore ring with TOK tokens (wake one),
+ *   2 threads 0 and 1 pass a flag to each other for ever, spinning; the others do not wait
  *   PIN, TIM, KW, SYS, YLD: masks of threads: pinned for good; timed waits in even rounds; wait in the kernel in even rounds;
  *   one blocking system call a round; one yield a round.  TMO, SIG: how many timeouts / signals in all.  OC: how many overcommits.
  *   CON: how often in all a thread that acquires takes a place beside a slot's thread (others want the CPUs); with OC or CON an extra thread that
  *   leaves may hand its place on, or end it.  PLACE: make_ready may choose any slot.  FWD: how many signals for threads that are carried elsewhere.
+ *   SPN: mask of threads that wait busily instead of on the futex (with WORK 1 nobody wakes them: a store is all).  TOV: how many parked threads' waits
+ *   end by time.
+ *   LIVE: liveness instead, for acceptance cycles under weak fairness: all scripts end however the spinners are scheduled (WORK 2: the others').
  *   EXIT: threads go home and their carriers end (needed for TIM, KW, SYS unless the thread is pinned).   M: mutant, 0 none.
  */
 #ifndef N
@@ -86,6 +95,15 @@
 #ifndef FWD
 #define FWD 0
 #endif
+#ifndef SPN
+#define SPN 0
+#endif
+#ifndef TOV
+#define TOV 0
+#endif
+#ifndef LIVE
+#define LIVE 0
+#endif
 #ifndef EXIT
 #define EXIT 0
 #endif
@@ -118,6 +136,18 @@
 #define M_EXTRA_STAYS   22   /* block: the extra thread hands its place on and ends it too */
 #define M_EXTRA_IDLE    23   /* acquire: takes a place beside the thread of a slot that is idle */
 #define M_FWD_NO_LOOK   24   /* wait: does not look for a signal again once it is in the queue */
+#define M_WTG_RECHECK   25   /* go_idle: does not look at the waiting lists after IDLE */
+#define M_WTG_OWN       26   /* go_idle: does not look at its own waiting list under the lock */
+#define M_PARK_NO_LOOK  27   /* park: does not look for an idle slot */
+#define M_PARK_UNPAID   28   /* park: the extra thread rests without overcommit-- */
+#define M_PARK_SAVED    29   /* run_next: takes a parked thread's context for saved */
+#define M_OVER_STAYS    30   /* pop: an over thread stays on the waiting list */
+#define M_PARK_EARLY    31   /* park: no fence: reads idle_count before the push is visible */
+#define M_EXTRA_NO_LOOK 32   /* park: the extra thread does not look for an idle slot */
+#define M_PARK_ALONE    33   /* park: T rests though there is nobody to take its slot */
+#define M_SPIN_RESERVED 34   /* park: does not look at K.reserved */
+#define M_NOT_OVER      35   /* a slot with nothing runnable leaves a parked thread whose wait is not over */
+#define M_OVER_FIRST    36   /* pop: an over thread always before a ready one */
 
 #define DETACHED 0
 #define ATTACHED 1
@@ -134,6 +164,13 @@ bit  slpa[N];              /* somebody sleeps in FUTEX_WAIT(&T.attach, ASLEEP) *
 byte kq[N];                /* T sleeps in the kernel on an application word: 0, or 1 + word */
 
 byte rdy[S];               /* slot.ready, a set */
+#if SPN
+byte wtg[S];               /* slot.waiting, a set */
+byte late;                 /* parked threads whose time has passed */
+#if WORK == 2
+bit  turn[S];              /* an over thread was taken before a ready one: it is the ready ones' turn */
+#endif
+#endif
 bit  idle[S];              /* slot.state */
 byte oc[S];                /* slot.overcommit */
 byte nidle;                /* slot_idle_count */
@@ -187,6 +224,37 @@ byte inop;
 #else
 #define ANYRDY (rdy[0] || rdy[1] || rdy[2])
 #endif
+#if SPN
+#if FWD
+#define SPINS(t)   (WAITS(t) && !attn[t])            /* a signal ends a wait */
+#else
+#define SPINS(t)   WAITS(t)
+#endif
+#if N == 2
+#define PAST       ((!SPINS(0)) + 2 * (!SPINS(1)))
+#elif N == 3
+#define PAST       ((!SPINS(0)) + 2 * (!SPINS(1)) + 4 * (!SPINS(2)))
+#else
+#define PAST       ((!SPINS(0)) + 2 * (!SPINS(1)) + 4 * (!SPINS(2)) + 8 * (!SPINS(3)))
+#endif
+#define OVER(x)    (wtg[x] & (PAST | late))
+#define RUNNABLE(x) (rdy[x] | OVER(x))
+#if S == 1
+#define ALLWTG wtg[0]
+#define ALLRDY rdy[0]
+#elif S == 2
+#define ALLWTG (wtg[0] | wtg[1])
+#define ALLRDY (rdy[0] | rdy[1])
+#else
+#define ALLWTG (wtg[0] | wtg[1] | wtg[2])
+#define ALLRDY (rdy[0] | rdy[1] | rdy[2])
+#endif
+#define ANYRUN     (ALLRDY | (ALLWTG & (PAST | late)))
+#define LISTS      (2 * S)   /* the scan of pick: what is runnable on each slot, then what waits on each */
+#else
+#define RUNNABLE(x) rdy[x]
+#define LISTS      S
+#endif
 #define RUNNERS(x) (mounted[x] == (1 - idle[x]) + oc[x] && !(idle[x] && oc[x]))
 
 /* property 2; in the step in which the last carrier leaves the protocol */
@@ -197,6 +265,13 @@ inline check() {
 		assert(!(attn[0] && q[0]) && !(attn[1] && q[1]) && !(attn[2] && q[2]));
 #endif
 		assert(!(ANYRDY && nidle > 0));
+#if SPN
+		assert(!(ALLWTG && nidle > 0));
+		assert(!(ALLWTG & ALLRDY));
+#if S > 1
+		assert(!(wtg[0] & wtg[1]));
+#endif
+#endif
 		assert(RUNNERS(0));
 #if S > 1
 		assert(RUNNERS(1));
@@ -228,6 +303,40 @@ inline any(v, m) {
 	fi;
 	m = m & ~BIT(v)
 }
+
+/* pop of what is runnable on slot x */
+#if SPN
+#if WORK == 2
+#define FIRST(x)   ((OVER(x) && !(rdy[x] && turn[x])) -> OVER(x) : rdy[x])
+#else
+#define FIRST(x)   RUNNABLE(x)
+#endif
+inline pop(v, x) {
+	if
+	:: IN(FIRST(x),0) -> v = 0
+	:: IN(FIRST(x),1) -> v = 1
+#if N > 2
+	:: IN(FIRST(x),2) -> v = 2
+#endif
+#if N > 3
+	:: IN(FIRST(x),3) -> v = 3
+#endif
+	fi;
+#if WORK == 2 && M != M_OVER_FIRST
+	turn[x] = (rdy[x] != 0 && !IN(rdy[x],v));
+#endif
+	rdy[x] = rdy[x] & ~BIT(v);
+#if M != M_OVER_STAYS
+	wtg[x] = wtg[x] & ~BIT(v);
+#endif
+	late = late & ~BIT(v)
+}
+/* T is parked on s */
+inline push_waiting() { assert(!IN(ALLWTG, t)); wtg[s] = wtg[s] | BIT(t) }
+#define ENDS 15            /* park's p: the extra thread's place ends */
+#else
+#define pop(v, x) any(v, rdy[x])
+#endif
 
 /* order a carrier: K.order, then K.park (release), then FUTEX_WAKE(&K.park) */
 inline give_order(c, x, sl) {
@@ -292,6 +401,9 @@ proctype Carrier(byte k) {
 	byte wm, n;         /* wake: dequeued threads, how many more to wake */
 	byte v;             /* rest, go_home: the reserved thread */
 	byte w;             /* the word to wake */
+#if SPN
+	byte p;             /* park: 1 + the thread that follows, or ENDS */
+#endif
 	byte ret;
 	bit  fin, att, acq; /* att: this rest stays attached; acq: make_ready is acquire's */
 
@@ -327,8 +439,13 @@ APP:	atomic {
 #if WORK == 0
 		if
 		:: arr[t] && word[0] != rnd[t] -> arr[t] = 0; sysd[t] = 0; yldd[t] = 0; rnd[t]++; goto APP
+#if SPN
+		:: arr[t] && word[0] == rnd[t] -> if :: IN(SPN, t) -> goto SPIN :: else -> goto WAIT fi
+		:: !arr[t] && arrived + 1 < N -> arrived++; arr[t] = 1; if :: IN(SPN, t) -> goto SPIN :: else -> goto WAIT fi
+#else
 		:: arr[t] && word[0] == rnd[t] -> goto WAIT
 		:: !arr[t] && arrived + 1 < N -> arrived++; arr[t] = 1; goto WAIT
+#endif
 		:: !arr[t] && arrived + 1 == N -> arrived = 0; sysd[t] = 0; yldd[t] = 0; rnd[t]++; n = N; w = 0;
 #if M != M_WAKE_EARLY
 			word[0]++;
@@ -337,14 +454,25 @@ APP:	atomic {
 		fi
 #else
 		if
-		:: word[t] > 0 -> word[t]--; sysd[t] = 0; yldd[t] = 0; rnd[t]++; goto POST
+#if WORK == 2
+		:: word[t] > 0 && t < 2 -> word[t]--; goto POST
+		:: t >= 2 -> rnd[t]++; goto APP
+#endif
+		:: word[t] > 0 && WORK == 1 -> word[t]--; sysd[t] = 0; yldd[t] = 0; rnd[t]++; goto POST
+#if SPN
+		:: word[t] == 0 && (WORK == 1 || t < 2) -> if :: IN(SPN, t) -> goto SPIN :: else -> goto WAIT fi
+#else
 		:: word[t] == 0 -> goto WAIT
+#endif
 		fi
 #endif
 	};
 #if WORK != 0
 POST:	atomic {
-		w = (t + 1) % N; n = 1;
+		w = (t + 1) % (WORK == 2 -> 2 : N); n = 1;
+#if SPN
+		if :: IN(SPN, w) -> word[w]++; goto APP :: else fi;  /* a store, and that is all */
+#endif
 #if M != M_WAKE_EARLY
 		word[w]++;
 #endif
@@ -395,7 +523,7 @@ YIELD:	atomic { inop++; mounted[s]--; att = PINNED(t);
 		if
 		:: resv[k] -> v = resv[k]; resv[k] = 0; wm = BIT(t)
 #if OC || CON
-		:: !resv[k] && oc[s] > 0 && rdy[s] != 0 -> rdy[s] = rdy[s] | BIT(t); oc[s]--; goto REST   /* one runner fewer */
+		:: !resv[k] && oc[s] > 0 && RUNNABLE(s) != 0 -> rdy[s] = rdy[s] | BIT(t); oc[s]--; goto REST   /* one runner fewer */
 #endif
 		:: !resv[k] -> rdy[s] = rdy[s] | BIT(t); i = s; ret = RB; goto FIND
 		fi };
@@ -403,6 +531,61 @@ YIELD:	atomic { inop++; mounted[s]--; att = PINNED(t);
 	atomic { rdy[s] = rdy[s] | BIT(t); wm = 0; goto RUN_RESERVED };
 #endif
 	goto MADE_READY;
+
+#if SPN
+/* ---------------------------------------------------------------- a busy-wait loop, and park(T) when the loop has been found.
+ * T goes on the waiting list only if its place ends or somebody takes it: otherwise it may as well spin. */
+SPIN:	if
+	:: atomic { !SPINS(t) -> goto APP }
+	:: atomic { SPINS(t) && (oc[s] > 0 || (resv[k] && M != M_SPIN_RESERVED) || ANYRUN || M == M_PARK_ALONE) ->
+		inop++; mounted[s]--; att = PINNED(t) }
+	fi;
+#if M == M_PARK_EARLY
+	atomic { w = (nidle > 0) };
+#endif
+	atomic {                                                     /* slot.lock */
+		if
+#if M != M_SPIN_RESERVED
+		:: resv[k] -> v = resv[k]; resv[k] = 0; push_waiting(); goto STOOD
+#endif
+#if OC || CON
+		:: oc[s] > 0 -> push_waiting();                      /* an extra thread */
+#if M != M_PARK_UNPAID
+			oc[s]--;
+#endif
+#if M == M_EXTRA_NO_LOOK
+			goto REST
+#else
+			p = ENDS; goto STOOD
+#endif
+		:: oc[s] > 0 && RUNNABLE(s) != 0 -> pop(u, s); push_waiting(); p = 1 + u; u = 0; goto STOOD    /* hands its place on */
+#endif
+		:: (!resv[k] || M == M_SPIN_RESERVED) && oc[s] == 0 && RUNNABLE(s) != 0 -> pop(u, s); push_waiting(); p = 1 + u; u = 0; goto STOOD
+		:: (!resv[k] || M == M_SPIN_RESERVED) && oc[s] == 0 && RUNNABLE(s) == 0 -> d = 1
+		fi
+	};
+STEAL:	atomic {
+		if
+		:: d < S && RUNNABLE((s + d) % S) != 0 -> pop(u, (s + d) % S); p = 1 + u; u = 0; d = 0
+		:: d < S && RUNNABLE((s + d) % S) == 0 -> d++; goto STEAL
+#if M == M_PARK_ALONE
+		:: d == S -> d = 0; push_waiting(); goto REST
+#else
+		:: d == S -> d = 0; goto RESUME                      /* nobody: it spins on */
+#endif
+		fi
+	};
+	atomic { push_waiting() };
+STOOD:	atomic {                                                     /* a fence, then as make_ready: no slot stays idle beside T */
+#if M == M_PARK_NO_LOOK
+		goto MADE_READY
+#elif M == M_PARK_EARLY
+		if :: w == 0 -> goto MADE_READY :: else -> w = 0; goto CLAIM fi
+#else
+		goto PUSHED
+#endif
+	};
+#endif
 
 /* ---------------------------------------------------------------- block(T) */
 BLOCK:	atomic { if :: resv[k] -> v = resv[k]; resv[k] = 0; goto RUN_RESERVED :: else fi };
@@ -414,9 +597,9 @@ BLOCK:	atomic { if :: resv[k] -> v = resv[k]; resv[k] = 0; goto RUN_RESERVED :: 
 #endif
 			goto REST
 #if M == M_EXTRA_STAYS
-		:: oc[s] > 0 && rdy[s] != 0 -> oc[s]--; i = s; ret = RB; any(u, rdy[s]); goto FOUND
+		:: oc[s] > 0 && RUNNABLE(s) != 0 -> oc[s]--; i = s; ret = RB; pop(u, s); goto FOUND
 #else
-		:: oc[s] > 0 && rdy[s] != 0 -> i = s; ret = RB; any(u, rdy[s]); goto FOUND    /* hands its place on */
+		:: oc[s] > 0 && RUNNABLE(s) != 0 -> i = s; ret = RB; pop(u, s); goto FOUND    /* hands its place on */
 #endif
 		:: oc[s] == 0 fi };
 #endif
@@ -425,9 +608,14 @@ BLOCK:	atomic { if :: resv[k] -> v = resv[k]; resv[k] = 0; goto RUN_RESERVED :: 
 /* pick(i) and, if there is nothing, go_idle(i).  FOUND: u is ours and so is i.  NOTHING: i is no longer ours. */
 FIND:	atomic {
 		if
-		:: d < S && rdy[(i + d) % S] != 0 -> any(u, rdy[(i + d) % S]); d = 0; goto FOUND
-		:: d < S && rdy[(i + d) % S] == 0 -> d++; goto FIND
-		:: d == S -> d = 1
+		:: d < S && RUNNABLE((i + d) % S) != 0 -> pop(u, (i + d) % S); d = 0; goto FOUND
+		:: d < S && RUNNABLE((i + d) % S) == 0 -> d++; goto FIND
+#if SPN
+		:: d >= S && d < LISTS && wtg[(i + d) % S] != 0 && M != M_NOT_OVER ->       /* nothing runnable: somebody may as well spin */
+			any(u, wtg[(i + d) % S]); late = late & ~BIT(u); d = 0; goto FOUND
+		:: d >= S && d < LISTS && (wtg[(i + d) % S] == 0 || M == M_NOT_OVER) -> d++; goto FIND
+#endif
+		:: d == LISTS -> d = 1
 		fi
 	};
 	atomic {                                                     /* slot.lock */
@@ -435,8 +623,15 @@ FIND:	atomic {
 #if M != M_IDLE_READY
 		:: rdy[i] != 0 -> d = 0; goto FIND
 #endif
+#if SPN && M != M_WTG_OWN && M != M_NOT_OVER
+		:: wtg[i] != 0 -> d = 0; goto FIND
+#endif
 #if (OC || CON) && M != M_IDLE_OC
+#if SPN
+		:: rdy[i] == 0 && wtg[i] == 0 && oc[i] > 0 -> oc[i]--; d = 0; goto NOTHING
+#else
 		:: rdy[i] == 0 && oc[i] > 0 -> oc[i]--; d = 0; goto NOTHING  /* an extra thread came meanwhile: it takes over */
+#endif
 #endif
 		:: else -> assert(!idle[i]); idle[i] = 1; nidle++
 		fi
@@ -444,11 +639,16 @@ FIND:	atomic {
 #if M == M_NO_RECHECK
 	atomic { d = 0; goto NOTHING };
 #endif
-RECHECK: atomic {
+RECHECK: atomic {                                            /* every list is read by itself */
 		if
 		:: d < S && rdy[(i + d) % S] == 0 -> d++; goto RECHECK
 		:: d < S && rdy[(i + d) % S] != 0 -> d = 0
-		:: d == S -> d = 0; goto NOTHING
+#if SPN
+		:: d == S -> d++; goto RECHECK
+		:: d > S && d < LISTS && (wtg[(i + d) % S] == 0 || M == M_WTG_RECHECK || M == M_NOT_OVER) -> d++; goto RECHECK
+		:: d > S && d < LISTS && wtg[(i + d) % S] != 0 && M != M_WTG_RECHECK && M != M_NOT_OVER -> d = 0
+#endif
+		:: d == LISTS -> d = 0; goto NOTHING
 		fi
 	};
 	atomic {                                                     /* claim(i) again */
@@ -469,7 +669,7 @@ RELEASE:
 #if OC || CON
 	atomic { if
 		:: oc[i] > 0 -> oc[i]--; goto PASSED
-		:: oc[i] > 0 && rdy[i] != 0 -> any(u, rdy[i]); goto FOUND
+		:: oc[i] > 0 && RUNNABLE(i) != 0 -> pop(u, i); goto FOUND
 		:: oc[i] == 0 -> goto FIND
 		fi };
 #else
@@ -490,7 +690,11 @@ PASSED:	atomic {
 RUN_NEXT: atomic {
 		i = 0;
 		if
+#if M == M_PARK_SAVED
+		:: (attach[u] == DETACHED || (IN(SPN, u) && attach[u] == ATTACHED)) && !att ->
+#else
 		:: attach[u] == DETACHED && !att ->          /* the user-space switch */
+#endif
 			attach[u] = ATTACHED; tslot[u] = s;
 			assert(!on[u]); on[u] = 1; on[t] = 0; d = t; t = u; u = d; d = 0
 		:: else -> goto HAND_OFF
@@ -624,6 +828,9 @@ PARKED:	if
 /* back to application code, with slot s */
 RESUME:	atomic {
 		mounted[s]++; assert(mounted[s] <= 1 - idle[s] + oc[s]); assert(on[t]);
+#if SPN
+		assert(!IN(ALLWTG | ALLRDY, t));
+#endif
 		op_end(); goto APP
 	};
 
@@ -682,7 +889,11 @@ MADE_READY: atomic {
 		if
 		:: wm != 0 -> any(u, wm); goto MAKE_READY
 		:: wm == 0 && acq -> goto REST
-		:: wm == 0 && v != 0 -> goto RUN_RESERVED           /* yield */
+		:: wm == 0 && v != 0 -> goto RUN_RESERVED           /* yield, park */
+#if SPN
+		:: wm == 0 && p == ENDS -> p = 0; goto REST
+		:: wm == 0 && p != 0 && p != ENDS -> u = p - 1; p = 0; goto RUN_NEXT
+#endif
 		:: else
 		fi
 	};
@@ -804,23 +1015,35 @@ END:	skip
 }
 
 #if OC
-/* the monitor: a slot with a ready thread gets an extra runner; it does so when it likes, OC times */
+/* the monitor: a slot with a runnable thread gets an extra runner; it does so when it likes, OC times */
 proctype Monitor() {
 	byte u, old, c, i, b;
 	do
 	:: b < OC ->
 end:		atomic {
 			if
-			:: rdy[0] != 0 -> i = 0
+			:: RUNNABLE(0) != 0 -> i = 0
 #if S > 1
-			:: rdy[1] != 0 -> i = 1
+			:: RUNNABLE(1) != 0 -> i = 1
 #endif
 			fi;
-			any(u, rdy[i]); oc[i]++; inop++; b++
+			pop(u, i); oc[i]++; inop++; b++
 		};
 		dispatch(u, i);
 		atomic { u = 0; i = 0; op_end() }
 	:: b == OC -> break
+	od
+}
+#endif
+
+#if TOV
+/* a parked thread's time passes; TOV times */
+proctype Clock() {
+	byte x, m, b;
+	do
+	:: b < TOV ->
+end:		atomic { (ALLWTG & ~late) -> m = ALLWTG & ~late; any(x, m); late = late | BIT(x); x = 0; m = 0; b++ }
+	:: b == TOV -> break
 	od
 }
 #endif
@@ -838,11 +1061,25 @@ init {
 		x = 0;
 #endif
 #if OC
-		run Monitor()
+		run Monitor();
+#endif
+#if TOV
+		run Clock()
 #endif
 	}
 end:	(done == N && inop == 0);
 	atomic {                                             /* all is given back */
+#if SPN
+		assert(!ALLWTG && !late);
+#endif
 		assert(!ANYRDY && waiters == 0 && kwaiters == 0 && nidle == S)
 	}
 }
+
+#if LIVE
+#if WORK == 2
+ltl live { <> (rnd[2] == R) }
+#else
+ltl live { <> (done == N) }
+#endif
+#endif
