@@ -3,6 +3,7 @@
  * A thread comes to a spin site. While nobody else could run it goes on spinning, and comes again at its next turn; otherwise
  * its wait is proven once more, with the registers and the memory of now, and it is parked.
  */
+#include "sched/contention.h"
 #include "sched/signals.h"
 #include "sched/thread.h"
 #include "sched/waiting.h"
@@ -91,8 +92,13 @@ static void give_way(struct thread *t, const struct spin_site *site, bool park)
 
 static void arrived(struct thread *t, struct spin_site *site, struct user_registers *r, struct pushed *p)
 {
-    if (!t->has_slot || t->clone_state != CLONE_NONE || sched.native_waits || !slot_wanted(t))
+    if (!t->has_slot || t->clone_state != CLONE_NONE || sched.native_waits)
         return;
+    if (!slot_wanted(t)) {
+        if (contention_on_cpu(t->slot))
+            prim_syscall3(SYS_sched_yield, 0, 0, 0);
+        return;
+    }
     if (t->let_pass && t->proof_site == site) {
         t->let_pass--;
         return;

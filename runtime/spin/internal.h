@@ -23,6 +23,7 @@ enum {
     HEADS = 7,
     DIFFERENCES = 6,
     COMPARES = 4,
+    OUTSIDE_STORES = 32, /* that change memory outside of the stack, in an interpretation */
 };
 
 enum taint {
@@ -72,7 +73,7 @@ struct op {
 };
 enum op_kind { OP_OTHER, OP_JCC, OP_SETCC, OP_CMOV, OP_REPEATED };
 
-/* Four bytes of the stack as the program will see them. */
+/* Four bytes as the program will see them: of the stack, and of what else is stored and may be restored within a turn. */
 struct granule {
     uint64_t address;
     uint32_t value;
@@ -86,6 +87,7 @@ struct state {
     uint32_t flags;
     uint8_t cf_taint, flags_taint;
     uint16_t stores;
+    bool transient;               /* some of them are outside of the stack */
     uint8_t low[16], high[16];    /* taint of the lowest byte, and of the rest */
     uint8_t xmm_taint[16];
     uint64_t xmm[16][2];
@@ -156,6 +158,7 @@ struct spin {
     uint64_t fs_base, gs_base;
     uintptr_t stack_lo, stack_hi;
     uint32_t budget, steps, pauses;
+    uint32_t outside_stores;
     bool stop;
     uint8_t exploring;          /* enum explore */
     uint32_t invert;            /* while exploring: which deciding branch goes the other way */

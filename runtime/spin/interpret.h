@@ -17,7 +17,7 @@ enum {
     SPIN_MAX_LOADS = 32,         /* a predicate has at most so many words */
     SPIN_DEFAULT_BUDGET = 4000,  /* instructions */
     SPIN_MIN_PAUSES = 4,         /* fewer are not worth giving way for */
-    SPIN_TRAIL = 24,
+    SPIN_TRAIL = 48,
     SPIN_COUNTERS = 6,
 };
 #define SPIN_TURNS_UNKNOWN 0ull             /* the counter decides, but it cannot be told when */
@@ -34,7 +34,7 @@ enum spin_verdict {
 enum spin_reason {
     SPIN_R_NONE,
     /* of SPIN_NO_WAIT */
-    SPIN_R_STORE,        /* a store changes memory outside the stack */
+    SPIN_R_STORE,        /* a store changes memory outside the stack, and is not taken back */
     SPIN_R_LOCKED,       /* so does a locked instruction: a lock is being taken */
     SPIN_R_SYSCALL,
     SPIN_R_DELAY,        /* a counting loop that no load can end, longer than the budget */
@@ -86,6 +86,8 @@ struct spin_result {
     uint32_t steps;           /* instructions interpreted */
     uint32_t pauses;          /* all that were met; of ENDLESS and COUNTED: in one proof's turns */
     uintptr_t rip;            /* where the interpretation ended */
+
+    bool transient;           /* it stores outside of the stack, and takes that back within a turn */
 
     /* Of ENDLESS and COUNTED. */
     uintptr_t head, back;     /* first instruction of the loop, and the backward jump to it */

@@ -25,6 +25,7 @@ void spin_state_copy(struct state *to, const struct state *from)
     to->cf_taint = from->cf_taint;
     to->flags_taint = from->flags_taint;
     to->stores = from->stores;
+    to->transient = from->transient;
     __builtin_memcpy(to->low, from->low, sizeof to->low);
     __builtin_memcpy(to->high, from->high, sizeof to->high);
     __builtin_memcpy(to->xmm_taint, from->xmm_taint, sizeof to->xmm_taint);
@@ -125,7 +126,7 @@ struct value spin_mem_get(struct spin *s, struct value address, unsigned size)
     uint64_t a = address.v, own = 0, own_mask = 0, v;
     uint8_t t = 0;
     bool stale = false;
-    if (s->now.stores && spin_on_stack(s, a)) {
+    if (s->now.stores && ((s->now.transient && a < 1ull << 47) || spin_on_stack(s, a))) {
         for (uint64_t g = a & ~3ull; g < a + size; g += 4) {
             const struct granule *w = find(s, g);
             if (!w)
@@ -199,8 +200,13 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
     uint64_t old;
     if (!outside_get(s, address.v, size, &old))
         return;
-    if ((v.t & T_OPAQUE) || old != low_bytes(v.v, size)) {
-        spin_stop(s, SPIN_NO_WAIT, locked ? SPIN_R_LOCKED : SPIN_R_STORE);
+    bool differs = (v.t & T_OPAQUE) || old != low_bytes(v.v, size);
+    if (differs || s->now.transient) {
+        /* It may be taken back within the turn, which the proof then shows. */
+        if (locked || (v.t & (T_OPAQUE | T_COUNTER)) || s->outside_stores++ == OUTSIDE_STORES)
+            spin_stop(s, SPIN_NO_WAIT, locked ? SPIN_R_LOCKED : SPIN_R_STORE);
+        s->now.transient = true;
+        buffer(s, address.v, size, v);
         return;
     }
     if (s->rec.on) {

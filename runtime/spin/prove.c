@@ -78,7 +78,7 @@ bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t tai
 /* --- comparing states -------------------------------------------------------------------------------- */
 
 /* What differs from `a` to `b`. Post: the number, or -1: too much. Flags are not looked at. */
-static int compare(const struct state *a, const struct state *b, struct difference *d)
+static int compare(const struct spin *s, const struct state *a, const struct state *b, struct difference *d)
 {
     int n = 0;
     if (a->stores != b->stores)
@@ -101,8 +101,8 @@ static int compare(const struct state *a, const struct state *b, struct differen
             return -1;
         if (p->value == q->value)
             continue;
-        if (n == DIFFERENCES)
-            return -1;
+        if (n == DIFFERENCES || (b->transient && !spin_on_stack(s, p->address)))
+            return -1; /* what others see change is no counter of a wait */
         d[n++] = (struct difference){ .granule = 1, .index = (uint8_t)i, .by = (int32_t)(q->value - p->value) };
     }
     return n;
@@ -124,7 +124,7 @@ static bool repeated(struct spin *s, unsigned turns)
     const struct head *h = s->rec.head;
     const struct state *a = &h->last, *b = &s->now;
     struct difference d[DIFFERENCES];
-    int n = compare(a, b, d);
+    int n = compare(s, a, b, d);
     if (n < 0)
         return false;
     for (int i = 0; i < n; i++) {
@@ -160,6 +160,23 @@ static bool counters_went_on(const struct spin *s)
         if (d->granule ? b->store[d->index].value - a->store[d->index].value != (uint32_t)d->by
                        : b->r[d->index] - a->r[d->index] != (uint64_t)d->by)
             return false;
+    }
+    return true;
+}
+
+/* What was stored outside of the stack has been taken back: memory is as it was. */
+static bool restored(const struct spin *s)
+{
+    for (unsigned i = 0; s->now.transient && i < s->now.stores; i++) {
+        const struct granule *g = &s->now.store[i];
+        uint32_t is;
+        if (spin_on_stack(s, g->address))
+            continue;
+        if (s->config->load(g->address, &is, 4))
+            return false;
+        for (unsigned k = 0; k < 4; k++)
+            if ((g->mask >> k & 1) && ((is ^ g->value) >> 8 * k & 0xff))
+                return false;
     }
     return true;
 }
@@ -317,7 +334,7 @@ static bool concluded(struct spin *s)
 {
     struct recording *rec = &s->rec;
     bool decides = rec->deciding || rec->table;
-    if (rec->failed || !repeated(s, rec->period))
+    if (rec->failed || !repeated(s, rec->period) || !restored(s))
         return false;
     if (rec->too_many) {
         spin_stop(s, SPIN_UNKNOWN, SPIN_R_LOADS);
@@ -365,7 +382,7 @@ static struct head *head_of(struct spin *s, uint64_t address)
 static bool counts(struct spin *s, struct head *h)
 {
     struct difference d[DIFFERENCES];
-    int n = compare(&h->last, &s->now, d);
+    int n = compare(s, &h->last, &s->now, d);
     bool alike = n > 0 && n == h->differences;
     for (int i = 0; alike && i < n; i++)
         alike = d[i].granule == h->difference[i].granule && d[i].index == h->difference[i].index;
@@ -437,7 +454,7 @@ void spin_at_head(struct spin *s, uint64_t from)
         return;
     }
     struct difference d[DIFFERENCES];
-    if (compare(&h->anchor, &s->now, d) == 0) {
+    if (compare(s, &h->anchor, &s->now, d) == 0) {
         record(s, h, from, h->visits - h->anchor_visit, false, !same_flags(&h->anchor, &s->now));
         return;
     }
@@ -537,7 +554,7 @@ static void begin(struct spin *s, const struct spin_config *c, const struct spin
     s->budget = c->budget ? c->budget : SPIN_DEFAULT_BUDGET;
     if (s->budget > 1u << 20)
         s->budget = 1u << 20;
-    s->steps = s->pauses = 0;
+    s->steps = s->pauses = s->outside_stores = 0;
     s->stop = false;
     s->exploring = EXPLORE_NO;
     s->source = (struct flag_source){ 0 };
@@ -554,6 +571,7 @@ static void begin(struct spin *s, const struct spin_config *c, const struct spin
     n->flags = (uint32_t)from->flags;
     n->cf_taint = n->flags_taint = 0;
     n->stores = 0;
+    n->transient = false;
     for (unsigned i = 0; i < 16; i++) {
         n->low[i] = n->high[i] = 0;
         /* Each unknown register has contents of its own, so that moving them about is seen. */
@@ -574,6 +592,11 @@ enum spin_verdict spin_interpret(const struct spin_config *c, const struct spin_
     /* Whatever ended it: a thread that is about to pause so often may as well give way. */
     if ((r->verdict == SPIN_UNKNOWN || r->verdict == SPIN_NO_WAIT) && s->pauses >= SPIN_MIN_PAUSES)
         r->verdict = SPIN_PAUSE_ONLY;
+    if (r->verdict == SPIN_UNKNOWN && s->now.transient && r->reason == SPIN_R_BUDGET) {
+        r->verdict = SPIN_NO_WAIT;
+        r->reason = SPIN_R_STORE;
+    }
+    r->transient = s->now.transient;
     if (r->verdict != SPIN_ENDLESS && r->verdict != SPIN_COUNTED)
         r->loads = 0;
     r->steps = s->steps;

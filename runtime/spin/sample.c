@@ -72,7 +72,7 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     if (waits)
         count(spin_waits);
     adapt(t->slot, waits, began);
-    struct lissom_loop *loop = waits && r.trail_length ? spin_loop_seen(&r) : NULL;
+    struct lissom_loop *loop = waits && r.head ? spin_loop_seen(&r) : NULL;
     if (sched.observe_spinning)
         return;
     if (sched.misjudge_spinning && !waits) {
@@ -81,8 +81,10 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     }
     if (!waits)
         return;
-    if (r.trail_length)
+    if (r.head)
         spin_site_make(&r, loop);
+    if (r.transient)
+        return; /* not in the middle of a turn, where others see what it will take back: at the site */
     if (r.verdict == SPIN_ENDLESS)
         spin_remember(t, &r);
     else

@@ -175,7 +175,7 @@ static bool map_stub(struct spin_site *p, const struct insn *in)
 
 static struct spin_site *site_of(uintptr_t address)
 {
-    for (uint32_t i = 0; i < used; i++)
+    for (uint32_t i = 0; address && i < used; i++)
         if (sites[i].address == address && state_of(&sites[i]) != SITE_UNUSED && state_of(&sites[i]) != SITE_GONE)
             return &sites[i];
     return NULL;
@@ -227,14 +227,24 @@ static bool make(uintptr_t address, const struct spin_place *place, struct lisso
     return switch_on(p);
 }
 
+/* The instructions of a loop in the order in which they are tried: those on the waiting path first, a `pause`, the jump back,
+ * and from there towards the head. i: from -2. Post: 0: none. */
+static uintptr_t place_in(const struct spin_result *r, int i)
+{
+    if (i < 0)
+        return i == -2 ? r->pause : r->back;
+    uintptr_t at = r->trail[r->trail_length - 1 - i];
+    return at == r->pause || at == r->back ? 0 : at;
+}
+
 /* Post: true: there is a site on this loop, or will never be one. */
 static bool known(const struct spin_result *r)
 {
     for (uint32_t i = 0; i < FAILURES; i++)
         if (hopeless[i] == r->head)
             return true;
-    for (unsigned i = 0; i < r->trail_length; i++) {
-        struct spin_site *p = site_of(r->trail[i]);
+    for (int i = -2; i < (int)r->trail_length; i++) {
+        struct spin_site *p = site_of(place_in(r, i));
         if (!p)
             continue;
         if (state_of(p) == SITE_OFF)
@@ -244,7 +254,6 @@ static bool known(const struct spin_result *r)
     return false;
 }
 
-/* On the waiting path first: a `pause`, the jump back, and from there towards the head. */
 void spin_site_make(const struct spin_result *r, struct lissom_loop *loop)
 {
     if (!lock_try(&making))
@@ -252,8 +261,8 @@ void spin_site_make(const struct spin_result *r, struct lissom_loop *loop)
     bool done = known(r);
     struct spin_place place = {0, 0};
     for (int i = -2; !done && i < (int)r->trail_length; i++) {
-        uintptr_t at = i == -2 ? r->pause : i == -1 ? r->back : r->trail[r->trail_length - 1 - i];
-        if (!at || (i >= 0 && (at == r->pause || at == r->back)))
+        uintptr_t at = place_in(r, i);
+        if (!at)
             continue;
         if ((at >= place.lo && at < place.hi) || spin_place_code(at, &place))
             done = make(at, &place, loop);
