@@ -95,7 +95,8 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     if (!t->has_slot || t->clone_state != CLONE_NONE || sched.native_waits)
         return;
     if (!slot_wanted(t)) {
-        if (contention_on_cpu(t->slot))
+        /* A thread that is to run on this CPU would otherwise wait for the end of a slice. */
+        if (contention_on_cpu(t->slot) || contended(tsc()))
             prim_syscall3(SYS_sched_yield, 0, 0, 0);
         return;
     }
