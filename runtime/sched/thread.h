@@ -94,6 +94,9 @@ struct thread {
     const struct spin_site *proof_site; /* where the wait was proven; NULL: another proof is needed */
     uint64_t proof_registers[16]; /* the general ones, in the order of the encoding */
     uint32_t let_pass;            /* turns at proof_site, at whose end the thread has just been brought */
+    struct spin_site *wait_site;  /* where it was last, ... */
+    uint64_t arrived_at, wait_began; /* ... when, and since when it waits there; tsc */
+    bool in_grace;                /* and it spins for a short time, whoever else could run */
     uint32_t looks;               /* which slot slot_wanted looks at */
     uint32_t wait_bound_us;       /* of the time that it may be parked */
     uint64_t wait_until;          /* tsc; under the slot's lock while it is on a waiting list */

@@ -15,6 +15,10 @@ enum {
     RETIRE_SHARE = 8, /* ... a site where fewer than one of so many were waits costs more than it brings */
     TURNS_LEFT = 2,  /* of a counted wait that is brought forward, ... */
     TURNS_PASSED = 8, /* ... and those that its proof took */
+    GRACE_NS = 1500, /* a wait may be shorter than the switches to another thread and back: how long to see */
+    SAME_WAIT_NS = 1000, /* between two turns of one wait at most */
+    DEBT = 16,       /* as with futexes (futex.c): after so many more waits that were longer ... */
+    RETRY = 32,      /* ... only every 32nd is given that time */
 };
 
 /* As enter.S leaves them on the program's stack. */
@@ -90,9 +94,33 @@ static void give_way(struct thread *t, const struct spin_site *site, bool park)
     }
 }
 
+/* Locks are often held for less time than it takes to let another thread run, which would then want the same lock, and so
+ * would all that are ready, one after the other. Whether waits are short is learned for each site. */
+static bool in_grace(struct thread *t, struct spin_site *site)
+{
+    uint64_t now = tsc(), us = sched.tsc_per_us;
+    bool same = t->wait_site == site && now - t->arrived_at < SAME_WAIT_NS * us / 1000;
+    t->arrived_at = now;
+    if (!same) {
+        if (t->wait_site && t->in_grace && t->wait_site->debt)
+            t->wait_site->debt -= t->wait_site->debt < 4 ? t->wait_site->debt : 4; /* the last one was */
+        t->wait_site = site;
+        t->wait_began = now;
+        t->in_grace = site->debt < DEBT || site->skipped++ % RETRY == 0;
+    }
+    if (!t->in_grace)
+        return false;
+    if (now - t->wait_began < GRACE_NS * us / 1000)
+        return true;
+    t->in_grace = false;
+    if (site->debt < DEBT)
+        site->debt++;
+    return false;
+}
+
 static void arrived(struct thread *t, struct spin_site *site, struct user_registers *r, struct pushed *p)
 {
-    if (!t->has_slot || t->clone_state != CLONE_NONE || sched.native_waits)
+    if (!t->has_slot || t->clone_state != CLONE_NONE || sched.native_waits || in_grace(t, site))
         return;
     if (!slot_wanted(t)) {
         /* A thread that is to run on this CPU would otherwise wait for the end of a slice. */

@@ -45,6 +45,7 @@ struct spin_site {
     /* Guesses: threads count here without atomics. */
     uintptr_t counted_head;         /* of the last counted wait there */
     uint32_t tried, failed;         /* how often somebody else could run; how often this one did not wait after all */
+    uint32_t debt, skipped;         /* waits that were longer than the time that a thread is given at first */
     struct lissom_loop *loop;       /* its statistics, or NULL */
 };
 
