@@ -11,22 +11,27 @@
 
 enum {
     PERIOD_MIN_US = 100,
-    PERIOD_MAX_US = 3000,  /* a slice: then the monitor looks anyway */
-    PERIOD_US = 1000,      /* at first, and where all is only observed */
-    COST_SHARE = 100,      /* looks that find nothing take no more than 1 of so many parts of the time */
-    SIGNAL_US = 5,         /* what a look takes beside the interpretation */
+    PERIOD_MAX_US = 3000,  /* a slice: then the monitor looks anyway. More often costs 1 % where threads hardly compute */
+    OBSERVE_US = 1000,
+    COST_SHARE = 200,      /* looks that find nothing take no more than 1 of so many parts of the time */
+    SIGNAL_US = 10,        /* what a look takes beside the interpretation */
 };
-static uint32_t period_us = PERIOD_US;
+static uint32_t period_us = PERIOD_MAX_US;
 
-bool spin_may_sample(const struct slot *s, uint64_t now)
+static void next_sample(struct slot *s, uint64_t when) { __atomic_store_n(&s->sample_after, when, __ATOMIC_RELAXED); }
+
+bool spin_may_sample(struct slot *s, uint64_t now)
 {
-    return sched.detect_spinning && now >= __atomic_load_n(&s->sample_after, __ATOMIC_RELAXED);
+    if (!sched.detect_spinning || now < __atomic_load_n(&s->sample_after, __ATOMIC_RELAXED))
+        return false;
+    next_sample(s, now + COST_SHARE * SIGNAL_US * sched.tsc_per_us); /* also if the signal comes to nothing */
+    return true;
 }
 
 uint32_t spin_period_us(void)
 {
     if (sched.observe_spinning)
-        return PERIOD_US;
+        return OBSERVE_US;
     uint32_t us = __atomic_load_n(&period_us, __ATOMIC_RELAXED);
     return us < PERIOD_MIN_US ? PERIOD_MIN_US : us > PERIOD_MAX_US ? PERIOD_MAX_US : us;
 }
@@ -35,8 +40,7 @@ static void adapt(struct slot *s, bool waits, uint64_t since)
 {
     uint32_t us = spin_period_us();
     uint64_t now = tsc();
-    if (!waits)
-        __atomic_store_n(&s->sample_after, now + COST_SHARE * (now - since + SIGNAL_US * sched.tsc_per_us), __ATOMIC_RELAXED);
+    next_sample(s, waits ? now : now + COST_SHARE * (now - since + SIGNAL_US * sched.tsc_per_us));
     if (waits ? us > PERIOD_MIN_US : us < PERIOD_MAX_US)
         __atomic_store_n(&period_us, waits ? us / 2 : us * 2, __ATOMIC_RELAXED);
 }

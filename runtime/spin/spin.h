@@ -18,7 +18,7 @@ struct thread;
 void spin_sampled(struct thread *t, const ucontext_t *uc);
 /* How long to wait between two looks: the shorter the more of them have found a thread waiting. 100..3000. */
 uint32_t spin_period_us(void);
-/* Whether the thread of s may be looked at now. Looks that find it at work take 1 % of the time at most. */
-bool spin_may_sample(const struct slot *s, uint64_t now);
+/* Whether the thread of s is to be looked at now; then not again for a while. Looks that find it at work take half a percent of the time at most. */
+bool spin_may_sample(struct slot *s, uint64_t now);
 
 #endif
