@@ -50,9 +50,7 @@ pub struct RunArgs {
     #[arg(long, value_enum, env = abi::ENV_SWITCH, hide_env_values = true)]
     pub switch: Option<Switch>,
 
-    /// Threads that wait in a loop of their own instead of a lock [default: off].
-    /// Being built: a wait is noticed after 0.1 to 1 ms, and OpenMP's own loops
-    /// gain nothing
+    /// Threads that wait in a loop of their own instead of a lock [default: auto]
     #[arg(long, value_enum, env = abi::ENV_SPIN, hide_env_values = true)]
     pub spin: Option<Spin>,
 
@@ -110,8 +108,8 @@ impl Switch {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Spin {
-    /// While others are ready, a thread that keeps its slot is looked at, and gives way
-    /// if it is proven to wait for another's store
+    /// While there are more threads than CPUs, those that are proven to wait for another's
+    /// store let others run. Costs up to 1 %; one byte of such a loop is changed
     Auto,
     /// They are only counted, for --stats: every slot's thread is looked at every millisecond,
     /// which costs 1 to 10 %

@@ -90,7 +90,7 @@ fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::R
         environment.set("GLIBC_TUNABLES", tunables);
     }
     environment.set(abi::ENV_SWITCH, args.switch.unwrap_or(Switch::Auto).name());
-    environment.set(abi::ENV_SPIN, args.spin.unwrap_or(Spin::Off).name());
+    environment.set(abi::ENV_SPIN, args.spin.unwrap_or(Spin::Auto).name());
     if calm_openmp(environment) {
         environment.set(abi::ENV_OPENMP, "poll");
     }

@@ -93,7 +93,9 @@ struct thread {
     } wait_word[WAIT_WORDS];
     const struct spin_site *proof_site; /* where the wait was proven; NULL: another proof is needed */
     uint64_t proof_registers[16]; /* the general ones, in the order of the encoding */
-    uint32_t let_pass;            /* turns at proof_site, at whose end the thread has just been brought */
+    const struct spin_site *pass_site;
+    uint32_t let_pass;            /* turns at pass_site without a look: it is at the loop's end, or looks have shown nothing */
+    uint32_t fruitless;           /* looks in a row that have shown nothing */
     struct spin_site *wait_site;  /* where it was last, ... */
     uint64_t arrived_at, wait_began; /* ... when, and since when it waits there; tsc */
     bool in_grace;                /* and it spins for a short time, whoever else could run */

@@ -11,12 +11,13 @@
 #include "spin/site.h"
 
 enum {
-    TRIALS = 1024,   /* after so many times that somebody else could run ... */
+    TRIALS = 256,   /* after so many times that somebody else could run ... */
     RETIRE_SHARE = 8, /* ... a site where fewer than one of so many were waits costs more than it brings */
     TURNS_LEFT = 2,  /* of a counted wait that is brought forward, ... */
     TURNS_PASSED = 8, /* ... and those that its proof took */
     GRACE_NS = 1500, /* a wait may be shorter than the switches to another thread and back: how long to see */
     SAME_WAIT_NS = 1000, /* between two turns of one wait at most */
+    FRUITLESS_MAX = 10, /* a thread passes 2^10 times at most without a look */
     DEBT = 16,       /* as with futexes (futex.c): after so many more waits that were longer ... */
     RETRY = 32,      /* ... only every 32nd is given that time */
 };
@@ -69,7 +70,7 @@ static void bring_forward(struct thread *t, const struct spin_site *site, struct
         else
             set_register(r, p, c->reg, from->r[c->reg] + (uint64_t)c->by * turns);
     }
-    t->proof_site = site;
+    t->pass_site = site;
     t->let_pass = TURNS_PASSED;
     count(spin_forwards);
 }
@@ -118,6 +119,21 @@ static bool in_grace(struct thread *t, struct spin_site *site)
     return false;
 }
 
+/* What a look has shown. A look that shows nothing is dear, so the thread then passes more and more often without one. */
+static void judge(struct thread *t, struct spin_site *site, bool waits)
+{
+    site->tried++;
+    site->failed += !waits;
+    if (site->tried >= TRIALS) {
+        if (site->failed > TRIALS - TRIALS / RETIRE_SHARE)
+            spin_site_retire(site);
+        site->tried = site->failed = 0;
+    }
+    t->fruitless = waits ? 0 : t->fruitless < FRUITLESS_MAX ? t->fruitless + 1 : FRUITLESS_MAX;
+    t->let_pass = waits ? 0 : (1u << t->fruitless) - 1;
+    t->pass_site = site;
+}
+
 static void arrived(struct thread *t, struct spin_site *site, struct user_registers *r, struct pushed *p)
 {
     if (!t->has_slot || t->clone_state != CLONE_NONE || sched.native_waits || in_grace(t, site))
@@ -128,7 +144,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
             prim_syscall3(SYS_sched_yield, 0, 0, 0);
         return;
     }
-    if (t->let_pass && t->proof_site == site) {
+    if (t->let_pass && t->pass_site == site) {
         t->let_pass--;
         return;
     }
@@ -142,24 +158,16 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     t->proof_site = NULL;
     if (!spin_look(t, &now, (struct spin_known){site->lo, site->hi, site->counted_head}, &result))
         return;
-    bool waits = spin_is_wait(&result);
-    site->tried++;
-    site->failed += !waits;
-    if (site->tried >= TRIALS) {
-        if (site->failed > TRIALS - TRIALS / RETIRE_SHARE)
-            spin_site_retire(site);
-        site->tried = site->failed = 0;
-    }
-    if (result.verdict == SPIN_ENDLESS) {
+    bool endless = result.verdict == SPIN_ENDLESS, counted = result.verdict == SPIN_COUNTED && spin_is_wait(&result);
+    judge(t, site, endless || counted);
+    if (endless) {
         spin_remember(t, &result);
         t->proof_site = site;
         __builtin_memcpy(t->proof_registers, now.r, sizeof now.r);
         give_way(t, site, t->wait_words);
-    } else if (result.verdict == SPIN_COUNTED && waits) {
+    } else if (counted) {
         site->counted_head = result.head;
         bring_forward(t, site, r, p, &now, &result);
-    } else if (waits) {
-        give_way(t, site, false);
     }
 }
 

@@ -85,7 +85,7 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     }
     if (!waits)
         return;
-    if (r.head)
+    if (r.verdict == SPIN_ENDLESS || r.verdict == SPIN_COUNTED)
         spin_site_make(&r, loop);
     if (r.transient)
         return; /* not in the middle of a turn, where others see what it will take back: at the site */
