@@ -22,7 +22,7 @@ const NUMBERS: &[(&str, &str)] = &[
 /// structure -> fields whose offsets are checked
 const LAYOUT: &[(&str, &[&str])] = &[
     ("lissom_object", &["name", "patched", "left"]),
-    ("lissom_loop", &["offset", "samples", "waits", "waited_us", "site", "retired", "path"]),
+    ("lissom_loop", &["offset", "samples", "waits", "waited_tsc", "site", "retired", "path"]),
     (
         "lissom_record",
         &[

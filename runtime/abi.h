@@ -106,7 +106,7 @@ struct lissom_loop { /* a loop in which threads were found waiting */
     uint64_t offset;      /* in the file */
     uint64_t samples;     /* times a sample found a thread there */
     uint64_t waits;       /* times a thread gave way there by itself */
-    uint64_t waited_us;   /* for how long in all; another thread used the CPU in that time */
+    uint64_t waited_tsc;  /* for how long in all, in ticks of the time stamp counter: record.tsc_per_us */
     uint32_t site;        /* 1: an instruction of it is a spin site; 2: none can be */
     uint32_t retired;     /* 1: it was, but waiting there was rare */
     char path[192];       /* of the file, NUL-terminated; its end if it is longer */
@@ -124,7 +124,7 @@ struct lissom_record {                /* one process */
     uint64_t pinned[32];              /* threads pinned, indexed by enum lissom_pin_reason */
     struct lissom_object object[LISSOM_MAX_OBJECTS];
     uint32_t loops;                   /* entries of loop[] in use */
-    uint32_t reserved;
+    uint32_t tsc_per_us;
     struct lissom_loop loop[LISSOM_MAX_LOOPS];
 };
 

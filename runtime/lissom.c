@@ -287,6 +287,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     slots_init(sched.slots);
     sched.user_switch = (auxiliary(environment, AT_HWCAP2) & 2 /* FSGSBASE */) && vector_state();
     sched.tsc_per_us = tsc_per_us();
+    record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     prim_syscall4(SYS_rt_sigprocmask, 0, 0, &sched.base_mask, 8);
     sched.base_mask &= ~signals_ours();
     syscalls_init();
@@ -373,6 +374,7 @@ void lissom_forked(struct thread *t)
         memcpy(record->object, old->object, sizeof record->object);
     }
     record->state = LISSOM_STATE_active;
+    record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     count(threads);
     record->counter[LISSOM_C_threads_peak] = 1;
 }

@@ -19,7 +19,7 @@ pub struct Loop {
     pub offset: AtomicU64,
     pub samples: AtomicU64,
     pub waits: AtomicU64,
-    pub waited_us: AtomicU64,
+    pub waited_tsc: AtomicU64,
     pub site: AtomicU32,
     pub retired: AtomicU32,
     pub path: [u8; 192],
@@ -38,7 +38,7 @@ pub struct Record {
     pub pinned: [AtomicU64; 32],
     pub object: [Object; MAX_OBJECTS],
     pub loops: AtomicU32,
-    pub reserved: AtomicU32,
+    pub tsc_per_us: AtomicU32,
     pub loop_: [Loop; MAX_LOOPS],
 }
 
@@ -79,7 +79,7 @@ same_layout!(
     offset = C_OFFSET_LISSOM_LOOP_OFFSET,
     samples = C_OFFSET_LISSOM_LOOP_SAMPLES,
     waits = C_OFFSET_LISSOM_LOOP_WAITS,
-    waited_us = C_OFFSET_LISSOM_LOOP_WAITED_US,
+    waited_tsc = C_OFFSET_LISSOM_LOOP_WAITED_TSC,
     site = C_OFFSET_LISSOM_LOOP_SITE,
     retired = C_OFFSET_LISSOM_LOOP_RETIRED,
     path = C_OFFSET_LISSOM_LOOP_PATH

@@ -144,6 +144,7 @@ fn counters(record: &abi::Record) -> Names {
 
 /// The one that threads waited in for longest comes first.
 fn spin_loops(record: &abi::Record) -> Vec<SpinLoop> {
+    let tsc_per_us = u64::from(record.tsc_per_us.load(Relaxed)).max(1);
     let n = (record.loops.load(Relaxed) as usize).min(abi::MAX_LOOPS);
     let mut loops: Vec<SpinLoop> = record.loop_[..n]
         .iter()
@@ -157,7 +158,7 @@ fn spin_loops(record: &abi::Record) -> Vec<SpinLoop> {
                 function_offset: function_offset.unwrap_or(0),
                 samples: l.samples.load(Relaxed),
                 waits: l.waits.load(Relaxed),
-                waited_us: l.waited_us.load(Relaxed),
+                waited_us: l.waited_tsc.load(Relaxed) / tsc_per_us,
                 site: [None, Some(true), Some(false)].get(l.site.load(Relaxed) as usize).copied().flatten(),
                 retired: l.retired.load(Relaxed) != 0,
             }

@@ -13,6 +13,7 @@ enum {
     POLL_US = 50,    /* how long a slot with nothing to run looks for work before it is given up */
     OPENMP_POLL_US = 3000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
     IMBALANCE = 2,   /* threads by which ready lists may differ */
+    LOOK_AROUND_NS = 500, /* between two looks of a spinning thread at another slot */
     STEAL_AFTER_NS = 2000, /* that a slot's thread has left its loop, before another slot looks after its parked ones */
     SLICE_US = 3000, /* a thread that calls the runtime after so long gives way to the next (CFS's slice) */
 };
@@ -39,11 +40,10 @@ static void push(struct slot *s, struct thread *t)
 }
 
 /* Parked threads that can go on come first, but not for longer than a slice before those that wait for their turn. */
-static bool ready_first(struct slot *s)
+static bool ready_first(struct slot *s, uint64_t now)
 {
-    if (!s->ready_head || !s->waiting_head)
-        return s->ready_head;
-    uint64_t now = tsc();
+    if (!s->ready_head)
+        return false;
     if (!s->passed_since)
         s->passed_since = now;
     return now - s->passed_since > SLICE_US * sched.tsc_per_us;
@@ -52,7 +52,11 @@ static bool ready_first(struct slot *s)
 /* A thread that can run: not one whose wait goes on. */
 static struct thread *pop(struct slot *s)
 {
-    struct thread *t = ready_first(s) ? NULL : waiting_take_over(s);
+    struct thread *t = NULL;
+    if (s->waiting_head) {
+        uint64_t now = tsc();
+        t = ready_first(s, now) ? NULL : waiting_take_over(s, now);
+    }
     if (t || !s->ready_head)
         return t;
     t = s->ready_head;
@@ -513,11 +517,11 @@ void slot_yield(struct thread *t)
         got_slot(t);
 }
 
-static bool any_over(struct slot *s)
+static bool any_over(struct slot *s, uint64_t now)
 {
     if (!__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED) || !lock_try(&s->lock))
         return false;
-    bool over = waiting_any_over(s);
+    bool over = waiting_any_over(s, now);
     lock_drop(&s->lock);
     return over;
 }
@@ -528,21 +532,22 @@ static bool looks_itself(const struct slot *s, uint64_t now)
     return now - __atomic_load_n(&s->spun_at, __ATOMIC_RELAXED) < STEAL_AFTER_NS * sched.tsc_per_us / 1000;
 }
 
-bool slot_wanted(struct thread *t)
+bool slot_wanted(struct thread *t, uint64_t now)
 {
     struct slot *own = t->slot;
     if (__atomic_load_n(&own->overcommit, __ATOMIC_RELAXED) || __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
         return true;
-    if (ready_count(own) || any_over(own))
+    if (ready_count(own) || any_over(own, now))
         return true;
-    uint64_t now = tsc();
+    /* Seldom: each look takes a cache line from who writes there at each turn. */
+    if (now - own->spun_at < LOOK_AROUND_NS * sched.tsc_per_us / 1000 || sched.slots < 2)
+        return false;
     __atomic_store_n(&own->spun_at, now, __ATOMIC_RELAXED);
-    const uint32_t step = sched.slots > 1 ? 1 + t->looks++ % (sched.slots - 1) : 0; /* one other at each turn */
-    struct slot *s = &sched.slot[(own->index + step) % sched.slots];
-    return step && (ready_count(s) || (!looks_itself(s, now) && any_over(s)));
+    struct slot *s = &sched.slot[(own->index + 1 + t->looks++ % (sched.slots - 1)) % sched.slots];
+    return ready_count(s) || (!looks_itself(s, now) && any_over(s, now));
 }
 
-bool slot_park(struct thread *t)
+bool slot_park(struct thread *t, uint64_t now)
 {
     struct slot *s = t->slot;
     struct thread *u = carrier_take_reserved(t);
@@ -556,7 +561,7 @@ bool slot_park(struct thread *t)
     else if (extra)
         s->overcommit--;
     if (parked) {
-        waiting_push(s, t);
+        waiting_push(s, t, now);
         s->schedules++;
     }
     lock_drop(&s->lock);
@@ -565,7 +570,7 @@ bool slot_park(struct thread *t)
         if (!u)
             return false;
         lock_take(&s->lock);
-        waiting_push(s, t);
+        waiting_push(s, t, now);
         s->schedules++;
         lock_drop(&s->lock);
     }

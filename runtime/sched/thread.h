@@ -228,9 +228,9 @@ void slot_pass_on(struct slot *s);
 void slot_overcommit(struct slot *s);
 /* t, which holds its slot, waits in a loop for t->wait_word. Post: true: another thread has run, and t holds t->slot.
  * false: there is none that could. docs/slots.md: park. */
-bool slot_park(struct thread *t);
+bool slot_park(struct thread *t, uint64_t now /* tsc */);
 /* Whether another thread could run in the place of t, a guess: t should give way if it waits. */
-bool slot_wanted(struct thread *t);
+bool slot_wanted(struct thread *t, uint64_t now /* tsc */);
 struct thread *slot_pop(struct slot *s);
 bool slots_anything_ready(void); /* or parked */
 bool slot_over_slice(const struct thread *t);

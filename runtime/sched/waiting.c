@@ -22,11 +22,11 @@ static bool over(const struct thread *t, uint64_t now)
     return waiting_words_changed(t) || t->attention || now > t->wait_until;
 }
 
-void waiting_push(struct slot *s, struct thread *t)
+void waiting_push(struct slot *s, struct thread *t, uint64_t now)
 {
     if (!t->wait_bound_us)
         t->wait_bound_us = PARKED_US;
-    t->wait_until = tsc() + t->wait_bound_us * sched.tsc_per_us;
+    t->wait_until = now + t->wait_bound_us * sched.tsc_per_us;
     t->next = NULL;
     if (s->waiting_tail)
         s->waiting_tail->next = t;
@@ -53,9 +53,8 @@ static struct thread *take(struct slot *s, struct thread *before, struct thread 
     return t;
 }
 
-struct thread *waiting_take_over(struct slot *s)
+struct thread *waiting_take_over(struct slot *s, uint64_t now)
 {
-    uint64_t now = s->waiting_head ? tsc() : 0;
     for (struct thread *before = NULL, *t = s->waiting_head; t; before = t, t = t->next)
         if (over(t, now))
             return take(s, before, t);
@@ -64,9 +63,8 @@ struct thread *waiting_take_over(struct slot *s)
 
 struct thread *waiting_take_any(struct slot *s) { return s->waiting_head ? take(s, NULL, s->waiting_head) : NULL; }
 
-bool waiting_any_over(const struct slot *s)
+bool waiting_any_over(const struct slot *s, uint64_t now)
 {
-    uint64_t now = tsc();
     for (const struct thread *t = s->waiting_head; t; t = t->next)
         if (over(t, now))
             return true;

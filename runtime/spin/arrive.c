@@ -78,28 +78,27 @@ static void bring_forward(struct thread *t, const struct spin_site *site, struct
 /* It is at the site with the registers of its last proof, and nothing that the loop reads has changed: it still waits. */
 static bool proven(const struct thread *t, const struct spin_site *site, const struct spin_registers *now)
 {
-    return t->proof_site == site && !__builtin_memcmp(t->proof_registers, now->r, sizeof now->r) &&
-           t->wait_words && !waiting_words_changed(t);
+    uint64_t differ = t->proof_site != site || !t->wait_words;
+    for (unsigned i = 0; i < 16 && !differ; i++)
+        differ = t->proof_registers[i] ^ now->r[i];
+    return !differ && !waiting_words_changed(t);
 }
 
-static void give_way(struct thread *t, const struct spin_site *site, bool park)
+static void give_way(struct thread *t, const struct spin_site *site, uint64_t now)
 {
-    uint64_t from = tsc();
-    if (park)
-        park = slot_park(t);
-    else
+    if (!t->wait_words) {
         slot_yield(t);
-    if (park && site->loop) { /* guesses: threads count there without atomics */
+    } else if (slot_park(t, now) && site->loop) { /* guesses: threads count there without atomics */
         site->loop->waits++;
-        site->loop->waited_us += (tsc() - from) / sched.tsc_per_us;
+        site->loop->waited_tsc += tsc() - now;
     }
 }
 
 /* Locks are often held for less time than it takes to let another thread run, which would then want the same lock, and so
  * would all that are ready, one after the other. Whether waits are short is learned for each site. */
-static bool in_grace(struct thread *t, struct spin_site *site)
+static bool in_grace(struct thread *t, struct spin_site *site, uint64_t now)
 {
-    uint64_t now = tsc(), us = sched.tsc_per_us;
+    uint64_t us = sched.tsc_per_us;
     bool same = t->wait_site == site && now - t->arrived_at < SAME_WAIT_NS * us / 1000;
     t->arrived_at = now;
     if (!same) {
@@ -136,11 +135,12 @@ static void judge(struct thread *t, struct spin_site *site, bool waits)
 
 static void arrived(struct thread *t, struct spin_site *site, struct user_registers *r, struct pushed *p)
 {
-    if (!t->has_slot || t->clone_state != CLONE_NONE || sched.native_waits || in_grace(t, site))
+    uint64_t at = tsc();
+    if (!t->has_slot || t->clone_state != CLONE_NONE || sched.native_waits || in_grace(t, site, at))
         return;
-    if (!slot_wanted(t)) {
+    if (!slot_wanted(t, at)) {
         /* A thread that is to run on this CPU would otherwise wait for the end of a slice. */
-        if (contention_on_cpu(t->slot) || contended(tsc()))
+        if (contention_on_cpu(t->slot) || contended(at))
             prim_syscall3(SYS_sched_yield, 0, 0, 0);
         return;
     }
@@ -152,7 +152,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     struct spin_registers now = registers_at(site, r, p);
     struct spin_result result;
     if (proven(t, site, &now)) {
-        give_way(t, site, true);
+        give_way(t, site, at);
         return;
     }
     t->proof_site = NULL;
@@ -164,7 +164,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         spin_remember(t, &result);
         t->proof_site = site;
         __builtin_memcpy(t->proof_registers, now.r, sizeof now.r);
-        give_way(t, site, t->wait_words);
+        give_way(t, site, at);
     } else if (counted) {
         site->counted_head = result.head;
         bring_forward(t, site, r, p, &now, &result);

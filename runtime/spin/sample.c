@@ -51,7 +51,7 @@ static void misjudge(struct thread *t)
     static const uint32_t never = 1;
     t->wait_word[0] = (struct wait_word){(uintptr_t)&never, never, ~0u};
     t->wait_words = 1;
-    slot_park(t);
+    slot_park(t, tsc());
 }
 
 void spin_sampled(struct thread *t, const ucontext_t *uc)
@@ -94,7 +94,7 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     else
         t->wait_words = 0;
     if (t->wait_words)
-        slot_park(t);
+        slot_park(t, tsc());
     else
         slot_yield(t);
 }

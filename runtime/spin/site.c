@@ -101,11 +101,17 @@ static bool write_stub(struct spin_site *p, const struct insn *in, uint8_t bytes
         PUT(&w, 0xe9);
         put_rel32(&w, next);
     }
+    /* A pause comes first: who has been away goes on at once. */
+    if (p->pause)
+        PUT(&w, 0xf3, 0x90);
     p->go_on = w.address + 11;
     PUT(&w, 0x48, 0x8d, 0x64, 0x24, 0x80);       /* lea -128(%rsp),%rsp */
     PUT(&w, 0xff, 0x15);                         /* call *entry_word(%rip) */
     put_rel32(&w, p->go_on + ENTRY_WORD);
-    if (in->kind == INSN_PLAIN) {
+    if (p->pause) {
+        PUT(&w, 0xe9);
+        put_rel32(&w, next);
+    } else if (in->kind == INSN_PLAIN) {
         uintptr_t here = w.address;
         uint8_t *copy = w.at;
         put(&w, (const void *)p->address, in->len);
@@ -214,6 +220,7 @@ static bool make(uintptr_t address, const struct spin_place *place, struct lisso
                             .hi = place->hi,
                             .original = *(const uint8_t *)address,
                             .length = in.len,
+                            .pause = in.len == 2 && !__builtin_memcmp((const void *)address, "\xf3\x90", 2),
                             .loop = loop};
     if (!map_stub(p, &in)) {
         p->stub = 0;
@@ -336,6 +343,8 @@ struct spin_site *spin_site_at(uintptr_t ip)
 uintptr_t spin_site_view(const struct spin_site *p, uintptr_t ip, long *rsp_off)
 {
     *rsp_off = ip == p->go_on - 6 ? 128 : 0;
+    if (p->pause)
+        return ip > p->stub ? p->address + p->length : p->address;
     return !p->branch && ip > p->go_on ? p->address + p->length : p->address;
 }
 

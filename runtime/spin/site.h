@@ -42,6 +42,7 @@ struct spin_site {
     uintptr_t lo, hi;               /* the mapping of the code */
     uint8_t original, length, state;
     bool branch;                    /* the stub is one of a jump */
+    bool pause;                     /* it is a `pause`, which the stub begins with */
     /* Guesses: threads count here without atomics. */
     uintptr_t counted_head;         /* of the last counted wait there */
     uint32_t tried, failed;         /* how often somebody else could run; how often this one did not wait after all */
