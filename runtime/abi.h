@@ -45,18 +45,18 @@
     X(wakes, "threads made ready by a futex wake in user space") \
     X(wakes_avoided, "futex wake system calls that were not needed") \
     X(switches_user, "switches between application threads in user space") \
+    X(parks, "times a thread that waits in a loop of its own let another one run") \
+    X(steals, "ready threads taken from another slot") \
     X(threads, "application threads seen") \
     X(threads_peak, "most application threads at a time") \
     X(blocks_kernel, "futex waits passed through to the kernel") \
     X(wakes_kernel, "futex wake system calls made") \
     X(switches_kernel, "switches handed to another kernel thread") \
-    X(steals, "ready threads taken from another slot") \
     X(contentions, "times others were found to want the CPUs (no polling for a while)") \
     X(spin_samples, "times a thread that kept its slot was looked at for busy-waiting") \
     X(spin_waits, "times it was found waiting, and gave way") \
     X(spin_sites, "places in the program's code switched to report a wait by themselves") \
     X(spin_forwards, "waits that count their turns brought to their end") \
-    X(parks, "times a thread that waits in a loop of its own let another one run") \
     X(overcommits, "extra threads let run because a slice was over") \
     X(yields, "slices that ended at a futex call") \
     X(homings, "times a context went home to its own kernel thread") \
@@ -143,7 +143,7 @@ struct lissom_region {
 };
 #define LISSOM_REGION_BYTES sizeof(struct lissom_region)
 
-_Static_assert(LISSOM_C_switches_user < 8, "stripe[][] is too small");
+_Static_assert(LISSOM_C_steals < 8, "stripe[][] is too small");
 _Static_assert(LISSOM_COUNTER_COUNT <= 64, "counter[] is too small");
 _Static_assert(LISSOM_PIN_COUNT <= 32, "pinned[] is too small");
 

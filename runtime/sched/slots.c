@@ -161,7 +161,7 @@ static struct thread *steal(const struct slot *thief)
         struct slot *s = &sched.slot[(thief->index + i) % sched.slots];
         struct thread *t = slot_pop(s);
         if (t) {
-            count(steals);
+            count_on(thief, steals, 1);
             return t;
         }
     }
@@ -575,7 +575,7 @@ bool slot_park(struct thread *t, uint64_t now)
         lock_drop(&s->lock);
     }
     t->has_slot = false;
-    count(parks);
+    count_on(s, parks, 1);
     look_for_idle(s);
     if (extra || !carrier_run_next(t, u, s))
         rest(t);

@@ -5,6 +5,7 @@
 #include "cpus/cpus.h"
 #include "sched/signals.h"
 #include "sched/thread.h"
+#include "spin/spin.h"
 
 #include <cpuid.h>
 #include <sys/mman.h>
@@ -243,6 +244,7 @@ struct thread *lissom_first_call(void) { return thread_register(); }
 
 void thread_exit(struct thread *t)
 {
+    spin_thread_ends(t);
     carrier_go_home(t);
     if (t->has_slot)
         slot_release(t);

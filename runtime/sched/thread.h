@@ -98,6 +98,9 @@ struct thread {
     uint32_t fruitless;           /* looks in a row that have shown nothing */
     struct spin_site *wait_site;  /* where it was last, ... */
     uint64_t arrived_at, wait_began; /* ... when, and since when it waits there; tsc */
+    const struct spin_site *counted_site; /* of these waits, which are not yet in the statistics: */
+    uint32_t site_waits, skipped;
+    uint64_t site_waited;         /* tsc */
     bool in_grace;                /* and it spins for a short time, whoever else could run */
     uint32_t looks;               /* which slot slot_wanted looks at */
     uint32_t wait_bound_us;       /* of the time that it may be parked */

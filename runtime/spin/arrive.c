@@ -9,10 +9,12 @@
 #include "sched/waiting.h"
 #include "spin/look.h"
 #include "spin/site.h"
+#include "spin/spin.h"
 
 enum {
-    TRIALS = 256,   /* after so many times that somebody else could run ... */
-    RETIRE_SHARE = 8, /* ... a site where fewer than one of so many were waits costs more than it brings */
+    FAILURES = 256,  /* looks at a site that showed no wait, ... */
+    RETIRE_SHARE = 8, /* ... less so many for each that did: it costs more than it brings */
+    ADD_UP = 32,     /* waits of a thread before they appear in the statistics */
     TURNS_LEFT = 2,  /* of a counted wait that is brought forward, ... */
     TURNS_PASSED = 8, /* ... and those that its proof took */
     GRACE_NS = 1500, /* a wait may be shorter than the switches to another thread and back: how long to see */
@@ -84,13 +86,35 @@ static bool proven(const struct thread *t, const struct spin_site *site, const s
     return !differ && !waiting_words_changed(t);
 }
 
+/* Guesses: threads add without atomics, and seldom, for others on other CPUs have just read the same line. */
+static void add_up(struct thread *t)
+{
+    struct lissom_loop *loop = t->counted_site ? t->counted_site->loop : NULL;
+    if (loop) {
+        loop->waits += t->site_waits;
+        loop->waited_tsc += t->site_waited;
+    }
+    t->site_waits = 0;
+    t->site_waited = 0;
+}
+
+void spin_thread_ends(struct thread *t)
+{
+    add_up(t);
+    t->counted_site = NULL;
+}
+
 static void give_way(struct thread *t, const struct spin_site *site, uint64_t now)
 {
     if (!t->wait_words) {
         slot_yield(t);
-    } else if (slot_park(t, now) && site->loop) { /* guesses: threads count there without atomics */
-        site->loop->waits++;
-        site->loop->waited_tsc += tsc() - now;
+    } else if (slot_park(t, now)) {
+        if (t->counted_site != site || t->site_waits == ADD_UP) {
+            add_up(t);
+            t->counted_site = site;
+        }
+        t->site_waits++;
+        t->site_waited += tsc() - now;
     }
 }
 
@@ -106,7 +130,7 @@ static bool in_grace(struct thread *t, struct spin_site *site, uint64_t now)
             t->wait_site->debt -= t->wait_site->debt < 4 ? t->wait_site->debt : 4; /* the last one was */
         t->wait_site = site;
         t->wait_began = now;
-        t->in_grace = site->debt < DEBT || site->skipped++ % RETRY == 0;
+        t->in_grace = site->debt < DEBT || t->skipped++ % RETRY == 0;
     }
     if (!t->in_grace)
         return false;
@@ -121,13 +145,10 @@ static bool in_grace(struct thread *t, struct spin_site *site, uint64_t now)
 /* What a look has shown. A look that shows nothing is dear, so the thread then passes more and more often without one. */
 static void judge(struct thread *t, struct spin_site *site, bool waits)
 {
-    site->tried++;
-    site->failed += !waits;
-    if (site->tried >= TRIALS) {
-        if (site->failed > TRIALS - TRIALS / RETIRE_SHARE)
-            spin_site_retire(site);
-        site->tried = site->failed = 0;
-    }
+    if (waits && site->failed)
+        site->failed = site->failed > RETIRE_SHARE ? site->failed - RETIRE_SHARE : 0;
+    if (!waits && ++site->failed >= FAILURES)
+        spin_site_retire(site);
     t->fruitless = waits ? 0 : t->fruitless < FRUITLESS_MAX ? t->fruitless + 1 : FRUITLESS_MAX;
     t->let_pass = waits ? 0 : (1u << t->fruitless) - 1;
     t->pass_site = site;

@@ -43,10 +43,10 @@ struct spin_site {
     uint8_t original, length, state;
     bool branch;                    /* the stub is one of a jump */
     bool pause;                     /* it is a `pause`, which the stub begins with */
-    /* Guesses: threads count here without atomics. */
     uintptr_t counted_head;         /* of the last counted wait there */
-    uint32_t tried, failed;         /* how often somebody else could run; how often this one did not wait after all */
-    uint32_t debt, skipped;         /* waits that were longer than the time that a thread is given at first */
+    /* Read at each turn by threads on all CPUs, so written seldom. */
+    uint32_t failed;                /* looks that showed no wait, in excess */
+    uint32_t debt;                  /* waits that were longer than the time that a thread is given at first, in excess */
     struct lissom_loop *loop;       /* its statistics, or NULL */
 };
 

@@ -21,4 +21,7 @@ uint32_t spin_period_us(void);
 /* Whether the thread of s is to be looked at now; then not again for a while. Looks that find it at work take half a percent of the time at most. */
 bool spin_may_sample(struct slot *s, uint64_t now);
 
+/* t comes to its end. */
+void spin_thread_ends(struct thread *t);
+
 #endif
