@@ -218,26 +218,34 @@ static long spin_entry_depth(uintptr_t ip)
                : -1;
 }
 
-static bool spin_view(struct view *v)
+/* At a spin site all registers are the program's: the state becomes the one before the site's instruction, or behind it, and is
+ * gone on with there. Post: false: it is not interrupted at a site. */
+static bool spin_unwind(ucontext_t *uc)
 {
-    long depth = spin_entry_depth((uintptr_t)v->rip), off;
+    greg_t *g = uc->uc_mcontext.gregs;
+    long depth = spin_entry_depth((uintptr_t)g[REG_RIP]), off;
     const struct spin_site *site;
-    if (depth >= 0) {
-        const uintptr_t *stack = (const uintptr_t *)(v->rsp + depth - 136);
-        site = spin_site_at(stack[0]);
-        if (site) {
-            if (depth == 192)
-                v->rax = (greg_t)((const uintptr_t *)v->rsp)[4];
-            v->rip = (greg_t)site->address;
-            v->rsp += depth;
-        }
+    if (depth < 0) {
+        site = spin_site_at((uintptr_t)g[REG_RIP]);
+        if (!site)
+            return false;
+        g[REG_RIP] = (greg_t)spin_site_view(site, (uintptr_t)g[REG_RIP], &off);
+        g[REG_RSP] += off;
         return true;
     }
-    site = spin_site_at((uintptr_t)v->rip);
+    const greg_t *stack = (const greg_t *)g[REG_RSP]; /* [six registers,] [rcx,] return address */
+    site = spin_site_at((uintptr_t)stack[depth / 8 - 17]);
     if (!site)
         return false;
-    v->rip = (greg_t)spin_site_view(site, (uintptr_t)v->rip, &off);
-    v->rsp += off;
+    if (depth == 192) {
+        static const uint8_t pushed[6] = {REG_R10, REG_RDX, REG_RSI, REG_RDI, REG_RAX, REG_R11};
+        for (unsigned i = 0; i < 6; i++)
+            g[pushed[i]] = stack[i];
+    }
+    if (depth > 136)
+        g[REG_RCX] = stack[depth / 8 - 18];
+    g[REG_RIP] = (greg_t)site->address;
+    g[REG_RSP] += depth;
     return true;
 }
 
@@ -249,8 +257,6 @@ static struct view native_view(const ucontext_t *uc)
     uintptr_t ip = (uintptr_t)v.rip;
     const struct patch_site *rcx = (const void *)g[REG_RCX], *r11 = (const void *)g[REG_R11];
     const uintptr_t *stack = (const uintptr_t *)v.rsp;
-    if (spin_view(&v))
-        return v;
     if (!within(ip, (const char *)lissom_syscall_entry, lissom_at_raise_gone)) {
         uintptr_t native = patch_native_ip(ip);
         if (native)
@@ -334,6 +340,7 @@ static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
         kernel_action(sig, &dfl, NULL);
     }
     greg_t *g = uc->uc_mcontext.gregs;
+    spin_unwind(uc);
     struct view ours = {g[REG_RIP], g[REG_RSP], g[REG_RAX]}, theirs = native_view(uc);
     g[REG_RIP] = theirs.rip;
     g[REG_RSP] = theirs.rsp;
