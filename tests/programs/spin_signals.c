@@ -219,7 +219,8 @@ int main(void) {
 	uint64_t seed = (uint64_t)t_env("SEED", 1);
 	while (spin_last == UINT32_MAX) {
 		struct spinner *s = &spinners[t_rand(&seed) % (unsigned)spin_threads];
-		for (unsigned n = 1 + t_rand(&seed) % 3; n; n--) {
+		// Not more than it gets through with.
+		for (unsigned n = 1 + t_rand(&seed) % 3; n && s->sent - s->handled < 3; n--) {
 			s->sent++;
 			int r = pthread_sigqueue(s->thread, SIGRTMIN + 1, (union sigval){ .sival_int = (int)s->sent });
 			if (r == EAGAIN) { s->sent--; t_sleep_us(500); } else OK(r);
