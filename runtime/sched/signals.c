@@ -131,7 +131,7 @@ void signals_after_fork(struct thread *t)
     }
     t->attention = 0;
     t->remote_state = 0;
-    t->raise_valid[0] = t->raise_valid[1] = false;
+    t->raised = 0;
 }
 
 /* Not the kernel's alone: a signal that has arrived in the runtime has left all blocked there, and the mask that counts, to be
@@ -319,16 +319,41 @@ static void call_handler(struct thread *t, const struct kernel_sigaction *a, uin
     }
 }
 
+/* Those that are queued by the kernel, each of them; of the others one at a time is pending. */
+static bool is_queued(int sig) { return sig >= 32; }
+
+static uint32_t find_raised(const struct thread *t, uint32_t from, int sig)
+{
+    while (from < t->raised && t->raise_info[from].si_signo != sig)
+        from++;
+    return from;
+}
+
+/* The siginfo that belongs to a signal which was sent again (raise_later). Of queued ones, others may stand before it: they take
+ * the older ones' places one after the other. */
+static void take_raised(struct thread *t, int sig, siginfo_t *info)
+{
+    uint32_t at = find_raised(t, 0, sig), next;
+    if (at == t->raised)
+        return;
+    siginfo_t displaced = *info;
+    *info = t->raise_info[at];
+    for (; (next = find_raised(t, at + 1, sig)) < t->raised; at = next)
+        t->raise_info[at] = t->raise_info[next];
+    if (is_queued(sig) && displaced.si_code != SI_TKILL) {
+        t->raise_info[at] = displaced;
+        return;
+    }
+    t->raised--;
+    memmove(&t->raise_info[at], &t->raise_info[at + 1], (t->raised - at) * sizeof displaced);
+}
+
 static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
     struct kernel_sigaction a = action_of(sig);
     uint64_t mask;
-    for (int i = 0; t && i < 2; i++)
-        if (t->raise_valid[i] && t->raise_info[i].si_signo == sig) {
-            *info = t->raise_info[i];
-            t->raise_valid[i] = false;
-            break;
-        }
+    if (t)
+        take_raised(t, sig, info);
     if (!has_handler(&a)) {
         if (a.handler == NULL)
             default_action(sig, info);
@@ -459,8 +484,24 @@ static void answer_sample(void *argument)
         spin_sampled(t, t->sampled);
 }
 
-/* What arrived while the thread was in the runtime by way of a handler: it may not come there again by itself. */
-static void deliver_kept(struct thread *t, ucontext_t *uc)
+/* Blocked now, so it stays pending until switch.S goes back to raise_mask on the program's stack (or a
+ * handler of ours to the program). The siginfo is not sent
+ * with it, the kernel lets nobody forge SI_TKILL and the like: deliver puts it in. */
+static void raise_later(struct thread *t, const siginfo_t *info)
+{
+    uint32_t at = find_raised(t, 0, info->si_signo); /* those of its kind that are there came later */
+    if (at < RAISED && (at == t->raised || (is_queued(info->si_signo) && t->raised < RAISED))) {
+        memmove(&t->raise_info[at + 1], &t->raise_info[at], (t->raised - at) * sizeof *info);
+        t->raised++;
+    }
+    if (at < RAISED)
+        t->raise_info[at] = *info;
+    prim_syscall3(SYS_tgkill, sched.pid, t->carrier->tid, info->si_signo);
+}
+
+/* What arrived while the thread was in the runtime by way of a handler: it may not come there again by itself. The kernel
+ * delivers it once our handler has returned, on the stack that the program has chosen (SA_ONSTACK), which ours need not run on. */
+static void deliver_kept(struct thread *t)
 {
     struct carrier *k = t->carrier;
     if (!k->deferred)
@@ -475,7 +516,7 @@ static void deliver_kept(struct thread *t, ucontext_t *uc)
     siginfo_t info = k->deferred_info;
     t->attention = 0;
     __atomic_store_n(&k->deferred, 0, __ATOMIC_RELEASE);
-    deliver(t, info.si_signo, &info, uc);
+    raise_later(t, &info);
 }
 
 static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t *uc)
@@ -488,12 +529,14 @@ static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t 
     } else {
         return;
     }
-    deliver_kept(t, uc);
+    if (t->carrier->home_thread != t && __atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2)
+        leave_for_home(t, uc);
+    deliver_kept(t);
     if (__atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2) {
         siginfo_t remote = t->remote_info;
         t->attention = 0;
         __atomic_store_n(&t->remote_state, 0, __ATOMIC_RELEASE);
-        deliver(t, remote.si_signo, &remote, uc);
+        raise_later(t, &remote);
     }
 }
 
@@ -532,6 +575,8 @@ static void handler(int sig, siginfo_t *info, void *context)
         default_action(sig, info);
         return;
     }
+    if (t && k->home_thread == t && !is_doorbell(sig, info))
+        take_raised(t, sig, info); /* it was sent again, and has not come through this time either */
     defer(k, info, uc);
     count(signals_deferred);
     if (t) {
@@ -571,15 +616,6 @@ static long raising(long action)
     }
 }
 
-/* Blocked now, so it stays pending until switch.S goes back to raise_mask on the program's stack. The siginfo is not sent
- * with it, the kernel lets nobody forge SI_TKILL and the like: deliver puts it in. */
-static void raise_later(struct thread *t, int which, const siginfo_t *info)
-{
-    t->raise_info[which] = *info;
-    t->raise_valid[which] = true;
-    prim_syscall3(SYS_tgkill, sched.pid, t->carrier->tid, info->si_signo);
-}
-
 long signals_leave(struct thread *t, struct user_registers *r, long action)
 {
     signals_settle(t);
@@ -594,17 +630,16 @@ long signals_leave(struct thread *t, struct user_registers *r, long action)
         return action;
     const uint64_t all = ~SYNCHRONOUS;
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &t->raise_mask, 8);
-    t->raise_valid[0] = t->raise_valid[1] = false;
-    if (remote) {
-        raise_later(t, 0, &t->remote_info);
-        __atomic_store_n(&t->remote_state, 0, __ATOMIC_RELEASE);
-    }
-    /* Looked at again: all are blocked now, before one may just have come. */
+    /* The one that was forwarded is the older. Looked at again: all are blocked now, before one may just have come. */
     if (k->deferred) {
         if (!is_doorbell(k->deferred_info.si_signo, &k->deferred_info))
-            raise_later(t, 1, &k->deferred_info);
+            raise_later(t, &k->deferred_info);
         t->raise_mask = k->deferred_mask;
         __atomic_store_n(&k->deferred, 0, __ATOMIC_RELEASE);
+    }
+    if (remote) {
+        raise_later(t, &t->remote_info);
+        __atomic_store_n(&t->remote_state, 0, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&t->attention, 0, __ATOMIC_SEQ_CST);
     action = raising(action);

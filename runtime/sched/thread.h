@@ -27,7 +27,7 @@ struct user_registers { /* as switch.S pushes them on the runtime stack */
     unsigned long flags, rsp, rip;
 };
 
-enum { WAIT_WORDS = 12 };
+enum { WAIT_WORDS = 12, RAISED = 8 };
 
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED }; /* docs/slots.md */
 
@@ -74,8 +74,8 @@ struct thread {
     uint32_t plain_waits;         /* futex waits since the last such call */
 
     /* Signals that are raised at the end of the system call, forwarded and own: the kernel's siginfo is replaced. */
-    siginfo_t raise_info[2];
-    bool raise_valid[2];
+    siginfo_t raise_info[RAISED]; /* of signals sent again, in their order (sched/signals.c, raise_later) */
+    uint32_t raised;
     uint16_t handler_depth;       /* handlers of the program on its stack: their masks are this kernel thread's */
     long nr;                      /* the system call being handled */
     uint8_t clone_state;          /* enum clone_state */

@@ -45,6 +45,15 @@ static __thread struct spinner *self;
 static volatile int stop;
 static volatile uint32_t traps, urgents, alarms;
 
+static const char *where(uintptr_t ip) {
+	static char line[256];
+	unsigned long lo, hi, at;
+	FILE *f = fopen("/proc/self/maps", "r");
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "%lx-%lx %*s %lx", &lo, &hi, &at) == 3 && ip >= lo && ip < hi) break;
+	sprintf(line + strlen(line), " + %lx", ip - lo + at);
+	return line;
+}
 static void on_signal(int sig, siginfo_t *info, void *context) {
 	ucontext_t *uc = context;
 	const greg_t *g = uc->uc_mcontext.gregs;
@@ -59,7 +68,7 @@ static void on_signal(int sig, siginfo_t *info, void *context) {
 	if (in) {
 		const uintptr_t *p = sig_table;
 		while (p < sig_table_end && *p != rip) p++;
-		CHECK(p < sig_table_end, "rip %lx is no instruction of the loop (sig_pause %lx)", rip, (uintptr_t)sig_pause);
+		CHECK(p < sig_table_end, "rip %lx is no instruction of the loop (sig_pause %lx): %s", rip, (uintptr_t)sig_pause, where(rip));
 		CHECK(rsp == in, "rsp %lx, expected %lx, at rip %lx", rsp, in, rip);
 		CHECK(g[REG_R12] == 0x12121212 && g[REG_R13] == 0x13131313 && g[REG_R14] == 0x14141414 && g[REG_R15] == 0x15151515,
 			"r12 to r15: %llx %llx %llx %llx at rip %lx", g[REG_R12], g[REG_R13], g[REG_R14], g[REG_R15], rip);
@@ -175,12 +184,13 @@ static void *caller(void *arg) {
 	return NULL;
 }
 
-static volatile uint32_t cancelled, never;
+static volatile uint32_t cancelled, never, ready_for_it;
 static void on_cancel(void *arg) { (void)arg; __atomic_add_fetch(&cancelled, 1, __ATOMIC_SEQ_CST); }
 static void *spins_for_ever(void *arg) {
 	uintptr_t rsp = 0;
 	OK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL));
 	pthread_cleanup_push(on_cancel, NULL);
+	__atomic_add_fetch(&ready_for_it, 1, __ATOMIC_SEQ_CST);
 	waits[(intptr_t)arg % 3](&never, 1, &rsp);
 	pthread_cleanup_pop(0);
 	return arg;
@@ -245,6 +255,7 @@ int main(void) {
 	for (int r = 0; r < 3; r++) {
 		pthread_t t[8];
 		for (int i = 0; i < n; i++) t[i] = t_spawn(spins_for_ever, (void *)(intptr_t)i);
+		while (ready_for_it != (uint32_t)((r + 1) * n)) t_sleep_us(200);
 		t_sleep_ms(r * 10);
 		for (int i = 0; i < n; i++) OK(pthread_cancel(t[i]));
 		for (int i = 0; i < n; i++) CHECK(t_join(t[i]) == PTHREAD_CANCELED, "not cancelled");
