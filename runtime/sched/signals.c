@@ -430,14 +430,15 @@ static bool forward(struct thread *t, const siginfo_t *info)
 
 /* If the home thread has not dealt with an earlier signal yet, this one stays with k, where the thread comes to deal
  * with that one, and finds this. */
-void signals_forward(struct carrier *k)
+bool signals_forward(struct carrier *k)
 {
     siginfo_t info = k->deferred_info;
     uint64_t mask = k->deferred_mask;
     if (!is_doorbell(info.si_signo, &info) && !forward(k->home_thread, &info))
-        return;
+        return false;
     __atomic_store_n(&k->deferred, 0, __ATOMIC_RELEASE);
     set_mask(mask);
+    return true;
 }
 
 static void defer(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
@@ -504,15 +505,16 @@ static void raise_later(struct thread *t, const siginfo_t *info)
 static void deliver_kept(struct thread *t)
 {
     struct carrier *k = t->carrier;
-    if (!k->deferred)
-        return;
-    if (k->home_thread != t || is_doorbell(k->deferred_info.si_signo, &k->deferred_info)) {
+    while (k->deferred && (k->home_thread != t || is_doorbell(k->deferred_info.si_signo, &k->deferred_info))) {
         t->in_runtime = 1;
-        signals_forward(k);
+        bool gone = signals_forward(k); /* with the mask from before: the next one may come at once */
         set_mask(~SYNCHRONOUS);
         t->in_runtime = 0;
-        return;
+        if (!gone)
+            return;
     }
+    if (!k->deferred)
+        return;
     siginfo_t info = k->deferred_info;
     t->attention = 0;
     __atomic_store_n(&k->deferred, 0, __ATOMIC_RELEASE);

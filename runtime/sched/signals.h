@@ -26,7 +26,7 @@ long signals_leave(struct thread *t, struct user_registers *r, long action);
 /* A wait has ended with -EINTR in r->rax: the action, by the handler's SA_RESTART. `timed` waits are never restarted. */
 long signals_end_wait(struct thread *t, struct user_registers *r, bool timed);
 /* k, on its own stack, has received a signal: to k's home thread with it. */
-void signals_forward(struct carrier *k);
+bool signals_forward(struct carrier *k);
 /* Makes carrier k look at k->reserved soon, even if what it runs never enters the runtime. */
 void signals_preempt(struct carrier *k);
 /* Makes what k runs look whether it waits in a loop, and give way if so. */
