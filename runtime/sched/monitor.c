@@ -5,7 +5,7 @@
  * kernel; the first of its ready list is then let run beside it (docs/slots.md, overcommit).
  *
  * It is made when threads first become ready behind others, so programs that are never oversubscribed have none.
- * It has no TLS, no handlers (all signals blocked) and calls nothing of libc.
+ * It has no TLS, no handlers (all signals blocked, but the faults of guarded loads) and calls nothing of libc.
  */
 #include "sched/thread.h"
 #include "sched/signals.h"
@@ -14,6 +14,7 @@
 #include "spin/spin.h"
 
 #include <linux/sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -98,6 +99,9 @@ static uint32_t tick_us(void)
 static _Noreturn void monitor(void)
 {
     uint32_t quiet = 0;
+    /* Guarded loads of what parked threads wait for: the program may have taken the page away. */
+    uint64_t faults = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1);
+    prim_syscall4(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, &faults, 0, 8);
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
             prim_syscall3(SYS_exit, 0, 0, 0);

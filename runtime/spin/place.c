@@ -26,7 +26,8 @@ static bool look_for_code(void *argument, const struct mapping *m)
     uintptr_t ours = (uintptr_t)spin_place_code;
     /* Not what a program generates for itself: it may change under our hands. */
     c->good = c->address >= m->lo && (ours < m->lo || ours >= m->hi) && m->readable && m->executable && !m->writable && m->is_private && m->inode;
-    *c->place = (struct spin_place){m->lo, m->hi};
+    if (c->good)
+        *c->place = (struct spin_place){m->lo, m->hi};
     return false;
 }
 
