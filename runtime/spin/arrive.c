@@ -199,6 +199,7 @@ long lissom_spin_arrived(struct user_registers *r, struct thread *t)
     struct pushed *p = (struct pushed *)t->user_rsp;
     struct spin_site *site;
     __builtin_memcpy(&site, (const char *)p->go_on + SPIN_SITE_WORD, sizeof site);
+    r->rip = site->address; /* for debuggers, which do not know the stub */
     arrived(t, site, r, p);
     return t->attention ? signals_leave(t, r, ACTION_RETURN) : ACTION_RETURN;
 }

@@ -1,0 +1,36 @@
+#!/bin/bash
+# spin_gdb.sh COMMAND...: attaches gdb to a program whose threads spin, with a breakpoint in the loop once; every thread's
+# stack must lead to the spinning function and on to its caller. Detaches, and sees the program end normally. LEVEL user and
+# auto: threads that do not run have no kernel thread that gdb could show, so only those that it shows count.
+threads=${THREADS:-4}
+[ "$threads" -gt 32 ] && threads=32
+"$@" > out 2> err &
+pid=$!
+for _ in $(seq 400); do
+	[ -s out ] && break
+	sleep 0.05
+done
+read -r word target < out
+[ "$word" = ready ] || { echo "FAIL the target is not ready"; cat out err; kill -9 $pid; exit 1; }
+fail() { echo "FAIL $1"; tail -40 gdb.out; touch stop; kill -9 "$target" $pid; exit 1; }
+for round in 1 2 3; do
+	more=()
+	[ $round = 2 ] && more=(-ex 'break spin_here' -ex continue -ex delete)
+	timeout -s KILL 40 gdb -nx -batch -p "$target" "${more[@]}" -ex 'thread apply all bt 20' -ex detach > gdb.out 2>&1 < /dev/null || fail "gdb ends with $?"
+	# All but the one that has the token, which may be anywhere in member(), and the one that enters or leaves a loop.
+	h=$(grep -cE '^#[0-9]+ .*spin_here' gdb.out)
+	n=$(grep -cE '^#[0-9]+ .*spin_caller' gdb.out)
+	m=$(grep -cE '^#[0-9]+ .* member \(' gdb.out)
+	all=$threads
+	case $LEVEL in user|auto) all=$m ;; esac
+	[ "$m" = "$all" ] && [ "$m" -ge 1 ] || fail "$m stacks lead to member, expected $all"
+	[ "$n" -ge $((all - 2)) ] || fail "$n stacks lead to spin_caller, expected $all"
+	[ "$h" -ge $((all / 2 - 1)) ] || fail "$h stacks name spin_here, expected most of $all"
+	grep -qE 'corrupt stack|previous frame (inner|identical)' gdb.out && fail "a stack that gdb does not understand"
+	sleep 0.05
+done
+touch stop
+wait $pid
+code=$?
+[ $code = 0 ] && [ "$(tail -1 out)" = "ok spin_gdb_target" ] || { echo "FAIL exit code $code"; cat out err; exit 1; }
+echo ok spin_gdb
