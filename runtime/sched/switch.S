@@ -411,6 +411,7 @@ lissom_at_guarded_fault:
         .type   lissom_call_on, @function
 lissom_call_on:
         .cfi_startproc
+        .cfi_signal_frame                        /* gdb lets no other frame lead to a stack further below */
         push    %rbp
         .cfi_def_cfa_offset 16
         .cfi_offset rbp, -16
