@@ -86,6 +86,15 @@ static bool proven(const struct thread *t, const struct spin_site *site, const s
     return !differ && !waiting_words_changed(t);
 }
 
+/* What it waits for may then be another thing the next time, with the same registers. */
+static bool reads_stack(const struct spin_result *r)
+{
+    for (uint32_t i = 0; i < r->loads; i++)
+        if (r->load[i].stack)
+            return true;
+    return false;
+}
+
 /* Guesses: threads add without atomics, and seldom, for others on other CPUs have just read the same line. */
 static void add_up(struct thread *t)
 {
@@ -183,8 +192,10 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     judge(t, site, endless || counted);
     if (endless) {
         spin_remember(t, &result);
-        t->proof_site = site;
-        __builtin_memcpy(t->proof_registers, now.r, sizeof now.r);
+        if (!reads_stack(&result)) {
+            t->proof_site = site;
+            __builtin_memcpy(t->proof_registers, now.r, sizeof now.r);
+        }
         give_way(t, site, at);
     } else if (counted) {
         site->counted_head = result.head;
