@@ -56,7 +56,6 @@
     X(spin_samples, "times a thread that kept its slot was looked at for busy-waiting") \
     X(spin_waits, "times it was found waiting, and gave way") \
     X(spin_sites, "places in the program's code switched to report a wait by themselves") \
-    X(spin_forwards, "waits that count their turns brought to their end") \
     X(overcommits, "extra threads let run because a slice was over") \
     X(yields, "slices that ended at a futex call") \
     X(homings, "times a context went home to its own kernel thread") \

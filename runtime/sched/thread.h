@@ -94,7 +94,7 @@ struct thread {
     const struct spin_site *proof_site; /* where the wait was proven; NULL: another proof is needed */
     uint64_t proof_registers[16]; /* the general ones, in the order of the encoding */
     const struct spin_site *pass_site;
-    uint32_t let_pass;            /* turns at pass_site without a look: it is at the loop's end, or looks have shown nothing */
+    uint32_t let_pass;            /* turns at pass_site without a look, since looks have shown nothing */
     uint32_t fruitless;           /* looks in a row that have shown nothing */
     struct spin_site *wait_site;  /* where it was last, ... */
     uint64_t arrived_at, wait_began; /* ... when, and since when it waits there; tsc */

@@ -15,8 +15,6 @@ enum {
     FAILURES = 256,  /* looks at a site that showed no wait, ... */
     RETIRE_SHARE = 8, /* ... less so many for each that did: it costs more than it brings */
     ADD_UP = 32,     /* waits of a thread before they appear in the statistics */
-    TURNS_LEFT = 2,  /* of a counted wait that is brought forward, ... */
-    TURNS_PASSED = 8, /* ... and those that its proof took */
     GRACE_NS = 1500, /* a wait may be shorter than the switches to another thread and back: how long to see */
     SAME_WAIT_NS = 1000, /* between two turns of one wait at most */
     FRUITLESS_MAX = 10, /* a thread passes 2^10 times at most without a look */
@@ -40,41 +38,6 @@ static struct spin_registers registers_at(const struct spin_site *site, const st
         .rip = site->address,
         .flags = r->flags,
     };
-}
-
-static void set_register(struct user_registers *r, struct pushed *p, unsigned number, uint64_t v)
-{
-    long *where[16] = {&r->rax, (long *)&p->rcx, &r->rdx, &r->rbx, NULL,   &r->rbp, &r->rsi, &r->rdi,
-                       &r->r8,  &r->r9,          &r->r10, (long *)&p->r11, &r->r12, &r->r13, &r->r14, &r->r15};
-    if (where[number])
-        *where[number] = (long)v;
-}
-
-/* The counters of a counted wait as they will be shortly before its end, if nothing comes of it until then: instead of
- * turning, the thread goes on behind the loop, usually to block. */
-static void bring_forward(struct thread *t, const struct spin_site *site, struct user_registers *r, struct pushed *p,
-                          const struct spin_registers *from, const struct spin_result *result)
-{
-    if (result->remaining == SPIN_TURNS_UNKNOWN || result->remaining == SPIN_TURNS_UNBOUNDED ||
-        result->remaining <= TURNS_LEFT)
-        return;
-    for (unsigned i = 0; i < result->counters; i++) {
-        const struct spin_counter *c = &result->counter[i];
-        uint32_t word;
-        if (c->address && lissom_guarded_load((const uint32_t *)c->address, &word))
-            return;
-    }
-    uint64_t turns = result->remaining - TURNS_LEFT;
-    for (unsigned i = 0; i < result->counters; i++) {
-        const struct spin_counter *c = &result->counter[i];
-        if (c->address)
-            *(uint32_t *)c->address += (uint32_t)((uint64_t)c->by * turns);
-        else
-            set_register(r, p, c->reg, from->r[c->reg] + (uint64_t)c->by * turns);
-    }
-    t->pass_site = site;
-    t->let_pass = TURNS_PASSED;
-    count(spin_forwards);
 }
 
 /* It is at the site with the registers of its last proof, and nothing that the loop reads has changed: it still waits. */
@@ -186,21 +149,18 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         return;
     }
     t->proof_site = NULL;
-    if (!spin_look(t, &now, (struct spin_known){site->lo, site->hi, site->counted_head}, &result))
+    if (!spin_look(t, &now, (struct spin_code){site->lo, site->hi}, &result))
         return;
-    bool endless = result.verdict == SPIN_ENDLESS, counted = result.verdict == SPIN_COUNTED && spin_is_wait(&result);
-    judge(t, site, endless || counted);
-    if (endless) {
-        spin_remember(t, &result);
-        if (!reads_stack(&result)) {
-            t->proof_site = site;
-            __builtin_memcpy(t->proof_registers, now.r, sizeof now.r);
-        }
-        give_way(t, site, at);
-    } else if (counted) {
-        site->counted_head = result.head;
-        bring_forward(t, site, r, p, &now, &result);
+    bool waits = result.verdict == SPIN_ENDLESS;
+    judge(t, site, waits);
+    if (!waits)
+        return;
+    spin_remember(t, &result);
+    if (!reads_stack(&result)) {
+        t->proof_site = site;
+        __builtin_memcpy(t->proof_registers, now.r, sizeof now.r);
     }
+    give_way(t, site, at);
 }
 
 /* From enter.S. Post: ACTION_RETURN or ACTION_RAISE. */

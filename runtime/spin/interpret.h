@@ -18,7 +18,6 @@ enum {
     SPIN_DEFAULT_BUDGET = 4000,  /* instructions */
     SPIN_MIN_PAUSES = 4,         /* fewer are not worth giving way for */
     SPIN_TRAIL = 48,
-    SPIN_COUNTERS = 6,
 };
 #define SPIN_TURNS_UNKNOWN 0ull             /* the counter decides, but it cannot be told when */
 #define SPIN_TURNS_UNBOUNDED (~0ull)        /* no branch depends on the counter: statistics, or work that is counted */
@@ -66,8 +65,6 @@ struct spin_config {
     /* Code that has not changed since the last interpretation with the same scratch, which was zeroed before its first: what
      * was decoded is used again. 0, 0: none. */
     uintptr_t same_lo, same_hi;
-    /* A loop that an earlier interpretation has found COUNTED: that it can be left is not shown again. 0: none. */
-    uintptr_t counted_head;
     uint32_t budget;          /* instructions; 0: SPIN_DEFAULT_BUDGET. At most twice as many are interpreted */
     uintptr_t stack_lo, stack_hi; /* the thread's stack; 0, 0: not known, what lies around rsp is taken for it */
 };
@@ -102,13 +99,6 @@ struct spin_result {
     uint8_t counter_register; /* as in spin_registers.r, if not in memory */
     uintptr_t counter_address;/* of a 32-bit half, if in memory */
     int64_t stride;           /* a turn */
-    /* All that moves by the same amount each turn, and is read. */
-    uint8_t counters;
-    struct spin_counter {
-        uintptr_t address;        /* of 32 bits on the stack; 0: a register */
-        uint8_t reg;
-        int64_t by;
-    } counter[SPIN_COUNTERS];
     uint64_t remaining;       /* turns until a branch that depends on it goes the other way, or SPIN_TURNS_* */
 };
 

@@ -67,13 +67,12 @@ static uint64_t fs_base(void)
     return base;
 }
 
-bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_known known, struct spin_result *r)
+bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same, struct spin_result *r)
 {
     struct looking *l = looking_in(t->slot);
     if (!l || !lock_try(&l->lock))
         return false;
-    struct spin_config config = {.load = load, .fetch = fetch, .budget = BUDGET, .same_lo = known.lo, .same_hi = known.hi,
-                                 .counted_head = known.counted_head};
+    struct spin_config config = {.load = load, .fetch = fetch, .budget = BUDGET, .same_lo = same.lo, .same_hi = same.hi};
     uint32_t version = __atomic_load_n(&code_version, __ATOMIC_ACQUIRE);
     if (l->code_version != version) {
         l->code_version = version;

@@ -9,14 +9,13 @@
 
 struct thread;
 
-/* What is known from earlier looks at the same place. */
-struct spin_known {
-    uintptr_t lo, hi;       /* code that does not change: [lo, hi) */
-    uintptr_t counted_head; /* as in struct spin_config */
+/* Code that does not change between two looks: [lo, hi). */
+struct spin_code {
+    uintptr_t lo, hi;
 };
 
 /* Post: r, of the calling thread t, which holds a slot; from->fs_base need not be set. false: somebody else is looking in t's slot. 8 KiB of stack. */
-bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_known known, struct spin_result *r);
+bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same, struct spin_result *r);
 /* What t waits for into t->wait_word; of an endless wait. Post: t->wait_words == 0: it does not fit. */
 void spin_remember(struct thread *t, const struct spin_result *r);
 /* Whether r is a wait for which giving way is right. */

@@ -270,7 +270,6 @@ static void describe_counter(struct spin *s)
     struct spin_result *r = s->result;
     const struct head *h = s->rec.head;
     uint64_t stride[2] = { 0, 0 };
-    r->counters = 0;
     r->remaining = s->rec.counter_branch ? SPIN_TURNS_UNKNOWN : SPIN_TURNS_UNBOUNDED;
     for (unsigned i = 0; i < s->rec.compares; i++) {
         uint64_t dl = 0, dr = 0, n = turns_left(&s->rec.compare[i], &dl, &dr);
@@ -279,12 +278,6 @@ static void describe_counter(struct spin *s)
             stride[0] = dl;
             stride[1] = dr;
         }
-    }
-    for (unsigned i = 0; i < h->differences; i++) {
-        const struct difference *d = &h->difference[i];
-        if (!d->varies)
-            r->counter[r->counters++] = (struct spin_counter){
-                .address = d->granule ? s->now.store[d->index].address : 0, .reg = d->granule ? 0 : d->index, .by = d->by };
     }
     /* Of those that move as the compared value does, a word in memory: a register is most likely a copy of it. */
     const struct difference *best = NULL;
@@ -491,7 +484,7 @@ static bool some_way_leaves(struct spin *s)
     struct recording saved = s->rec;
     struct spin_result *r = s->result;
     uint32_t limit = 4 * r->turn + 200;
-    bool leaves = saved.table || saved.head->address == s->config->counted_head;
+    bool leaves = saved.table;
     for (unsigned i = 0; !leaves && i < EXPLORED && i < saved.deciding_first; i++) {
         spin_state_copy(&s->now, &saved.head->last);
         s->rec = saved;

@@ -70,7 +70,7 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     struct spin_result r;
     uint64_t began = tsc();
     /* In a site's stub: it looks for itself. */
-    if (spin_site_at((uintptr_t)from.rip) || !spin_look(t, &from, (struct spin_known){0, 0, 0}, &r))
+    if (spin_site_at((uintptr_t)from.rip) || !spin_look(t, &from, (struct spin_code){0, 0}, &r))
         return;
     count(spin_samples);
     bool waits = spin_is_wait(&r);
@@ -86,7 +86,8 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     }
     if (!waits)
         return;
-    if (r.verdict == SPIN_ENDLESS || r.verdict == SPIN_COUNTED)
+    /* Only of endless waits: in a loop that counts its turns, coming here at each would take longer than the turns. */
+    if (r.verdict == SPIN_ENDLESS)
         spin_site_make(&r, loop);
     if (r.transient)
         return; /* not in the middle of a turn, where others see what it will take back: at the site */

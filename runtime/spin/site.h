@@ -43,7 +43,6 @@ struct spin_site {
     uint8_t original, length, state;
     bool branch;                    /* the stub is one of a jump */
     bool pause;                     /* it is a `pause`, which the stub begins with */
-    uintptr_t counted_head;         /* of the last counted wait there */
     /* Read at each turn by threads on all CPUs, so written seldom. */
     uint32_t failed;                /* looks that showed no wait, in excess */
     uint32_t debt;                  /* waits that were longer than the time that a thread is given at first, in excess */
