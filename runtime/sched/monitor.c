@@ -28,12 +28,16 @@ static char stack[STACK] __attribute__((aligned(64)));
 static uint32_t alive;   /* the kernel clears it and wakes its waiters when the monitor has gone */
 static uint32_t leaving; /* the monitor is asked to go */
 
-/* Asks t to look at itself (spin/sample.c); it may have left its slot meanwhile. */
+/* Asks t to look at itself (spin/sample.c), unless it has left its slot. Under the slot's lock, which t takes to leave it: so
+ * the signal does not interrupt a system call that t makes without the slot, and which would end with EINTR. */
 static void sample_thread(struct thread *t)
 {
+    struct slot *s = t->slot;
+    lock_take(&s->lock);
     struct carrier *k = __atomic_load_n(&t->carrier, __ATOMIC_RELAXED);
-    if (k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
+    if (t->has_slot && t->slot == s && k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
         signals_sample(k);
+    lock_drop(&s->lock);
 }
 
 static void sample(struct slot *s)
