@@ -531,15 +531,19 @@ static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t 
     } else {
         return;
     }
-    if (t->carrier->home_thread != t && __atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2)
-        leave_for_home(t, uc);
-    deliver_kept(t);
-    if (__atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2) {
-        siginfo_t remote = t->remote_info;
-        t->attention = 0;
-        __atomic_store_n(&t->remote_state, 0, __ATOMIC_RELEASE);
-        raise_later(t, &remote);
+    for (;;) {
+        if (t->carrier->home_thread != t && __atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) == 2)
+            leave_for_home(t, uc);
+        deliver_kept(t);
+        if (__atomic_load_n(&t->remote_state, __ATOMIC_ACQUIRE) != 2)
+            return;
+        if (t->carrier->home_thread == t)
+            break;
     }
+    siginfo_t remote = t->remote_info;
+    t->attention = 0;
+    __atomic_store_n(&t->remote_state, 0, __ATOMIC_RELEASE);
+    raise_later(t, &remote);
 }
 
 static void handler(int sig, siginfo_t *info, void *context)
