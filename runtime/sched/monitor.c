@@ -13,6 +13,7 @@
 #include "spin/site.h"
 #include "spin/spin.h"
 
+#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -106,9 +107,13 @@ static _Noreturn void monitor(void)
     /* Guarded loads of what parked threads wait for: the program may have taken the page away. */
     uint64_t faults = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1);
     prim_syscall4(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, &faults, 0, 8);
+    /* Its own table of descriptors, empty: what it opens takes no number of the program's, and it holds nothing open. Where
+     * that is forbidden it goes without. */
+    prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
             prim_syscall3(SYS_exit, 0, 0, 0);
+        spin_sites_serve();
         const struct timespec tick = {.tv_nsec = tick_us() * 1000};
         prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
         if (look()) {

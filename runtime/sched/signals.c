@@ -124,6 +124,7 @@ void signals_init(void)
 
 void signals_after_fork(struct thread *t)
 {
+    sched.faults_blocked = t->faults_blocked;
     actions_lock.word = 0;
     if (t->home->deferred) {
         t->home->deferred = 0;
@@ -132,6 +133,16 @@ void signals_after_fork(struct thread *t)
     t->attention = 0;
     t->remote_state = 0;
     t->raised = 0;
+}
+
+void signals_mask_is(struct thread *t, uint64_t mask)
+{
+    bool blocked = mask & (bit(SIGSEGV) | bit(SIGBUS));
+    t->own_mask = mask != sched.base_mask;
+    if (blocked == t->faults_blocked)
+        return;
+    t->faults_blocked = blocked;
+    __atomic_fetch_add(&sched.faults_blocked, blocked ? 1 : -1u, __ATOMIC_SEQ_CST);
 }
 
 /* Not the kernel's alone: a signal that has arrived in the runtime has left all blocked there, and the mask that counts, to be
@@ -156,11 +167,15 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
     if (r->rsi)
         new = r->rdi == SIG_BLOCK ? old | set : r->rdi == SIG_UNBLOCK ? old & ~set : set;
     new &= ~(bit(SIGKILL) | bit(SIGSTOP));
+    bool before = new & (bit(SIGSEGV) | bit(SIGBUS)); /* counted as long as it is so */
+    if (before)
+        signals_mask_is(t, new);
     if (arrived)
         k->deferred_mask = new;
     else
         set_mask(new);
-    t->own_mask = new != sched.base_mask;
+    if (!before)
+        signals_mask_is(t, new);
     if (!r->rdx || !lissom_guarded_copy((void *)r->rdx, &old, sizeof old))
         r->rax = 0;
     return ACTION_RETURN;
@@ -306,9 +321,13 @@ static void call_handler(struct thread *t, const struct kernel_sigaction *a, uin
     t->kernel_wait = 0;
     t->foreign_wait = false;
     t->handler_depth++;
+    bool blocked = t->faults_blocked, own_mask = t->own_mask;
+    signals_mask_is(t, mask);
     set_mask(mask);
     a->handler(sig, info, uc);
     set_mask(~SYNCHRONOUS);
+    signals_mask_is(t, blocked ? ~0ull : 0);
+    t->own_mask = own_mask;
     t->handler_depth--;
     t->kernel_wait = kernel_wait;
     t->foreign_wait = foreign_wait;

@@ -35,4 +35,7 @@ void signals_sample(struct carrier *k);
 /* The signals that the runtime sends to itself, as a mask: a thread that blocks one is not carried elsewhere. */
 uint64_t signals_ours(void);
 
+/* t's signal mask is now this. */
+void signals_mask_is(struct thread *t, uint64_t mask);
+
 #endif

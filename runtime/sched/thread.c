@@ -213,7 +213,7 @@ struct thread *thread_register(void)
         t->tid = t->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
         tid_insert(t->home);
         t->slot = &sched.slot[registered++ % sched.slots];
-        t->own_mask = mask != sched.base_mask;
+        signals_mask_is(t, mask);
         count_thread();
     }
     lock_drop(&threads_lock);
@@ -249,6 +249,7 @@ void thread_exit(struct thread *t)
     if (t->has_slot)
         slot_release(t);
     __atomic_fetch_sub(&sched.threads, 1, __ATOMIC_SEQ_CST);
+    signals_mask_is(t, 0); /* it makes no loads any more */
     lock_take(&threads_lock);
     put_ended(t);
     lock_drop(&threads_lock);

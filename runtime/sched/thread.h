@@ -49,6 +49,7 @@ struct thread {
     bool has_slot;
     bool pinned;
     bool own_mask;                /* its signal mask is not sched.base_mask */
+    bool faults_blocked;          /* and blocks SIGSEGV or SIGBUS: a guarded load that faults would be its end */
     bool homing;
     bool deadline;                /* in a timed wait: only its own kernel thread can end it */
     bool interruptible;           /* in a wait that a signal may end */
@@ -162,6 +163,7 @@ struct scheduler {
     uint32_t threads;             /* alive */
     int32_t pid;
     uint64_t base_mask;           /* the signal mask that most threads have, never with the doorbell in it: threads that block it stay at home; under threads_lock while there are several */
+    uint32_t faults_blocked;      /* threads of which that is true, or more */
     bool native_waits;            /* given up: threads wait in the kernel only */
     bool active;                  /* patched and scheduling */
     bool user_switch;             /* the machine can switch in user space */

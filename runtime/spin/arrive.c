@@ -129,7 +129,7 @@ static void judge(struct thread *t, struct spin_site *site, bool waits)
 static void arrived(struct thread *t, struct spin_site *site, struct user_registers *r, struct pushed *p)
 {
     uint64_t at = tsc();
-    if (!t->has_slot || t->clone_state != CLONE_NONE || sched.native_waits || in_grace(t, site, at))
+    if (!t->has_slot || t->faults_blocked || t->clone_state != CLONE_NONE || sched.native_waits || in_grace(t, site, at))
         return;
     if (!slot_wanted(t, at)) {
         /* A thread that is to run on this CPU would otherwise wait for the end of a slice. */

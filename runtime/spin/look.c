@@ -20,6 +20,13 @@ static uint32_t code_version;
 
 void spin_code_changed(void) { __atomic_fetch_add(&code_version, 1, __ATOMIC_RELEASE); }
 
+void spin_look_after_fork(void)
+{
+    for (uint32_t i = 0; i < LISSOM_MAX_SLOTS; i++)
+        if (looking[i])
+            looking[i]->lock.word = 0;
+}
+
 /* Zeroed, and perhaps too late: then the one that was first. */
 static struct looking *looking_in(const struct slot *s)
 {

@@ -22,5 +22,6 @@ void spin_remember(struct thread *t, const struct spin_result *r);
 bool spin_is_wait(const struct spin_result *r);
 /* What was decoded of code may not be true any more. */
 void spin_code_changed(void);
+void spin_look_after_fork(void);
 
 #endif

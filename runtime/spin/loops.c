@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "spin/loops.h"
-#include "prim/lock.h"
 #include "prim/maps.h"
 #include "sched/thread.h"
 
-static struct lock adding;
 static uintptr_t head_of[LISSOM_MAX_LOOPS]; /* of record->loop[]; 0: of an object that has gone */
 
 struct search {
@@ -52,14 +50,11 @@ static struct lissom_loop *add(uintptr_t head)
 
 struct lissom_loop *spin_loop_seen(const struct spin_result *r)
 {
-    if (!lock_try(&adding))
-        return NULL;
     struct lissom_loop *loop = find(r->head);
     if (!loop)
         loop = add(r->head);
     if (loop)
         loop->samples++;
-    lock_drop(&adding);
     return loop;
 }
 
@@ -72,7 +67,6 @@ void spin_loops_unmapped(uintptr_t base, size_t bytes)
 
 void spin_loops_after_fork(void)
 {
-    adding.word = 0;
     for (uint32_t i = 0; i < LISSOM_MAX_LOOPS; i++)
         head_of[i] = 0;
 }

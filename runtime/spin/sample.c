@@ -6,7 +6,6 @@
 #include "spin/spin.h"
 #include "sched/thread.h"
 #include "spin/look.h"
-#include "spin/loops.h"
 #include "spin/site.h"
 
 enum {
@@ -70,14 +69,16 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     struct spin_result r;
     uint64_t began = tsc();
     /* In a site's stub: it looks for itself. */
-    if (spin_site_at((uintptr_t)from.rip) || !spin_look(t, &from, (struct spin_code){0, 0}, &r))
+    if (t->faults_blocked || spin_site_at((uintptr_t)from.rip) || !spin_look(t, &from, (struct spin_code){0, 0}, &r))
         return;
     count(spin_samples);
     bool waits = spin_is_wait(&r);
     if (waits)
         count(spin_waits);
     adapt(t->slot, waits, began);
-    struct lissom_loop *loop = waits && r.head ? spin_loop_seen(&r) : NULL;
+    /* Sites only for endless waits: in a loop that counts its turns, coming here at each would take longer than the turns. */
+    if (waits && r.head)
+        spin_site_ask(&r, r.verdict == SPIN_ENDLESS && !sched.observe_spinning);
     if (sched.observe_spinning)
         return;
     if (sched.misjudge_spinning && !waits) {
@@ -86,9 +87,6 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     }
     if (!waits)
         return;
-    /* Only of endless waits: in a loop that counts its turns, coming here at each would take longer than the turns. */
-    if (r.verdict == SPIN_ENDLESS)
-        spin_site_make(&r, loop);
     if (r.transient)
         return; /* not in the middle of a turn, where others see what it will take back: at the site */
     if (r.verdict == SPIN_ENDLESS)

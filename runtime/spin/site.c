@@ -5,6 +5,7 @@
 #include "prim/prim.h"
 #include "sched/thread.h"
 #include "spin/look.h"
+#include "spin/loops.h"
 
 #include <sys/mman.h>
 
@@ -60,7 +61,7 @@ static bool switch_on(struct spin_site *p)
 
 static void switch_off(struct spin_site *p, uint8_t state)
 {
-    if (state_of(p) == SITE_ON && has_byte(p, 0xe9))
+    if ((state_of(p) == SITE_ON || state_of(p) == SITE_RETIRING) && has_byte(p, 0xe9))
         write_code(p->address, &p->original, 1);
     set_state(p, state);
 }
@@ -261,10 +262,9 @@ static bool known(const struct spin_result *r)
     return false;
 }
 
-void spin_site_make(const struct spin_result *r, struct lissom_loop *loop)
+static void site_make(const struct spin_result *r, struct lissom_loop *loop)
 {
-    if (!lock_try(&making))
-        return;
+    lock_take(&making);
     bool done = known(r);
     struct spin_place place = {0, 0};
     for (int i = -2; !done && i < (int)r->trail_length; i++) {
@@ -288,20 +288,57 @@ void spin_sites_off(void)
         return;
     lock_take(&making);
     for (uint32_t i = 0; i < used; i++)
-        if (state_of(&sites[i]) == SITE_ON)
+        if (state_of(&sites[i]) == SITE_ON || state_of(&sites[i]) == SITE_RETIRING)
             switch_off(&sites[i], SITE_OFF);
     lock_drop(&making);
 }
 
 void spin_site_retire(struct spin_site *p)
 {
-    if (!lock_try(&making))
+    uint8_t on = SITE_ON;
+    __atomic_compare_exchange_n(&p->state, &on, SITE_RETIRING, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* One at a time: a loop that does not get through is sampled again. */
+static struct {
+    uint32_t state; /* 0: empty, 1: being written, 2: full */
+    bool site;
+    struct spin_result result;
+} asked;
+
+void spin_site_ask(const struct spin_result *r, bool site)
+{
+    uint32_t empty = 0;
+    if (!__atomic_compare_exchange_n(&asked.state, &empty, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return;
-    if (state_of(p) == SITE_ON)
-        switch_off(p, SITE_RETIRED);
-    if (p->loop)
-        p->loop->retired = 1;
+    asked.result = *r;
+    asked.site = site;
+    __atomic_store_n(&asked.state, 2, __ATOMIC_RELEASE);
+}
+
+static void retire_some(void)
+{
+    lock_take(&making);
+    for (uint32_t i = 0; i < used; i++) {
+        if (state_of(&sites[i]) != SITE_RETIRING)
+            continue;
+        switch_off(&sites[i], SITE_RETIRED);
+        if (sites[i].loop)
+            sites[i].loop->retired = 1;
+    }
     lock_drop(&making);
+}
+
+void spin_sites_serve(void)
+{
+    if (sites_used())
+        retire_some();
+    if (__atomic_load_n(&asked.state, __ATOMIC_ACQUIRE) != 2)
+        return;
+    struct lissom_loop *loop = spin_loop_seen(&asked.result);
+    if (asked.site)
+        site_make(&asked.result, loop);
+    __atomic_store_n(&asked.state, 0, __ATOMIC_RELEASE);
 }
 
 void spin_sites_unmapped(uintptr_t base, size_t bytes)
@@ -324,7 +361,8 @@ void spin_sites_unmapped(uintptr_t base, size_t bytes)
 /* One thread is left there, which needs none. */
 void spin_sites_after_fork(void)
 {
-    making.word = 0;
+    making.word = asked.state = 0;
+    spin_look_after_fork();
     spin_sites_off();
     for (uint32_t i = 0; i < used; i++)
         sites[i].loop = NULL;

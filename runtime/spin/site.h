@@ -34,6 +34,7 @@ enum spin_site_state {
     SITE_OFF,     /* the program's byte is there */
     SITE_ON,
     SITE_GONE,    /* its object has been unmapped */
+    SITE_RETIRING, /* on, until the monitor switches it off */
     SITE_RETIRED, /* waiting was rare there: off for good */
 };
 
@@ -51,11 +52,14 @@ struct spin_site {
 
 struct lissom_loop;
 
-/* Sees to it that one of the instructions of a loop that was just interpreted is a site. By any thread, in the runtime. */
-void spin_site_make(const struct spin_result *r, struct lissom_loop *loop);
+/* A sample has proven a wait in this loop: asks the monitor for its statistics (spin/loops.h) and, if `site`, to see to it that one
+ * of its instructions is a site. Both open files, for which it has a table of descriptors of its own: the program's next one
+ * must be the lowest that is free, whatever happens here. */
+void spin_site_ask(const struct spin_result *r, bool site);
+void spin_sites_serve(void); /* by the monitor, at each tick */
 /* Gives all code its bytes back; a later proof switches them on again. */
 void spin_sites_off(void);
-void spin_site_retire(struct spin_site *site);
+void spin_site_retire(struct spin_site *site); /* at the monitor's next tick */
 /* [base, base + bytes) is unmapped. */
 void spin_sites_unmapped(uintptr_t base, size_t bytes);
 void spin_sites_after_fork(void);
