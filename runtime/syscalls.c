@@ -14,6 +14,7 @@
 #include "cpus/cpus.h"
 #include "futex/futex.h"
 #include "lissom.h"
+#include "sched/actions.h"
 #include "sched/signals.h"
 
 #include <errno.h>
@@ -350,7 +351,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         r->rax = 0;
         return ACTION_RETURN;
     case SYS_rt_sigaction:
-        return signals_sigaction(r);
+        return actions_call(r);
     case SYS_exit:
         thread_exit(t);
         return ACTION_DIRECT;

@@ -297,7 +297,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     lock_drop(&b->lock);
     count_on(s, blocks, 1);
 
-    /* Who forwards a signal here sets attention and then looks whether t is in a queue (signals.c, forward). */
+    /* Who tells of a signal sets attention and then looks whether t is in a queue (inbox_tell). */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (t->attention && signals_pending(t) && dequeue(t)) {
         r->rax = -EINTR;
@@ -321,6 +321,8 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
         }
     } else if (t->interrupted) {
         r->rax = -EINTR;
+        if (!signals_settle(t))
+            return -1;
     }
     if (r->rax == -EINTR)
         return signals_end_wait(t, r, deadline != NULL);

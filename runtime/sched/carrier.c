@@ -125,7 +125,7 @@ void carrier_finish(struct thread *prev)
 static void mounted(struct thread *t, struct thread *prev)
 {
     carrier_finish(prev);
-    if (t->carrier->deferred)
+    if (t->carrier->untold)
         t->attention = 1;
 }
 
@@ -157,8 +157,8 @@ bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s)
 static _Noreturn void carrier_loop(struct carrier *k)
 {
     for (bool slept = false;; slept = true) {
-        if (__atomic_load_n(&k->deferred, __ATOMIC_ACQUIRE))
-            signals_forward(k);
+        if (k->untold)
+            signals_tell(k);
         struct thread *u = __atomic_load_n(&k->order, __ATOMIC_ACQUIRE);
         if (u) {
             k->order = NULL;
@@ -168,7 +168,7 @@ static _Noreturn void carrier_loop(struct carrier *k)
             mount(k, u);
             lissom_enter(u, NULL);
         }
-        /* park is set after order and after deferred: either it is seen here or the kernel sees that it is not 0 */
+        /* park is set after order and after untold: either it is seen here or the kernel sees that it is not 0 */
         prim_futex_wait(&k->park, 0);
         if (!__atomic_load_n(&k->order, __ATOMIC_ACQUIRE))
             __atomic_store_n(&k->park, 0, __ATOMIC_SEQ_CST);

@@ -29,25 +29,13 @@ static char stack[STACK] __attribute__((aligned(64)));
 static uint32_t alive;   /* the kernel clears it and wakes its waiters when the monitor has gone */
 static uint32_t leaving; /* the monitor is asked to go */
 
-/* Asks t to look at itself (spin/sample.c), unless it has left its slot. Under the slot's lock, which t takes to leave it: so
- * the signal does not interrupt a system call that t makes without the slot, and which would end with EINTR. */
-static void sample_thread(struct thread *t)
-{
-    struct slot *s = t->slot;
-    lock_take(&s->lock);
-    struct carrier *k = __atomic_load_n(&t->carrier, __ATOMIC_RELAXED);
-    if (t->has_slot && t->slot == s && k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
-        signals_sample(k);
-    lock_drop(&s->lock);
-}
-
 static void sample(struct slot *s)
 {
     struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && t && t->has_slot && t->slot == s)
-        sample_thread(t);
+        signals_sample(t);
     else /* several, or the last of several to come has left */
-        threads_on_slot(s, sample_thread);
+        threads_on_slot(s, signals_sample);
 }
 
 static bool any_over(struct slot *s, uint64_t now)
@@ -81,12 +69,14 @@ static bool look(void)
             ready = true;
             bool stuck = s->monitor_seen == __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);
             bool late = stuck && now - s->monitor_stuck >= TICK_US * sched.tsc_per_us;
-            bool asked = spin_may_sample(s, now);
-            if (asked)
+            /* Asked once, a thread that goes on computes, or has the doorbell blocked. */
+            bool unmoved = late && s->monitor_asked;
+            s->monitor_asked = !unmoved && spin_may_sample(s, now);
+            if (s->monitor_asked)
                 sample(s);
-            if (!stuck || (late && !asked))
+            if (!stuck || (late && !s->monitor_asked))
                 s->monitor_stuck = now;
-            if (late && !asked)
+            if (late && !s->monitor_asked)
                 slot_overcommit(s);
         }
         s->monitor_seen = __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);

@@ -9,28 +9,26 @@
 #include "sched/thread.h"
 
 void signals_init(void);
-/* In the child, on t's kernel thread: a signal that had arrived in the runtime is the parent's. */
+/* In the child, on t's kernel thread: signals that were kept are the parent's. */
 void signals_after_fork(struct thread *t);
-/* rt_sigaction(2). Post: an ACTION_*. */
-long signals_sigaction(struct user_registers *r);
 /* rt_sigprocmask(2). A thread whose mask differs from sched.base_mask stays on its own kernel thread for as long as it does. */
 long signals_sigprocmask(struct thread *t, struct user_registers *r);
-/* A signal for t waits to be handled: as opposed to t->attention, which may be left over, this is certain. */
-/* attention was set. Deals with what is not for t (a doorbell, a signal for the carrier's home thread), so that the carrier
- * does not keep its signals blocked. Post: whether one for t is there: to be followed by signals_leave. */
+/* attention was set. Tells the home thread of t's carrier what has come for it. Post: whether a signal for t is there: to be
+ * followed by signals_leave. */
 bool signals_settle(struct thread *t);
+/* A signal for t waits to be handled: as opposed to t->attention, which may be left over, this is certain. */
 bool signals_pending(const struct thread *t);
 /* t leaves the runtime with `action`: if a signal waits for it, the action that raises it first. Pre: on the runtime
  * stack. Post: action, or its ACTION_RAISE form. Clears t->attention. */
 long signals_leave(struct thread *t, struct user_registers *r, long action);
 /* A wait has ended with -EINTR in r->rax: the action, by the handler's SA_RESTART. `timed` waits are never restarted. */
 long signals_end_wait(struct thread *t, struct user_registers *r, bool timed);
-/* k, on its own stack, has received a signal: to k's home thread with it. */
-bool signals_forward(struct carrier *k);
+/* k, on its own stack, has received a signal: its home thread learns of it. */
+void signals_tell(struct carrier *k);
 /* Makes carrier k look at k->reserved soon, even if what it runs never enters the runtime. */
 void signals_preempt(struct carrier *k);
-/* Makes what k runs look whether it waits in a loop, and give way if so. */
-void signals_sample(struct carrier *k);
+/* Makes t, if it runs, look whether it waits in a loop, and give way if so. */
+void signals_sample(struct thread *t);
 
 /* The signals that the runtime sends to itself, as a mask: a thread that blocks one is not carried elsewhere. */
 uint64_t signals_ours(void);

@@ -141,7 +141,7 @@ static void set_up(struct thread *t)
     char *base = (char *)l;
     struct thread *next = t->all_next;
     __builtin_memset(&l->thread, 0, sizeof l->thread);
-    __builtin_memset(&l->carrier, 0, offsetof(struct carrier, deferred_info));
+    __builtin_memset(&l->carrier, 0, offsetof(struct carrier, inbox));
     t->all_next = next;
     t->xsave = base + STRUCTURES;
     l->carrier.stack = base + STRUCTURES + XSAVE + CARRIER_STACK;

@@ -27,21 +27,21 @@ struct user_registers { /* as switch.S pushes them on the runtime stack */
     unsigned long flags, rsp, rip;
 };
 
-enum { WAIT_WORDS = 12, RAISED = 8 };
+enum { WAIT_WORDS = 12, INBOX = 16 };
 
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED }; /* docs/slots.md */
 
 /* An application thread.  Fields up to raise_mask are known to switch.S (offsets.h). */
 struct thread {
-    uint32_t in_runtime;          /* 1 while on the runtime stack: signals are deferred */
-    volatile uint32_t attention;  /* a signal was deferred or sent here: look before leaving the runtime */
+    uint32_t in_runtime;          /* 1 while on the runtime stack: signals are kept */
+    volatile uint32_t attention;  /* a signal was kept or the doorbell rung here: look before leaving the runtime */
     void *runtime_stack;          /* its upper end */
     uintptr_t user_rsp;
     const struct patch_site *site; /* where the current system call comes from */
     uintptr_t context_rsp;        /* of a context that is not running */
     uintptr_t fsbase;
     void *xsave;                  /* vector state of a context that is not running */
-    uint64_t raise_mask;          /* signal mask to go back to when a deferred signal is raised */
+    uint64_t raise_mask;          /* signal mask to go back to when kept signals are sent again */
 
     uint32_t attach;              /* enum attach; a futex word */
     int32_t tid;
@@ -74,16 +74,9 @@ struct thread {
     uint32_t away_calls;          /* system calls that made it go home lately */
     uint32_t plain_waits;         /* futex waits since the last such call */
 
-    /* Signals that are raised at the end of the system call, forwarded and own: the kernel's siginfo is replaced. */
-    siginfo_t raise_info[RAISED]; /* of signals sent again, in their order (sched/signals.c, raise_later) */
-    uint32_t raised;
     uint16_t handler_depth;       /* handlers of the program on its stack: their masks are this kernel thread's */
     long nr;                      /* the system call being handled */
     uint8_t clone_state;          /* enum clone_state */
-
-    /* A signal that another kernel thread received for this one. 0 empty, 1 being written, 2 full. */
-    uint32_t remote_state;
-    siginfo_t remote_info;
 
     const void *sampled;          /* the ucontext_t in which a sample found it */
     /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it is on a waiting list. */
@@ -111,6 +104,12 @@ struct thread {
     struct thread *ended_next;    /* those that have ended, oldest first: for reuse */
 };
 
+/* A siginfo, as much of it as the kernel fills. */
+struct kept {
+    int32_t signo, errno_, code, pad;
+    uint64_t field[4];
+};
+
 /* A kernel thread. */
 struct carrier {
     struct thread *home_thread;
@@ -126,10 +125,14 @@ struct carrier {
     struct carrier *reserved_next;
     bool reserved_seen;           /* the monitor's */
 
-    /* a signal that arrived while this carrier was in the runtime */
-    volatile uint32_t deferred;
-    siginfo_t deferred_info;
-    uint64_t deferred_mask;       /* the mask before all signals were blocked */
+    /* Signals for its home thread: sched/inbox.h. */
+    uint32_t inbox_count;         /* written on this kernel thread only, as are all of these */
+    uint32_t sent_again_count;
+    volatile bool untold;         /* the home thread does not know yet */
+    volatile bool closed;         /* the inbox is full: all are blocked, and what goes back is ... */
+    uint64_t closed_mask;
+    struct kept inbox[INBOX];     /* oldest first */
+    struct kept sent_again[INBOX]; /* on their way once more */
 };
 
 enum clone_state { CLONE_NONE, CLONE_SHARED, CLONE_COPIED }; /* see syscalls.c */
@@ -150,6 +153,7 @@ struct slot {
     uint64_t spun_at;             /* tsc: when its thread was last at a spin site */
     uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
     uint32_t monitor_seen;        /* the monitor's, ... */
+    bool monitor_asked;           /* its threads have been sent a sample at the last look */
     uint64_t monitor_stuck;       /* ... and since when it has found nothing scheduled, or granted an extra thread (tsc) */
     struct thread *runner;        /* who got the slot last; a hint */
     uint32_t index;

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of the program's signal actions. Written by rt_sigaction under a lock, read by handlers without: a sequence
+ * number that is odd while an entry is written.
+ */
+#include "sched/actions.h"
+
+#include <errno.h>
+
+#define KERNEL_SA_RESTORER 0x04000000ul
+
+static struct {
+    uint32_t sequence;
+    struct kernel_sigaction action;
+} actions[SIGNALS + 1];
+static struct lock actions_lock;
+
+void lissom_sigreturn(void);
+
+static long kernel_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
+{
+    return prim_syscall4(SYS_rt_sigaction, sig, new, old, 8);
+}
+
+struct kernel_sigaction action_of(int sig)
+{
+    struct kernel_sigaction a;
+    uint32_t before;
+    do {
+        before = __atomic_load_n(&actions[sig].sequence, __ATOMIC_ACQUIRE);
+        a = actions[sig].action;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } while ((before & 1) || before != __atomic_load_n(&actions[sig].sequence, __ATOMIC_RELAXED));
+    return a;
+}
+
+static void set_action(int sig, const struct kernel_sigaction *a) /* under actions_lock */
+{
+    __atomic_store_n(&actions[sig].sequence, actions[sig].sequence + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    actions[sig].action = *a;
+    __atomic_store_n(&actions[sig].sequence, actions[sig].sequence + 1, __ATOMIC_RELEASE);
+}
+
+bool action_has_handler(const struct kernel_sigaction *a) { return (uintptr_t)a->handler > 1; }
+
+/* Also without a handler of the program: faults of guarded loads; the doorbell even if the program ignores it. */
+static bool wants_ours(int sig, const struct kernel_sigaction *a)
+{
+    bool always = sig == SIGSEGV || sig == SIGBUS || sig == DOORBELL;
+    return always && !action_has_handler(a) && (sig == DOORBELL || a->handler == NULL);
+}
+
+static void install(int sig, const struct kernel_sigaction *user)
+{
+    struct kernel_sigaction k = *user;
+    k.handler = signals_handler;
+    /* All blocked until the handler knows its situation. RESETHAND is done by it. */
+    k.flags = (user->flags & ~(unsigned long)(SA_RESETHAND | SA_NODEFER)) | SA_SIGINFO | KERNEL_SA_RESTORER;
+    if (sig == DOORBELL && !action_has_handler(user))
+        k.flags |= SA_RESTART; /* natively it would be ignored */
+    k.restorer = lissom_sigreturn;
+    k.mask = ~SYNCHRONOUS;
+    kernel_action(sig, &k, NULL);
+}
+
+void actions_init(void)
+{
+    struct kernel_sigaction none = {.flags = 0};
+    for (int sig = 1; sig <= SIGNALS; sig++) {
+        struct kernel_sigaction a;
+        if (kernel_action(sig, NULL, &a) == 0)
+            actions[sig].action = a;
+        if (wants_ours(sig, &a))
+            install(sig, &none);
+    }
+}
+
+void actions_after_fork(void) { actions_lock.word = 0; }
+
+void action_default(int sig)
+{
+    struct kernel_sigaction dfl = {.flags = 0};
+    kernel_action(sig, &dfl, NULL);
+}
+
+void action_reset(int sig)
+{
+    struct kernel_sigaction dfl = {.flags = 0};
+    set_action(sig, &dfl);
+    kernel_action(sig, &dfl, NULL);
+}
+
+long actions_call(struct user_registers *r)
+{
+    int sig = (int)r->rdi;
+    struct kernel_sigaction new, old;
+    if (r->r10 != 8 || sig < 1 || sig > SIGNALS || sig == SIGKILL || sig == SIGSTOP)
+        return ACTION_DIRECT;
+    if (r->rsi && lissom_guarded_copy(&new, (const void *)r->rsi, sizeof new)) {
+        r->rax = -EFAULT;
+        return ACTION_RETURN;
+    }
+    lock_take(&actions_lock);
+    old = actions[sig].action;
+    if (r->rsi) {
+        new.mask &= ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
+        set_action(sig, &new);
+        if (action_has_handler(&new) || wants_ours(sig, &new))
+            install(sig, &new);
+        else
+            kernel_action(sig, &new, NULL);
+    }
+    lock_drop(&actions_lock);
+    r->rax = r->rdx && lissom_guarded_copy((void *)r->rdx, &old, sizeof old) ? -EFAULT : 0;
+    return ACTION_RETURN;
+}

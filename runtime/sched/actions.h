@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The signal actions of the program. The kernel has ours in their place (signals_handler); what the program asks is answered
+ * from here.
+ */
+#ifndef LISSOM_ACTIONS_H
+#define LISSOM_ACTIONS_H
+
+#include "sched/thread.h"
+
+#include <signal.h>
+
+struct kernel_sigaction { /* as rt_sigaction(2) has it */
+    void (*handler)(int, siginfo_t *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+
+/* Our doorbell, told from the program's by what is sent with it. SIGURG because programs do without it well: it is ignored
+ * by default, hardly ever sent, and debuggers pass it on in silence (gdb does not even know SIGSTKFLT, and stops). */
+enum { DOORBELL = SIGURG, SIGNALS = 64 };
+
+static inline uint64_t signal_bit(int sig) { return 1ull << (sig - 1); }
+/* Sent by the faulting instruction itself; blocking them would turn a guarded load's fault into death. */
+#define SYNCHRONOUS                                                                                       \
+    (signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) | signal_bit(SIGFPE) | signal_bit(SIGTRAP) | \
+     signal_bit(SIGSYS))
+
+/* Installs ours where it is needed from the start. */
+void actions_init(void);
+void actions_after_fork(void);
+/* rt_sigaction(2). Post: an ACTION_*. */
+long actions_call(struct user_registers *r);
+/* The program's. Takes no lock. */
+struct kernel_sigaction action_of(int sig);
+bool action_has_handler(const struct kernel_sigaction *a);
+/* SA_RESETHAND: the program's and the kernel's. From handlers. */
+void action_reset(int sig);
+/* The kernel's only: for a signal that is to do what it does by default. */
+void action_default(int sig);
+
+/* The handler that is installed in place of each of the program's (signals.c), with all blocked but SYNCHRONOUS. */
+void signals_handler(int sig, siginfo_t *info, void *context);
+
+#endif

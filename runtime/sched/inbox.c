@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/inbox.h"
+#include "futex/futex.h"
+
+#include <string.h>
+
+/* In si_errno, which no signal but seccomp's SIGSYS uses: it was sent by inbox_send_again. */
+enum { SENT_AGAIN = 0x6c737369 };
+
+const char doorbell_mark, sample_mark;
+
+/* The kernel counts those, and keeps each with its siginfo and in order; of the others one at a time is pending. */
+static bool is_counted(int sig) { return sig >= 32; }
+
+static siginfo_t unpack(const struct kept *kept)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    memcpy(&info, kept, sizeof *kept);
+    return info;
+}
+
+static void append(struct kept *list, uint32_t *count, const siginfo_t *info)
+{
+    memcpy(&list[*count], info, sizeof *list);
+    __atomic_store_n(count, *count + 1, __ATOMIC_RELEASE);
+}
+
+static uint32_t find(const struct kept *list, uint32_t count, int sig)
+{
+    uint32_t i = 0;
+    while (i < count && list[i].signo != sig)
+        i++;
+    return i;
+}
+
+/* The kernel lets a thread send itself any siginfo. At the limit of pending signals it only takes one that says nothing (post:
+ * false). */
+static bool send_to_self(const struct carrier *k, const siginfo_t *info)
+{
+    if (!prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, k->tid, info->si_signo, info))
+        return true;
+    siginfo_t plain;
+    memset(&plain, 0, sizeof plain);
+    plain.si_signo = info->si_signo;
+    plain.si_code = SI_USER;
+    prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, k->tid, info->si_signo, &plain);
+    return false;
+}
+
+int inbox_first(const struct carrier *k) { return k->inbox[0].signo; }
+
+void inbox_in_turn(struct carrier *k, siginfo_t *info)
+{
+    bool again = info->si_errno == SENT_AGAIN;
+    if (again)
+        info->si_errno = 0;
+    uint32_t at = find(k->sent_again, k->sent_again_count, info->si_signo);
+    if (at == k->sent_again_count)
+        return;
+    siginfo_t arrived = *info;
+    *info = unpack(&k->sent_again[at]);
+    k->sent_again_count--;
+    memmove(&k->sent_again[at], &k->sent_again[at + 1], (k->sent_again_count - at) * sizeof *k->sent_again);
+    if (!again && is_counted(info->si_signo))
+        append(k->sent_again, &k->sent_again_count, &arrived);
+}
+
+void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
+{
+    if (!is_counted(info->si_signo) && find(k->inbox, k->inbox_count, info->si_signo) < k->inbox_count)
+        return;
+    if (k->inbox_count < INBOX)
+        append(k->inbox, &k->inbox_count, info);
+    else
+        send_to_self(k, info);
+    if (k->inbox_count == INBOX && !k->closed) {
+        const uint64_t mask = INBOX_CLOSED;
+        memcpy(&k->closed_mask, &uc->uc_sigmask, sizeof k->closed_mask);
+        memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+        k->closed = true;
+    }
+}
+
+/* Those that `mask` lets through arrive one after the other as soon as it is in force, so the list of what was sent again holds what
+ * is on its way. */
+void inbox_send_again(struct carrier *k, uint64_t mask)
+{
+    for (uint32_t i = 0; i < k->inbox_count; i++) {
+        siginfo_t info = unpack(&k->inbox[i]), again = info;
+        again.si_errno = SENT_AGAIN;
+        if (send_to_self(k, &again) && !(mask & signal_bit(info.si_signo)) && k->sent_again_count < INBOX)
+            append(k->sent_again, &k->sent_again_count, &info);
+    }
+    __atomic_store_n(&k->inbox_count, 0, __ATOMIC_RELAXED);
+    k->closed = false;
+    k->untold = false;
+}
+
+void inbox_tell(struct carrier *k)
+{
+    struct thread *h = k->home_thread;
+    k->untold = false;
+    __atomic_store_n(&h->attention, 1, __ATOMIC_SEQ_CST);
+    if (!futex_interrupt(h))
+        doorbell_ring_at(h, &doorbell_mark);
+}
+
+void inbox_drop(struct carrier *k)
+{
+    k->inbox_count = k->sent_again_count = 0;
+    k->closed = k->untold = false;
+}
+
+void doorbell_ring(const struct carrier *k, const char *mark)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    info.si_signo = DOORBELL;
+    info.si_code = SI_QUEUE;
+    info.si_pid = sched.pid;
+    info.si_value.sival_ptr = (void *)mark;
+    prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, k->tid, DOORBELL, &info);
+}
+
+/* Under the slot's lock, which t takes to leave it: so the signal does not interrupt a system call that t, or who comes after it,
+ * makes without a slot, and which would end with EINTR. If t gets another slot meanwhile, it looks at attention on its way. */
+void doorbell_ring_at(struct thread *t, const char *mark)
+{
+    struct slot *s = t->slot;
+    lock_take(&s->lock);
+    struct carrier *k = __atomic_load_n(&t->carrier, __ATOMIC_RELAXED);
+    if (t->has_slot && t->slot == s && k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
+        doorbell_ring(k, mark);
+    lock_drop(&s->lock);
+}
+
+bool is_doorbell(int sig, const siginfo_t *info)
+{
+    return sig == DOORBELL && info->si_code == SI_QUEUE &&
+           (info->si_value.sival_ptr == &doorbell_mark || info->si_value.sival_ptr == &sample_mark);
+}
