@@ -85,18 +85,20 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
     return taken;
 }
 
-/* Moves those that wait in the kernel, whose buckets do not learn of it: from then on every wake goes there too. Modern
- * libraries do not requeue, so that is nobody but programs which do it themselves while others want the CPUs. */
-static int requeue_in_kernel(uintptr_t from, uintptr_t to, int wake_n, int move_n)
+/* Of those that wait in the kernel: it moves some, and their buckets do not learn of it, so from then on every wake goes there
+ * too. Modern libraries do not requeue, so that is nobody but programs which do it themselves while others want the CPUs. */
+static long requeue_in_kernel(const struct user_registers *r, bool compare)
 {
+    long op = (compare ? FUTEX_CMP_REQUEUE : FUTEX_REQUEUE) | FUTEX_PRIVATE_FLAG;
     __atomic_fetch_add(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
-    long n = prim_syscall6(SYS_futex, (long)from, FUTEX_REQUEUE | FUTEX_PRIVATE_FLAG, wake_n, move_n, (long)to, 0);
-    if (n <= wake_n) /* none was moved */
+    long n = prim_syscall6(SYS_futex, r->rdi, op, r->rdx, r->r10, r->r8, r->r9);
+    if (n <= (int)r->rdx) /* none was moved */
         __atomic_fetch_sub(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
-    return n > 0 ? (int)n : 0;
+    return n;
 }
 
-/* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE. */
+/* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE. The buckets stay locked, and who is woken stays asleep, until the kernel has done its part:
+ * else one of them could be moved that has come to wait again, at a value which is not the compared one. */
 static long requeue(struct user_registers *r, bool compare)
 {
     uintptr_t from = (uintptr_t)r->rdi, to = (uintptr_t)r->r8;
@@ -108,18 +110,19 @@ static long requeue(struct user_registers *r, bool compare)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     lock_two(a, b);
     uint32_t value;
-    if (compare) {
-        if (lissom_guarded_load((const uint32_t *)from, &value)) {
-            unlock_two(a, b);
-            return -EFAULT;
-        }
-        if (value != (uint32_t)r->r9) {
-            unlock_two(a, b);
-            return -EAGAIN;
-        }
+    long refused = 0, in_kernel = 0;
+    if (compare && lissom_guarded_load((const uint32_t *)from, &value))
+        refused = -EFAULT;
+    else if (compare && value != (uint32_t)r->r9)
+        refused = -EAGAIN;
+    else if (kernel_has_waiters(a))
+        refused = in_kernel = requeue_in_kernel(r, compare);
+    if (refused < 0) {
+        unlock_two(a, b);
+        return refused;
     }
-    int taken = take_waiters(a, from, wake_n, FUTEX_BITSET_MATCH_ANY, &tail);
-    int moved = 0;
+    int woken = in_kernel < wake_n ? (int)in_kernel : wake_n, moved = (int)in_kernel - woken;
+    woken += take_waiters(a, from, wake_n - woken, FUTEX_BITSET_MATCH_ANY, &tail);
     for (struct thread *w = a->head, *next; w && moved < move_n; w = next) {
         next = w->wait_next;
         if (w->wait_address != from)
@@ -133,12 +136,9 @@ static long requeue(struct user_registers *r, bool compare)
         __atomic_store_n(&a->waiters, a->waiters - 1, __ATOMIC_RELAXED);
         __atomic_store_n(&b->waiters, b->waiters + 1, __ATOMIC_SEQ_CST);
     }
-    bool kernel = kernel_has_waiters(a);
     unlock_two(a, b);
     slots_make_ready(list);
-    if (kernel)
-        moved += requeue_in_kernel(from, to, wake_n - taken, move_n - moved);
-    return taken + moved;
+    return woken + moved;
 }
 
 /* futex(2), FUTEX_WAKE_OP: the operation on *second, atomically with respect to everything that the program does. */

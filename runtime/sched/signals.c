@@ -288,10 +288,10 @@ void signals_handler(int sig, siginfo_t *info, void *context)
     }
     inbox_keep(k, info, uc);
     count(signals_deferred);
-    k->untold = k->home_thread != t;
+    k->untold = true; /* also if t is its home thread: it may be about to leave for a queue */
     if (!t)
         __atomic_store_n(&k->park, 1, __ATOMIC_SEQ_CST);
-    else if (inside || !k->untold)
+    else if (inside || k->home_thread == t)
         alert(t);
     else
         tell(t);
