@@ -12,7 +12,7 @@
  * part of it.  AMX tiles are excluded: a thread that uses them is pinned.
  *
  * Signals: from `movl $1, T_IN_RUNTIME` to `movl $0, T_IN_RUNTIME` a handler of the program is never run
- * (sched/signals.c puts it off).  Outside of it, but inside this file, the instruction pointer that the
+ * (sched/signals.c keeps the signal).  Outside of it, but inside this file, the instruction pointer that the
  * handler sees is translated to the site's; the labels named lissom_at_* are for that.  For this reason the
  * code between those labels keeps the stack pointer in one of two known places, and all of it keeps the flags:
  * only mov, lea, xchg, push, pop and jrcxz.
@@ -294,18 +294,42 @@ lissom_at_raise_gone:
 
 /* --- contexts ------------------------------------------------------------------------------------------ */
 
+/* A debugger may stop a thread anywhere here, so each instruction says where its frame is. */
 .macro SAVE_CONTEXT                              /* of the thread in rdi; clobbers rax, rcx, rdx */
-        push    %rbp
-        push    %rbx
-        push    %r12
-        push    %r13
-        push    %r14
-        push    %r15
+        .irp r, rbp, rbx, r12, r13, r14, r15
+        push    %\r
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset \r, 0
+        .endr
         mov     lissom_xsave_mask(%rip), %eax
         mov     lissom_xsave_mask+4(%rip), %edx
         mov     T_XSAVE(%rdi), %rcx
         xsavec64 (%rcx)
         mov     %rsp, T_CONTEXT_RSP(%rdi)
+.endm
+
+.macro LOAD_CONTEXT_AND_RETURN                   /* of the thread in rsi, with rdi to return; its stack is as SAVE_CONTEXT left it */
+        mov     T_CONTEXT_RSP(%rsi), %rsp
+        .cfi_def_cfa rsp, 56
+        .cfi_offset rbp, -16
+        .cfi_offset rbx, -24
+        .cfi_offset r12, -32
+        .cfi_offset r13, -40
+        .cfi_offset r14, -48
+        .cfi_offset r15, -56
+        mov     T_FSBASE(%rsi), %rax
+        wrfsbase %rax
+        mov     lissom_xsave_mask(%rip), %eax
+        mov     lissom_xsave_mask+4(%rip), %edx
+        mov     T_XSAVE(%rsi), %rcx
+        xrstor64 (%rcx)
+        .irp r, r15, r14, r13, r12, rbx, rbp
+        pop     %\r
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore \r
+        .endr
+        mov     %rdi, %rax
+        ret
 .endm
 
 /* struct thread *lissom_switch(struct thread *from, struct thread *to)
@@ -318,22 +342,7 @@ lissom_at_raise_gone:
 lissom_switch:
         .cfi_startproc
         SAVE_CONTEXT
-.Lload:                                          /* rsi = to, rdi = from */
-        mov     T_CONTEXT_RSP(%rsi), %rsp
-        mov     T_FSBASE(%rsi), %rax
-        wrfsbase %rax
-        mov     lissom_xsave_mask(%rip), %eax
-        mov     lissom_xsave_mask+4(%rip), %edx
-        mov     T_XSAVE(%rsi), %rcx
-        xrstor64 (%rcx)
-        pop     %r15
-        pop     %r14
-        pop     %r13
-        pop     %r12
-        pop     %rbx
-        pop     %rbp
-        mov     %rdi, %rax
-        ret
+        LOAD_CONTEXT_AND_RETURN
         .cfi_endproc
         .size   lissom_switch, . - lissom_switch
 
@@ -349,10 +358,11 @@ lissom_leave:
         mov     %rcx, %r9
         SAVE_CONTEXT
         mov     %rsi, %rsp
+        .cfi_def_cfa rsp, 0
+        .cfi_undefined rip                       /* nobody has called f */
         mov     %rdi, %rsi
         mov     %r9, %rdi
         xor     %ebp, %ebp
-        .cfi_undefined rip
         call    *%r8
         ud2
         .cfi_endproc
@@ -364,17 +374,15 @@ lissom_leave:
         .type   lissom_enter, @function
 lissom_enter:
         .cfi_startproc
-        mov     %rsi, %rdx
-        mov     %rdi, %rsi
-        mov     %rdx, %rdi
-        jmp     .Lload
+        xchg    %rdi, %rsi
+        LOAD_CONTEXT_AND_RETURN
         .cfi_endproc
         .size   lissom_enter, . - lissom_enter
 
 /* long lissom_guarded_load(const uint32_t *address, uint32_t *value)
  * long lissom_guarded_copy(void *to, const void *from, size_t bytes)
  * 0, or -EFAULT if an access faults: the handler moves the instruction pointer from between lissom_at_guarded and
- * lissom_at_guarded_end to lissom_at_guarded_fault (sched/signals.c). */
+ * lissom_at_guarded_end to lissom_at_guarded_fault (sched/view.c). */
         .globl  lissom_guarded_load
         .hidden lissom_guarded_load
         .type   lissom_guarded_load, @function
