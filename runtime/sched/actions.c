@@ -15,7 +15,7 @@ static struct {
 } actions[SIGNALS + 1];
 static struct lock actions_lock;
 
-void lissom_sigreturn(void);
+void __restore_rt(void); /* switch.S */
 
 static long kernel_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
 {
@@ -59,7 +59,7 @@ static void install(int sig, const struct kernel_sigaction *user)
     k.flags = (user->flags & ~(unsigned long)(SA_RESETHAND | SA_NODEFER)) | SA_SIGINFO | KERNEL_SA_RESTORER;
     if (sig == DOORBELL && !action_has_handler(user))
         k.flags |= SA_RESTART; /* natively it would be ignored */
-    k.restorer = lissom_sigreturn;
+    k.restorer = __restore_rt;
     k.mask = ~SYNCHRONOUS;
     kernel_action(sig, &k, NULL);
 }

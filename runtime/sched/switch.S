@@ -434,14 +434,15 @@ lissom_call_on:
         ret
         .cfi_endproc
 
-/* The kernel returns from our handler through this; bytes that gdb and the unwinder recognise. */
-        .globl  lissom_sigreturn
-        .hidden lissom_sigreturn
-        .type   lissom_sigreturn, @function
+/* The kernel returns from our handler through this. The unwinder knows it by its bytes, gdb by its name. */
+        .globl  __restore_rt
+        .hidden __restore_rt
+        .type   __restore_rt, @function
         .balign 16
         nop
-lissom_sigreturn:
+__restore_rt:
         mov     $15, %rax
         syscall
+        .size   __restore_rt, . - __restore_rt
 
         .section .note.GNU-stack, "", @progbits

@@ -15,6 +15,7 @@
 static _Alignas(64) volatile int held = 1;   /* a lock that is taken, for ever */
 static _Alignas(64) volatile int flag;       /* a flag that nobody sets */
 static _Alignas(64) volatile int flag2;
+static _Alignas(64) volatile int own; /* a waiter's, which others look at */
 static _Alignas(64) atomic_int aflag;
 static _Alignas(64) atomic_flag taken = ATOMIC_FLAG_INIT;
 static _Alignas(64) volatile char byte_flag;
@@ -69,6 +70,8 @@ LOOP(delay_in_wait) { while (held) for (volatile int i = 0; i < 5; i++) { } retu
 LOOP(fence_wait) { while (!flag) __atomic_thread_fence(__ATOMIC_SEQ_CST); return 1; }
 LOOP(tls_compare) { while (flag != tls_word) pause(); return 1; }
 LOOP(keep_setting) { do flag2 = 0; while (!flag); return 1; }
+LOOP(toggle) { while (!flag) { own = 1; own = 0; } return 1; } /* as it was at the end of each turn, not within it */
+LOOP(toggle_pause) { while (!flag) { own = 1; pause(); own = 0; } return 1; }
 LOOP(function_pointer) { int (*volatile f)(const atomic_int *) = load_it; while (!f(&aflag)) pause(); return 1; }
 LOOP(flag_masked) { while (!((unsigned)state >> 3 & 5)) pause(); return 1; }
 
@@ -123,6 +126,8 @@ LOOP(gcd) { unsigned long s = 0; for (unsigned long i = 1; i < 3000; i++) { unsi
 LOOP(collatz) { unsigned long n = 0; for (unsigned long i = 1; i < 5000; i++) for (unsigned long x = i; x != 1; x = x & 1 ? 3 * x + 1 : x / 2) n++; return n; }
 LOOP(count_up) { static volatile long total; for (int i = 0; i < 1000; i++) total++; return (unsigned long)total; }
 LOOP(locked_count) { static atomic_long total; for (int i = 0; i < 1000; i++) atomic_fetch_add(&total, 1); return 1; }
+LOOP(heartbeat) { while (!flag) own++; return 1; } /* others see it beat */
+LOOP(toggle_locked) { while (!flag) { __atomic_fetch_xor(&own, 1, __ATOMIC_ACQ_REL); __atomic_fetch_xor(&own, 1, __ATOMIC_RELEASE); } return 1; }
 LOOP(matrix) { static double m[32][32]; double x = 0; for (int i = 0; i < 32; i++) for (int j = 0; j < 32; j++) { m[i][j] += 0.5; x += m[i][j] * m[j][i]; } return (unsigned long)x; }
 LOOP(binary_search) { unsigned long found = 0; for (unsigned long k = 0; k < 4000; k++) { unsigned lo = 0, hi = 512; while (lo < hi) { unsigned mid = (lo + hi) / 2; if ((unsigned long)mid * 8 < k) lo = mid + 1; else hi = mid; } found += lo; } return found; }
 LOOP(allocate) { void *volatile p = malloc(100); free(p); return 1; }
@@ -155,7 +160,8 @@ const struct loop loops[] = {
     WAIT(atomic_call, E, aflag), WAIT(atomic_seq, E, aflag), WAIT(plt_wait, E, flag), WAIT(plt_pause_wait, E, flag),
     WAIT(spin_lock_like, E, held), WAIT(round_robin, E, slots[6].go), WAIT(scan_flags, E, slots[6].go),
     WAIT(switch_state, E, state), WAIT(backoff_capped, E, held), WAIT(delay_in_wait, E, held), WAIT(fence_wait, E, flag),
-    WAIT(tls_compare, E, flag), WAIT(keep_setting, E, flag), WAIT(function_pointer, E, aflag), WAIT(flag_masked, E, state),
+    WAIT(tls_compare, E, flag), WAIT(keep_setting, E, flag), WAIT(toggle, E | N, flag), WAIT(toggle_pause, E | P | N, flag),
+    WAIT(function_pointer, E, aflag), WAIT(flag_masked, E, state),
     WAIT(counted_pause, C, flag), WAIT(counted_plain, C, flag), WAIT(counted_down, C, flag), WAIT(counted_stack, C, flag),
     WAIT(counted_long, C, aflag), WAIT(counted_cas, C, held), WAIT(counted_call, C, aflag),
     PAUSES(delay_pause), PAUSES(delay_pause_long), PAUSES(delay_pause_plt), PAUSES(delay_exponential),
@@ -163,6 +169,6 @@ const struct loop loops[] = {
     WORK(conditional_work), WORK(conditional_count), WORK(minimum), WORK(copy_bytes), WORK(libc_copy), WORK(length),
     WORK(libc_length), WORK(find_byte), WORK(sort), WORK(hash), WORK(hash_string), WORK(random_numbers), WORK(congruential),
     WORK(list_walk), WORK(list_straight), WORK(popcount), WORK(shift_bits), WORK(divide_slow), WORK(divide), WORK(gcd),
-    WORK(collatz), WORK(count_up), WORK(locked_count), WORK(matrix), WORK(binary_search), WORK(allocate),
+    WORK(collatz), WORK(count_up), WORK(locked_count), WORK(heartbeat), WORK(toggle_locked), WORK(matrix), WORK(binary_search), WORK(allocate),
 };
 const unsigned loop_count = sizeof loops / sizeof *loops;

@@ -8,7 +8,7 @@ struct loop {
     const char *name;
     unsigned expected;         /* any of these */
     unsigned long (*run)(void);
-    const volatile void *flag; /* of E and C: must be in the predicate */
+    const volatile void *flag; /* if it is E or C: must be in the predicate */
 };
 
 extern const struct loop loops[];
