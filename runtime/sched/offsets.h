@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Offsets that switch.S uses.  sched/thread.c asserts that they are those of the C structures.
+ * Offsets that the assembly uses.  sched/thread.c asserts that they are those of the C structures.
  */
 #ifndef LISSOM_OFFSETS_H
 #define LISSOM_OFFSETS_H

@@ -17,61 +17,26 @@
  * code between those labels keeps the stack pointer in one of two known places, and all of it keeps the flags:
  * only mov, lea, xchg, push, pop and jrcxz.
  */
-#include "sched/offsets.h"
-
-#define RED_ZONE 128
+#include "sched/registers.h"
 
         .text
 
 /* The program's registers onto the runtime stack. In: rcx = T, r11 = site. Out: rbx = registers, rbp = T. */
 .macro SAVE_REGISTERS
         mov     %r11, T_SITE(%rcx)
-        mov     %rsp, T_USER_RSP(%rcx)
-        mov     T_RUNTIME_STACK(%rcx), %rsp
-        lea     -R_SIZE(%rsp), %rsp
-        mov     %rax, R_RAX(%rsp)
-        mov     %rdi, R_RDI(%rsp)
-        mov     %rsi, R_RSI(%rsp)
-        mov     %rdx, R_RDX(%rsp)
-        mov     %r10, R_R10(%rsp)
-        mov     %r8, R_R8(%rsp)
-        mov     %r9, R_R9(%rsp)
-        mov     %rbx, R_RBX(%rsp)
-        mov     %rbp, R_RBP(%rsp)
-        mov     %r12, R_R12(%rsp)
-        mov     %r13, R_R13(%rsp)
-        mov     %r14, R_R14(%rsp)
-        mov     %r15, R_R15(%rsp)
-        pushfq
-        popq    R_FLAGS(%rsp)
-        cld
+        STORE_REGISTERS
         mov     T_USER_RSP(%rcx), %rdx
         mov     %rdx, R_RSP(%rsp)
         mov     SITE_SYSCALL(%r11), %rdx
         add     $2, %rdx
         mov     %rdx, R_RIP(%rsp)
-        mov     %rsp, %rbx
-        mov     %rcx, %rbp
 .endm
 
 /* Back. In: rsp = registers, rbp = T. Out: rcx = T, r11 = site, everything else the program's; in_runtime still set. */
 .macro RESTORE_REGISTERS
-        pushq   R_FLAGS(%rsp)
-        popfq
-        mov     %rbp, %rcx
+        LOAD_REGISTERS
         mov     T_SITE(%rcx), %r11
-        mov     R_RAX(%rsp), %rax
-        mov     R_RDI(%rsp), %rdi
-        mov     R_RSI(%rsp), %rsi
-        mov     R_RDX(%rsp), %rdx
-        mov     R_R10(%rsp), %r10
-        mov     R_R8(%rsp), %r8
-        mov     R_R9(%rsp), %r9
-        mov     R_RBX(%rsp), %rbx
-        mov     R_RBP(%rsp), %rbp
-        mov     T_USER_RSP(%rcx), %rsp
 .endm
-
 
         .globl  lissom_syscall_entry
         .hidden lissom_syscall_entry
@@ -96,11 +61,7 @@ lissom_at_entry_swapped:
         .hidden lissom_at_entry_committed
 lissom_at_entry_committed:
         SAVE_REGISTERS
-        /* CFA = *(rbx + 112); rip at rbx+120; rbx at rbx+56; rbp at rbx+64; r12.. unchanged by us */
-        .cfi_escape 0x0f, 4, 0x73, 0xf0, 0x00, 0x06
-        .cfi_escape 0x10, 16, 3, 0x73, 0xf8, 0x00
-        .cfi_escape 0x10, 6, 3, 0x73, 0xc0, 0x00
-        .cfi_escape 0x10, 3, 2, 0x73, 0x38
+        CFI_STORED_REGISTERS
         mov     %rsp, %rdi
         mov     %rcx, %rsi
         call    lissom_syscall
@@ -229,11 +190,7 @@ lissom_at_done_committed:
         mov     %r10, 48(%rsp)
         mov     T_RUNTIME_STACK(%rcx), %rdx
         mov     -R_SIZE+R_R12(%rdx), %r12
-        lea     T_RAISE_MASK(%rcx), %rsi
-        mov     $14, %eax                        /* rt_sigprocmask(SIG_SETMASK, mask, NULL, 8) */
-        mov     $2, %edi
-        mov     $0, %edx
-        mov     $8, %r10d
+        RAISE_MASK_ARGUMENTS
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_raise
         .hidden lissom_at_raise

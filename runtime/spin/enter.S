@@ -6,9 +6,7 @@
  *
  * The stub has moved rsp by the red zone and called, so that `ret $128` puts it right and goes on in the stub.
  */
-#include "sched/offsets.h"
-
-#define RED_ZONE 128
+#include "sched/registers.h"
 
         .text
         .globl  lissom_spin_entry
@@ -42,59 +40,19 @@ lissom_at_spin_pushed:                           /* (rsp): rcx, return address; 
         .hidden lissom_at_spin_committed
 lissom_at_spin_committed:
         push    %r11
-        mov     %rsp, T_USER_RSP(%rcx)           /* r11, rcx, return address */
-        mov     %rsp, %r11
-        mov     T_RUNTIME_STACK(%rcx), %rsp
-        lea     -R_SIZE(%rsp), %rsp
-        mov     %rax, R_RAX(%rsp)
-        mov     %rdi, R_RDI(%rsp)
-        mov     %rsi, R_RSI(%rsp)
-        mov     %rdx, R_RDX(%rsp)
-        mov     %r10, R_R10(%rsp)
-        mov     %r8, R_R8(%rsp)
-        mov     %r9, R_R9(%rsp)
-        mov     %rbx, R_RBX(%rsp)
-        mov     %rbp, R_RBP(%rsp)
-        mov     %r12, R_R12(%rsp)
-        mov     %r13, R_R13(%rsp)
-        mov     %r14, R_R14(%rsp)
-        mov     %r15, R_R15(%rsp)
-        pushfq
-        popq    R_FLAGS(%rsp)
-        cld
+        STORE_REGISTERS
+        mov     T_USER_RSP(%rcx), %r11           /* r11, rcx, return address */
         lea     24+RED_ZONE(%r11), %rdx
         mov     %rdx, R_RSP(%rsp)
         mov     16(%r11), %rdx
         mov     %rdx, R_RIP(%rsp)
-        mov     %rsp, %rbx
-        mov     %rcx, %rbp
-        .cfi_escape 0x0f, 4, 0x73, 0xf0, 0x00, 0x06      /* CFA = *(rbx + R_RSP) */
-        .cfi_escape 0x10, 16, 3, 0x73, 0xf8, 0x00        /* rip at rbx + R_RIP */
-        .cfi_escape 0x10, 6, 3, 0x73, 0xc0, 0x00         /* rbp at rbx + R_RBP */
-        .cfi_escape 0x10, 3, 2, 0x73, 0x38               /* rbx at rbx + R_RBX */
+        CFI_STORED_REGISTERS
         mov     %rsp, %rdi
         mov     %rcx, %rsi
         call    lissom_spin_arrived
-        pushq   R_FLAGS(%rsp)
-        mov     %rax, %r12                       /* the program's is in the registers on the stack */
-        mov     %rbp, %rcx
-        cmp     $ACTION_RAISE, %r12d
+        cmp     $ACTION_RAISE, %eax
         je      .Lspin_raise
-        popfq
-        mov     R_RAX(%rsp), %rax
-        mov     R_RDI(%rsp), %rdi
-        mov     R_RSI(%rsp), %rsi
-        mov     R_RDX(%rsp), %rdx
-        mov     R_R10(%rsp), %r10
-        mov     R_R8(%rsp), %r8
-        mov     R_R9(%rsp), %r9
-        mov     R_RBX(%rsp), %rbx
-        mov     R_RBP(%rsp), %rbp
-        mov     R_R12(%rsp), %r12
-        mov     R_R13(%rsp), %r13
-        mov     R_R14(%rsp), %r14
-        mov     R_R15(%rsp), %r15
-        mov     T_USER_RSP(%rcx), %rsp
+        LOAD_REGISTERS
         .cfi_def_cfa rsp, 24 + RED_ZONE
         .cfi_offset rip, -(8 + RED_ZONE)
         .cfi_same_value rbx
@@ -117,20 +75,9 @@ lissom_at_spin_exit:                             /* as at lissom_at_spin_pushed 
 lissom_at_spin_popped:                           /* as at lissom_spin_entry */
         ret     $RED_ZONE
 
-        /* All signals are blocked and at least one is pending: as .Lraise_then in sched/switch.S. rcx = T. */
+        /* All signals are blocked and at least one is pending: as .Lraise_then in sched/switch.S. */
 .Lspin_raise:
-        popfq
-        mov     R_RBX(%rsp), %rbx
-        mov     R_RBP(%rsp), %rbp
-        mov     R_R12(%rsp), %r12
-        mov     R_R8(%rsp), %r8
-        mov     R_R9(%rsp), %r9
-        mov     R_R10(%rsp), %r10
-        mov     R_RDX(%rsp), %rdx
-        mov     R_RSI(%rsp), %rsi
-        mov     R_RDI(%rsp), %rdi
-        mov     R_RAX(%rsp), %rax
-        mov     T_USER_RSP(%rcx), %rsp
+        LOAD_REGISTERS
         mov     (%rsp), %r11
         lea     8-48(%rsp), %rsp
         mov     %r11, 40(%rsp)
@@ -139,11 +86,7 @@ lissom_at_spin_popped:                           /* as at lissom_spin_entry */
         mov     %rsi, 16(%rsp)
         mov     %rdx, 8(%rsp)
         mov     %r10, 0(%rsp)
-        mov     $14, %eax                        /* rt_sigprocmask(SIG_SETMASK, mask, NULL, 8) */
-        mov     $2, %edi
-        lea     T_RAISE_MASK(%rcx), %rsi
-        mov     $0, %edx
-        mov     $8, %r10d
+        RAISE_MASK_ARGUMENTS
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_spin_raise
         .hidden lissom_at_spin_raise
