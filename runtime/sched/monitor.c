@@ -38,14 +38,6 @@ static void sample(struct slot *s)
         threads_on_slot(s, signals_sample);
 }
 
-static bool any_over(struct slot *s, uint64_t now)
-{
-    lock_take(&s->lock);
-    bool over = waiting_any_over(s, now);
-    lock_drop(&s->lock);
-    return over;
-}
-
 /* Every slot's thread at every tick, whatever is ready. Post: true. */
 static bool observe(void)
 {
@@ -65,7 +57,7 @@ static bool look(void)
         bool extra = sched.detect_spinning && __atomic_load_n(&s->overcommit, __ATOMIC_RELAXED);
         if (parked || extra)
             ready = true;
-        if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED) || extra || (parked && any_over(s, now))) {
+        if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED) || extra || waiting_any_over(s, now, false)) {
             ready = true;
             bool stuck = s->monitor_seen == __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);
             bool late = stuck && now - s->monitor_stuck >= TICK_US * sched.tsc_per_us;

@@ -517,15 +517,6 @@ void slot_yield(struct thread *t)
         got_slot(t);
 }
 
-static bool any_over(struct slot *s, uint64_t now)
-{
-    if (!__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED) || !lock_try(&s->lock))
-        return false;
-    bool over = waiting_any_over(s, now);
-    lock_drop(&s->lock);
-    return over;
-}
-
 /* Its thread is at a spin site all the time, and comes first: moving a thread to another CPU takes longer. */
 static bool looks_itself(const struct slot *s, uint64_t now)
 {
@@ -537,14 +528,14 @@ bool slot_wanted(struct thread *t, uint64_t now)
     struct slot *own = t->slot;
     if (__atomic_load_n(&own->overcommit, __ATOMIC_RELAXED) || __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
         return true;
-    if (ready_count(own) || any_over(own, now))
+    if (ready_count(own) || waiting_any_over(own, now, true))
         return true;
     /* Seldom: each look takes a cache line from who writes there at each turn. */
     if (now - own->spun_at < LOOK_AROUND_NS * sched.tsc_per_us / 1000 || sched.slots < 2)
         return false;
     __atomic_store_n(&own->spun_at, now, __ATOMIC_RELAXED);
     struct slot *s = &sched.slot[(own->index + 1 + t->looks++ % (sched.slots - 1)) % sched.slots];
-    return ready_count(s) || (!looks_itself(s, now) && any_over(s, now));
+    return ready_count(s) || (!looks_itself(s, now) && waiting_any_over(s, now, true));
 }
 
 bool slot_park(struct thread *t, uint64_t now)

@@ -28,10 +28,10 @@ bool waiting_words_changed(const struct thread *t)
     return t->wait_words == 0;
 }
 
-/* A signal for it is a reason to go on, too. */
-static bool over(const struct thread *t, uint64_t now)
+/* changed: waiting_words_changed(t). A signal for it is a reason to go on, too. */
+static bool over(const struct thread *t, bool changed, uint64_t now)
 {
-    return waiting_words_changed(t) || t->attention || now > t->wait_until;
+    return changed || t->attention || now > t->wait_until;
 }
 
 void waiting_push(struct slot *s, struct thread *t, uint64_t now)
@@ -48,7 +48,7 @@ void waiting_push(struct slot *s, struct thread *t, uint64_t now)
     __atomic_store_n(&s->waiting_count, s->waiting_count + 1, __ATOMIC_RELAXED);
 }
 
-static struct thread *take(struct slot *s, struct thread *before, struct thread *t)
+static struct thread *take(struct slot *s, struct thread *before, struct thread *t, bool changed)
 {
     if (before)
         before->next = t->next;
@@ -58,7 +58,7 @@ static struct thread *take(struct slot *s, struct thread *before, struct thread 
         s->waiting_tail = before;
     t->next = NULL;
     __atomic_store_n(&s->waiting_count, s->waiting_count - 1, __ATOMIC_RELAXED);
-    if (waiting_words_changed(t))
+    if (changed)
         t->wait_bound_us = PARKED_US;
     else if (t->wait_bound_us < PARKED_MAX_US)
         t->wait_bound_us *= 2;
@@ -67,18 +67,31 @@ static struct thread *take(struct slot *s, struct thread *before, struct thread 
 
 struct thread *waiting_take_over(struct slot *s, uint64_t now)
 {
-    for (struct thread *before = NULL, *t = s->waiting_head; t; before = t, t = t->next)
-        if (over(t, now))
-            return take(s, before, t);
+    for (struct thread *before = NULL, *t = s->waiting_head; t; before = t, t = t->next) {
+        bool changed = waiting_words_changed(t);
+        if (over(t, changed, now))
+            return take(s, before, t, changed);
+    }
     return NULL;
 }
 
-struct thread *waiting_take_any(struct slot *s) { return s->waiting_head ? take(s, NULL, s->waiting_head) : NULL; }
-
-bool waiting_any_over(const struct slot *s, uint64_t now)
+struct thread *waiting_take_any(struct slot *s)
 {
-    for (const struct thread *t = s->waiting_head; t; t = t->next)
-        if (over(t, now))
-            return true;
-    return false;
+    struct thread *t = s->waiting_head;
+    return t ? take(s, NULL, t, waiting_words_changed(t)) : NULL;
+}
+
+bool waiting_any_over(struct slot *s, uint64_t now, bool in_hurry)
+{
+    bool any = false;
+    if (!__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED))
+        return false;
+    if (!in_hurry)
+        lock_take(&s->lock);
+    else if (!lock_try(&s->lock))
+        return false;
+    for (const struct thread *t = s->waiting_head; t && !any; t = t->next)
+        any = over(t, waiting_words_changed(t), now);
+    lock_drop(&s->lock);
+    return any;
 }

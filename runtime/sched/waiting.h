@@ -8,19 +8,22 @@
  * What was found of a thread may be wrong, or somebody may count on its progress all the same: so its wait also counts as
  * over after a bounded time, and a slot that has nothing else runs it.
  *
- * All are called under the slot's lock. docs/slots.md: park. `now` is the tsc.
+ * docs/slots.md: park. `now` is the tsc.
  */
 #ifndef LISSOM_WAITING_H
 #define LISSOM_WAITING_H
 
 #include "sched/thread.h"
 
+/* Under the slot's lock: */
 void waiting_push(struct slot *s, struct thread *t, uint64_t now);
 /* The first whose wait is over, taken off the list; or NULL. */
 struct thread *waiting_take_over(struct slot *s, uint64_t now);
 /* The one that has waited longest, whether its wait is over or not; NULL: the list is empty. */
 struct thread *waiting_take_any(struct slot *s);
-bool waiting_any_over(const struct slot *s, uint64_t now);
+
+/* Whether one whose wait is over is on the list of s, whose lock it takes. in_hurry: false also if that is held. */
+bool waiting_any_over(struct slot *s, uint64_t now, bool in_hurry);
 /* Whether one of the words of t's wait has changed; true also if there is none. Not under a lock: by t, or by who owns it. */
 bool waiting_words_changed(const struct thread *t);
 
