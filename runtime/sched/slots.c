@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Slots and their ready lists: docs/slots.md, whose names these functions have.
+ * Slots and their ready lists: docs/slots.md, whose names these functions have. park is in park.c.
  */
+#include "sched/slots.h"
 #include "cpus/cpus.h"
 #include "sched/contention.h"
 #include "sched/waiting.h"
-#include "sched/thread.h"
 
 struct scheduler sched;
 
@@ -13,8 +13,6 @@ enum {
     POLL_US = 50,    /* how long a slot with nothing to run looks for work before it is given up */
     OPENMP_POLL_US = 3000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
     IMBALANCE = 2,   /* threads by which ready lists may differ */
-    LOOK_AROUND_NS = 500, /* between two looks of a spinning thread at another slot */
-    STEAL_AFTER_NS = 2000, /* that a slot's thread has left its loop, before another slot looks after its parked ones */
     SLICE_US = 3000, /* a thread that calls the runtime after so long gives way to the next (CFS's slice) */
 };
 
@@ -49,8 +47,7 @@ static bool ready_first(struct slot *s, uint64_t now)
     return now - s->passed_since > SLICE_US * sched.tsc_per_us;
 }
 
-/* A thread that can run: not one whose wait goes on. */
-static struct thread *pop(struct slot *s)
+struct thread *slot_next(struct slot *s)
 {
     struct thread *t = NULL;
     if (s->waiting_head) {
@@ -79,10 +76,9 @@ static void unpop(struct slot *s, struct thread *t)
     __atomic_store_n(&s->ready_count, s->ready_count + 1, __ATOMIC_RELAXED);
 }
 
-static uint32_t ready_count(const struct slot *s) { return __atomic_load_n(&s->ready_count, __ATOMIC_RELAXED); }
 static bool nothing_listed(const struct slot *s)
 {
-    return !ready_count(s) && !__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED);
+    return !slot_ready_count(s) && !__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED);
 }
 static uint32_t state_of(const struct slot *s) { return __atomic_load_n(&s->state, __ATOMIC_RELAXED); }
 
@@ -148,14 +144,14 @@ struct thread *slot_pop(struct slot *s)
     if (nothing_listed(s))
         return NULL;
     lock_take(&s->lock);
-    struct thread *t = pop(s);
+    struct thread *t = slot_next(s);
     if (t)
         s->schedules++;
     lock_drop(&s->lock);
     return t;
 }
 
-static struct thread *steal(const struct slot *thief)
+struct thread *slot_steal(const struct slot *thief)
 {
     for (uint32_t i = 1; i < sched.slots; i++) {
         struct slot *s = &sched.slot[(thief->index + i) % sched.slots];
@@ -197,7 +193,7 @@ static struct thread *go_idle(struct slot *s)
 {
     for (;;) {
         lock_take(&s->lock);
-        struct thread *t = pop(s);
+        struct thread *t = slot_next(s);
         if (!t)
             t = waiting_take_any(s);
         bool extra = !t && s->overcommit > 0; /* the monitor was quicker: another thread runs on s */
@@ -214,7 +210,7 @@ static struct thread *go_idle(struct slot *s)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         if (!slots_anything_ready() || !claim(s))
             return NULL;
-        t = steal(s);
+        t = slot_steal(s);
         if (!t)
             t = take_parked(s);
         if (t)
@@ -249,12 +245,12 @@ static struct slot *place(struct thread *t)
 {
     static uint32_t turn; /* a guess needs no atomic */
     struct slot *s = t->slot;
-    uint32_t n = ready_count(s);
+    uint32_t n = slot_ready_count(s);
     if (n <= IMBALANCE || sched.slots < 2)
         return s;
     uint32_t step = sched.slots == 2 ? 1 : 1 + turn++ % (sched.slots - 1);
     struct slot *other = &sched.slot[(s->index + step) % sched.slots];
-    if (n > ready_count(other) + IMBALANCE)
+    if (n > slot_ready_count(other) + IMBALANCE)
         t->slot = s = other;
     return s;
 }
@@ -312,9 +308,9 @@ void slot_acquire(struct thread *t)
     t->mounted_at = tsc();
 }
 
-/* An extra thread that leaves s gives its place to the next ready one, instead of ending it: while others want the CPUs,
- * when the kernel decides who runs, and for a slice after the monitor found that the slot's thread computes or is blocked. */
-static bool hands_on(const struct slot *s)
+/* While others want the CPUs, when the kernel decides who runs, and for a slice after the monitor found that the slot's thread
+ * computes or is blocked. */
+bool slot_hands_on(const struct slot *s)
 {
     uint64_t now = tsc();
     return now < s->hand_on_until || contended(now);
@@ -328,10 +324,10 @@ static bool leave(struct thread *t, struct slot *s, struct thread **next)
     t->has_slot = false;
     lock_take(&s->lock);
     bool extra = s->overcommit > 0;
-    if (extra && hands_on(s)) {
+    if (extra && slot_hands_on(s)) {
         *next = carrier_take_reserved(t);
         if (!*next)
-            *next = pop(s);
+            *next = slot_next(s);
     }
     bool ends = extra && !*next;
     if (ends)
@@ -368,7 +364,7 @@ static struct thread *poll(struct thread *t, struct slot *s)
     struct thread *u = NULL;
     uint64_t now = tsc(), until = now + poll_time(t, s, now), last;
     lock_take(&s->lock);
-    u = pop(s);
+    u = slot_next(s);
     if (!u)
         __atomic_store_n(&s->state, SLOT_POLLING, __ATOMIC_RELAXED);
     lock_drop(&s->lock);
@@ -379,7 +375,7 @@ static struct thread *poll(struct thread *t, struct slot *s)
             cpu_relax();
         u = slot_pop(s);
         if (!u)
-            u = steal(s);
+            u = slot_steal(s);
         last = now;
         now = tsc();
         if (contention_stood_still(last, now))
@@ -401,7 +397,7 @@ static struct thread *next_after(struct thread *t, struct slot *s)
     if (!u)
         u = slot_pop(s);
     if (!u)
-        u = steal(s);
+        u = slot_steal(s);
     if (!u)
         u = take_parked(s);
     if (!u)
@@ -489,6 +485,16 @@ void slot_await(struct thread *t)
     got_slot(t);
 }
 
+void slot_hand_over(struct thread *t, struct slot *s, struct thread *u)
+{
+    t->has_slot = false;
+    look_for_idle(s);
+    if (!u || !carrier_run_next(t, u, s))
+        rest(t);
+    else
+        got_slot(t);
+}
+
 void slot_yield(struct thread *t)
 {
     struct slot *s = t->slot;
@@ -496,8 +502,8 @@ void slot_yield(struct thread *t)
     if (!reserved && nothing_listed(s))
         return;
     lock_take(&s->lock);
-    struct thread *u = reserved ? reserved : pop(s);
-    bool extra = u && u != reserved && s->overcommit > 0 && !hands_on(s);
+    struct thread *u = reserved ? reserved : slot_next(s);
+    bool extra = u && u != reserved && s->overcommit > 0 && !slot_hands_on(s);
     if (u)
         push(s, t);
     if (extra) { /* one runner fewer: u goes back to the head of the list */
@@ -508,82 +514,19 @@ void slot_yield(struct thread *t)
     lock_drop(&s->lock);
     if (!u)
         return;
-    t->has_slot = false;
     count(yields);
-    look_for_idle(s);
-    if (extra || !carrier_run_next(t, u, s))
-        rest(t);
-    else
-        got_slot(t);
-}
-
-/* Its thread is at a spin site all the time, and comes first: moving a thread to another CPU takes longer. */
-static bool looks_itself(const struct slot *s, uint64_t now)
-{
-    return now - __atomic_load_n(&s->spun_at, __ATOMIC_RELAXED) < STEAL_AFTER_NS * sched.tsc_per_us / 1000;
-}
-
-bool slot_wanted(struct thread *t, uint64_t now)
-{
-    struct slot *own = t->slot;
-    if (__atomic_load_n(&own->overcommit, __ATOMIC_RELAXED) || __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
-        return true;
-    if (ready_count(own) || waiting_any_over(own, now, true))
-        return true;
-    /* Seldom: each look takes a cache line from who writes there at each turn. */
-    if (now - own->spun_at < LOOK_AROUND_NS * sched.tsc_per_us / 1000 || sched.slots < 2)
-        return false;
-    __atomic_store_n(&own->spun_at, now, __ATOMIC_RELAXED);
-    struct slot *s = &sched.slot[(own->index + 1 + t->looks++ % (sched.slots - 1)) % sched.slots];
-    return ready_count(s) || (!looks_itself(s, now) && waiting_any_over(s, now, true));
-}
-
-bool slot_park(struct thread *t, uint64_t now)
-{
-    struct slot *s = t->slot;
-    struct thread *u = carrier_take_reserved(t);
-    lock_take(&s->lock);
-    bool extra = !u && s->overcommit > 0;
-    if (!u && (!extra || hands_on(s)))
-        u = pop(s);
-    bool parked = u || extra;
-    if (extra && u)
-        extra = false; /* it keeps the place */
-    else if (extra)
-        s->overcommit--;
-    if (parked) {
-        waiting_push(s, t, now);
-        s->schedules++;
-    }
-    lock_drop(&s->lock);
-    if (!parked) {
-        u = steal(s);
-        if (!u)
-            return false;
-        lock_take(&s->lock);
-        waiting_push(s, t, now);
-        s->schedules++;
-        lock_drop(&s->lock);
-    }
-    t->has_slot = false;
-    count_on(s, parks, 1);
-    look_for_idle(s);
-    if (extra || !carrier_run_next(t, u, s))
-        rest(t);
-    else
-        got_slot(t);
-    return true;
+    slot_hand_over(t, s, extra ? NULL : u);
 }
 
 bool slot_over_slice(const struct thread *t)
 {
-    return ready_count(t->slot) && tsc() - t->mounted_at > SLICE_US * sched.tsc_per_us;
+    return slot_ready_count(t->slot) && tsc() - t->mounted_at > SLICE_US * sched.tsc_per_us;
 }
 
 void slot_overcommit(struct slot *s)
 {
     lock_take(&s->lock);
-    struct thread *u = pop(s);
+    struct thread *u = slot_next(s);
     if (u) {
         s->overcommit++;
         s->hand_on_until = tsc() + SLICE_US * sched.tsc_per_us;

@@ -219,7 +219,7 @@ void thread_first_made(void);           /* the caller is about to make a thread,
 void thread_unpin(struct thread *t);
 void thread_pin(struct thread *t, enum lissom_pin_reason reason);
 
-/* --- slots.c ----------------------------------------------------------------------------------------- */
+/* --- slots.c; park.c: slot_park, slot_wanted --------------------------------------------------------- */
 void slots_init(uint32_t n); /* all idle and empty; at the start, and in a fork's child */
 /* docs/slots.md: block. Pre: t holds s, and is in a queue, so t->slot is its waker's already.
  * Post: true: t was woken and holds t->slot. false: a signal (if t->interruptible) or the deadline (CLOCK_REALTIME if `realtime`, else CLOCK_MONOTONIC; NULL: none) came first; t holds no slot and may still
