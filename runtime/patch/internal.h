@@ -8,6 +8,7 @@
  *     target.c  which bytes near a site something might jump to
  *     window.c  which instructions to displace
  *     arena.c   where the stubs go
+ *     emit.c    how instructions are written
  *     stub.c    what is in a stub
  *     patch.c   the order, the writing and the undoing
  *     index.c   finding a site again from a signal handler
@@ -186,6 +187,25 @@ static inline bool target_is(const struct site *s, uintptr_t addr)
 /* Chooses windows, or says why not. `o->site` in order of address. */
 void window_choose(struct object *o);
 
+/* --- emit.c ------------------------------------------------------------------------------------------ */
+
+struct emitter {
+    uint8_t *at;       /* where the next byte is written ... */
+    uintptr_t address; /* ... and where it will be executed */
+    bool bad;          /* a displacement does not fit */
+};
+
+void emit(struct emitter *e, const void *bytes, size_t n);
+#define EMIT(e, ...) emit(e, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+void emit_64(struct emitter *e, uint64_t v);
+/* A displacement counted from the byte behind it. */
+void emit_rel32(struct emitter *e, uintptr_t target);
+void emit_jump(struct emitter *e, uintptr_t target);
+/* Copies the instruction at `from` to where it does the same. Pre: it is PLAIN, JCC or JMP. */
+void emit_insn(struct emitter *e, uintptr_t from, const struct insn *in);
+/* Whether 32 bits are enough. */
+bool emit_fits(intptr_t displacement);
+
 /* --- stub.c ------------------------------------------------------------------------------------------ */
 
 struct stub_target {
@@ -210,6 +230,12 @@ void *arena_keep(size_t bytes);                 /* zeroed, for ever, or NULL */
 bool arena_reaches(uintptr_t lo, uintptr_t hi, const struct object *o);
 /* Pages (RW) for stubs, all within reach of all of the object; or NULL. */
 uint8_t *arena_stubs(const struct object *o, size_t bytes);
+
+/* --- patch.c ----------------------------------------------------------------------------------------- */
+
+/* The memory of this process as a file, through which code is written. Post: a descriptor, or a negative errno. */
+int patch_memory(void);
+bool patch_write(int memory, uintptr_t at, const void *bytes, size_t n);
 
 /* --- index.c ----------------------------------------------------------------------------------------- */
 

@@ -17,19 +17,17 @@
 static struct patch_config config;
 static uintptr_t loader_base; /* of the dynamic loader, from the auxiliary vector; 0 if not known */
 
-#define MEM_FLAGS (02 /* O_RDWR */ | 02000000 /* O_CLOEXEC */)
+int patch_memory(void) { return prim_open("/proc/self/mem", 02 /* O_RDWR */ | 02000000 /* O_CLOEXEC */); }
 
-static int open_memory(void) { return prim_open("/proc/self/mem", MEM_FLAGS); }
-
-static bool write_code(int mem, uintptr_t at, const void *bytes, size_t n)
+bool patch_write(int memory, uintptr_t at, const void *bytes, size_t n)
 {
-    return prim_pwrite(mem, bytes, n, (long)at) == (long)n;
+    return prim_pwrite(memory, bytes, n, (long)at) == (long)n;
 }
 
 static void restore(int mem, const struct patch_site *site, size_t count)
 {
     for (size_t i = count; i-- > 0;)
-        write_code(mem, site[i].window, site[i].original, site[i].window_len);
+        patch_write(mem, site[i].window, site[i].original, site[i].window_len);
 }
 
 static void report(const struct object *o, uintptr_t offset, const char *reason)
@@ -107,7 +105,7 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
     for (uint32_t i = 0; i < n; i++) {
         uint8_t bytes[32];
         stub_jump(&r->site[i], bytes);
-        if (!write_code(mem, r->site[i].window, bytes, r->site[i].window_len)) {
+        if (!patch_write(mem, r->site[i].window, bytes, r->site[i].window_len)) {
             restore(mem, r->site, i + 1); /* the one that failed may be half written */
             index_retire(r);
             return PATCH_EIO;
@@ -235,7 +233,7 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
     config = *c;
     code_init();
     read_auxv(&vdso, &loader_base);
-    int mem = open_memory();
+    int mem = patch_memory();
     if (mem < 0)
         return mem;
 
@@ -348,7 +346,7 @@ int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe)
     if (already_patched(base, len))
         return 0;
 
-    int mem = open_memory();
+    int mem = patch_memory();
     if (mem < 0)
         return mem;
     int n = patch_object(&o, mem, false, unsafe);
@@ -365,7 +363,7 @@ void patch_unmapped(uintptr_t base, size_t len)
 
 void patch_undo_all(void)
 {
-    int mem = open_memory();
+    int mem = patch_memory();
     if (mem < 0)
         return;
     for (struct record *r = index_next(NULL); r; r = index_next(r)) {

@@ -8,62 +8,25 @@
  */
 #include "internal.h"
 
-struct writer {
-    uint8_t *start, *at;
-    struct patch_site *site;
-    bool bad; /* something is out of reach */
-};
-
-static void put(struct writer *w, const void *bytes, size_t n)
+/* From here on the stub of p stands for the instruction at `native`. */
+static void note(const struct emitter *e, struct patch_site *p, uintptr_t native)
 {
-    __builtin_memcpy(w->at, bytes, n);
-    w->at += n;
-}
-
-#define PUT(w, ...) put(w, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
-
-static void put_64(struct writer *w, uint64_t v) { put(w, &v, 8); }
-
-static bool fits(intptr_t v) { return v == (int32_t)v; }
-
-/* A displacement counted from the byte behind it. */
-static void put_rel32(struct writer *w, uintptr_t target)
-{
-    intptr_t rel = (intptr_t)(target - ((uintptr_t)w->at + 4));
-    int32_t low = (int32_t)rel;
-    w->bad |= !fits(rel);
-    put(w, &low, 4);
-}
-
-/* From here on the stub stands for the instruction at `native`. */
-static void note(struct writer *w, uintptr_t native)
-{
-    struct patch_site *p = w->site;
     p->map[p->insns].native = (uint8_t)(native - p->window);
-    p->map[p->insns].stub = (uint8_t)(w->at - w->start);
+    p->map[p->insns].stub = (uint8_t)(e->address - p->stub);
     p->insns++;
 }
 
-/* Copies one instruction to where it does the same. */
-static void displace(struct writer *w, uintptr_t from, const struct insn *in)
+/* The instructions of [from, to) of s's window. Post: false: one cannot be decoded. */
+static bool displace(struct emitter *e, const struct site *s, struct patch_site *out, uintptr_t from, uintptr_t to)
 {
-    note(w, from);
-    if (in->kind == INSN_JCC) {
-        PUT(w, 0x0f, 0x80 | in->condition);
-        put_rel32(w, in->target);
-    } else if (in->kind == INSN_JMP) {
-        PUT(w, 0xe9);
-        put_rel32(w, in->target);
-    } else {
-        uint8_t *copy = w->at;
-        put(w, (const void *)from, in->len);
-        if (in->disp_at) {
-            intptr_t disp = (intptr_t)(in->target - (uintptr_t)w->at);
-            int32_t low = (int32_t)disp;
-            w->bad |= !fits(disp);
-            __builtin_memcpy(copy + in->disp_at, &low, 4);
-        }
+    struct insn in;
+    for (uintptr_t p = from; p < to; p += in.len) {
+        if (!code_decode(p, s->fn_hi, &in))
+            return false;
+        note(e, out, p);
+        emit_insn(e, p, &in);
     }
+    return true;
 }
 
 size_t stub_bound(const struct site *s)
@@ -75,47 +38,38 @@ size_t stub_bound(const struct site *s)
 size_t stub_write(uint8_t *at, const struct site *s, const struct stub_target *t,
                   struct patch_site *out)
 {
-    struct writer w = { at, at, out, false };
-    struct insn in;
+    struct emitter e = { at, (uintptr_t)at, false };
+    uintptr_t end = s->window + s->window_len;
     *out = (struct patch_site){ .syscall = s->syscall, .stub = (uintptr_t)at, .window = s->window,
                                 .window_len = s->window_len };
     __builtin_memcpy(out->original, (const void *)s->window, s->window_len);
 
-    uintptr_t p = s->window;
-    for (; p < s->syscall; p += in.len) {
-        if (!code_decode(p, s->fn_hi, &in))
-            return 0;
-        displace(&w, p, &in);
-    }
+    if (!displace(&e, s, out, s->window, s->syscall))
+        return 0;
 
-    note(&w, s->syscall);
-    PUT(&w, 0x0f, 0xb7, 0xc8);                   /* movzwl %ax,%ecx */
-    PUT(&w, 0x49, 0xbb);                         /* movabs $class_table,%r11 */
-    put_64(&w, (uintptr_t)t->class_table);
-    PUT(&w, 0x41, 0x0f, 0xb6, 0x0c, 0x0b);       /* movzbl (%r11,%rcx),%ecx */
-    PUT(&w, 0xe3, 16);                           /* jrcxz direct */
-    PUT(&w, 0x48, 0xb9);                         /* movabs $site,%rcx */
-    put_64(&w, (uintptr_t)out);
-    PUT(&w, 0xff, 0x25);                         /* jmp *entry_word(%rip) */
-    put_rel32(&w, t->entry_word);
+    note(&e, out, s->syscall);
+    EMIT(&e, 0x0f, 0xb7, 0xc8);                  /* movzwl %ax,%ecx */
+    EMIT(&e, 0x49, 0xbb);                        /* movabs $class_table,%r11 */
+    emit_64(&e, (uintptr_t)t->class_table);
+    EMIT(&e, 0x41, 0x0f, 0xb6, 0x0c, 0x0b);      /* movzbl (%r11,%rcx),%ecx */
+    EMIT(&e, 0xe3, 16);                          /* jrcxz direct */
+    EMIT(&e, 0x48, 0xb9);                        /* movabs $site,%rcx */
+    emit_64(&e, (uintptr_t)out);
+    EMIT(&e, 0xff, 0x25);                        /* jmp *entry_word(%rip) */
+    emit_rel32(&e, t->entry_word);
 
-    out->direct = (uintptr_t)w.at;
-    PUT(&w, 0x0f, 0x05);
+    out->direct = e.address;
+    EMIT(&e, 0x0f, 0x05);
 
-    out->after = (uintptr_t)w.at;
-    uintptr_t end = s->window + s->window_len;
-    for (p = s->syscall + 2; p < end; p += in.len) {
-        if (!code_decode(p, s->fn_hi, &in))
-            return 0;
-        displace(&w, p, &in);
-    }
-    note(&w, end);
-    PUT(&w, 0xe9);                               /* jmp resume */
-    put_rel32(&w, end);
+    out->after = e.address;
+    if (!displace(&e, s, out, s->syscall + 2, end))
+        return 0;
+    note(&e, out, end);
+    emit_jump(&e, end);                          /* jmp resume */
 
-    out->stub_end = (uintptr_t)w.at;
+    out->stub_end = e.address;
     intptr_t jump = (intptr_t)((uintptr_t)at - (s->window + 5));
-    return w.bad || !fits(jump) ? 0 : (size_t)(w.at - at);
+    return e.bad || !emit_fits(jump) ? 0 : (size_t)(e.at - at);
 }
 
 void stub_jump(const struct patch_site *p, uint8_t bytes[32])

@@ -11,7 +11,8 @@
 
 enum {
     SITES = 128,
-    JUMP = 5,         /* bytes */
+    JUMP = 0xe9,      /* its first byte; ... */
+    JUMP_BYTES = 5,   /* ... of so many */
     STUB_BYTES = 80,
     ENTRY_WORD = 32,  /* behind `go_on`: the address of lissom_spin_entry */
     FAILURES = 64,
@@ -28,17 +29,19 @@ static uint32_t hopeless_next;
 
 static uint32_t sites_used(void) { return __atomic_load_n(&used, __ATOMIC_ACQUIRE); }
 static uint8_t state_of(const struct spin_site *p) { return __atomic_load_n(&p->state, __ATOMIC_ACQUIRE); }
+/* Made, and its code has not been unmapped since. */
+static bool is_live(const struct spin_site *p) { return state_of(p) != SITE_UNUSED && state_of(p) != SITE_GONE; }
 static void set_state(struct spin_site *p, uint8_t state) { __atomic_store_n(&p->state, state, __ATOMIC_RELEASE); }
 
 /* --- the byte: under `making` ---------------------------------------------------------------------------- */
 
-static bool write_code(uintptr_t at, const void *bytes, size_t n)
+static bool write_byte(const struct spin_site *p, uint8_t byte)
 {
-    int mem = prim_open("/proc/self/mem", 02 /* O_RDWR */ | 02000000 /* O_CLOEXEC */);
-    if (mem < 0)
+    int memory = patch_memory();
+    if (memory < 0)
         return false;
-    bool done = prim_pwrite(mem, bytes, n, (long)at) == (long)n;
-    prim_close(mem);
+    bool done = patch_write(memory, p->address, &byte, 1);
+    prim_close(memory);
     return done;
 }
 
@@ -51,88 +54,45 @@ static bool has_byte(const struct spin_site *p, uint8_t byte)
 /* A debugger may have put its own byte there: then not. */
 static bool switch_on(struct spin_site *p)
 {
-    const uint8_t jump = 0xe9;
-    if (!has_byte(p, p->original) || !write_code(p->address, &jump, 1))
+    if (!has_byte(p, p->original) || !write_byte(p, JUMP))
         return false;
     set_state(p, SITE_ON);
     count(spin_sites);
     return true;
 }
 
-static void switch_off(struct spin_site *p, uint8_t state)
-{
-    if ((state_of(p) == SITE_ON || state_of(p) == SITE_RETIRING) && has_byte(p, 0xe9))
-        write_code(p->address, &p->original, 1);
-    set_state(p, state);
-}
-
 /* --- the stub ---------------------------------------------------------------------------------------------- */
-
-struct writer {
-    uint8_t *at;
-    uintptr_t address; /* where *at will be */
-    bool bad;
-};
-
-static void put(struct writer *w, const void *bytes, size_t n)
-{
-    __builtin_memcpy(w->at, bytes, n);
-    w->at += n;
-    w->address += n;
-}
-#define PUT(w, ...) put(w, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
-
-static void put_rel32(struct writer *w, uintptr_t target)
-{
-    intptr_t rel = (intptr_t)(target - (w->address + 4));
-    int32_t low = (int32_t)rel;
-    w->bad |= rel != low;
-    put(w, &low, 4);
-}
 
 /* Post: the stub of p in `bytes`, or false. */
 static bool write_stub(struct spin_site *p, const struct insn *in, uint8_t bytes[STUB_BYTES])
 {
-    struct writer w = {bytes, p->stub, false};
+    struct emitter e = {bytes, p->stub, false};
     uintptr_t next = p->address + in->len;
     p->branch = in->kind != INSN_PLAIN;
     if (in->kind == INSN_JCC) {
-        PUT(&w, 0x0f, 0x80 | in->condition);
-        put_rel32(&w, p->stub + 11);
-        PUT(&w, 0xe9);
-        put_rel32(&w, next);
+        EMIT(&e, 0x0f, 0x80 | in->condition);
+        emit_rel32(&e, p->stub + 11);
+        emit_jump(&e, next);
     }
     /* A pause comes first: who has been away goes on at once. */
     if (p->pause)
-        PUT(&w, 0xf3, 0x90);
-    p->go_on = w.address + 11;
-    PUT(&w, 0x48, 0x8d, 0x64, 0x24, 0x80);       /* lea -128(%rsp),%rsp */
-    PUT(&w, 0xff, 0x15);                         /* call *entry_word(%rip) */
-    put_rel32(&w, p->go_on + ENTRY_WORD);
-    if (p->pause) {
-        PUT(&w, 0xe9);
-        put_rel32(&w, next);
-    } else if (in->kind == INSN_PLAIN) {
-        uintptr_t here = w.address;
-        uint8_t *copy = w.at;
-        put(&w, (const void *)p->address, in->len);
-        if (in->disp_at) {
-            intptr_t disp = (intptr_t)(in->target - (here + in->len));
-            int32_t low = (int32_t)disp;
-            w.bad |= disp != low;
-            __builtin_memcpy(copy + in->disp_at, &low, 4);
-        }
-        PUT(&w, 0xe9);
-        put_rel32(&w, next);
+        EMIT(&e, 0xf3, 0x90);
+    p->go_on = e.address + 11;
+    EMIT(&e, 0x48, 0x8d, 0x64, 0x24, 0x80);      /* lea -128(%rsp),%rsp */
+    EMIT(&e, 0xff, 0x15);                        /* call *entry_word(%rip) */
+    emit_rel32(&e, p->go_on + ENTRY_WORD);
+    if (p->branch) {
+        emit_jump(&e, in->target);
     } else {
-        PUT(&w, 0xe9);
-        put_rel32(&w, in->target);
+        if (!p->pause)
+            emit_insn(&e, p->address, in);
+        emit_jump(&e, next);
     }
     uint8_t *words = bytes + (p->go_on - p->stub);
     void (*entry)(void) = lissom_spin_entry;
     __builtin_memcpy(words + SPIN_SITE_WORD, &p, 8);
     __builtin_memcpy(words + ENTRY_WORD, &entry, 8);
-    return !w.bad;
+    return !e.bad;
 }
 
 static uintptr_t first_page(const struct spin_site *p) { return p->stub & ~(PATCH_PAGE - 1); }
@@ -183,7 +143,7 @@ static bool map_stub(struct spin_site *p, const struct insn *in)
 static struct spin_site *site_of(uintptr_t address)
 {
     for (uint32_t i = 0; address && i < used; i++)
-        if (sites[i].address == address && state_of(&sites[i]) != SITE_UNUSED && state_of(&sites[i]) != SITE_GONE)
+        if (sites[i].address == address && is_live(&sites[i]))
             return &sites[i];
     return NULL;
 }
@@ -200,8 +160,7 @@ static struct spin_site *unused(void)
 static bool overlaps(uintptr_t address)
 {
     for (uint32_t i = 0; i < used; i++)
-        if (state_of(&sites[i]) != SITE_UNUSED && state_of(&sites[i]) != SITE_GONE &&
-            (address - sites[i].address < JUMP || sites[i].address - address < JUMP))
+        if (is_live(&sites[i]) && (address - sites[i].address < JUMP_BYTES || sites[i].address - address < JUMP_BYTES))
             return true;
     return false;
 }
@@ -282,16 +241,27 @@ static void site_make(const struct spin_result *r, struct lissom_loop *loop)
     lock_drop(&making);
 }
 
-void spin_sites_off(void)
+/* All that are on. only_retiring: those for good that were asked to retire, and no others. */
+static void switch_off(bool only_retiring)
 {
     if (!sites_used())
         return;
     lock_take(&making);
-    for (uint32_t i = 0; i < used; i++)
-        if (state_of(&sites[i]) == SITE_ON || state_of(&sites[i]) == SITE_RETIRING)
-            switch_off(&sites[i], SITE_OFF);
+    for (uint32_t i = 0; i < used; i++) {
+        struct spin_site *p = &sites[i];
+        uint8_t state = state_of(p);
+        if (state != SITE_RETIRING && (only_retiring || state != SITE_ON))
+            continue;
+        if (has_byte(p, JUMP))
+            write_byte(p, p->original);
+        set_state(p, only_retiring ? SITE_RETIRED : SITE_OFF);
+        if (only_retiring && p->loop)
+            p->loop->retired = 1;
+    }
     lock_drop(&making);
 }
+
+void spin_sites_off(void) { switch_off(false); }
 
 void spin_site_retire(struct spin_site *p)
 {
@@ -316,23 +286,9 @@ void spin_site_ask(const struct spin_result *r, bool site)
     __atomic_store_n(&asked.state, 2, __ATOMIC_RELEASE);
 }
 
-static void retire_some(void)
-{
-    lock_take(&making);
-    for (uint32_t i = 0; i < used; i++) {
-        if (state_of(&sites[i]) != SITE_RETIRING)
-            continue;
-        switch_off(&sites[i], SITE_RETIRED);
-        if (sites[i].loop)
-            sites[i].loop->retired = 1;
-    }
-    lock_drop(&making);
-}
-
 void spin_sites_serve(void)
 {
-    if (sites_used())
-        retire_some();
+    switch_off(true);
     if (__atomic_load_n(&asked.state, __ATOMIC_ACQUIRE) != 2)
         return;
     struct lissom_loop *loop = spin_loop_seen(&asked.result);
@@ -348,7 +304,7 @@ void spin_sites_unmapped(uintptr_t base, size_t bytes)
     lock_take(&making);
     for (uint32_t i = 0; i < used; i++) {
         struct spin_site *p = &sites[i];
-        if (state_of(p) != SITE_UNUSED && p->address >= base && p->address - base < bytes)
+        if (is_live(p) && p->address >= base && p->address - base < bytes)
             set_state(p, SITE_GONE);
     }
     for (uint32_t i = 0; i < FAILURES; i++)
@@ -389,7 +345,7 @@ uintptr_t spin_site_view(const struct spin_site *p, uintptr_t ip, long *rsp_off)
 void spin_sites_original(uintptr_t address, void *copy, size_t bytes)
 {
     for (uint32_t i = 0, n = sites_used(); i < n; i++)
-        if (sites[i].address - address < bytes && ((uint8_t *)copy)[sites[i].address - address] == 0xe9 &&
-            state_of(&sites[i]) != SITE_GONE && state_of(&sites[i]) != SITE_UNUSED)
+        if (sites[i].address - address < bytes && ((uint8_t *)copy)[sites[i].address - address] == JUMP &&
+            is_live(&sites[i]))
             ((uint8_t *)copy)[sites[i].address - address] = sites[i].original;
 }

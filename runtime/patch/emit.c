@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writing instructions, at their place or into a buffer that will be copied there. An instruction that is copied elsewhere
+ * needs another displacement if that counts from the instruction, and a short jump a longer form.
+ */
+#include "internal.h"
+
+bool emit_fits(intptr_t displacement) { return displacement == (int32_t)displacement; }
+
+void emit(struct emitter *e, const void *bytes, size_t n)
+{
+    __builtin_memcpy(e->at, bytes, n);
+    e->at += n;
+    e->address += n;
+}
+
+void emit_64(struct emitter *e, uint64_t v) { emit(e, &v, 8); }
+
+void emit_rel32(struct emitter *e, uintptr_t target)
+{
+    intptr_t rel = (intptr_t)(target - (e->address + 4));
+    int32_t low = (int32_t)rel;
+    e->bad |= !emit_fits(rel);
+    emit(e, &low, 4);
+}
+
+void emit_jump(struct emitter *e, uintptr_t target)
+{
+    EMIT(e, 0xe9);
+    emit_rel32(e, target);
+}
+
+void emit_insn(struct emitter *e, uintptr_t from, const struct insn *in)
+{
+    if (in->kind == INSN_JCC) {
+        EMIT(e, 0x0f, 0x80 | in->condition);
+        emit_rel32(e, in->target);
+    } else if (in->kind == INSN_JMP) {
+        emit_jump(e, in->target);
+    } else {
+        uint8_t *copy = e->at;
+        emit(e, (const void *)from, in->len);
+        if (in->disp_at) {
+            intptr_t disp = (intptr_t)(in->target - e->address);
+            int32_t low = (int32_t)disp;
+            e->bad |= !emit_fits(disp);
+            __builtin_memcpy(copy + in->disp_at, &low, 4);
+        }
+    }
+}
