@@ -45,12 +45,9 @@ void *arena_keep(size_t bytes)
 
 /* --- a place for stubs --------------------------------------------------------------------------------- */
 
-/* A mapping of ours beside the heap or the stack would stop their growth. */
+/* A mapping of ours beside the heap would stop its growth. */
 #define HEAP_ROOM (1ul << 30)
-#define STACK_ROOM (256ul << 20)
 #define CANDIDATES 16
-#define LOWEST 0x10000ul          /* vm.mmap_min_addr as distributions set it */
-#define HIGHEST 0x7fffffffe000ul  /* a page below the end of user addresses, as CPUs with a sysret bug need */
 
 struct search {
     const struct object *o;
@@ -87,12 +84,12 @@ static void consider(struct search *s, uintptr_t at)
 /* Both edges of a gap, so that what is left of it stays in one piece. */
 static void consider_gap(struct search *s, uintptr_t lo, uintptr_t hi, bool below_stack)
 {
-    if (lo < LOWEST)
-        lo = LOWEST;
+    if (lo < MAPS_LOWEST)
+        lo = MAPS_LOWEST;
     if (below_stack)
-        hi = hi > STACK_ROOM ? hi - STACK_ROOM : 0;
-    if (hi > HIGHEST)
-        hi = HIGHEST;
+        hi = hi > MAPS_STACK_ROOM ? hi - MAPS_STACK_ROOM : 0;
+    if (hi > MAPS_HIGHEST)
+        hi = MAPS_HIGHEST;
     if (hi <= lo || hi - lo < s->bytes)
         return;
     if (!below_stack)
@@ -114,8 +111,8 @@ static bool search_gaps(struct search *s)
 {
     if (!maps_walk(behind, s))
         return false;
-    if (s->end_before < HIGHEST)
-        consider_gap(s, s->end_before, HIGHEST, false);
+    if (s->end_before < MAPS_HIGHEST)
+        consider_gap(s, s->end_before, MAPS_HIGHEST, false);
     return true;
 }
 

@@ -18,6 +18,12 @@ struct mapping {
     bool heap;      /* brk's */
 };
 
+/* Where a mapping of our own may be: in [MAPS_LOWEST, MAPS_HIGHEST), and not where it would stop the growth of the main thread's stack.
+ * Other stacks are as large as they will ever be. */
+#define MAPS_LOWEST 0x10000ul          /* vm.mmap_min_addr as distributions set it */
+#define MAPS_HIGHEST 0x7fffffffe000ul  /* a page below the end of user addresses, as CPUs with a sysret bug need */
+#define MAPS_STACK_ROOM (256ul << 20)
+
 /* f for each mapping in order of address, until it returns false. Post: false if the list could not be read to its end or
  * to where f ended it. Allocates 64 KiB for the time of the call. */
 bool maps_walk(bool (*f)(void *argument, const struct mapping *m), void *argument);

@@ -6,11 +6,8 @@
 #include "prim/prim.h"
 #include "spin/site.h"
 
-/* The main thread's stack and the heap grow: not in their way. Other stacks are as large as they will ever be. */
-#define STACK_ROOM (256ul << 20)
+/* The heap grows: not in its way. Less than what patch/arena.c, which may choose, leaves to it: here it is this address or none. */
 #define HEAP_ROOM (256ul << 20)
-#define LOWEST 0x10000ul          /* vm.mmap_min_addr as distributions set it */
-#define HIGHEST 0x7fffffffe000ul
 
 struct code {
     uintptr_t address;
@@ -45,7 +42,7 @@ struct gap {
 static bool look_for_gap(void *argument, const struct mapping *m)
 {
     struct gap *g = argument;
-    uintptr_t lo = m->stack ? m->lo - STACK_ROOM : m->lo, hi = m->heap ? m->hi + HEAP_ROOM : m->hi;
+    uintptr_t lo = m->stack ? m->lo - MAPS_STACK_ROOM : m->lo, hi = m->heap ? m->hi + HEAP_ROOM : m->hi;
     g->taken |= g->lo < hi && lo < g->hi;
     return !g->taken;
 }
@@ -53,7 +50,7 @@ static bool look_for_gap(void *argument, const struct mapping *m)
 bool spin_place_free(uintptr_t stub, size_t bytes)
 {
     uintptr_t heap = prim_brk_now(); /* without a heap yet, there is no mapping of that name */
-    struct gap g = {stub, stub + bytes, stub < LOWEST || stub > HIGHEST - bytes};
+    struct gap g = {stub, stub + bytes, stub < MAPS_LOWEST || stub > MAPS_HIGHEST - bytes};
     g.taken |= g.lo < heap + HEAP_ROOM && heap < g.hi;
     return !g.taken && maps_walk(look_for_gap, &g) && !g.taken;
 }
