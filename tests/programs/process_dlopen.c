@@ -1,8 +1,8 @@
 // build: -ldl
 // Needs process_dlopen_lib, built beforehand; its path is the first argument (default: beside this program).
 // dlopen of a library with threads and futex instructions of its own, while others run; many times, with dlclose.
+#include "dlopen_test.h"
 #include "pthread_futex.h"
-#include <dlfcn.h>
 
 static long (*lib_wait)(uint32_t *, uint32_t, int);
 static long (*lib_wake)(uint32_t *, int, int);
@@ -37,14 +37,7 @@ static void *player(void *arg) {
 
 int main(int argc, char **argv) {
 	t_watchdog();
-	char path[PATH_MAX];
-	if (argc > 1) snprintf(path, sizeof path, "%s", argv[1]);
-	else {
-		ssize_t n = readlink("/proc/self/exe", path, sizeof path - 8);
-		CHECK(n > 0, "readlink");
-		path[n] = 0;
-		strcat(path, "_lib");
-	}
+	const char *path = t_library(argc, argv);
 	threads = t_threads() & ~1;
 	rounds = t_share(1000, threads);
 	OK(pthread_barrier_init(&barrier, NULL, 4));
@@ -52,19 +45,17 @@ int main(int argc, char **argv) {
 	for (int i = 0; i < 4; i++) t[i] = t_spawn(busy, NULL);
 	for (int i = 0; i < 6; i++) {
 		PHASE("dlopen");
-		void *lib = dlopen(path, i & 1 ? RTLD_NOW : RTLD_LAZY);
-		CHECK(lib, "dlopen: %s", dlerror());
-		lib_wait = (long (*)(uint32_t *, uint32_t, int))dlsym(lib, "lib_wait");
-		lib_wake = (long (*)(uint32_t *, int, int))dlsym(lib, "lib_wake");
-		lib_kick = (int (*)(void))dlsym(lib, "lib_kick");
-		CHECK(lib_wait && lib_wake && lib_kick, "dlsym");
+		void *lib = t_dlopen(path, i & 1 ? RTLD_NOW : RTLD_LAZY);
+		lib_wait = (long (*)(uint32_t *, uint32_t, int))t_dlsym(lib, "lib_wait");
+		lib_wake = (long (*)(uint32_t *, int, int))t_dlsym(lib, "lib_wake");
+		lib_kick = (int (*)(void))t_dlsym(lib, "lib_kick");
 		PHASE("players");
 		memset(turns, 0, sizeof turns);
 		t_run(threads, player);
 		PHASE("the library's threads");
 		while (lib_kick() < 20) t_sleep_us(200);
 		PHASE("dlclose");
-		CHECK(!dlclose(lib), "dlclose: %s", dlerror());
+		t_dlclose(lib);
 		lib_wait = NULL;
 	}
 	stop = 1;

@@ -1,8 +1,8 @@
 // build: -ldl
 // The wait loops of a library that is loaded, used, unloaded and loaded again, also with other code at the same place
 // meanwhile; and one that the program has written itself into anonymous memory, which nobody else may change.
+#include "dlopen_test.h"
 #include "spin_test.h"
-#include <dlfcn.h>
 
 typedef void wait_fn(volatile uint32_t *, uint32_t);
 static wait_fn *waits[2];
@@ -44,14 +44,7 @@ static void check_jit(const unsigned char *page) {
 
 int main(int argc, char **argv) {
 	t_watchdog();
-	char path[PATH_MAX];
-	if (argc > 1) snprintf(path, sizeof path, "%s", argv[1]);
-	else {
-		ssize_t n = readlink("/proc/self/exe", path, sizeof path - 8);
-		CHECK(n > 0, "readlink");
-		path[n] = 0;
-		strcat(path, "_lib");
-	}
+	const char *path = t_library(argc, argv);
 	spin_threads = t_threads() > 12 ? 12 : t_threads(); // natively each turn of all takes 6 ms for each
 	spin_begin(800);
 	int64_t over = spin_until;
@@ -61,17 +54,15 @@ int main(int argc, char **argv) {
 	CHECK(page != MAP_FAILED, "mmap");
 	for (rounds = 0; rounds < 3 || t_now(CLOCK_MONOTONIC) < over; rounds++) {
 		PHASE("library");
-		void *lib = dlopen(path, RTLD_NOW);
-		CHECK(lib, "dlopen: %s", dlerror());
-		waits[0] = (wait_fn *)dlsym(lib, "lib_wait");
-		waits[1] = (wait_fn *)dlsym(lib, "lib_wait2");
-		int (*number)(void) = (int (*)(void))dlsym(lib, "lib_number");
-		CHECK(waits[0] && waits[1] && number, "dlsym");
+		void *lib = t_dlopen(path, RTLD_NOW);
+		waits[0] = (wait_fn *)t_dlsym(lib, "lib_wait");
+		waits[1] = (wait_fn *)t_dlsym(lib, "lib_wait2");
+		int (*number)(void) = (int (*)(void))t_dlsym(lib, "lib_number");
 		same += at == (void *)waits[0];
 		at = (void *)waits[0];
 		ring(30);
 		EQ(number(), 41);
-		CHECK(!dlclose(lib), "dlclose: %s", dlerror());
+		t_dlclose(lib);
 		PHASE("generated code");
 		jit(page, rounds & 1);
 		ring(15);

@@ -2,17 +2,10 @@
 # spin_gdb.sh COMMAND...: attaches gdb to a program whose threads spin, with a breakpoint in the loop once; every thread's
 # stack must lead to the spinning function and on to its caller. Detaches, and sees the program end normally. LEVEL user and
 # auto: threads that do not run have no kernel thread that gdb could show, so only those that it shows count.
+. "$(dirname "$0")/gdb_target.sh"
 threads=${THREADS:-4}
 [ "$threads" -gt 32 ] && threads=32
-"$@" > out 2> err &
-pid=$!
-for _ in $(seq 400); do
-	[ -s out ] && break
-	sleep 0.05
-done
-read -r word target < out
-[ "$word" = ready ] || { echo "FAIL the target is not ready"; cat out err; kill -9 $pid; exit 1; }
-fail() { echo "FAIL $1"; tail -40 gdb.out; touch stop; kill -9 "$target" $pid; exit 1; }
+start "$@"
 for round in 1 2 3; do
 	more=()
 	[ $round = 2 ] && more=(-ex 'break spin_here' -ex continue -ex delete)
@@ -29,8 +22,5 @@ for round in 1 2 3; do
 	grep -qE 'corrupt stack|previous frame (inner|identical)' gdb.out && fail "a stack that gdb does not understand"
 	sleep 0.05
 done
-touch stop
-wait $pid
-code=$?
-[ $code = 0 ] && [ "$(tail -1 out)" = "ok spin_gdb_target" ] || { echo "FAIL exit code $code"; cat out err; exit 1; }
+finish spin_gdb_target
 echo ok spin_gdb
