@@ -66,15 +66,21 @@ pub fn print(bytes: &[u8]) -> std::io::Result<()> {
     out.flush()
 }
 
-/// One page for lissom and one for each verb, one after the other.
+/// One page for lissom and one for each verb, with what that one takes, one after the other.
 fn manual() -> std::io::Result<Vec<u8>> {
     let mut command = cli::Cli::command();
     command.build();
     let mut roff = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut roff)?;
-    for verb in command.get_subcommands().filter(|v| v.get_name() != "help" && !v.is_hide_set()) {
-        let name = verb.get_display_name().unwrap_or("lissom").to_string();
-        clap_mangen::Man::new(verb.clone()).title(name).render(&mut roff)?;
-    }
+    page(&command, &mut roff)?;
     Ok(roff)
+}
+
+fn page(verb: &clap::Command, roff: &mut Vec<u8>) -> std::io::Result<()> {
+    let name = verb.get_display_name().unwrap_or("lissom").to_string();
+    let source = concat!("lissom ", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(verb.clone()).title(name).source(source).render(roff)?;
+    for inner in verb.get_subcommands().filter(|v| v.get_name() != "help" && !v.is_hide_set()) {
+        page(inner, roff)?;
+    }
+    Ok(())
 }
