@@ -1,0 +1,376 @@
+/*
+ * The inbox of docs/signals.md.  docs/model/run.sh builds and runs it in several configurations.
+ *
+ * What stands for what
+ *   Carrier (pid 0, 1)    the kernel threads K, home of H and the one that the signals are sent to, and K2.  t is the thread carried.
+ *   Interrupt (pid 2, 3)  our handler, when it interrupts the runtime or an idle carrier: the Carrier stands still meanwhile (inh).  When it interrupts
+ *                         a thread outside of the runtime it is part of Carrier, since that thread may go on elsewhere: the labels from APP on.
+ *   APP                   a thread outside of the runtime.  look[t]: in the exit window, where attention has not been looked at yet.
+ *                         Without calls left a thread spins for ever, so only the doorbell makes its carrier do anything.
+ *   fr[t]                 t has a frame of our handler on its stack, out of which it answers the doorbell in the runtime.
+ *   Outside               who sends the signals 1, 2, ... (all have the same, queued number), and the monitor.
+ *
+ * What is abstracted, and why that is sound
+ *   - Memory is sequentially consistent.  Where signals.md says "fence" there is a mutant with the two accesses the wrong way round.
+ *   - Which slot a thread gets does not matter here: a carrier takes any ready thread or idles, and an idle one wakes for a ready thread.  More happens
+ *     than with slots.md, except that a reserved thread comes first, as there.
+ *   - Steps that are merged touch only what this kernel thread uses.  Of the inbox others see only whether it is empty.
+ *   - The program's handler is one step: it makes no calls.
+ *
+ * What is checked
+ *   1. Each signal is handled once, in the order sent (handle), by H on K.
+ *   2. Whoever is told, or ends a wait with EINTR, has a non-empty inbox; nobody tells while H empties it.
+ *   3. Outside of the runtime a kernel thread's mask is closed if and only if it is K and K is closed; the inbox never overflows.
+ *   4. When nothing can happen any more, all is handled, empty and open (Last).  LIVE: nothing goes on for ever (all scripts are finite).
+ *
+ * Configuration (-D)   SIGS signals, CAP places in the inbox, WAITS futex waits of H, YLD yields of H, MSK calls of rt_sigprocmask, CALLS of X (each a yield or a wake),
+ *                      BELLS: how many doorbells without a reason (the monitor's preemption).  FIRST: rt_sigprocmask with a non-empty inbox lets H deal with it under the old mask, and
+ *                      is then made again, so nothing is sent again while it is blocked.
+ *                      SIGW: what H has blocked it may take by sigwait.  LIVE: as said.  M: mutant, 0 none.
+ */
+#ifndef SIGS
+#define SIGS 2
+#endif
+#ifndef CAP
+#define CAP 1
+#endif
+#ifndef WAITS
+#define WAITS 1
+#endif
+#ifndef YLD
+#define YLD 0
+#endif
+#ifndef MSK
+#define MSK 0
+#endif
+#ifndef FIRST
+#define FIRST 0
+#endif
+#ifndef SIGW
+#define SIGW 0
+#endif
+#ifndef CALLS
+#define CALLS 2
+#endif
+#ifndef BELLS
+#define BELLS 0
+#endif
+#ifndef LIVE
+#define LIVE 0
+#endif
+#ifndef M
+#define M 0
+#endif
+
+/* mutants: each breaks one thing; run.sh mutants wants an error for each, but for 7 */
+#define M_BELL_BLOCKED   1   /* the doorbell is blocked too while K is closed */
+#define M_TELL_FIRST     2   /* H is told before the signal is in the inbox */
+#define M_WAIT_NO_LOOK   3   /* H does not look at attention once it is in the queue */
+#define M_FRAME_MASK     4   /* a frame of our handler returns with the mask that it was entered with */
+#define M_NEXT_BLIND     5   /* who is mounted next does not look at untold */
+#define M_IDLE_BLIND     6   /* nor an idle carrier */
+#define M_UNTOLD_LATE    7   /* untold is cleared after telling: not an error, H cannot come home in between */
+#define M_NO_ROTATION    8   /* a delivered signal is itself, not the oldest sent again */
+#define M_EMPTY_OPEN     9   /* the inbox is emptied without all blocked */
+#define M_STAYS_CLOSED  10   /* closed is not undone when the inbox is emptied */
+#define M_EXIT_DIRECT   11   /* in the exit window a new signal is handled at once though older ones are kept */
+#define M_AGAIN_BEHIND  12   /* what is sent again goes behind what was sent again earlier */
+#define M_ATTN_LATE     13   /* tell: no fence: looks at the queue before attention is visible */
+#define M_UNTOLD_STAYS  14   /* H empties the inbox and leaves untold */
+#define M_X_TELLS       15   /* untold is the interrupted thread's: it tells wherever it is */
+#define M_NO_PARK       16   /* the handler does not wake an idle carrier */
+#define M_NO_BELL       17   /* tell does not ring */
+#define M_OWN_UNTOLD    18   /* untold is not set when H itself is interrupted in the runtime */
+#define M_ATTN_ENOUGH   19   /* attention alone ends a wait */
+#define M_CLEAR_LATE    20   /* H looks at its inbox and then clears attention */
+#define M_X_BLIND       21   /* the handler sets untold, but not the interrupted thread's attention */
+#define M_NOT_MOVED     22   /* a delivered signal without the mark does not move to the end */
+#define M_TELL_INSIDE   23   /* the handler tells at once though it has interrupted the runtime */
+#define M_H_BLIND       24   /* H, when it is mounted on K, does not look at untold: it need not be told */
+#define M_UNLISTED      25   /* what is sent again while H has it blocked is not in the list */
+#define M_MASK_OPENS    26   /* rt_sigprocmask sets the kernel's mask though K is closed */
+
+#define H 0
+#define X 1
+#define K 0
+#define NONE 2
+
+#define BASE   0
+#define CLOSED 1             /* all but the doorbell; also H's own mask when it has blocked the signal */
+#define ALL    2
+
+chan pend = [SIGS] of { byte, bit };   /* pending on K: signal, mark (sent again) */
+chan inbox = [CAP] of { byte };
+chan again = [SIGS] of { byte };       /* what was sent again, in order */
+bit  bell[2];                          /* the doorbell is pending */
+byte mask[2];
+bit  closed, untold;                   /* K's */
+bit  own;                              /* H has blocked the signal by rt_sigprocmask, and stays at home: the mask to go back to is not BASE */
+byte cur[2] = NONE;                           /* K.current */
+bit  park[2];
+bit  inh[2];                           /* an Interrupt is under way */
+
+bit  inrt[2] = 1;                          /* T.in_runtime */
+bit  attn[2];                          /* T.attention */
+bit  look[2], fr[2];
+byte on[2] = NONE;                            /* the carrier that is on T's stack */
+byte from[2];                          /* M_FRAME_MASK: the mask that T's frame was entered with */
+bit  rdy[2];                           /* T is on a ready list */
+bit  homing, resv;                     /* H is on its way home; K.reserved == H */
+bit  call;                             /* it goes home for rt_sigprocmask */
+bit  q, told;                          /* H is in the queue of a futex, and was taken out by who told it */
+bit  bl;                               /* bucket.lock */
+byte waits = WAITS, yields = YLD, masks = MSK, calls = CALLS, bells = BELLS;
+byte handled;
+bit  telling;                          /* ghost */
+
+#define MASK(c)     ((c) == K && (closed || own) -> CLOSED : BASE)
+#define INSIDE(c)   (cur[c] == NONE || inrt[cur[c]])
+#if M == M_BELL_BLOCKED
+#define RINGS(c)    (bell[c] && mask[c] == BASE)
+#else
+#define RINGS(c)    (bell[c] && mask[c] != ALL)
+#endif
+#define HOME(c)     ((c) == K && resv)
+#define FREE(x)     (rdy[x] && on[x] == NONE)
+#define SOMEBODY(c) (HOME(c) || FREE(H) || FREE(X))
+
+#define k _pid             /* of a Carrier */
+
+/* the kernel delivers a signal on K: s is the one that it counts as, the oldest that was sent again, if any was */
+inline deliver(s) {
+	pend?s,m;
+	if
+	:: len(again) > 0 && M != M_NO_ROTATION ->
+		if
+		:: !m && M != M_NOT_MOVED -> again!s
+		:: else
+		fi;
+		again?s
+	:: else
+	fi;
+	m = 0
+}
+inline handle(s) { assert(s == handled + 1); handled++; s = 0 }
+inline keep(s) {
+	assert(len(inbox) < CAP);
+	inbox!s; s = 0;
+	if :: len(inbox) == CAP -> closed = 1 :: else fi
+}
+
+/* On K, while H is not home, with all blocked or out of our handler */
+inline tell(c) {
+	atomic { telling = 1; assert(len(inbox) > 0 || M == M_TELL_FIRST) };
+#if M != M_ATTN_LATE
+	attn[H] = 1;
+#endif
+	atomic { !bl -> bl = 1 };
+	atomic { if :: q -> q = 0; told = 1; rdy[H] = 1 :: else fi; bl = 0 };
+#if M == M_ATTN_LATE
+	attn[H] = 1;
+#endif
+	atomic {
+		if :: on[H] != NONE && on[H] != c && M != M_NO_BELL -> bell[on[H]] = 1 :: else fi;
+		assert(len(inbox) > 0 || M == M_TELL_FIRST); telling = 0
+	}
+}
+inline tell_untold() {
+#if M == M_UNTOLD_LATE
+	tell(k); untold = 0
+#else
+	untold = 0; tell(k)
+#endif
+}
+
+/* H, at home, with all blocked, to itself.  They are older than those sent again earlier that have not come through since, and go before them. */
+inline send_again() {
+	atomic { n = (M == M_AGAIN_BEHIND -> 0 : len(again)); assert(!telling && k == K && t == H) };
+	do
+	:: atomic { len(inbox) > 0 -> inbox?<s>; pend!s,1; if :: !own || M != M_UNLISTED -> again!s :: else fi; inbox?s; s = 0 }
+	:: atomic { len(inbox) == 0 -> break }
+	od;
+	atomic {
+		do
+		:: n > 0 -> again?s; again!s; n--; s = 0
+		:: else -> break
+		od;
+#if M != M_STAYS_CLOSED
+		closed = 0;
+#endif
+#if M != M_UNTOLD_STAYS
+		untold = 0;
+#endif
+		attn[H] = 0
+	}
+}
+
+active [2] proctype Carrier() provided (!inh[_pid]) {
+	byte t, u, s, n;
+	bit  m;
+
+	atomic { t = k; cur[k] = k; on[k] = k; goto MOUNTED };
+
+APP:	atomic {                                             /* t outside of the runtime */
+		assert(mask[k] == MASK(k));
+		if
+		:: k == K && mask[K] == BASE && len(pend) > 0 -> mask[K] = ALL; deliver(s);
+			if
+			:: t == H && (len(inbox) == 0 || M == M_EXIT_DIRECT) -> handle(s); mask[K] = MASK(K); goto APP
+			:: else -> goto KEEP
+			fi
+		:: RINGS(k) && t == H && own -> bell[k] = 0           /* it stays */
+		:: RINGS(k) && !(t == H && own) -> bell[k] = 0; fr[t] = 1; inrt[t] = 1;      /* all blocked, and then no more */
+#if M == M_FRAME_MASK
+			from[t] = mask[k];
+#endif
+			goto ANSWER
+		:: look[t] -> look[t] = 0; if :: attn[t] -> inrt[t] = 1; goto LEAVE :: else -> goto APP fi
+#if SIGW
+		:: t == H && !look[t] && own && len(pend) > 0 -> pend?s,m; m = 0; handle(s)
+#endif
+		:: t == H && !look[t] && masks > 0 -> masks--; inrt[t] = 1; goto SIGMASK
+		:: t == H && !look[t] && !own && waits > 0 -> waits--; inrt[t] = 1; goto WAIT
+		:: t == H && !look[t] && !own && yields > 0 -> yields--; inrt[t] = 1; goto YIELD
+		:: t == X && !look[t] && calls > 0 -> calls--; inrt[t] = 1; if :: goto YIELD :: goto WAKE fi
+		fi;
+		goto APP
+	};
+
+	/* our handler outside of the runtime: kept */
+KEEP:
+#if M == M_TELL_FIRST
+	if :: t == X -> tell(k) :: else fi;
+#endif
+	atomic { keep(s); if :: t == H -> attn[H] = 1; goto KEPT :: else fi };
+#if M != M_TELL_FIRST
+	tell(k);
+#endif
+KEPT:	atomic { mask[K] = MASK(K); goto APP };
+
+	/* the doorbell: in the runtime, with the carrier's mask */
+ANSWER:	atomic { if :: t == H && len(inbox) > 0 && k != K -> goto GO_HOME :: else -> goto YIELD fi };
+ANSWERED: atomic { mask[k] = ALL; inrt[t] = 0 };
+	if
+	:: atomic { t == X && untold && (k == K || M == M_X_TELLS) }; tell_untold()
+	:: atomic { t == H && len(inbox) > 0 && k != K -> inrt[t] = 1; mask[k] = MASK(k); goto GO_HOME }
+	:: atomic { t == H && len(inbox) > 0 && k == K }; send_again()
+	:: atomic { else }
+	fi;
+	atomic { fr[t] = 0; mask[k] = (M == M_FRAME_MASK -> from[t] : MASK(k)); goto APP };
+
+	/* ---------------------------------------------------------------- in the runtime */
+WAIT:	atomic { !bl -> q = 1 };                             /* under bucket.lock */
+#if M != M_WAIT_NO_LOOK
+	atomic { if :: !attn[H] || (len(inbox) == 0 && M != M_ATTN_ENOUGH) -> goto SWITCH :: else fi };
+	atomic { !bl -> if :: q -> q = 0; assert(len(inbox) > 0); goto LEAVE :: else fi };   /* EINTR */
+#endif
+	goto SWITCH;
+WAKE:	atomic { !bl -> bl = 1 };
+	atomic { if :: q -> q = 0; rdy[H] = 1 :: else fi; bl = 0; goto LEAVE };
+SIGMASK: atomic { if :: k != K -> call = 1; goto GO_HOME :: else -> call = 0 fi };
+	atomic { len(again) == 0 || mask[K] != BASE -> mask[K] = ALL };      /* what a thread sends to itself the kernel delivers at once */
+	atomic {
+#if FIRST
+		if :: len(inbox) > 0 -> masks++; attn[H] = 1; mask[K] = MASK(K); goto LEAVE :: else fi;
+#endif
+		if :: own = 0 :: masks > 0 -> own = 1 fi;
+		mask[K] = (M == M_MASK_OPENS && !own -> BASE : MASK(K)); goto LEAVE };
+GO_HOME: atomic { homing = 1; goto SWITCH };
+YIELD:	rdy[t] = 1;
+
+	/* K leaves t for u, which may be t: it has been woken meanwhile, or nothing else was to be run */
+SWITCH:	atomic {
+		if
+		:: HOME(k) -> u = H; resv = 0
+		:: !HOME(k) && rdy[H] && (on[H] == NONE || t == H) -> u = H; rdy[H] = 0
+		:: !HOME(k) && rdy[X] && (on[X] == NONE || t == X) -> u = X; rdy[X] = 0
+		:: !HOME(k) -> u = NONE
+		fi;
+		if :: u == t -> u = 0; goto RESUME :: else fi;
+		cur[k] = u; if :: u != NONE -> on[u] = k :: else fi
+	};
+	atomic { on[t] = NONE; if :: t == H && homing -> homing = 0; resv = 1 :: else fi;
+		t = u; u = 0; if :: t == NONE -> goto IDLE :: else fi };
+MOUNTED:
+#if M != M_NEXT_BLIND
+	atomic { if :: k == K && untold && (t == X || M != M_H_BLIND) -> attn[t] = 1 :: else fi };
+#endif
+RESUME:	atomic { if :: t == H && told -> told = 0; assert(len(inbox) > 0) :: else fi;        /* EINTR */
+		if :: t == H && call -> goto SIGMASK :: else fi };
+
+LEAVE:	atomic { if :: fr[t] -> goto ANSWERED :: else fi;
+		if :: !attn[t] -> goto OUT :: else fi;
+#if M == M_CLEAR_LATE
+		if :: t == H && len(inbox) == 0 -> goto CLEAR :: else fi;
+#endif
+		attn[t] = 0 };
+	if
+	:: atomic { t == X && untold && (k == K || M == M_X_TELLS) }; tell_untold()
+	:: atomic { t == H && len(inbox) > 0 && k != K -> attn[t] = 1; goto GO_HOME }
+	:: atomic { t == H && len(inbox) > 0 && k == K };
+#if M != M_EMPTY_OPEN
+		mask[K] = ALL;
+#endif
+		send_again();
+		atomic { inrt[t] = 0; mask[K] = MASK(K); goto APP }
+	:: atomic { else }
+	fi;
+OUT:	atomic { inrt[t] = 0; look[t] = 1; goto APP };
+#if M == M_CLEAR_LATE
+CLEAR:	atomic { attn[t] = 0; goto OUT };
+#endif
+
+	/* ---------------------------------------------------------------- nothing to carry */
+IDLE:
+#if M != M_IDLE_BLIND
+	if
+	:: atomic { k == K && untold }; tell_untold()
+	:: atomic { else }
+	fi;
+#endif
+	atomic { park[k] || SOMEBODY(k) -> park[k] = 0;
+		if
+		:: HOME(k) -> t = H; resv = 0
+		:: !HOME(k) && FREE(H) -> t = H; rdy[H] = 0
+		:: !HOME(k) && FREE(X) -> t = X; rdy[X] = 0
+		:: !SOMEBODY(k) -> goto IDLE
+		fi;
+		cur[k] = t; on[t] = k; goto MOUNTED }
+}
+#undef k
+
+#define k (_pid - 2)
+active [2] proctype Interrupt() {
+	byte s;
+	bit  m;
+	do
+	:: atomic { INSIDE(k) && RINGS(k) -> bell[k] = 0; if :: cur[k] != NONE -> attn[cur[k]] = 1 :: else fi }
+	:: atomic { k == K && INSIDE(K) && mask[K] == BASE && len(pend) > 0 -> inh[K] = 1; mask[K] = ALL; deliver(s) };
+	   atomic { keep(s) };
+#if M == M_TELL_INSIDE
+	   if :: cur[K] != H -> tell(K) :: else fi;
+#endif
+	   atomic {
+		if :: cur[K] != H || M != M_OWN_UNTOLD -> untold = 1 :: else fi;
+		if
+		:: cur[K] == NONE -> park[K] = (M != M_NO_PARK)
+		:: cur[K] != NONE -> if :: cur[K] == H || M != M_X_BLIND -> attn[cur[K]] = 1 :: else fi
+		fi };
+	   atomic { mask[K] = MASK(K); inh[K] = 0 }
+	od
+}
+#undef k
+
+active proctype Outside() {
+	byte sent;
+	do
+	:: atomic { sent < SIGS -> sent++; pend!sent,0 }
+	:: atomic { resv && !bell[K] && !INSIDE(K) && !(LIVE && look[cur[K]]) -> bell[K] = 1 }    /* after a slice, and again */
+	:: atomic { bells > 0 -> bells--; if :: bell[0] = 1 :: bell[1] = 1 fi }
+	od
+}
+
+active proctype Last() {
+	timeout -> assert(handled == SIGS && len(pend) == 0 && len(inbox) == 0 && len(again) == 0);
+	assert(!closed && !untold && mask[0] == BASE && mask[1] == BASE && !bell[0] && !bell[1] && !resv)
+}
