@@ -1,9 +1,9 @@
 # make demo     one oversubscribed program natively and under lissom (about a minute)
-# make test     unit tests, the small model, the cases of tests/cases (15 minutes)
+# make test     unit tests, the small models, the cases of tests/cases (15 minutes)
 # make bench    the tables of docs/results.md, on this machine (40 minutes)
 # make lint     formatting and warnings, of Rust and C
 # make conformance   glibc's own thread tests, natively and under lissom (10 minutes)
-# make model    the slot protocol with large bounds (slow)
+# make model    the protocols with large bounds (slow)
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
 #

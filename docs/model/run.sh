@@ -184,9 +184,8 @@ signals_mutants() {
 	mut 'unmarked not moved'    M=22
 	mut 'tell inside'           M=23
 	mut 'H mounted blind'       M=24
-	mut 'blocked: unlisted'     M=25 MSK=2
-	mut 'mask of a closed K'    M=26 MSK=1
-	mut 'sigwait, listed'       MSK=2 SIGW=1 CALLS=1
+	mut 'mask first, unlisted'  M=25 MSK=2
+	mut 'mask first, sigwait'   M=26 MSK=2 SIGW=1 CALLS=1
 }
 
 signals_small() {
@@ -194,8 +193,7 @@ signals_small() {
 	ok1 'inbox of 2'          SIGS=3 CAP=2
 	ok 'wait twice'           WAITS=2
 	ok 'doorbells'            SIGS=1 BELLS=1
-	ok 'mask'                 MSK=2 CALLS=1
-	ok 'mask, dealt with first' SIGS=3 MSK=2 FIRST=1 SIGW=1 CALLS=1
+	ok 'mask, sigwait'        SIGS=3 MSK=2 SIGW=1 CALLS=1
 	ok 'untold cleared late'  SIGS=2 M=7                    # either order will do: H cannot come home in between
 	ok 'ends'                 SIGS=2 LIVE=1
 }
@@ -209,8 +207,7 @@ signals_large() {
 	big 'doorbells'           SIGS=2 BELLS=1
 	big 'doorbells, yield'    SIGS=2 CAP=2 YLD=1 BELLS=1
 	big '3 calls'             SIGS=2 CALLS=3
-	big 'mask'                SIGS=3 CAP=2 MSK=2
-	big 'mask, dealt with first' SIGS=3 CAP=2 MSK=2 FIRST=1 SIGW=1
+	big 'mask, sigwait'       SIGS=3 CAP=2 MSK=2 SIGW=1
 	big 'untold cleared late' SIGS=2 M=7 WAITS=2 YLD=1
 	big 'ends'                SIGS=3 CAP=2 LIVE=1
 	big 'ends, doorbells'     SIGS=2 BELLS=1 LIVE=1

@@ -24,9 +24,7 @@
  *   4. When nothing can happen any more, all is handled, empty and open (Last).  LIVE: nothing goes on for ever (all scripts are finite).
  *
  * Configuration (-D)   SIGS signals, CAP places in the inbox, WAITS futex waits of H, YLD yields of H, MSK calls of rt_sigprocmask, CALLS of X (each a yield or a wake),
- *                      BELLS: how many doorbells without a reason (the monitor's preemption).  FIRST: rt_sigprocmask with a non-empty inbox lets H deal with it under the old mask, and
- *                      is then made again, so nothing is sent again while it is blocked.
- *                      SIGW: what H has blocked it may take by sigwait.  LIVE: as said.  M: mutant, 0 none.
+ *                      BELLS: how many doorbells without a reason (the monitor's preemption).  SIGW: what H has blocked it may take by sigwait.  LIVE: as said.  M: mutant, 0 none.
  */
 #ifndef SIGS
 #define SIGS 2
@@ -42,9 +40,6 @@
 #endif
 #ifndef MSK
 #define MSK 0
-#endif
-#ifndef FIRST
-#define FIRST 0
 #endif
 #ifndef SIGW
 #define SIGW 0
@@ -87,8 +82,8 @@
 #define M_NOT_MOVED     22   /* a delivered signal without the mark does not move to the end */
 #define M_TELL_INSIDE   23   /* the handler tells at once though it has interrupted the runtime */
 #define M_H_BLIND       24   /* H, when it is mounted on K, does not look at untold: it need not be told */
-#define M_UNLISTED      25   /* what is sent again while H has it blocked is not in the list */
-#define M_MASK_OPENS    26   /* rt_sigprocmask sets the kernel's mask though K is closed */
+#define M_UNLISTED      25   /* the mask is changed before what has arrived is handled; what is sent again blocked is not listed */
+#define M_MASK_FIRST    26   /* the same, listed: wrong if sigwait reads it */
 
 #define H 0
 #define X 1
@@ -270,11 +265,11 @@ WAKE:	atomic { !bl -> bl = 1 };
 SIGMASK: atomic { if :: k != K -> call = 1; goto GO_HOME :: else -> call = 0 fi };
 	atomic { len(again) == 0 || mask[K] != BASE -> mask[K] = ALL };      /* what a thread sends to itself the kernel delivers at once */
 	atomic {
-#if FIRST
+#if M != M_UNLISTED && M != M_MASK_FIRST
 		if :: len(inbox) > 0 -> masks++; attn[H] = 1; mask[K] = MASK(K); goto LEAVE :: else fi;
 #endif
 		if :: own = 0 :: masks > 0 -> own = 1 fi;
-		mask[K] = (M == M_MASK_OPENS && !own -> BASE : MASK(K)); goto LEAVE };
+		mask[K] = MASK(K); goto LEAVE };
 GO_HOME: atomic { homing = 1; goto SWITCH };
 YIELD:	rdy[t] = 1;
 

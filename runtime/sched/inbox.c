@@ -34,6 +34,12 @@ static uint32_t find(const struct kept *list, uint32_t count, int sig)
     return i;
 }
 
+static void take_out(struct carrier *k, uint32_t at) /* of the list of what was sent again */
+{
+    k->sent_again_count--;
+    memmove(&k->sent_again[at], &k->sent_again[at + 1], (k->sent_again_count - at) * sizeof *k->sent_again);
+}
+
 /* The kernel lets a thread send itself any siginfo. At the limit of pending signals it only takes one that says nothing (post:
  * false). */
 static bool send_to_self(const struct carrier *k, const siginfo_t *info)
@@ -50,19 +56,32 @@ static bool send_to_self(const struct carrier *k, const siginfo_t *info)
 
 int inbox_first(const struct carrier *k) { return k->inbox[0].signo; }
 
+static bool is_pending(int sig)
+{
+    uint64_t pending = 0;
+    prim_syscall3(SYS_rt_sigpending, &pending, 8, 0);
+    return pending & signal_bit(sig);
+}
+
 void inbox_in_turn(struct carrier *k, siginfo_t *info)
 {
+    int sig = info->si_signo;
     bool again = info->si_errno == SENT_AGAIN;
     if (again)
         info->si_errno = 0;
-    uint32_t at = find(k->sent_again, k->sent_again_count, info->si_signo);
+    uint32_t at = find(k->sent_again, k->sent_again_count, sig);
     if (at == k->sent_again_count)
         return;
+    bool moves = !again && is_counted(sig);
+    if (moves && !is_pending(sig)) { /* what was sent again has been read by sigwait or the like */
+        for (; at < k->sent_again_count; at = find(k->sent_again, k->sent_again_count, sig))
+            take_out(k, at);
+        return;
+    }
     siginfo_t arrived = *info;
     *info = unpack(&k->sent_again[at]);
-    k->sent_again_count--;
-    memmove(&k->sent_again[at], &k->sent_again[at + 1], (k->sent_again_count - at) * sizeof *k->sent_again);
-    if (!again && is_counted(info->si_signo))
+    take_out(k, at);
+    if (moves)
         append(k->sent_again, &k->sent_again_count, &arrived);
 }
 
@@ -83,14 +102,19 @@ void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
 }
 
 /* Those that `mask` lets through arrive one after the other as soon as it is in force, so the list of what was sent again holds what
- * is on its way. */
+ * is on its way. What is sent now stands before those: it has arrived already, they have not. */
 void inbox_send_again(struct carrier *k, uint64_t mask)
 {
+    uint32_t listed = 0;
     for (uint32_t i = 0; i < k->inbox_count; i++) {
         siginfo_t info = unpack(&k->inbox[i]), again = info;
         again.si_errno = SENT_AGAIN;
-        if (send_to_self(k, &again) && !(mask & signal_bit(info.si_signo)) && k->sent_again_count < INBOX)
-            append(k->sent_again, &k->sent_again_count, &info);
+        if (!send_to_self(k, &again) || (mask & signal_bit(info.si_signo)))
+            continue;
+        if (k->sent_again_count < INBOX)
+            k->sent_again_count++;
+        memmove(&k->sent_again[listed + 1], &k->sent_again[listed], (k->sent_again_count - listed - 1) * sizeof *k->sent_again);
+        memcpy(&k->sent_again[listed++], &info, sizeof *k->sent_again);
     }
     __atomic_store_n(&k->inbox_count, 0, __ATOMIC_RELAXED);
     k->closed = false;

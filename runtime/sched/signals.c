@@ -57,7 +57,8 @@ void signals_mask_is(struct thread *t, uint64_t mask)
     __atomic_fetch_add(&sched.faults_blocked, blocked ? 1 : -1u, __ATOMIC_SEQ_CST);
 }
 
-/* Not the kernel's alone: of a closed carrier, the mask that counts is the one to go back to. */
+/* Here and not by the kernel alone: what arrived before the call is handled first, with the mask that let it through. The inbox would
+ * otherwise be sent again blocked, behind newer signals. */
 long signals_sigprocmask(struct thread *t, struct user_registers *r)
 {
     const uint64_t all = INBOX_ALL;
@@ -70,9 +71,10 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
         return ACTION_RETURN;
     carrier_go_home(t);
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
-    struct carrier *k = t->home;
-    if (k->closed)
-        old = k->closed_mask;
+    if (!inbox_empty(t->home)) {
+        set_mask(old);
+        return signals_leave(t, r, ACTION_RESTART);
+    }
     new = old;
     if (r->rsi)
         new = r->rdi == SIG_BLOCK ? old | set : r->rdi == SIG_UNBLOCK ? old & ~set : set;
@@ -80,9 +82,7 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
     bool before = new & (signal_bit(SIGSEGV) | signal_bit(SIGBUS)); /* counted as long as it is so */
     if (before)
         signals_mask_is(t, new);
-    if (k->closed)
-        k->closed_mask = new;
-    set_mask(k->closed ? INBOX_CLOSED : new);
+    set_mask(new);
     if (!before)
         signals_mask_is(t, new);
     if (!r->rdx || !lissom_guarded_copy((void *)r->rdx, &old, sizeof old))
@@ -320,8 +320,12 @@ static long raising(long action)
 
 long signals_leave(struct thread *t, struct user_registers *r, long action)
 {
-    if (!signals_settle(t))
+    if (!signals_settle(t)) {
+        /* The doorbell may have rung for that. If something comes meanwhile, switch.S sees attention. */
+        if (t->has_slot && t->carrier != t->home && __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
+            slot_yield(t);
         return action;
+    }
     carrier_go_home(t);
     struct carrier *k = t->home;
     const uint64_t all = INBOX_ALL;
