@@ -335,14 +335,14 @@ void lissom_object_mapped(uintptr_t base, size_t len, int fd)
         lissom_give_up("a futex call of an object loaded later could not be redirected");
 }
 
-void lissom_object_unmapped(uintptr_t base, size_t len)
+long lissom_object_munmap(uintptr_t base, size_t len)
 {
     for (unsigned i = 0; i < sizeof openmp / sizeof *openmp; i++)
         if (openmp[i].lo >= base && openmp[i].lo - base < len)
             __atomic_store_n(&openmp[i].lo, 0, __ATOMIC_RELEASE);
     patch_unmapped(base, len);
-    spin_sites_unmapped(base, len);
     spin_loops_unmapped(base, len);
+    return spin_sites_munmap(base, len);
 }
 
 void lissom_give_up(const char *reason)

@@ -10,7 +10,7 @@ void lissom_forked(struct thread *t);
 void lissom_give_up(const char *reason);
 /* The dynamic loader has mapped the object whose file is open as fd. */
 void lissom_object_mapped(uintptr_t base, size_t len, int fd);
-/* The dynamic loader is about to unmap these pages. */
-void lissom_object_unmapped(uintptr_t base, size_t len);
+/* The dynamic loader unmaps these pages: munmap(2). Post: 0 or -errno. */
+long lissom_object_munmap(uintptr_t base, size_t len);
 
 #endif

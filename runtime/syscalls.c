@@ -174,8 +174,8 @@ static long rtld_call(struct user_registers *r)
         return ACTION_RETURN;
     }
     case SYS_munmap:
-        lissom_object_unmapped((uintptr_t)r->rdi, (size_t)r->rsi);
-        return ACTION_DIRECT;
+        r->rax = lissom_object_munmap((uintptr_t)r->rdi, (size_t)r->rsi);
+        return ACTION_RETURN;
     default: /* close */
         if (mapping.executable) {
             mapping.executable = false;

@@ -151,6 +151,8 @@ bool code_boundary(const struct object *o, uintptr_t addr);
 uintptr_t code_previous(const struct object *o, uintptr_t addr, uintptr_t lo);
 /* True if eax provably holds a number at the site which is not a futex call's. */
 bool code_not_futex(const struct object *o, const struct site *s);
+/* For a 0F 05 in no known function: true if what stands in front of it could set up a futex call. */
+bool code_plausible_futex(const struct object *o, uintptr_t addr);
 
 /* --- eight bytes at a time --------------------------------------------------------------------------- */
 
@@ -163,9 +165,6 @@ static inline uint64_t swar_load(uintptr_t p)
 }
 /* The top bit of each byte of v that is zero.  Bytes above a zero byte may be flagged too: look again. */
 static inline uint64_t swar_zero(uint64_t v) { return (v - SWAR_ONES) & ~v & 0x80 * SWAR_ONES; }
-
-/* For a 0F 05 in no known function: true if what stands in front of it could set up a futex call. */
-bool code_plausible_futex(const struct object *o, uintptr_t addr);
 
 /* --- scan.c ------------------------------------------------------------------------------------------ */
 

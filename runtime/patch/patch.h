@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Redirecting `syscall` instructions (DESIGN: interception at the futex).
+ * Redirecting `syscall` instructions (docs/patch.md).
  *
  * A *site* is a `syscall` instruction of a loaded ELF object.  Its *window* is the syscall and up to three
  * neighbours before or after it, at least five bytes, into which nothing jumps except to its first byte.

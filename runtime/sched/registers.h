@@ -63,6 +63,12 @@
         .cfi_escape 0x10, 3, 2, 0x73, 0x38               /* rbx at rbx + R_RBX; we do not change r12 to r15 */
 .endm
 
+/* And from LOAD_REGISTERS on. */
+.macro CFI_LOADED_REGISTERS
+        .cfi_same_value rbx
+        .cfi_same_value rbp
+.endm
+
 /* In: rcx = T. Out: the registers for rt_sigprocmask(SIG_SETMASK, &T->raise_mask, NULL, 8). */
 .macro RAISE_MASK_ARGUMENTS
         mov     $14, %eax

@@ -38,6 +38,21 @@
         mov     T_SITE(%rcx), %r11
 .endm
 
+/* For the unwinder, that is debuggers (to handlers the state is that of the site, view.c): the frame is the program's, right
+ * behind the site's system call. Where the site is: in r11, in rcx, or on the stack `depth` below the program's. */
+.macro CFI_SITE_IN_R11
+        .cfi_def_cfa rsp, 0
+        .cfi_escape 0x16, 16, 5, 0x7b, SITE_SYSCALL, 0x06, 0x23, 2       /* rip = *(r11 + SITE_SYSCALL) + 2 */
+.endm
+.macro CFI_SITE_IN_RCX
+        .cfi_def_cfa rsp, 0
+        .cfi_escape 0x16, 16, 5, 0x72, SITE_SYSCALL, 0x06, 0x23, 2
+.endm
+.macro CFI_SITE_ON_STACK depth
+        .cfi_def_cfa rsp, \depth
+        .cfi_escape 0x16, 16, 8, 0x77, 0, 0x06, 0x23, SITE_SYSCALL, 0x06, 0x23, 2
+.endm
+
         .globl  lissom_syscall_entry
         .hidden lissom_syscall_entry
         .type   lissom_syscall_entry, @function
@@ -48,10 +63,11 @@
 lissom_syscall_entry:
         .cfi_startproc
         .cfi_signal_frame
-        .cfi_def_cfa rsp, 0
+        CFI_SITE_IN_RCX
         mov     lissom_self@gottpoff(%rip), %r11
         mov     %fs:(%r11), %r11
         xchg    %rcx, %r11
+        CFI_SITE_IN_R11
         .globl  lissom_at_entry_swapped
         .hidden lissom_at_entry_swapped
 lissom_at_entry_swapped:
@@ -87,9 +103,8 @@ lissom_at_entry_committed:
 
 .Lreturn:
         RESTORE_REGISTERS
-        .cfi_def_cfa rsp, 0
-        .cfi_same_value rbx
-        .cfi_same_value rbp
+        CFI_LOADED_REGISTERS
+        CFI_SITE_IN_R11
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_exit
         .hidden lissom_at_exit
@@ -111,6 +126,7 @@ lissom_at_exit:                                  /* r11 = site */
         .hidden lissom_at_exit_end
 lissom_at_exit_end:
         SAVE_REGISTERS
+        CFI_STORED_REGISTERS
         mov     %rsp, %rdi
         mov     %rcx, %rsi
         call    lissom_attend
@@ -119,6 +135,8 @@ lissom_at_exit_end:
         /* The call as if nothing had been there: for calls that return twice, elsewhere or not at all. */
 .Ldirect:
         RESTORE_REGISTERS
+        CFI_LOADED_REGISTERS
+        CFI_SITE_IN_R11
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_direct
         .hidden lissom_at_direct
@@ -134,9 +152,13 @@ lissom_at_direct_end:
 
         /* The call on the program's stack, where its handlers may run, unwind or jump away, then done. */
 .Lcall:
+        CFI_STORED_REGISTERS
         RESTORE_REGISTERS
+        CFI_LOADED_REGISTERS
+        CFI_SITE_IN_R11
         lea     -RED_ZONE(%rsp), %rsp
         push    %r11
+        CFI_SITE_ON_STACK 8 + RED_ZONE
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_call
         .hidden lissom_at_call
@@ -155,6 +177,7 @@ lissom_at_call_made:
         .globl  lissom_at_call_end
         .hidden lissom_at_call_end
 lissom_at_call_end:                              /* r11 = site */
+        CFI_SITE_IN_R11
         mov     lissom_self@gottpoff(%rip), %rcx
         mov     %fs:(%rcx), %rcx
         movl    $1, T_IN_RUNTIME(%rcx)
@@ -162,14 +185,18 @@ lissom_at_call_end:                              /* r11 = site */
         .hidden lissom_at_done_committed
 lissom_at_done_committed:
         SAVE_REGISTERS
+        CFI_STORED_REGISTERS
         mov     %rsp, %rdi
         mov     %rcx, %rsi
         call    lissom_syscall_done
         jmp     .Laction
 
 .Lcall_from_raise:                               /* rcx = site */
+        CFI_LOADED_REGISTERS
+        CFI_SITE_IN_RCX
         lea     -RED_ZONE(%rsp), %rsp
         push    %rcx
+        CFI_SITE_ON_STACK 8 + RED_ZONE
         mov     lissom_self@gottpoff(%rip), %rcx
         mov     %fs:(%rcx), %rcx
         jmp     lissom_at_call
@@ -178,10 +205,14 @@ lissom_at_done_committed:
          * stack and registers, so that the handler runs as if the system call had just ended. rax = where to go
          * then, with rcx = site. */
 .Lraise_then:
+        CFI_STORED_REGISTERS
         mov     %rax, %r12                       /* the program's r12 is in the registers on the stack */
         RESTORE_REGISTERS
+        CFI_LOADED_REGISTERS
+        CFI_SITE_IN_R11
         lea     -RED_ZONE-64(%rsp), %rsp
         mov     %r11, 0(%rsp)
+        CFI_SITE_ON_STACK 64 + RED_ZONE
         mov     %r12, 8(%rsp)
         mov     %rax, 16(%rsp)
         mov     %rdi, 24(%rsp)
@@ -207,6 +238,7 @@ lissom_at_raise:                                 /* site at (rsp), the program's
         .globl  lissom_at_raise_end
         .hidden lissom_at_raise_end
 lissom_at_raise_end:                             /* rcx = site, r11 = target */
+        CFI_SITE_IN_RCX
         jmp     *%r11
         .globl  lissom_at_raise_gone
         .hidden lissom_at_raise_gone
@@ -214,6 +246,7 @@ lissom_at_raise_gone:
 
         /* First call of a thread that is not known yet: register it, on its own stack. r11 = site. */
 .Lunregistered:
+        CFI_SITE_IN_R11
         lea     -RED_ZONE(%rsp), %rsp
         pushfq
         push    %r11
@@ -226,6 +259,9 @@ lissom_at_raise_gone:
         push    %r9
         push    %rbp
         mov     %rsp, %rbp
+        .cfi_def_cfa rbp, 80 + RED_ZONE
+        .cfi_offset rbp, -(80 + RED_ZONE)
+        .cfi_escape 0x16, 16, 9, 0x76, 0xc0, 0, 0x06, 0x23, SITE_SYSCALL, 0x06, 0x23, 2 /* the site at 64(rbp) */
         and     $-64, %rsp
         cld
         call    lissom_first_call

@@ -40,6 +40,7 @@ lissom_at_spin_pushed:                           /* (rsp): rcx, return address; 
         .hidden lissom_at_spin_committed
 lissom_at_spin_committed:
         push    %r11
+        .cfi_adjust_cfa_offset 8
         STORE_REGISTERS
         mov     T_USER_RSP(%rcx), %r11           /* r11, rcx, return address */
         lea     24+RED_ZONE(%r11), %rdx
@@ -55,8 +56,7 @@ lissom_at_spin_committed:
         LOAD_REGISTERS
         .cfi_def_cfa rsp, 24 + RED_ZONE
         .cfi_offset rip, -(8 + RED_ZONE)
-        .cfi_same_value rbx
-        .cfi_same_value rbp
+        CFI_LOADED_REGISTERS
         mov     (%rsp), %r11
         lea     8(%rsp), %rsp
         .cfi_adjust_cfa_offset -8
@@ -77,9 +77,14 @@ lissom_at_spin_popped:                           /* as at lissom_spin_entry */
 
         /* All signals are blocked and at least one is pending: as .Lraise_then in sched/switch.S. */
 .Lspin_raise:
+        CFI_STORED_REGISTERS
         LOAD_REGISTERS
+        .cfi_def_cfa rsp, 24 + RED_ZONE
+        .cfi_offset rip, -(8 + RED_ZONE)
+        CFI_LOADED_REGISTERS
         mov     (%rsp), %r11
         lea     8-48(%rsp), %rsp
+        .cfi_adjust_cfa_offset 48 - 8
         mov     %r11, 40(%rsp)
         mov     %rax, 32(%rsp)
         mov     %rdi, 24(%rsp)
@@ -99,6 +104,7 @@ lissom_at_spin_raise:                            /* six registers, rcx, return a
         mov     8(%rsp), %rdx
         mov     0(%rsp), %r10
         lea     48(%rsp), %rsp
+        .cfi_adjust_cfa_offset -48
         .globl  lissom_at_spin_raised
         .hidden lissom_at_spin_raised
 lissom_at_spin_raised:                           /* as at lissom_at_spin_pushed */

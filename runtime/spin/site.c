@@ -101,7 +101,8 @@ static size_t stub_pages(const struct spin_site *p)
     return ((p->stub + STUB_BYTES + PATCH_PAGE - 1) & ~(PATCH_PAGE - 1)) - first_page(p);
 }
 
-/* A stub of an object that has gone is in the way. Whoever was in it had no code to come back to. */
+/* A stub of an object that has gone is in the way. Whoever was in it had no code to come back to. The entry may then be another
+ * loop's, while a thread still has it for its last site: that proves a wait too early only if all registers and words are those of then. */
 static void reclaim(const struct spin_site *p)
 {
     for (uint32_t i = 0; i < used; i++) {
@@ -223,7 +224,6 @@ static bool known(const struct spin_result *r)
 
 static void site_make(const struct spin_result *r, struct lissom_loop *loop)
 {
-    lock_take(&making);
     bool done = known(r);
     struct spin_place place = {0, 0};
     for (int i = -2; !done && i < (int)r->trail_length; i++) {
@@ -238,7 +238,6 @@ static void site_make(const struct spin_result *r, struct lissom_loop *loop)
         if (loop)
             loop->site = 2;
     }
-    lock_drop(&making);
 }
 
 /* All that are on. only_retiring: those for good that were asked to retire, and no others. */
@@ -273,6 +272,7 @@ void spin_site_retire(struct spin_site *p)
 static struct {
     uint32_t state; /* 0: empty, 1: being written, 2: full */
     bool site;
+    bool stale;     /* some of its code has been unmapped; under `making` */
     struct spin_result result;
 } asked;
 
@@ -283,35 +283,61 @@ void spin_site_ask(const struct spin_result *r, bool site)
         return;
     asked.result = *r;
     asked.site = site;
+    asked.stale = false;
     __atomic_store_n(&asked.state, 2, __ATOMIC_RELEASE);
 }
+
+static bool is_asked(void) { return __atomic_load_n(&asked.state, __ATOMIC_ACQUIRE) == 2; }
 
 void spin_sites_serve(void)
 {
     switch_off(true);
-    if (__atomic_load_n(&asked.state, __ATOMIC_ACQUIRE) != 2)
+    if (!is_asked())
         return;
     struct lissom_loop *loop = spin_loop_seen(&asked.result);
-    if (asked.site)
+    lock_take(&making);
+    if (asked.site && !asked.stale)
         site_make(&asked.result, loop);
+    lock_drop(&making);
     __atomic_store_n(&asked.state, 0, __ATOMIC_RELEASE);
 }
 
-void spin_sites_unmapped(uintptr_t base, size_t bytes)
+/* Of the code of the loop that is asked about. */
+static bool is_asked_about(uintptr_t base, size_t bytes)
 {
-    if (!sites_used())
-        return;
+    const struct spin_result *r = &asked.result;
+    bool is = is_asked() && r->head - base < bytes;
+    for (int i = -2; is_asked() && !is && i < (int)r->trail_length; i++)
+        is = place_in(r, i) - base < bytes;
+    return is;
+}
+
+/* Code of loops goes away under `making`: the monitor, which makes sites, reads it. */
+long spin_sites_munmap(uintptr_t base, size_t bytes)
+{
+    bool ours = false;
+    if (!sites_used() && !is_asked())
+        return prim_munmap((void *)base, bytes);
     lock_take(&making);
     for (uint32_t i = 0; i < used; i++) {
         struct spin_site *p = &sites[i];
-        if (is_live(p) && p->address >= base && p->address - base < bytes)
+        if (is_live(p) && p->address - base < bytes) {
             set_state(p, SITE_GONE);
+            ours = true;
+        }
     }
     for (uint32_t i = 0; i < FAILURES; i++)
-        if (hopeless[i] >= base && hopeless[i] - base < bytes)
+        if (hopeless[i] && hopeless[i] - base < bytes)
             hopeless[i] = 0;
-    lock_drop(&making);
+    if (is_asked_about(base, bytes))
+        asked.stale = ours = true;
+    if (!ours)
+        lock_drop(&making); /* it may take long */
+    long r = prim_munmap((void *)base, bytes);
     spin_code_changed();
+    if (ours)
+        lock_drop(&making);
+    return r;
 }
 
 /* One thread is left there, which needs none. */

@@ -60,8 +60,8 @@ void spin_sites_serve(void); /* by the monitor, at each tick */
 /* Gives all code its bytes back; a later proof switches them on again. */
 void spin_sites_off(void);
 void spin_site_retire(struct spin_site *site); /* at the monitor's next tick */
-/* [base, base + bytes) is unmapped. */
-void spin_sites_unmapped(uintptr_t base, size_t bytes);
+/* munmap(2): the sites there are forgotten. Post: 0 or -errno. */
+long spin_sites_munmap(uintptr_t base, size_t bytes);
 void spin_sites_after_fork(void);
 
 /* The site in whose stub ip lies, or NULL. From signal handlers too. */
