@@ -13,14 +13,17 @@
 
 enum {
     LOOK_AROUND_NS = 500, /* between two looks of a spinning thread at another slot */
-    STEAL_AFTER_NS = 2000, /* that a slot's thread has left its loop, before another slot looks after its parked ones */
+    STEAL_AFTER_NS = 10000, /* that a slot's thread has left its loop, before another slot looks after its parked ones */
 };
 
-/* Its thread is at a spin site all the time, and comes first: moving a thread to another CPU takes longer. */
+/* Its thread is at a spin site all the time, or its threads take turns, and comes first: moving a thread to another CPU takes
+ * longer, and looking at its list takes the cache lines from who needs them next. */
 static bool looks_itself(const struct slot *s, uint64_t now)
 {
-    return now - __atomic_load_n(&s->spun_at, __ATOMIC_RELAXED) < STEAL_AFTER_NS * sched.tsc_per_us / 1000;
+    return now - __atomic_load_n(&s->looked_at, __ATOMIC_RELAXED) < STEAL_AFTER_NS * sched.tsc_per_us / 1000;
 }
+
+static void looked(struct slot *s, uint64_t now) { __atomic_store_n(&s->looked_at, now, __ATOMIC_RELAXED); }
 
 bool slot_wanted(struct thread *t, uint64_t now)
 {
@@ -30,11 +33,11 @@ bool slot_wanted(struct thread *t, uint64_t now)
     if (slot_ready_count(own) || waiting_any_over(own, now, true))
         return true;
     /* Seldom: each look takes a cache line from who writes there at each turn. */
-    if (now - own->spun_at < LOOK_AROUND_NS * sched.tsc_per_us / 1000 || sched.slots < 2)
+    if (now - own->looked_at < LOOK_AROUND_NS * sched.tsc_per_us / 1000 || sched.slots < 2)
         return false;
-    __atomic_store_n(&own->spun_at, now, __ATOMIC_RELAXED);
+    looked(own, now);
     struct slot *s = &sched.slot[(own->index + 1 + t->looks++ % (sched.slots - 1)) % sched.slots];
-    return slot_ready_count(s) || (!looks_itself(s, now) && waiting_any_over(s, now, true));
+    return !looks_itself(s, now) && (slot_ready_count(s) || waiting_any_over(s, now, true));
 }
 
 /* Pre: s->lock. */
@@ -42,6 +45,7 @@ static void push(struct slot *s, struct thread *t, uint64_t now)
 {
     waiting_push(s, t, now);
     s->schedules++;
+    looked(s, now);
 }
 
 /* Onto the waiting list of s, if another can run instead, *next (NULL: t had an extra place, which has ended). */

@@ -139,26 +139,31 @@ enum clone_state { CLONE_NONE, CLONE_SHARED, CLONE_COPIED }; /* see syscalls.c *
 
 enum slot_state { SLOT_BUSY, SLOT_POLLING, SLOT_IDLE };
 
+/* In parts that are written by different ones, each in cache lines of its own: spinning threads of other slots read at each turn. */
 struct slot {
+    /* by who schedules on it */
     struct lock lock;
-    uint32_t state;               /* enum slot_state; under lock, read without */
     uint32_t ready_count;         /* under lock, read without */
     struct thread *ready_head, *ready_tail;
     struct thread *waiting_head, *waiting_tail; /* parked threads: sched/waiting.h */
     uint32_t waiting_count;       /* under lock, read without */
-    uint64_t passed_since;        /* tsc: the first ready thread has seen parked ones go first since then; 0: not */
     uint32_t overcommit;
+    uint64_t passed_since;        /* tsc: the first ready thread has seen parked ones go first since then; 0: not */
     uint64_t hand_on_until;       /* tsc: extra threads hand their places on; under lock */
-    uint64_t sample_after;        /* tsc: its thread is not looked at for busy-waiting before (spin/sample.c) */
-    uint64_t spun_at;             /* tsc: when its thread was last at a spin site */
-    uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
-    uint32_t monitor_seen;        /* the monitor's, ... */
-    bool monitor_asked;           /* its threads have been sent a sample at the last look */
-    uint64_t monitor_stuck;       /* ... and since when it has found nothing scheduled, or granted an extra thread (tsc) */
     struct thread *runner;        /* who got the slot last; a hint */
+    uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
+    /* seldom */
+    uint32_t state __attribute__((aligned(64))); /* enum slot_state; under lock, read without */
     uint32_t index;
     uint32_t cpu;                 /* where its kernel thread was last seen; a hint, as ... */
     uint32_t neighbour;           /* ... the slot that was seen on the same CPU (its own index: none) */
+    /* by its spinning thread */
+    uint64_t looked_at __attribute__((aligned(64))); /* tsc: when it last looked at the parked ones (sched/park.c) */
+    /* by the monitor */
+    uint64_t sample_after __attribute__((aligned(64))); /* tsc: its thread is not looked at for busy-waiting before (spin/sample.c) */
+    uint32_t monitor_seen;        /* `schedules` at the last look, ... */
+    bool monitor_asked;           /* ... whether its threads were sent a sample then, ... */
+    uint64_t monitor_stuck;       /* ... and since when it has found nothing scheduled, or granted an extra thread (tsc) */
 } __attribute__((aligned(128)));
 
 struct scheduler {

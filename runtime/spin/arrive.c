@@ -149,7 +149,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         return;
     }
     t->proof_site = NULL;
-    if (!spin_look(t, &now, (struct spin_code){site->lo, site->hi}, &result))
+    if (!spin_look(t, &now, (struct spin_code){site->lo, site->hi}, site->head, &result))
         return;
     bool waits = result.verdict == SPIN_ENDLESS;
     judge(t, site, waits);

@@ -65,6 +65,7 @@ struct spin_config {
     /* Code that has not changed since the last interpretation with the same scratch, which was zeroed before its first: what
      * was decoded is used again. 0, 0: none. */
     uintptr_t same_lo, same_hi;
+    uintptr_t head;           /* of a loop that was proven to wait before, to be proven from its first visit on; 0: not known */
     uint32_t budget;          /* instructions; 0: SPIN_DEFAULT_BUDGET. At most twice as many are interpreted */
     uintptr_t stack_lo, stack_hi; /* the thread's stack; 0, 0: not known, what lies around rsp is taken for it */
 };

@@ -74,12 +74,13 @@ static uint64_t fs_base(void)
     return base;
 }
 
-bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same, struct spin_result *r)
+bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same, uintptr_t head,
+               struct spin_result *r)
 {
     struct looking *l = looking_in(t->slot);
     if (!l || !lock_try(&l->lock))
         return false;
-    struct spin_config config = {.load = load, .fetch = fetch, .budget = BUDGET, .same_lo = same.lo, .same_hi = same.hi};
+    struct spin_config config = {.load = load, .fetch = fetch, .budget = BUDGET, .same_lo = same.lo, .same_hi = same.hi, .head = head};
     uint32_t version = __atomic_load_n(&code_version, __ATOMIC_ACQUIRE);
     if (l->code_version != version) {
         l->code_version = version;

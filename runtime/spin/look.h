@@ -15,7 +15,7 @@ struct spin_code {
 };
 
 /* Post: r, of the calling thread t, which holds a slot; from->fs_base need not be set. false: somebody else is looking in t's slot. 8 KiB of stack. */
-bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same, struct spin_result *r);
+bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same, uintptr_t head, struct spin_result *r);
 /* What t waits for into t->wait_word; of an endless wait. Post: t->wait_words == 0: it does not fit. */
 void spin_remember(struct thread *t, const struct spin_result *r);
 /* Whether r is a wait for which giving way is right. */

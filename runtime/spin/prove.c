@@ -444,6 +444,8 @@ void spin_at_head(struct spin *s, uint64_t from)
         h->anchor_visit = 1;
         spin_state_copy(&h->anchor, &s->now);
         spin_state_copy(&h->last, &s->now);
+        if (h->address == s->config->head)
+            record(s, h, from, 1, false, true);
         return;
     }
     struct difference d[DIFFERENCES];

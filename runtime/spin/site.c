@@ -166,7 +166,7 @@ static bool overlaps(uintptr_t address)
     return false;
 }
 
-static bool make(uintptr_t address, const struct spin_place *place, struct lissom_loop *loop)
+static bool make(uintptr_t address, uintptr_t head, const struct spin_place *place, struct lissom_loop *loop)
 {
     struct spin_site *p = overlaps(address) ? NULL : unused();
     struct insn in;
@@ -179,6 +179,7 @@ static bool make(uintptr_t address, const struct spin_place *place, struct lisso
                             .stub = address + 5 + (uintptr_t)(intptr_t)disp,
                             .lo = place->lo,
                             .hi = place->hi,
+                            .head = head,
                             .original = *(const uint8_t *)address,
                             .length = in.len,
                             .pause = in.len == 2 && !__builtin_memcmp((const void *)address, "\xf3\x90", 2),
@@ -231,7 +232,7 @@ static void site_make(const struct spin_result *r, struct lissom_loop *loop)
         if (!at)
             continue;
         if ((at >= place.lo && at < place.hi) || spin_place_code(at, &place))
-            done = make(at, &place, loop);
+            done = make(at, r->head, &place, loop);
     }
     if (!done) {
         hopeless[hopeless_next++ % FAILURES] = r->head;

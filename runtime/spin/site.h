@@ -41,6 +41,7 @@ enum spin_site_state {
 struct spin_site {
     uintptr_t address, stub, go_on; /* the instruction; its stub; where that goes on after the call */
     uintptr_t lo, hi;               /* the mapping of the code */
+    uintptr_t head;                 /* of the loop */
     uint8_t original, length, state;
     bool branch;                    /* the stub is one of a jump */
     bool pause;                     /* it is a `pause`, which the stub begins with */
