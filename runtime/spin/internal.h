@@ -132,6 +132,7 @@ enum explore { EXPLORE_NO, EXPLORE_BEFORE, EXPLORE_AFTER, EXPLORE_CAME_BACK, EXP
 
 struct recording {
     bool on;
+    bool at_once;      /* from the first visit of a head that is known to be one */
     bool failed;       /* not a wait of the kind that was looked for */
     bool walks;        /* a counter feeds an address or a store: an array is walked */
     bool too_many;     /* loads */

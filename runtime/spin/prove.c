@@ -425,6 +425,16 @@ static void at_recorded_head(struct spin *s, uint64_t from)
     h->visits = h->anchor_visit = 1;
 }
 
+static void give_up(struct spin *s)
+{
+    struct head *h = s->rec.head;
+    s->rec.on = false;
+    if (s->rec.at_once) { /* its next visit is the first, as far as the head knows */
+        h->visits = 0;
+        h->attempts = 1;
+    }
+}
+
 void spin_at_head(struct spin *s, uint64_t from)
 {
     if (s->stop)
@@ -433,7 +443,7 @@ void spin_at_head(struct spin *s, uint64_t from)
         if (s->rec.head->address == s->now.rip)
             at_recorded_head(s, from);
         else if (s->rec.failed && !s->exploring)
-            s->rec.on = false; /* no use in going on with it */
+            give_up(s); /* no use in going on with it */
         if (s->rec.on || s->exploring || s->rec.explore)
             return;
         if (s->rec.head->address == s->now.rip)
@@ -442,10 +452,13 @@ void spin_at_head(struct spin *s, uint64_t from)
     struct head *h = head_of(s, s->now.rip);
     if (++h->visits == 1) {
         h->anchor_visit = 1;
+        if (h->address == s->config->head && !h->attempts) {
+            record(s, h, from, 1, false, true);
+            s->rec.at_once = true;
+            return;
+        }
         spin_state_copy(&h->anchor, &s->now);
         spin_state_copy(&h->last, &s->now);
-        if (h->address == s->config->head)
-            record(s, h, from, 1, false, true);
         return;
     }
     struct difference d[DIFFERENCES];
