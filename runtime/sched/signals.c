@@ -188,11 +188,19 @@ static void answer(void *argument)
         slot_yield(t);
 }
 
+static bool is_reserved(const struct thread *t)
+{
+    return t->carrier != t->home && __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED);
+}
+
+/* The kernel keeps one doorbell pending, so a sample may stand for somebody who wants the carrier too. */
 static void answer_sample(void *argument)
 {
     struct thread *t = argument;
     if (t->has_slot && (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit))
         spin_sampled(t, t->sampled);
+    if (t->has_slot && is_reserved(t))
+        slot_yield(t);
 }
 
 /* t tells of what arrived on its carrier. Outside of the runtime, so it holds no lock. */
@@ -269,7 +277,7 @@ void signals_handler(int sig, siginfo_t *info, void *context)
     if (bell) {
         if (t && !inside)
             answer_doorbell(t, info, uc);
-        else if (t && info->si_value.sival_ptr != &sample_mark)
+        else if (t && (info->si_value.sival_ptr != &sample_mark || is_reserved(t)))
             alert(t);
         return;
     }
@@ -322,7 +330,7 @@ long signals_leave(struct thread *t, struct user_registers *r, long action)
 {
     if (!signals_settle(t)) {
         /* The doorbell may have rung for that. If something comes meanwhile, switch.S sees attention. */
-        if (t->has_slot && t->carrier != t->home && __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
+        if (t->has_slot && is_reserved(t))
             slot_yield(t);
         return action;
     }
