@@ -9,6 +9,7 @@
 #include "cpus/cpus.h"
 #include "futex/futex.h"
 #include "report.h"
+#include "sched/actions.h"
 #include "sched/signals.h"
 #include "spin/loops.h"
 #include "spin/site.h"
@@ -291,7 +292,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     prim_syscall4(SYS_rt_sigprocmask, 0, 0, &sched.base_mask, 8);
     sched.base_mask &= ~signals_ours();
     syscalls_init();
-    signals_init();
+    actions_init();
 
     unsigned unsafe = 0;
     int n = patch_startup(&patch_config, &unsafe);

@@ -406,7 +406,7 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
         slot_acquire(t);
     if (sched.large_vectors && !t->pinned)
         thread_pin(t, LISSOM_PIN_vector);
-    if (t->carrier != t->home && __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
+    if (carrier_is_reserved(t))
         slot_yield(t);
     uint8_t kind = nr >= 0 && nr < 65536 ? syscalls_class[nr] : KIND_HOME;
     if (kind == KIND_ANYWHERE) {

@@ -4,6 +4,7 @@
  */
 #include "cpus/cpus.h"
 #include "sched/contention.h"
+#include "sched/inbox.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
 
@@ -158,7 +159,7 @@ static _Noreturn void carrier_loop(struct carrier *k)
 {
     for (bool slept = false;; slept = true) {
         if (k->untold)
-            signals_tell(k);
+            inbox_tell(k);
         struct thread *u = __atomic_load_n(&k->order, __ATOMIC_ACQUIRE);
         if (u) {
             k->order = NULL;
@@ -240,7 +241,7 @@ bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, b
 struct thread *carrier_take_reserved(struct thread *t)
 {
     struct carrier *k = t->carrier;
-    if (t->carrier == t->home || !__atomic_load_n(&k->reserved, __ATOMIC_RELAXED))
+    if (!carrier_is_reserved(t))
         return NULL;
     lock_take(&sched.free_lock);
     struct thread *r = take_reserved(k);

@@ -31,11 +31,9 @@ static uint64_t mask_of(const ucontext_t *uc)
 
 static void set_mask_of(ucontext_t *uc, uint64_t mask) { memcpy(&uc->uc_sigmask, &mask, sizeof mask); }
 
-void signals_init(void) { actions_init(); }
 uint64_t signals_ours(void) { return signal_bit(DOORBELL); }
 void signals_preempt(struct carrier *k) { doorbell_ring(k, &doorbell_mark); }
 void signals_sample(struct thread *t) { doorbell_ring_at(t, &sample_mark); }
-void signals_tell(struct carrier *k) { inbox_tell(k); }
 
 void signals_after_fork(struct thread *t)
 {
@@ -188,18 +186,13 @@ static void answer(void *argument)
         slot_yield(t);
 }
 
-static bool is_reserved(const struct thread *t)
-{
-    return t->carrier != t->home && __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED);
-}
-
 /* The kernel keeps one doorbell pending, so a sample may stand for somebody who wants the carrier too. */
 static void answer_sample(void *argument)
 {
     struct thread *t = argument;
     if (t->has_slot && (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit))
         spin_sampled(t, t->sampled);
-    if (t->has_slot && is_reserved(t))
+    if (t->has_slot && carrier_is_reserved(t))
         slot_yield(t);
 }
 
@@ -277,7 +270,7 @@ void signals_handler(int sig, siginfo_t *info, void *context)
     if (bell) {
         if (t && !inside)
             answer_doorbell(t, info, uc);
-        else if (t && (info->si_value.sival_ptr != &sample_mark || is_reserved(t)))
+        else if (t && (info->si_value.sival_ptr != &sample_mark || carrier_is_reserved(t)))
             alert(t);
         return;
     }
@@ -330,7 +323,7 @@ long signals_leave(struct thread *t, struct user_registers *r, long action)
 {
     if (!signals_settle(t)) {
         /* The doorbell may have rung for that. If something comes meanwhile, switch.S sees attention. */
-        if (t->has_slot && is_reserved(t))
+        if (t->has_slot && carrier_is_reserved(t))
             slot_yield(t);
         return action;
     }

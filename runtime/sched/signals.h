@@ -8,7 +8,6 @@
 
 #include "sched/thread.h"
 
-void signals_init(void);
 /* In the child, on t's kernel thread: signals that were kept are the parent's. */
 void signals_after_fork(struct thread *t);
 /* rt_sigprocmask(2). A thread whose mask differs from sched.base_mask stays on its own kernel thread for as long as it does. */
@@ -23,8 +22,6 @@ bool signals_pending(const struct thread *t);
 long signals_leave(struct thread *t, struct user_registers *r, long action);
 /* A wait has ended with -EINTR in r->rax: the action, by the handler's SA_RESTART. `timed` waits are never restarted. */
 long signals_end_wait(struct thread *t, struct user_registers *r, bool timed);
-/* k, on its own stack, has received a signal: its home thread learns of it. */
-void signals_tell(struct carrier *k);
 /* Makes carrier k look at k->reserved soon, even if what it runs never enters the runtime. */
 void signals_preempt(struct carrier *k);
 /* Makes t, if it runs, look whether it waits in a loop, and give way if so. */

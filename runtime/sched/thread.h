@@ -288,6 +288,11 @@ static inline uint64_t tsc(void)
 /* Only its own kernel thread may run it: pinned, with a signal mask of its own, or a handler of the program, whose mask is the kernel thread's, is on
  * its stack. */
 static inline bool thread_stays(const struct thread *t) { return t->pinned || t->own_mask || t->handler_depth; }
+/* Whether the home thread of the carrier that t is on wants it back. */
+static inline bool carrier_is_reserved(const struct thread *t)
+{
+    return t->carrier != t->home && __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED);
+}
 static inline void cpu_relax(void) { __builtin_ia32_pause(); }
 
 #endif

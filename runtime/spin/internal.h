@@ -184,6 +184,9 @@ static inline int64_t sign_extended(uint64_t v, unsigned bytes)
 /* --- decode.c ---------------------------------------------------------------------------------------- */
 const struct op *spin_decode(struct spin *s, uint64_t address); /* NULL: s is stopped */
 
+/* --- counter.c --------------------------------------------------------------------------------------- */
+void spin_describe_counter(struct spin *s); /* the counter and the remaining turns, into the result */
+
 /* --- machine.c --------------------------------------------------------------------------------------- */
 void spin_stop(struct spin *s, enum spin_verdict verdict, enum spin_reason reason);
 void spin_state_copy(struct state *to, const struct state *from);
