@@ -842,6 +842,20 @@ WAKE:	inop++;
 #else
 	atomic { if :: waiters == 0 && kwaiters == 0 -> op_end(); goto APP :: else fi };
 #endif
+#if KW
+	atomic {                                             /* the real FUTEX_WAKE: they came first */
+		if
+		:: kwaiters > 0 ->
+			d = 0;
+			do
+			:: d < N && n > 0 -> if :: kq[d] == 1 + w -> kq[d] = 0; inop++; n-- :: else fi; d++
+			:: else -> d = 0; break
+			od
+		:: else
+		fi
+	};
+	atomic { if :: n == 0 || waiters == 0 -> op_end(); goto APP :: else fi };
+#endif
 	atomic { bl == 0 ->                                  /* dequeue up to n that wait for w */
 		wm = 0;
 #if WORK == 0
@@ -897,19 +911,7 @@ MADE_READY: atomic {
 		:: else
 		fi
 	};
-#if KW
-	atomic { if :: n == 0 || kwaiters == 0 -> op_end(); goto APP :: else fi };
-	atomic {                                             /* the real FUTEX_WAKE */
-		d = 0;
-		do
-		:: d < N && n > 0 -> if :: kq[d] == 1 + w -> kq[d] = 0; inop++; n-- :: else fi; d++
-		:: else -> d = 0; break
-		od;
-		op_end(); goto APP
-	};
-#else
 	atomic { op_end(); goto APP };
-#endif
 
 /* ---------------------------------------------------------------- acquire(T): attached, at home, no slot */
 ACQUIRE: atomic { att = 1; acq = 1; i = tslot[t]; u = 0; d = 0; wm = 0; n = 0 };

@@ -11,6 +11,10 @@
 
 struct bucket futex_buckets[BUCKETS];
 uint32_t futex_foreign_waiters;
+/* The program requeues. Modern libraries do not, so that is nobody but programs which do it themselves. Their threads wait in the
+ * queues, where requeue knows them, in whatever order it is done; ... */
+static bool requeues;
+static uint32_t requeued_in_kernel; /* ... but so many times some were in the kernel, and were moved: their buckets did not learn of it */
 
 enum {
     SPIN_NS = 1500,   /* before a waiter is unmounted while others run; pauses take 4 to 60 ns, so not counted in those */
@@ -26,6 +30,7 @@ void futex_after_fork(void)
         if (futex_buckets[i].lock.word || futex_buckets[i].waiters || futex_buckets[i].kernel_waiters)
             after_fork_bucket(&futex_buckets[i]);
     futex_foreign_waiters = 0;
+    requeued_in_kernel = 0;
 }
 
 /* --- waking --------------------------------------------------------------------------------------------- */
@@ -57,10 +62,12 @@ static long kernel_wake(uintptr_t address, int n, uint32_t bitset)
 
 static bool kernel_has_waiters(const struct bucket *b)
 {
-    return __atomic_load_n(&b->kernel_waiters, __ATOMIC_SEQ_CST) ||
-           __atomic_load_n(&futex_foreign_waiters, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&b->kernel_waiters, __ATOMIC_SEQ_CST) || __atomic_load_n(&requeued_in_kernel, __ATOMIC_SEQ_CST);
 }
 
+static bool foreign_waiters(void) { return __atomic_load_n(&futex_foreign_waiters, __ATOMIC_SEQ_CST); }
+
+/* Those who wait in the kernel by choice have come before those in the bucket's queue (in_kernel_by_choice): they are woken first. */
 static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
 {
     struct bucket *b = bucket_of(address);
@@ -68,32 +75,38 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
         n = 1; /* as the kernel does */
     /* The program's store to the futex word comes before this; the waiter counts itself before it reads the word. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    struct thread *list = NULL, **tail = &list;
-    int taken = 0;
-    if (__atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST)) {
+    int woken = 0;
+    long r = 0;
+    bool by_kernel = kernel_has_waiters(b);
+    if (by_kernel && (r = kernel_wake(address, n, bitset)) > 0)
+        woken = (int)r;
+    if (woken < n && __atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST)) {
+        struct thread *list = NULL, **tail = &list;
         lock_take(&b->lock);
-        taken = take_waiters(b, address, n, bitset, &tail);
+        int taken = take_waiters(b, address, n - woken, bitset, &tail);
         lock_drop(&b->lock);
         slots_make_ready(list);
         count_on(t->slot, wakes, (uint64_t)taken);
+        woken += taken;
     }
-    if (taken < n && kernel_has_waiters(b)) {
-        long r = kernel_wake(address, n - taken, bitset);
-        return r < 0 ? (taken ? taken : r) : taken + r;
+    if (woken < n && !by_kernel && foreign_waiters()) {
+        by_kernel = true;
+        if ((r = kernel_wake(address, n - woken, bitset)) > 0)
+            woken += (int)r;
     }
-    count_on(t->slot, wakes_avoided, 1);
-    return taken;
+    if (!by_kernel)
+        count_on(t->slot, wakes_avoided, 1);
+    return r < 0 && !woken ? r : woken;
 }
 
-/* Of those that wait in the kernel: it moves some, and their buckets do not learn of it, so from then on every wake goes there
- * too. Modern libraries do not requeue, so that is nobody but programs which do it themselves while others want the CPUs. */
+/* Of those that wait in the kernel. */
 static long requeue_in_kernel(const struct user_registers *r, bool compare)
 {
     long op = (compare ? FUTEX_CMP_REQUEUE : FUTEX_REQUEUE) | FUTEX_PRIVATE_FLAG;
-    __atomic_fetch_add(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&requeued_in_kernel, 1, __ATOMIC_SEQ_CST);
     long n = prim_syscall6(SYS_futex, r->rdi, op, r->rdx, r->r10, r->r8, r->r9);
     if (n <= (int)r->rdx) /* none was moved */
-        __atomic_fetch_sub(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
+        __atomic_fetch_sub(&requeued_in_kernel, 1, __ATOMIC_SEQ_CST);
     return n;
 }
 
@@ -107,6 +120,7 @@ static long requeue(struct user_registers *r, bool compare)
         return -EINVAL;
     struct bucket *a = bucket_of(from), *b = bucket_of(to);
     struct thread *list = NULL, **tail = &list;
+    __atomic_store_n(&requeues, true, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     lock_two(a, b);
     uint32_t value;
@@ -115,7 +129,7 @@ static long requeue(struct user_registers *r, bool compare)
         refused = -EFAULT;
     else if (compare && value != (uint32_t)r->r9)
         refused = -EAGAIN;
-    else if (kernel_has_waiters(a))
+    else if (kernel_has_waiters(a) || foreign_waiters())
         refused = in_kernel = requeue_in_kernel(r, compare);
     if (refused < 0) {
         unlock_two(a, b);
@@ -422,6 +436,16 @@ static long in_kernel(struct thread *t, int command)
     }
 }
 
+/* Natively, where user space gives up or brings nothing: beside other programs it cannot tell which of its threads has a CPU. Not
+ * while others are in the queue: whoever is in the kernel is woken before them. */
+static bool in_kernel_by_choice(const struct thread *t, uintptr_t address)
+{
+    if (sched.native_waits)
+        return true;
+    return thread_stays(t) && contended(tsc()) && !__atomic_load_n(&requeues, __ATOMIC_RELAXED) &&
+           !__atomic_load_n(&bucket_of(address)->waiters, __ATOMIC_RELAXED);
+}
+
 long futex_call(struct thread *t, struct user_registers *r)
 {
     int op = (int)r->rsi, command = op & FUTEX_CMD_MASK;
@@ -446,7 +470,7 @@ long futex_call(struct thread *t, struct user_registers *r)
     case FUTEX_WAIT:
         if (command == FUTEX_WAIT && (op & FUTEX_CLOCK_REALTIME))
             return in_kernel(t, command);
-        if (sched.native_waits || (thread_stays(t) && contended(tsc()))) {
+        if (in_kernel_by_choice(t, address)) {
             carrier_go_home(t);
             return wait_in_kernel(t, r);
         }
