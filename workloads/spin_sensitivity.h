@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 // sensitivity: one thread holds a lock for long, and the others spin for it. It computes meanwhile, or sleeps, so that
-// nobody runs but those who wait.
+// nobody runs but those who wait. With two threads, under `lissom run --stats`, it also counts the waits during which the
+// runtime found the waiting thread, or that thread gave way by itself.
 #ifndef LISSOM_WORKLOADS_SPIN_SENSITIVITY_H
 #define LISSOM_WORKLOADS_SPIN_SENSITIVITY_H
 
 #include <semaphore.h>
+#include <sys/mman.h>
 
+#include "abi.h"
 #include "spin.h"
 
 static int hold_sleeping;
@@ -15,8 +18,35 @@ static struct {
     double hold, wait, wait_cpu, late; // sums, in seconds; under the lock
 } times;
 
+static struct lissom_record *record; // this process's; NULL: not under `lissom run --stats`
+static long all_waits, waits_found;  // by the one who waits, of two threads
+
+static struct lissom_record *own_record(void) {
+    const char *fd = getenv(LISSOM_ENV_STATS_FD);
+    struct lissom_region *region =
+        fd ? mmap(NULL, LISSOM_REGION_BYTES, PROT_READ, MAP_SHARED, atoi(fd), 0) : MAP_FAILED;
+    if (region == MAP_FAILED)
+        return NULL;
+    if (region->header.magic != LISSOM_ABI_MAGIC || region->header.version != LISSOM_ABI_VERSION)
+        fail("sensitivity: the statistics are those of another version of lissom");
+    struct lissom_record *found = NULL; // the last: one program may have become another
+    for (uint32_t i = 0; i < region->header.claimed && i < LISSOM_MAX_RECORDS; i++)
+        if (region->record[i].pid == (uint32_t)getpid())
+            found = &region->record[i];
+    return found;
+}
+
+// How often a thread was found waiting in a loop, or gave way in one.
+static uint64_t found(void) {
+    uint64_t n = __atomic_load_n(&record->counter[LISSOM_C_spin_waits], __ATOMIC_RELAXED);
+    for (int i = 0; i < LISSOM_STRIPES; i++)
+        n += __atomic_load_n(&record->stripe[i][LISSOM_C_parks], __ATOMIC_RELAXED);
+    return n;
+}
+
 static void sensitivity_prepare(void) {
     one_lock_prepare();
+    record = options.threads == 2 ? own_record() : NULL;
     sem_init(&held, 0, 0);
     sem_init(&asked, 0, 0);
     sem_init(&done, 0, 0);
@@ -75,8 +105,13 @@ static void wait_for_lock(struct worker *w) {
     sem_take(&held);
     double cpu = cpu_time(CLOCK_THREAD_CPUTIME_ID), begun = now();
     sem_post(&asked);
+    uint64_t before = record ? found() : 0;
     kind->lock(the_lock, &the_nodes[w->index]);
     double got = now();
+    if (record) {
+        all_waits++;
+        waits_found += found() != before;
+    }
     times.wait += got - begun;
     if (!hold_sleeping)
         times.wait_cpu += cpu_time(CLOCK_THREAD_CPUTIME_ID) - cpu;
@@ -108,6 +143,8 @@ static void sensitivity_check(void) {
 static void sensitivity_describe(void) {
     double each = 1e6 / (double)options.rounds, waits = each / (double)(options.threads - 1);
     lock_describe();
+    if (record)
+        member("\"waits\": %ld, \"waits_found\": %ld, ", all_waits, waits_found);
     member("\"hold_us\": %.1f, \"wait_us\": %.1f, \"wait_cpu_us\": %.1f, \"late_us\": %.1f, ", times.hold * each,
            times.wait * waits, times.wait_cpu * waits, times.late * waits);
 }

@@ -79,6 +79,7 @@ struct thread {
     uint8_t clone_state;          /* enum clone_state */
 
     const void *sampled;          /* the ucontext_t in which a sample found it */
+    bool sample_waited;           /* and its last sample found it waiting */
     /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it is on a waiting list. */
     uint32_t wait_words;          /* entries in use; 0: it does not wait, or it is not known for what */
     struct wait_word {

@@ -12,8 +12,19 @@ static bool goes_as_before(const struct compare *c, uint64_t l, uint64_t r)
     return spin_condition_holds(c->condition, flags) == c->taken;
 }
 
-/* Turns until the branch goes the other way; UNKNOWN if that cannot be told. `*dl`, `*dr`: strides of what is compared. */
-static uint64_t turns_left(const struct compare *c, uint64_t *dl, uint64_t *dr)
+/* Turns until an unsigned counter, of `size` bytes, wraps around: a comparison with it is not monotonic beyond. */
+static uint64_t turns_to_wrap(uint64_t v, uint64_t by, unsigned size)
+{
+    uint64_t is = low_bytes(v, size);
+    int64_t step = (int64_t)by;
+    return !step ? ~0ull : step < 0 ? is / -by : (low_bytes(~0ull, size) - is) / by;
+}
+
+static bool is_unsigned(unsigned condition) { return condition >> 1 == 1 || condition >> 1 == 3; }
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+uint64_t spin_turns_left(const struct compare *c, uint64_t *dl, uint64_t *dr)
 {
     const struct flag_source *p = &c->at[0], *q = &c->at[1];
     if (c->seen != 2 || q->alu == ALU_NONE || p->alu != q->alu || p->size != q->size)
@@ -36,13 +47,17 @@ static uint64_t turns_left(const struct compare *c, uint64_t *dl, uint64_t *dr)
         uint64_t distance = low_bytes(step < 0 ? x : -x, q->size), by = step < 0 ? -(uint64_t)step : (uint64_t)step;
         return distance % by ? SPIN_TURNS_UNKNOWN : distance / by;
     }
-    uint64_t lo = 1, hi = 2;
-    while (hi < 1ull << 62 && goes_as_before(c, q->l + hi * *dl, q->r + hi * *dr)) {
-        lo = hi;
-        hi *= 2;
-    }
-    if (hi >= 1ull << 62)
+    uint64_t lo = 1, hi = 2, most = 1ull << 62;
+    if (is_unsigned(c->condition))
+        most = least(most, least(turns_to_wrap(q->l, *dl, q->size), turns_to_wrap(q->r, *dr, q->size)));
+    if (most < 2)
         return SPIN_TURNS_UNKNOWN;
+    while (goes_as_before(c, q->l + hi * *dl, q->r + hi * *dr)) {
+        if (hi == most)
+            return SPIN_TURNS_UNKNOWN;
+        lo = hi;
+        hi = least(2 * hi, most);
+    }
     while (hi - lo > 1) {
         uint64_t mid = lo + (hi - lo) / 2;
         if (goes_as_before(c, q->l + mid * *dl, q->r + mid * *dr))
@@ -60,7 +75,7 @@ void spin_describe_counter(struct spin *s)
     uint64_t stride[2] = { 0, 0 };
     r->remaining = s->rec.counter_branch ? SPIN_TURNS_UNKNOWN : SPIN_TURNS_UNBOUNDED;
     for (unsigned i = 0; i < s->rec.compares; i++) {
-        uint64_t dl = 0, dr = 0, n = turns_left(&s->rec.compare[i], &dl, &dr);
+        uint64_t dl = 0, dr = 0, n = spin_turns_left(&s->rec.compare[i], &dl, &dr);
         if (n != SPIN_TURNS_UNKNOWN && (r->remaining == SPIN_TURNS_UNKNOWN || n < r->remaining)) {
             r->remaining = n;
             stride[0] = dl;

@@ -109,16 +109,6 @@ struct difference {
     int64_t by;
 };
 
-struct head {
-    uint64_t address;
-    uint32_t visits, anchor_visit;
-    uint8_t attempts;
-    uint8_t streak;    /* visits since the same things differ */
-    uint8_t differences;
-    struct difference difference[DIFFERENCES];
-    struct state anchor, last;
-};
-
 /* A branch that depends on a counter, in two turns. */
 struct compare {
     uint64_t rip;
@@ -126,6 +116,27 @@ struct compare {
     uint8_t condition;
     bool taken;
     struct flag_source at[2];
+};
+
+/* An inner loop that only counts (delay.c). */
+struct delay {
+    struct compare branch; /* that ends it; its last two turns */
+    uint64_t back;         /* the jump back to its head */
+    uint32_t pauses, turn; /* of one turn */
+    uint8_t counters;
+    struct difference counter[DIFFERENCES];
+};
+
+struct head {
+    uint64_t address;
+    uint32_t visits, anchor_visit;
+    uint8_t attempts;
+    uint8_t streak;    /* visits since the same things differ */
+    uint8_t differences;
+    bool is_delay;
+    struct difference difference[DIFFERENCES];
+    struct delay delay;
+    struct state anchor, last;
 };
 
 enum explore { EXPLORE_NO, EXPLORE_BEFORE, EXPLORE_AFTER, EXPLORE_CAME_BACK, EXPLORE_LEFT };
@@ -143,6 +154,7 @@ struct recording {
     struct head *head;
     uint64_t back;
     uint32_t period, left; /* visits of the head */
+    uint32_t others;       /* and of others */
     uint32_t first_step;
     uint32_t deciding; /* branches that depend on a load and on no counter ... */
     uint32_t deciding_first; /* ... in the first turn */
@@ -161,6 +173,7 @@ struct spin {
     uint32_t budget, steps, pauses;
     uint32_t outside_stores;
     bool stop;
+    bool has_delays;            /* some of the heads are */
     uint8_t exploring;          /* enum explore */
     uint32_t invert;            /* while exploring: which deciding branch goes the other way */
     struct flag_source source;
@@ -186,6 +199,21 @@ const struct op *spin_decode(struct spin *s, uint64_t address); /* NULL: s is st
 
 /* --- counter.c --------------------------------------------------------------------------------------- */
 void spin_describe_counter(struct spin *s); /* the counter and the remaining turns, into the result */
+/* Until the branch goes the other way, and by what the compared values move each turn. Post: SPIN_TURNS_UNKNOWN: that cannot be told. */
+uint64_t spin_turns_left(const struct compare *c, uint64_t *dl, uint64_t *dr);
+
+/* --- delay.c ----------------------------------------------------------------------------------------- */
+/* The recorded loop, of which the counter is described, is a short delay, and has been brought forward to its last turn. from: the
+ * jump back. Post: false: it is none. */
+bool spin_delay_learn(struct spin *s, uint64_t from);
+struct head *spin_delay_at(struct spin *s, uint64_t address); /* the head of one; NULL: of none */
+bool spin_in_delay(const struct spin *s, uint64_t address);   /* an instruction of one */
+void spin_delay_branch(struct spin *s, uint64_t address, bool taken); /* a conditional branch is executed */
+void spin_delay_turn(struct spin *s, struct head *h);         /* its head is visited */
+
+/* --- prove.c ----------------------------------------------------------------------------------------- */
+/* What differs from `a` to `b`. Post: the number, or -1: too much. Flags are not looked at. */
+int spin_state_compare(const struct spin *s, const struct state *a, const struct state *b, struct difference *d);
 
 /* --- machine.c --------------------------------------------------------------------------------------- */
 void spin_stop(struct spin *s, enum spin_verdict verdict, enum spin_reason reason);

@@ -18,6 +18,7 @@ enum {
     COUNTED_STREAK = 2,   /* equal strides before a counted proof is tried: four visits */
     COUNTED_ATTEMPTS = 3,
     EXPLORED = 4,         /* deciding branches */
+    OTHERS = 16,          /* visits of other heads in a proof that began with the first visit of its own */
 };
 
 /* --- loads and branches of a turn that is recorded ---------------------------------------------------- */
@@ -61,6 +62,7 @@ static void note_compare(struct spin *s, const struct op *op, bool taken)
 
 bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t taint)
 {
+    spin_delay_branch(s, op->address, taken);
     if (!s->rec.on)
         return taken;
     if (taint & T_COUNTER) {
@@ -77,8 +79,7 @@ bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t tai
 
 /* --- comparing states -------------------------------------------------------------------------------- */
 
-/* What differs from `a` to `b`. Post: the number, or -1: too much. Flags are not looked at. */
-static int compare(const struct spin *s, const struct state *a, const struct state *b, struct difference *d)
+int spin_state_compare(const struct spin *s, const struct state *a, const struct state *b, struct difference *d)
 {
     int n = 0;
     if (a->stores != b->stores)
@@ -124,7 +125,7 @@ static bool repeated(struct spin *s, unsigned turns)
     const struct head *h = s->rec.head;
     const struct state *a = &h->last, *b = &s->now;
     struct difference d[DIFFERENCES];
-    int n = compare(s, a, b, d);
+    int n = spin_state_compare(s, a, b, d);
     if (n < 0)
         return false;
     for (int i = 0; i < n; i++) {
@@ -254,21 +255,21 @@ static bool concluded(struct spin *s)
         return true;
     }
     spin_describe_counter(s);
-    if (decides && !rec->walks) {
+    uint64_t n = s->result->remaining;
+    bool known = n != SPIN_TURNS_UNKNOWN, ends = known && n <= (s->budget - s->steps) / (s->result->turn ? s->result->turn : 1);
+    if (decides && !rec->walks && !ends) {
         rec->explore = true;
         return true;
     }
-    /* A delay, a reduction or a walk. If it ends soon, what comes behind it counts. */
+    /* A delay, a reduction or a walk, or a wait that is over in a moment. If it ends soon, what comes behind it counts. */
     rec->head->attempts = COUNTED_ATTEMPTS;
-    uint64_t n = s->result->remaining;
-    if (n != SPIN_TURNS_UNKNOWN && n > (s->budget - s->steps) / (s->result->turn ? s->result->turn : 1)) {
-        if (rec->pauses && !rec->walks)
-            spin_stop(s, SPIN_PAUSE_ONLY, SPIN_R_DELAY);
-        else
-            spin_stop(s, SPIN_NO_WAIT, SPIN_R_DELAY);
-        return true;
-    }
-    return false;
+    if (!known || spin_delay_learn(s, rec->back) || ends)
+        return false;
+    if (rec->pauses && !rec->walks)
+        spin_stop(s, SPIN_PAUSE_ONLY, SPIN_R_DELAY);
+    else
+        spin_stop(s, SPIN_NO_WAIT, SPIN_R_DELAY);
+    return true;
 }
 
 /* --- heads ------------------------------------------------------------------------------------------- */
@@ -282,6 +283,7 @@ static struct head *head_of(struct spin *s, uint64_t address)
     h->address = address;
     h->visits = 0;
     h->attempts = h->streak = h->differences = 0;
+    h->is_delay = false;
     return h;
 }
 
@@ -289,7 +291,7 @@ static struct head *head_of(struct spin *s, uint64_t address)
 static bool counts(struct spin *s, struct head *h)
 {
     struct difference d[DIFFERENCES];
-    int n = compare(s, &h->last, &s->now, d);
+    int n = spin_state_compare(s, &h->last, &s->now, d);
     bool alike = n > 0 && n == h->differences;
     for (int i = 0; alike && i < n; i++)
         alike = d[i].granule == h->difference[i].granule && d[i].index == h->difference[i].index;
@@ -353,11 +355,16 @@ void spin_at_head(struct spin *s, uint64_t from)
 {
     if (s->stop)
         return;
+    struct head *delay = spin_delay_at(s, s->now.rip);
+    if (delay) {
+        spin_delay_turn(s, delay);
+        return;
+    }
     if (s->rec.on) {
         if (s->rec.head->address == s->now.rip)
             at_recorded_head(s, from);
-        else if (s->rec.failed && !s->exploring)
-            give_up(s); /* no use in going on with it */
+        else if (!s->exploring && (s->rec.failed || (s->rec.at_once && ++s->rec.others == OTHERS)))
+            give_up(s); /* no use in going on with it, or something within it turns that may be a delay */
         if (s->rec.on || s->exploring || s->rec.explore)
             return;
         if (s->rec.head->address == s->now.rip)
@@ -376,7 +383,7 @@ void spin_at_head(struct spin *s, uint64_t from)
         return;
     }
     struct difference d[DIFFERENCES];
-    if (compare(s, &h->anchor, &s->now, d) == 0) {
+    if (spin_state_compare(s, &h->anchor, &s->now, d) == 0) {
         record(s, h, from, h->visits - h->anchor_visit, false, !same_flags(&h->anchor, &s->now));
         return;
     }
@@ -399,7 +406,7 @@ static void step(struct spin *s)
     if (!op)
         return;
     s->steps++;
-    if (s->rec.on && !s->exploring && s->rec.left == s->rec.period) {
+    if (s->rec.on && !s->exploring && s->rec.left == s->rec.period && !spin_in_delay(s, op->address)) {
         if (s->rec.trail_length < SPIN_TRAIL)
             s->rec.trail[s->rec.trail_length] = op->address;
         s->rec.trail_length++;
@@ -477,7 +484,7 @@ static void begin(struct spin *s, const struct spin_config *c, const struct spin
     if (s->budget > 1u << 20)
         s->budget = 1u << 20;
     s->steps = s->pauses = s->outside_stores = 0;
-    s->stop = false;
+    s->stop = s->has_delays = false;
     s->exploring = EXPLORE_NO;
     s->source = (struct flag_source){ 0 };
     s->rec = (struct recording){ 0 };

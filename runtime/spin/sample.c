@@ -21,7 +21,10 @@ static void next_sample(struct slot *s, uint64_t when) { __atomic_store_n(&s->sa
 
 bool spin_may_sample(struct slot *s, uint64_t now)
 {
-    if (!sched.detect_spinning || now < __atomic_load_n(&s->sample_after, __ATOMIC_RELAXED))
+    const struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
+    /* Who waited the last time likely does so again, whatever the samples of those who compute beside it have cost. */
+    bool likely = t && __atomic_load_n(&t->sample_waited, __ATOMIC_RELAXED);
+    if (!sched.detect_spinning || (!likely && now < __atomic_load_n(&s->sample_after, __ATOMIC_RELAXED)))
         return false;
     next_sample(s, now + COST_SHARE * SIGNAL_US * sched.tsc_per_us); /* also if the signal comes to nothing */
     return true;
@@ -73,6 +76,7 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
         return;
     count(spin_samples);
     bool waits = spin_is_wait(&r);
+    __atomic_store_n(&t->sample_waited, waits, __ATOMIC_RELAXED);
     if (waits)
         count(spin_waits);
     adapt(t->slot, waits, began);

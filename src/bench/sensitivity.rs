@@ -15,15 +15,43 @@ pub const LOOPS: [&str; 3] = ["backoff", "call", "counted"];
 
 const TASKSET: &str = "taskset";
 
-/// Samples are taken while threads are ready and a slot keeps its own: so two wait, by turns on one CPU. The
-/// one that holds the lock sleeps, or it would be sampled too.
-const THREADS: &str = "3";
-const HOLD_SECONDS: &str = "0.1";
-const HOLDS: f64 = 10.0;
+/// Two ways to count, each with all threads on one CPU.
+struct Way {
+    what: What,
+    option: &'static str,
+    threads: u32,
+    /// What who holds the lock does, for how long, and how often in a run.
+    hold: &'static str,
+    seconds: f64,
+    holds: f64,
+    /// To be reached, or waits.
+    samples: f64,
+}
 
-/// At least. One run gives hundreds where waits are recognised, as the next sample comes the sooner then; ten
-/// if not.
-const SAMPLES: f64 = 100.0;
+const WAYS: [Way; 2] = [
+    // Nobody runs but those who wait, so each sample is of a thread that does, but for the few moments between two
+    // waits. Nothing is done about them, or there would be a few samples only.
+    Way {
+        what: What::Sensitivity,
+        option: "--spin=observe",
+        threads: 3,
+        hold: "sleep",
+        seconds: 0.1,
+        holds: 10.0,
+        samples: 1000.0,
+    },
+    // Longer than the longest time between two samples, which is 6 ms: a thread is looked at if it has not let another one
+    // run from one tick of 3 ms to the next.
+    Way {
+        what: What::Waits,
+        option: "--spin=auto",
+        threads: 2,
+        hold: "compute",
+        seconds: 0.01,
+        holds: 1000.0,
+        samples: 1000.0,
+    },
+];
 
 pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>> {
     let spin = workload::compile(session, SPIN)?;
@@ -33,25 +61,29 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
         locks.extend(LOOPS);
     }
     let mut watches = Vec::new();
-    for (lock, pause) in variants(&locks, args) {
-        for switch in args.common.switches() {
-            let mut command: Vec<OsString> = vec![spin.clone().into(), "sensitivity".into()];
-            command.extend(["--lock".into(), lock.into(), "--threads".into(), THREADS.into()]);
-            command.extend(["--hold".into(), "sleep".into(), "--seconds".into(), HOLD_SECONDS.into()]);
-            let holds = (HOLDS * args.common.scale).ceil();
-            command.extend(["--rounds".into(), holds.to_string().into()]);
-            command.extend(pause.option().map(OsString::from));
-            watches.push(Watch {
-                what: What::Sensitivity,
-                name: pause.name(lock),
-                switch,
-                outside: vec![TASKSET.into(), "-c".into(), cpu.to_string().into()],
-                options: &["--spin=auto"],
-                command,
-                process: "spin",
-                samples: (SAMPLES * args.common.scale).ceil() as u64,
-                missing: is_missing(TASKSET.as_ref()),
-            });
+    for way in &WAYS {
+        for (lock, pause) in variants(&locks, args) {
+            for switch in args.common.switches() {
+                let mut command: Vec<OsString> = vec![spin.clone().into(), "sensitivity".into()];
+                let mut option = |name: &str, value: &str| command.extend([name.into(), value.into()]);
+                option("--lock", lock);
+                option("--threads", &way.threads.to_string());
+                option("--hold", way.hold);
+                option("--seconds", &way.seconds.to_string());
+                option("--rounds", &(way.holds * args.common.scale).ceil().to_string());
+                command.extend(pause.option().map(OsString::from));
+                watches.push(Watch {
+                    what: way.what,
+                    name: pause.name(lock),
+                    switch,
+                    outside: vec![TASKSET.into(), "-c".into(), cpu.to_string().into()],
+                    options: vec![way.option],
+                    command,
+                    process: "spin",
+                    samples: (way.samples * args.common.scale).ceil() as u64,
+                    missing: is_missing(TASKSET.as_ref()),
+                });
+            }
         }
     }
     Ok(watches)

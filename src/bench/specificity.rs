@@ -61,7 +61,7 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
                 name: name.into(),
                 switch,
                 outside: vec![],
-                options: &[],
+                options: vec!["--spin=observe"],
                 command: command(folder, &python, script),
                 process,
                 samples: args.samples,
@@ -72,13 +72,11 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
     Ok(watches)
 }
 
-/// Threads are looked at whatever is ready, and nothing is done about it: that is for measuring lissom
-/// itself, so it is no option of `lissom run`.
 fn command(folder: &Path, python: &Path, script: &str) -> Vec<OsString> {
     let mut python_set = OsString::from("PYTHON=");
     python_set.push(python);
     let mut command: Vec<OsString> = vec!["env".into(), "-C".into(), folder.into()];
-    command.extend(["LISSOM_SPIN=observe".into(), "OPENBLAS_NUM_THREADS=1".into(), python_set]);
+    command.extend(["OPENBLAS_NUM_THREADS=1".into(), python_set]);
     command.extend(["sh".into(), "-c".into(), script.into()]);
     command
 }

@@ -33,7 +33,8 @@ use super::{Bench, Common, Session, scenarios, sensitivity, specificity};
 ///
 /// Not timed, and only if named:
 ///
-///   sensitivity        how many samples of waiting threads are recognised, by lock
+///   sensitivity        how many samples of waiting threads, and how many waits of
+///                      10 ms, are recognised, by lock
 ///   specificity        how many of working programs are taken for a wait
 #[derive(Args)]
 #[command(verbatim_doc_comment)]

@@ -18,8 +18,10 @@ use crate::stats::wrap;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
-    /// They do: how many are recognised?
+    /// They do: how many samples are recognised?
     Sensitivity,
+    /// The same by wait: in how many is the thread recognised at all?
+    Waits,
     /// They do not: how many are mistaken?
     Specificity,
 }
@@ -31,11 +33,11 @@ pub struct Watch {
     /// In front of lissom: what chooses the CPU.
     pub outside: Vec<OsString>,
     /// Of `lissom run`.
-    pub options: &'static [&'static str],
+    pub options: Vec<&'static str>,
     pub command: Vec<OsString>,
     /// Only processes of this name count: not a shell or a compiler's driver, which sleep.
     pub process: &'static str,
-    /// To be reached, by running the program again and again.
+    /// Samples, or waits, to be reached, by running the program again and again.
     pub samples: u64,
     /// It cannot be run; why not.
     pub missing: Option<String>,
@@ -56,7 +58,7 @@ pub struct Watched {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     pub runs: u64,
-    /// How often a thread was looked at, and how often it was found waiting.
+    /// How often a thread was looked at, and how often it was found waiting. Of Waits: all, and those found.
     pub samples: u64,
     pub waits: u64,
     /// What the program said, by run, if it is JSON: of sensitivity, how much of it was on a CPU.
@@ -129,13 +131,17 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
 impl Watched {
     /// Adds what a run has counted; the error, if that says nothing.
     fn add(&mut self, output: &str, statistics: &Path, process: &str) -> Option<String> {
-        self.outputs.extend(serde_json::from_str(output.trim()).ok());
+        let output: Option<Value> = serde_json::from_str(output.trim()).ok();
         let text = std::fs::read_to_string(statistics).unwrap_or_default();
         let statistics = serde_json::from_str(&text).unwrap_or(Value::Null);
         if let Some(why) = super::native_because(&statistics) {
             return Some(format!("it ran natively: {why}"));
         }
-        let (samples, waits) = counted(&statistics, process);
+        let (samples, waits) = match (self.what, &output) {
+            (What::Waits, Some(said)) => counted_waits(said),
+            _ => counted(&statistics, process),
+        };
+        self.outputs.extend(output);
         self.runs += 1;
         self.samples += samples;
         self.waits += waits;
@@ -146,6 +152,11 @@ impl Watched {
     fn share(&self) -> f64 {
         self.waits as f64 / self.samples.max(1) as f64
     }
+}
+
+/// What workloads/spin_sensitivity.h says.
+fn counted_waits(said: &Value) -> (u64, u64) {
+    (said["waits"].as_u64().unwrap_or(0), said["waits_found"].as_u64().unwrap_or(0))
 }
 
 /// How often the processes of that name were looked at, and found waiting.
@@ -181,6 +192,7 @@ fn rows(watched: &[Watched], what: What) -> (Vec<&'static str>, Vec<Row<'_>>) {
 fn title(what: What) -> &'static str {
     match what {
         What::Sensitivity => "sensitivity: samples of waiting threads, and how many were recognised",
+        What::Waits => "sensitivity: waits of 10 ms, and how many were recognised",
         What::Specificity => "specificity: samples of working threads, and how many were taken for a wait",
     }
 }
@@ -190,7 +202,7 @@ fn cell(watched: Option<&Watched>) -> String {
     match (w.state, w.what) {
         (Watching::Missing, _) => "not installed".into(),
         (Watching::Failed, _) => "failed".into(),
-        (Watching::Ok, What::Sensitivity) => {
+        (Watching::Ok, What::Sensitivity | What::Waits) => {
             // Rounded down: 100% is all of them.
             format!("{:.2}% of {}", (w.share() * 1e4).floor() / 1e2, number(w.samples as f64))
         }
@@ -198,7 +210,7 @@ fn cell(watched: Option<&Watched>) -> String {
     }
 }
 
-const KINDS: [What; 2] = [What::Sensitivity, What::Specificity];
+const KINDS: [What; 3] = [What::Sensitivity, What::Waits, What::Specificity];
 
 /// For people, at most 80 columns wide: up to three ways of switching.
 pub fn table(watched: &[Watched]) -> Vec<String> {

@@ -30,6 +30,9 @@ const SOURCES: &[(&str, &str)] = &sources! {
     "locks/queued.h" "locks/ticket.h" "locks/ttas.h"
 };
 
+/// What `lissom run --stats` counts.
+const ABI: &str = include_str!("../../runtime/abi.h");
+
 fn compiler() -> OsString {
     std::env::var_os("CC").filter(|c| !c.is_empty()).unwrap_or_else(|| "cc".into())
 }
@@ -48,7 +51,7 @@ pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
         return Ok(built);
     }
     std::fs::create_dir_all(folder.join("locks")).context("the session's folder")?;
-    for (name, text) in SOURCES {
+    for (name, text) in SOURCES.iter().chain([&("abi.h", ABI)]) {
         session.scratch.write(name, text)?;
     }
     let mut command = vec![compiler(), "-std=gnu11".into(), "-O2".into(), flag.into()];

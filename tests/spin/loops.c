@@ -67,6 +67,10 @@ LOOP(scan_flags) { for (;;) { int sum = 0; for (int i = 4; i < 8; i++) sum += sl
 LOOP(switch_state) { for (;;) switch (state) { case 0: pause(); break; case 1: return 1; case 2: return 7; case 3: return 3; case 4: return 99; default: abort(); } }
 LOOP(backoff_capped) { unsigned d = 1; while (held) { for (volatile unsigned i = 0; i < d; i++) pause(); if (d < 8) d *= 2; } return 1; }
 LOOP(delay_in_wait) { while (held) for (volatile int i = 0; i < 5; i++) { } return 1; }
+LOOP(backoff_plain) { unsigned d = 1; while (__atomic_exchange_n(&held, 1, __ATOMIC_ACQUIRE)) { do { for (unsigned i = 0; i < d; i++) __asm__ volatile(""); if (d < 1024) d *= 2; } while (held); } return 1; }
+LOOP(backoff_pause) { unsigned d = 1; while (__atomic_exchange_n(&held, 1, __ATOMIC_ACQUIRE)) { do { for (unsigned i = 0; i < d; i++) pause(); if (d < 1024) d *= 2; } while (held); } return 1; }
+LOOP(backoff_volatile) { while (held) for (volatile int i = 0; i < 1000; i++) { } return 1; }
+LOOP(backoff_down) { while (held) for (int i = many >> 20; i > 0; i--) __asm__ volatile(""); return 1; }
 LOOP(fence_wait) { while (!flag) __atomic_thread_fence(__ATOMIC_SEQ_CST); return 1; }
 LOOP(tls_compare) { while (flag != tls_word) pause(); return 1; }
 LOOP(keep_setting) { do flag2 = 0; while (!flag); return 1; }
@@ -100,6 +104,8 @@ static char text[] = "the quick brown fox jumps over the lazy dog, and then it d
 LOOP(delay_plain) { for (volatile int i = 0; i < 1000; i++) { } return 1; }
 LOOP(delay_long) { for (volatile int i = 0; i < MANY; i++) { } return 1; }
 LOOP(delay_register) { for (int i = 0; i < MANY; i++) __asm__ volatile(""); return 1; }
+LOOP(delay_sum) { static volatile unsigned long sum; for (unsigned k = 0; k < 100000; k++) { for (unsigned i = 0; i < 1000; i++) __asm__ volatile(""); sum += k; } return sum; }
+LOOP(delay_numbers) { unsigned x = (unsigned)mode; for (unsigned k = 0; k < 100000; k++) { for (unsigned i = 0; i < 700; i++) __asm__ volatile(""); x = x * 1664525 + 1013904223; if (mode == 9) break; } return x; }
 LOOP(delay_loaded) { int n = many; for (volatile int i = 0; i < n; i++) { } return 1; }
 LOOP(reduction) { long sum = 0; for (int i = 0; i < 512; i++) sum += numbers[i]; return (unsigned long)sum; }
 LOOP(reduction_same) { const volatile long *p = numbers; long sum = 0; for (int i = 0; i < MANY; i++) sum += *p; return (unsigned long)sum; }
@@ -159,13 +165,14 @@ const struct loop loops[] = {
     WAIT(two_flags_pause, E, flag), WAIT(struct_flag, E, inner.ready), WAIT(struct_flag_pause, E, inner.ready),
     WAIT(atomic_call, E, aflag), WAIT(atomic_seq, E, aflag), WAIT(plt_wait, E, flag), WAIT(plt_pause_wait, E, flag),
     WAIT(spin_lock_like, E, held), WAIT(round_robin, E, slots[6].go), WAIT(scan_flags, E, slots[6].go),
-    WAIT(switch_state, E, state), WAIT(backoff_capped, E, held), WAIT(delay_in_wait, E, held), WAIT(fence_wait, E, flag),
+    WAIT(switch_state, E, state), WAIT(backoff_capped, E, held), WAIT(delay_in_wait, E, held), WAIT(backoff_plain, E, held), WAIT(backoff_pause, E, held),
+    WAIT(backoff_volatile, E, held), WAIT(backoff_down, E, held), WAIT(fence_wait, E, flag),
     WAIT(tls_compare, E, flag), WAIT(keep_setting, E, flag), WAIT(toggle, E | N, flag), WAIT(toggle_pause, E | P | N, flag),
     WAIT(function_pointer, E, aflag), WAIT(flag_masked, E, state),
     WAIT(counted_pause, C, flag), WAIT(counted_plain, C, flag), WAIT(counted_down, C, flag), WAIT(counted_stack, C, flag),
     WAIT(counted_long, C, aflag), WAIT(counted_cas, C, held), WAIT(counted_call, C, aflag),
     PAUSES(delay_pause), PAUSES(delay_pause_long), PAUSES(delay_pause_plt), PAUSES(delay_exponential),
-    WORK(delay_plain), WORK(delay_long), WORK(delay_register), WORK(delay_loaded), WORK(reduction), WORK(reduction_same),
+    WORK(delay_plain), WORK(delay_long), WORK(delay_register), WORK(delay_loaded), WORK(delay_sum), WORK(delay_numbers), WORK(reduction), WORK(reduction_same),
     WORK(conditional_work), WORK(conditional_count), WORK(minimum), WORK(copy_bytes), WORK(libc_copy), WORK(length),
     WORK(libc_length), WORK(find_byte), WORK(sort), WORK(hash), WORK(hash_string), WORK(random_numbers), WORK(congruential),
     WORK(list_walk), WORK(list_straight), WORK(popcount), WORK(shift_bits), WORK(divide_slow), WORK(divide), WORK(gcd),
