@@ -212,6 +212,8 @@ void spin_delay_branch(struct spin *s, uint64_t address, bool taken); /* a condi
 void spin_delay_turn(struct spin *s, struct head *h);         /* its head is visited */
 
 /* --- prove.c ----------------------------------------------------------------------------------------- */
+/* What has been stored outside of the stack has been taken back: memory is as it was. Elsewhere a spin site is no use. */
+bool spin_restored(const struct spin *s);
 /* What differs from `a` to `b`. Post: the number, or -1: too much. Flags are not looked at. */
 int spin_state_compare(const struct spin *s, const struct state *a, const struct state *b, struct difference *d);
 

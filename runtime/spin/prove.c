@@ -166,7 +166,7 @@ static bool counters_went_on(const struct spin *s)
 }
 
 /* What was stored outside of the stack has been taken back: memory is as it was. */
-static bool restored(const struct spin *s)
+bool spin_restored(const struct spin *s)
 {
     for (unsigned i = 0; s->now.transient && i < s->now.stores; i++) {
         const struct granule *g = &s->now.store[i];
@@ -242,7 +242,7 @@ static bool concluded(struct spin *s)
 {
     struct recording *rec = &s->rec;
     bool decides = rec->deciding || rec->table;
-    if (rec->failed || !repeated(s, rec->period) || !restored(s))
+    if (rec->failed || !repeated(s, rec->period) || !spin_restored(s))
         return false;
     if (rec->too_many) {
         spin_stop(s, SPIN_UNKNOWN, SPIN_R_LOADS);
@@ -406,7 +406,7 @@ static void step(struct spin *s)
     if (!op)
         return;
     s->steps++;
-    if (s->rec.on && !s->exploring && s->rec.left == s->rec.period && !spin_in_delay(s, op->address)) {
+    if (s->rec.on && !s->exploring && s->rec.left == s->rec.period && !spin_in_delay(s, op->address) && spin_restored(s)) {
         if (s->rec.trail_length < SPIN_TRAIL)
             s->rec.trail[s->rec.trail_length] = op->address;
         s->rec.trail_length++;
