@@ -11,10 +11,17 @@
 
 #define RED_ZONE 128
 
-/* In: rcx = T, rsp as T_USER_RSP is to be. Out: rsp = rbx = the registers, rbp = T, the others as they were. The program's rcx
- * and r11 have no place among them; R_RSP and R_RIP are for the caller to fill in. */
-.macro STORE_REGISTERS
+/* For the unwinder, that is debuggers, which may stop at any instruction. The frame is the program's. Its stack pointer, the CFA, is `depth` above rsp;
+ * or, while rsp is not the program's, above what T_USER_RSP says; or, while the C code runs, in the registers. */
+.macro CFI_USER_RSP depth
+        .cfi_escape 0x0f, 6, 0x72, T_USER_RSP, 0x06, 0x23, ((\depth) & 0x7f) | 0x80, (\depth) >> 7 /* CFA = *(rcx + T_USER_RSP) + depth */
+.endm
+
+/* In: rcx = T, rsp as T_USER_RSP is to be, `depth` below the program's. Out: rsp = rbx = the registers, rbp = T, the others as they
+ * were. The program's rcx and r11 have no place among them; R_RSP and R_RIP are for the caller to fill in. */
+.macro STORE_REGISTERS depth
         mov     %rsp, T_USER_RSP(%rcx)
+        CFI_USER_RSP \depth
         mov     T_RUNTIME_STACK(%rcx), %rsp
         lea     -R_SIZE(%rsp), %rsp
         mov     %rax, R_RAX(%rsp)
@@ -25,7 +32,10 @@
         mov     %r8, R_R8(%rsp)
         mov     %r9, R_R9(%rsp)
         mov     %rbx, R_RBX(%rsp)
+        mov     %rsp, %rbx
+        .cfi_escape 0x10, 3, 2, 0x73, R_RBX              /* rbx at rbx + R_RBX */
         mov     %rbp, R_RBP(%rsp)
+        .cfi_escape 0x10, 6, 3, 0x73, R_RBP | 0x80, 0    /* rbp at rbx + R_RBP; we do not change r12 to r15 */
         mov     %r12, R_R12(%rsp)
         mov     %r13, R_R13(%rsp)
         mov     %r14, R_R14(%rsp)
@@ -33,16 +43,25 @@
         pushfq
         popq    R_FLAGS(%rsp)
         cld
-        mov     %rsp, %rbx
         mov     %rcx, %rbp
 .endm
 
-/* In: rsp = the registers, rbp = T; r12 to r15 the program's: the C code in between has kept them. Out: rcx = T, rsp =
- * T_USER_RSP, everything else but r11 the program's, the flags too; in_runtime still set. */
-.macro LOAD_REGISTERS
+/* From here on R_RSP and R_RIP are filled in, and the C code may change rcx and r11. */
+.macro CFI_STORED_REGISTERS
+        .cfi_escape 0x0f, 4, 0x73, R_RSP | 0x80, 0, 0x06 /* CFA = *(rbx + R_RSP) */
+        .cfi_escape 0x10, 16, 3, 0x73, R_RIP | 0x80, 0   /* rip at rbx + R_RIP */
+        .cfi_escape 0x10, 3, 2, 0x73, R_RBX
+        .cfi_escape 0x10, 6, 3, 0x73, R_RBP | 0x80, 0
+.endm
+
+/* In: rsp = rbx = the registers, rbp = T; r12 to r15 the program's: the C code in between has kept them. Out: rcx = T, rsp =
+ * T_USER_RSP, everything else but r11 the program's, the flags too; in_runtime still set. `find_rip`: a macro that makes it known where
+ * rip is, without rbx, by code that may use r11. */
+.macro LOAD_REGISTERS depth, find_rip
         pushq   R_FLAGS(%rsp)
         popfq
         mov     %rbp, %rcx
+        \find_rip
         mov     R_RAX(%rsp), %rax
         mov     R_RDI(%rsp), %rdi
         mov     R_RSI(%rsp), %rsi
@@ -50,23 +69,14 @@
         mov     R_R10(%rsp), %r10
         mov     R_R8(%rsp), %r8
         mov     R_R9(%rsp), %r9
+        CFI_USER_RSP \depth
+        .cfi_escape 0x10, 6, 3, 0x77, R_RBP | 0x80, 0    /* rbp at rsp + R_RBP */
         mov     R_RBX(%rsp), %rbx
-        mov     R_RBP(%rsp), %rbp
-        mov     T_USER_RSP(%rcx), %rsp
-.endm
-
-/* For the unwinder, from STORE_REGISTERS on: where the program's registers are. */
-.macro CFI_STORED_REGISTERS
-        .cfi_escape 0x0f, 4, 0x73, 0xf0, 0x00, 0x06      /* CFA = *(rbx + R_RSP) */
-        .cfi_escape 0x10, 16, 3, 0x73, 0xf8, 0x00        /* rip at rbx + R_RIP */
-        .cfi_escape 0x10, 6, 3, 0x73, 0xc0, 0x00         /* rbp at rbx + R_RBP */
-        .cfi_escape 0x10, 3, 2, 0x73, 0x38               /* rbx at rbx + R_RBX; we do not change r12 to r15 */
-.endm
-
-/* And from LOAD_REGISTERS on. */
-.macro CFI_LOADED_REGISTERS
         .cfi_same_value rbx
+        mov     R_RBP(%rsp), %rbp
         .cfi_same_value rbp
+        mov     T_USER_RSP(%rcx), %rsp
+        .cfi_def_cfa rsp, \depth
 .endm
 
 /* In: rcx = T. Out: the registers for rt_sigprocmask(SIG_SETMASK, &T->raise_mask, NULL, 8). */

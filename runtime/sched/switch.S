@@ -24,25 +24,33 @@
 /* The program's registers onto the runtime stack. In: rcx = T, r11 = site. Out: rbx = registers, rbp = T. */
 .macro SAVE_REGISTERS
         mov     %r11, T_SITE(%rcx)
-        STORE_REGISTERS
+        STORE_REGISTERS 0
         mov     T_USER_RSP(%rcx), %rdx
         mov     %rdx, R_RSP(%rsp)
         mov     SITE_SYSCALL(%r11), %rdx
         add     $2, %rdx
         mov     %rdx, R_RIP(%rsp)
+        CFI_STORED_REGISTERS
+.endm
+
+.macro CFI_RIP_BY_SITE_IN_R11
+        .cfi_escape 0x16, 16, 5, 0x7b, SITE_SYSCALL, 0x06, 0x23, 2       /* rip = *(r11 + SITE_SYSCALL) + 2 */
+.endm
+.macro LOAD_SITE
+        mov     T_SITE(%rcx), %r11
+        CFI_RIP_BY_SITE_IN_R11
 .endm
 
 /* Back. In: rsp = registers, rbp = T. Out: rcx = T, r11 = site, everything else the program's; in_runtime still set. */
 .macro RESTORE_REGISTERS
-        LOAD_REGISTERS
-        mov     T_SITE(%rcx), %r11
+        LOAD_REGISTERS 0, LOAD_SITE
 .endm
 
 /* For the unwinder, that is debuggers (to handlers the state is that of the site, view.c): the frame is the program's, right
  * behind the site's system call. Where the site is: in r11, in rcx, or on the stack `depth` below the program's. */
 .macro CFI_SITE_IN_R11
         .cfi_def_cfa rsp, 0
-        .cfi_escape 0x16, 16, 5, 0x7b, SITE_SYSCALL, 0x06, 0x23, 2       /* rip = *(r11 + SITE_SYSCALL) + 2 */
+        CFI_RIP_BY_SITE_IN_R11
 .endm
 .macro CFI_SITE_IN_RCX
         .cfi_def_cfa rsp, 0
@@ -77,7 +85,6 @@ lissom_at_entry_swapped:
         .hidden lissom_at_entry_committed
 lissom_at_entry_committed:
         SAVE_REGISTERS
-        CFI_STORED_REGISTERS
         mov     %rsp, %rdi
         mov     %rcx, %rsi
         call    lissom_syscall
@@ -103,8 +110,6 @@ lissom_at_entry_committed:
 
 .Lreturn:
         RESTORE_REGISTERS
-        CFI_LOADED_REGISTERS
-        CFI_SITE_IN_R11
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_exit
         .hidden lissom_at_exit
@@ -126,7 +131,6 @@ lissom_at_exit:                                  /* r11 = site */
         .hidden lissom_at_exit_end
 lissom_at_exit_end:
         SAVE_REGISTERS
-        CFI_STORED_REGISTERS
         mov     %rsp, %rdi
         mov     %rcx, %rsi
         call    lissom_attend
@@ -135,8 +139,6 @@ lissom_at_exit_end:
         /* The call as if nothing had been there: for calls that return twice, elsewhere or not at all. */
 .Ldirect:
         RESTORE_REGISTERS
-        CFI_LOADED_REGISTERS
-        CFI_SITE_IN_R11
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_direct
         .hidden lissom_at_direct
@@ -154,8 +156,6 @@ lissom_at_direct_end:
 .Lcall:
         CFI_STORED_REGISTERS
         RESTORE_REGISTERS
-        CFI_LOADED_REGISTERS
-        CFI_SITE_IN_R11
         lea     -RED_ZONE(%rsp), %rsp
         push    %r11
         CFI_SITE_ON_STACK 8 + RED_ZONE
@@ -185,14 +185,12 @@ lissom_at_call_end:                              /* r11 = site */
         .hidden lissom_at_done_committed
 lissom_at_done_committed:
         SAVE_REGISTERS
-        CFI_STORED_REGISTERS
         mov     %rsp, %rdi
         mov     %rcx, %rsi
         call    lissom_syscall_done
         jmp     .Laction
 
 .Lcall_from_raise:                               /* rcx = site */
-        CFI_LOADED_REGISTERS
         CFI_SITE_IN_RCX
         lea     -RED_ZONE(%rsp), %rsp
         push    %rcx
@@ -206,10 +204,10 @@ lissom_at_done_committed:
          * then, with rcx = site. */
 .Lraise_then:
         CFI_STORED_REGISTERS
-        mov     %rax, %r12                       /* the program's r12 is in the registers on the stack */
+        mov     %rax, %r12                       /* the program's r12 is in the registers on the stack, */
+        .cfi_escape 0x10, 12, 3, 0x73, R_R12 | 0x80, 0
         RESTORE_REGISTERS
-        CFI_LOADED_REGISTERS
-        CFI_SITE_IN_R11
+        .cfi_undefined r12                       /* from where it is loaded below */
         lea     -RED_ZONE-64(%rsp), %rsp
         mov     %r11, 0(%rsp)
         CFI_SITE_ON_STACK 64 + RED_ZONE
@@ -221,6 +219,7 @@ lissom_at_done_committed:
         mov     %r10, 48(%rsp)
         mov     T_RUNTIME_STACK(%rcx), %rdx
         mov     -R_SIZE+R_R12(%rdx), %r12
+        .cfi_same_value r12
         RAISE_MASK_ARGUMENTS
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_raise

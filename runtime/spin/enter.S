@@ -8,6 +8,10 @@
  */
 #include "sched/registers.h"
 
+.macro CFI_RIP_ON_STACK
+        .cfi_offset rip, -(8 + RED_ZONE)
+.endm
+
         .text
         .globl  lissom_spin_entry
         .hidden lissom_spin_entry
@@ -41,7 +45,7 @@ lissom_at_spin_pushed:                           /* (rsp): rcx, return address; 
 lissom_at_spin_committed:
         push    %r11
         .cfi_adjust_cfa_offset 8
-        STORE_REGISTERS
+        STORE_REGISTERS 24 + RED_ZONE
         mov     T_USER_RSP(%rcx), %r11           /* r11, rcx, return address */
         lea     24+RED_ZONE(%r11), %rdx
         mov     %rdx, R_RSP(%rsp)
@@ -53,10 +57,7 @@ lissom_at_spin_committed:
         call    lissom_spin_arrived
         cmp     $ACTION_RAISE, %eax
         je      .Lspin_raise
-        LOAD_REGISTERS
-        .cfi_def_cfa rsp, 24 + RED_ZONE
-        .cfi_offset rip, -(8 + RED_ZONE)
-        CFI_LOADED_REGISTERS
+        LOAD_REGISTERS 24 + RED_ZONE, CFI_RIP_ON_STACK
         mov     (%rsp), %r11
         lea     8(%rsp), %rsp
         .cfi_adjust_cfa_offset -8
@@ -78,10 +79,7 @@ lissom_at_spin_popped:                           /* as at lissom_spin_entry */
         /* All signals are blocked and at least one is pending: as .Lraise_then in sched/switch.S. */
 .Lspin_raise:
         CFI_STORED_REGISTERS
-        LOAD_REGISTERS
-        .cfi_def_cfa rsp, 24 + RED_ZONE
-        .cfi_offset rip, -(8 + RED_ZONE)
-        CFI_LOADED_REGISTERS
+        LOAD_REGISTERS 24 + RED_ZONE, CFI_RIP_ON_STACK
         mov     (%rsp), %r11
         lea     8-48(%rsp), %rsp
         .cfi_adjust_cfa_offset 48 - 8
