@@ -37,6 +37,7 @@ test:
 	bash docs/model/run.sh small
 	bash tests/patch/run.sh
 	bash tests/spin/run.sh
+	bash tests/cpus/run.sh
 	cargo test --locked --test cases
 
 bench:

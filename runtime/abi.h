@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define LISSOM_ABI_VERSION 3u
+#define LISSOM_ABI_VERSION 4u
 #define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
 
 /* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
@@ -57,6 +57,7 @@
     X(spin_waits, "times it was found waiting, and gave way") \
     X(spin_sites, "places in the program's code switched to report a wait by themselves") \
     X(overcommits, "extra threads let run because a slice was over") \
+    X(resizes, "times the number of slots followed the CPUs") \
     X(yields, "slices that ended at a futex call") \
     X(homings, "times a context went home to its own kernel thread") \
     X(signals_deferred, "signals put off until the runtime was left") \

@@ -278,10 +278,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     if (!read_options(environment))
         return;
     find_pthread_create();
-    sched.slots = cpus_allowed();
-    cpus_may_bind(!options.cpus || options.cpus >= sched.slots);
-    if (options.cpus && options.cpus < sched.slots)
-        sched.slots = options.cpus;
+    sched.slots = cpus_init(options.cpus);
     open_region();
     claim_record();
     state(LISSOM_STATE_starting, "");

@@ -55,8 +55,8 @@ pub struct RunArgs {
     pub spin: Option<Spin>,
 
     /// Most threads that run at a time, 1 to 1024 [default: as many as the program may
-    /// use CPUs; quotas of cgroups are not looked at]. A lower number leaves CPUs to
-    /// others; a higher number than there are CPUs has no effect
+    /// use CPUs, by affinity, cpuset and CPU quota, as they are from moment to moment].
+    /// A lower number leaves CPUs to others; a higher one has no effect
     #[arg(long, value_name = "N", env = abi::ENV_CPUS, hide_env_values = true,
           value_parser = clap::value_parser!(u32).range(1..=abi::MAX_SLOTS as i64))]
     pub cpus: Option<u32>,

@@ -98,6 +98,13 @@ slots_mutants() {
 	mut 'park without successor' M=33 N=3 S=1 EXIT=1 SPN=3
 	mut 'park not reserved'     M=34 N=3 S=2 R=2 EXIT=1 WORK=1 SPN=5 SYS=2
 	mut 'only over ones taken'  M=35 N=3 S=2 EXIT=1 SPN=3
+	mut 'closed list stays'     M=37 N=3 S=2 EXIT=1 RSZ=1
+	mut 'push to a closed slot' M=38 N=3 S=2 EXIT=1 RSZ=1
+	mut 'closed slot goes idle' M=39 N=3 S=2 EXIT=1 RSZ=1
+	mut 'open does not look'    M=40 N=3 S=2 EXIT=1 RSZ=2
+	mut 'closed, last not gone' M=41 N=3 S=2 EXIT=1 RSZ=1
+	mut 'park on a closed slot' M=42 N=3 S=2 EXIT=1 RSZ=1 SPN=3
+	mut 'closed while idle'     M=43 N=3 S=2 EXIT=1 RSZ=1
 	mut 'over before ready'     M=36 N=3 S=1 EXIT=1 WORK=2 SPN=3 LIVE=1
 }
 
@@ -118,6 +125,9 @@ slots_small() {
 	ok 'contended'           N=3 S=1 EXIT=1 SYS=5 CON=1
 	ok 'any list'            N=3 S=2 PLACE=1
 	ok 'forwarded signal'    N=3 S=2 FWD=1
+	ok 'slot closed, opened' N=3 S=2 EXIT=1 RSZ=2
+	ok 'closed, yield'       N=3 S=2 EXIT=1 RSZ=1 YLD=1
+	ok 'closed, spinners'    N=3 S=2 EXIT=1 RSZ=1 SPN=3
 	ok 'spinners'            N=3 S=2 EXIT=1 SPN=3
 	ok 'spinner pinned, late' N=3 S=2 EXIT=1 SPN=3 PIN=1 TOV=1
 	ok 'spinners, contended' N=3 S=1 EXIT=1 SPN=1 SYS=5 CON=1
@@ -146,6 +156,13 @@ slots_large() {
 	big 'any list, call'        N=3 S=2 EXIT=1 SYS=2 PLACE=1
 	big 'forwarded, semaphores' N=3 S=2 EXIT=1 WORK=1 TOK=2 FWD=2
 	big 'forwarded, pinned'     N=3 S=2 EXIT=1 PIN=1 FWD=1 YLD=2
+	big 'closed, overcommit'    N=3 S=2 EXIT=1 RSZ=2 OC=1
+	big 'closed, pinned, calls' N=3 S=2 EXIT=1 RSZ=2 PIN=1 SYS=6 YLD=1
+	big 'closed, contended'     N=3 S=2 EXIT=1 RSZ=2 SYS=6 CON=1
+	big 'closed, spinners'      N=3 S=2 EXIT=1 RSZ=2 SPN=3 PIN=1 TOV=1
+	big 'closed, spinners, oc'  N=3 S=2 EXIT=1 RSZ=1 SPN=3 OC=1
+	big 'closed, 3 slots'       N=3 S=3 EXIT=1 RSZ=2
+	big 'closed, semaphores'    N=3 S=2 R=2 EXIT=1 WORK=1 TOK=2 RSZ=2 TIM=1 TMO=1
 	big 'spinners, ring'        N=3 S=2 R=2 EXIT=1 WORK=1 TOK=2 SPN=3 TOV=1
 	big 'spinners, 1 token'     N=3 S=2 R=2 EXIT=1 WORK=1 SPN=3
 	big 'spinners, overcommit'  N=3 S=2 EXIT=1 SPN=3 OC=1

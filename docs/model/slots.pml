@@ -42,6 +42,7 @@
  *   one blocking system call a round; one yield a round.  TMO, SIG: how many timeouts / signals in all.  OC: how many overcommits.
  *   CON: how often in all a thread that acquires takes a place beside a slot's thread (others want the CPUs); with OC or CON an extra thread that
  *   leaves may hand its place on, or end it.  PLACE: make_ready may choose any slot.  FWD: how many signals for threads that are carried elsewhere.
+ *   RSZ: how often slot S - 1 is closed or opened again (the monitor's close and open, here done by whichever carrier runs the application).
  *   SPN: mask of threads that wait busily instead of on the futex (with WORK 1 nobody wakes them: a store is all).  TOV: how many parked threads' waits
  *   end by time.
  *   LIVE: liveness instead, for acceptance cycles under weak fairness: all scripts end however the spinners are scheduled (WORK 2: the others').
@@ -94,6 +95,9 @@
 #endif
 #ifndef FWD
 #define FWD 0
+#endif
+#ifndef RSZ
+#define RSZ 0
 #endif
 #ifndef SPN
 #define SPN 0
@@ -148,6 +152,13 @@
 #define M_SPIN_RESERVED 34   /* park: does not look at K.reserved */
 #define M_NOT_OVER      35   /* a slot with nothing runnable leaves a parked thread whose wait is not over */
 #define M_OVER_FIRST    36   /* pop: an over thread always before a ready one */
+#define M_CLOSE_LEAVES  37   /* close: the slot's lists stay where they are */
+#define M_PUSH_CLOSED   38   /* make_ready: pushes to a closed slot */
+#define M_IDLE_CLOSED   39   /* go_idle: sets a closed slot IDLE */
+#define M_OPEN_NO_LOOK  40   /* open: does not look at the lists */
+#define M_CLOSED_PAID   41   /* block: the last runner of a closed slot does not say that it is gone */
+#define M_PARK_CLOSED   42   /* park: T on the waiting list of its slot, which was closed while it looked for a successor elsewhere */
+#define M_CLOSE_IDLE    43   /* close: leaves an idle slot IDLE */
 
 #define DETACHED 0
 #define ATTACHED 1
@@ -174,6 +185,16 @@ bit  turn[S];              /* an over thread was taken before a ready one: it is
 bit  idle[S];              /* slot.state */
 byte oc[S];                /* slot.overcommit */
 byte nidle;                /* slot_idle_count */
+#if RSZ
+bit  shut[S];              /* slot.closed */
+bit  gone[S];              /* slot.state CLOSED: and nobody runs on it any more */
+byte rsz = RSZ;
+#define GONE_(x)   gone[x]
+#define OPEN(x)    (!shut[x])
+#else
+#define GONE_(x)   0
+#define OPEN(x)    1
+#endif
 
 byte free;                 /* the free list, a set of carriers */
 byte resv[N];              /* K.reserved: 0, or 1 + T */
@@ -255,7 +276,7 @@ byte inop;
 #define RUNNABLE(x) rdy[x]
 #define LISTS      S
 #endif
-#define RUNNERS(x) (mounted[x] == (1 - idle[x]) + oc[x] && !(idle[x] && oc[x]))
+#define RUNNERS(x) (mounted[x] == (1 - idle[x] - GONE_(x)) + oc[x] && !((idle[x] || GONE_(x)) && oc[x]))
 
 /* property 2; in the step in which the last carrier leaves the protocol */
 inline check() {
@@ -265,6 +286,12 @@ inline check() {
 		assert(!(attn[0] && q[0]) && !(attn[1] && q[1]) && !(attn[2] && q[2]));
 #endif
 		assert(!(ANYRDY && nidle > 0));
+#if RSZ
+		assert(!(shut[S - 1] && (idle[S - 1] || rdy[S - 1])));
+#if SPN
+		assert(!(shut[S - 1] && wtg[S - 1]));
+#endif
+#endif
 #if SPN
 		assert(!(ALLWTG && nidle > 0));
 		assert(!(ALLWTG & ALLRDY));
@@ -288,6 +315,9 @@ inline check() {
 	fi
 }
 inline op_end() { inop--; check() }
+
+/* under slot.lock, by a runner of closed slot x that leaves: an extra one, or the last */
+#define leave_closed(x) if :: oc[x] > 0 -> oc[x]-- :: else -> gone[x] = 1 fi
 
 /* any member of a set */
 inline any(v, m) {
@@ -427,6 +457,12 @@ APP:	atomic {
 		:: 1
 		fi;
 #endif
+#if RSZ
+		if
+		:: rsz > 0 -> rsz--; goto RESIZE
+		:: 1
+		fi;
+#endif
 		if
 		:: k != t && NEEDHOME(t) -> goto GO_HOME
 		:: else
@@ -518,14 +554,48 @@ FORWARD: atomic { inop++; attn[w] = 1 };
 	};
 #endif
 
+#if RSZ
+/* close or open slot S - 1 */
+RESIZE:	inop++;
+	atomic {                                             /* slot.lock */
+		i = S - 1;
+		if
+		:: !shut[i] -> shut[i] = 1;
+			if
+#if M != M_CLOSE_IDLE
+			:: idle[i] -> idle[i] = 0; nidle--; gone[i] = 1
+#endif
+			:: else
+			fi;
+#if M != M_CLOSE_LEAVES
+			wm = rdy[i]; rdy[i] = 0;
+#if SPN
+			wm = wm | wtg[i]; late = late & ~wtg[i]; wtg[i] = 0;
+#endif
+#endif
+			i = 0; n = 0; goto MADE_READY
+		:: shut[i] && !gone[i] -> shut[i] = 0; i = 0; n = 0; goto MADE_READY
+		:: shut[i] && gone[i] -> shut[i] = 0; gone[i] = 0; ret = RMR;
+#if M == M_OPEN_NO_LOOK
+			idle[i] = 1; nidle++; goto NOTHING
+#else
+			goto FIND
+#endif
+		fi
+	};
+#endif
+
 /* yield: T is ready, then as block.  K picks from this very list, so it need not look at idle_count; with K.reserved it does not pick: make_ready in full */
 YIELD:	atomic { inop++; mounted[s]--; att = PINNED(t);
 		if
 		:: resv[k] -> v = resv[k]; resv[k] = 0; wm = BIT(t)
-#if OC || CON
-		:: !resv[k] && oc[s] > 0 && RUNNABLE(s) != 0 -> rdy[s] = rdy[s] | BIT(t); oc[s]--; goto REST   /* one runner fewer */
+#if RSZ
+		:: !resv[k] && shut[s] -> leave_closed(s); wm = BIT(t); acq = 1; goto MADE_READY
 #endif
-		:: !resv[k] -> rdy[s] = rdy[s] | BIT(t); i = s; ret = RB; goto FIND
+#if OC || CON
+		:: !resv[k] && OPEN(s) && oc[s] > 0 && RUNNABLE(s) != 0 -> rdy[s] = rdy[s] | BIT(t); oc[s]--; goto REST   /* one runner fewer */
+#endif
+		:: !resv[k] && OPEN(s) -> rdy[s] = rdy[s] | BIT(t); i = s; ret = RB; goto FIND
 		fi };
 #if M == M_YIELD_RESERVED
 	atomic { rdy[s] = rdy[s] | BIT(t); wm = 0; goto RUN_RESERVED };
@@ -537,16 +607,26 @@ YIELD:	atomic { inop++; mounted[s]--; att = PINNED(t);
  * T goes on the waiting list only if its place ends or somebody takes it: otherwise it may as well spin. */
 SPIN:	if
 	:: atomic { !SPINS(t) -> goto APP }
-	:: atomic { SPINS(t) && (oc[s] > 0 || (resv[k] && M != M_SPIN_RESERVED) || ANYRUN || M == M_PARK_ALONE) ->
+	:: atomic { SPINS(t) && (!OPEN(s) || oc[s] > 0 || (resv[k] && M != M_SPIN_RESERVED) || ANYRUN || M == M_PARK_ALONE) ->
 		inop++; mounted[s]--; att = PINNED(t) }
 	fi;
 #if M == M_PARK_EARLY
 	atomic { w = (nidle > 0) };
 #endif
 	atomic {                                                     /* slot.lock */
+#if RSZ
+		if
+		:: shut[s] && !resv[k] -> leave_closed(s); wm = BIT(t); acq = 1; goto MADE_READY
+		:: else
+		fi;
+#endif
 		if
 #if M != M_SPIN_RESERVED
-		:: resv[k] -> v = resv[k]; resv[k] = 0; push_waiting(); goto STOOD
+		:: resv[k] -> v = resv[k]; resv[k] = 0;
+			if
+			:: !OPEN(s) -> wm = BIT(t); goto MADE_READY
+			:: else -> push_waiting(); goto STOOD
+			fi
 #endif
 #if OC || CON
 		:: oc[s] > 0 -> push_waiting();                      /* an extra thread */
@@ -575,7 +655,12 @@ STEAL:	atomic {
 #endif
 		fi
 	};
-	atomic { push_waiting() };
+	atomic {
+#if RSZ && M != M_PARK_CLOSED
+		if :: shut[s] -> wm = BIT(t); goto MADE_READY :: else fi;    /* its successor has the slot */
+#endif
+		push_waiting()
+	};
 STOOD:	atomic {                                                     /* a fence, then as make_ready: no slot stays idle beside T */
 #if M == M_PARK_NO_LOOK
 		goto MADE_READY
@@ -589,6 +674,16 @@ STOOD:	atomic {                                                     /* a fence, 
 
 /* ---------------------------------------------------------------- block(T) */
 BLOCK:	atomic { if :: resv[k] -> v = resv[k]; resv[k] = 0; goto RUN_RESERVED :: else fi };
+#if RSZ
+	atomic { if
+		:: shut[s] ->
+#if M == M_CLOSED_PAID
+			if :: oc[s] > 0 -> oc[s]-- :: else fi; goto REST
+#else
+			leave_closed(s); goto REST
+#endif
+		:: else fi };
+#endif
 #if OC || CON
 	atomic { if
 		:: oc[s] > 0 ->
@@ -619,6 +714,12 @@ FIND:	atomic {
 		fi
 	};
 	atomic {                                                     /* slot.lock */
+#if RSZ && M != M_IDLE_CLOSED
+		if
+		:: shut[i] -> leave_closed(i); d = 0; goto NOTHING
+		:: else
+		fi;
+#endif
 		if
 #if M != M_IDLE_READY
 		:: rdy[i] != 0 -> d = 0; goto FIND
@@ -666,6 +767,9 @@ NOTHING: atomic { if :: ret == RB -> i = 0; goto REST :: else -> goto PASSED fi 
 
 /* release: overcommit--, or pass slot i on; pass: only the latter.  Both go on at ret */
 RELEASE:
+#if RSZ
+	atomic { if :: shut[i] -> leave_closed(i); goto PASSED :: else fi };
+#endif
 #if OC || CON
 	atomic { if
 		:: oc[i] > 0 -> oc[i]--; goto PASSED
@@ -827,7 +931,7 @@ PARKED:	if
 
 /* back to application code, with slot s */
 RESUME:	atomic {
-		mounted[s]++; assert(mounted[s] <= 1 - idle[s] + oc[s]); assert(on[t]);
+		mounted[s]++; assert(mounted[s] <= 1 - idle[s] - GONE_(s) + oc[s]); assert(on[t]);
 #if SPN
 		assert(!IN(ALLWTG | ALLRDY, t));
 #endif
@@ -880,6 +984,9 @@ MAKE_READY:
 #if PLACE
 		if :: i = (i + 1) % S; tslot[u] = i :: 1 fi;
 #endif
+#if RSZ && M != M_PUSH_CLOSED
+		if :: shut[i] -> i = 0; tslot[u] = 0 :: else fi;     /* slot 0 is never closed */
+#endif
 		if
 		:: idle[i] -> idle[i] = 0; nidle--
 		:: else -> rdy[i] = rdy[i] | BIT(u); u = 0; i = 0; goto PUSHED
@@ -926,7 +1033,7 @@ ACQ1:	atomic {
 	atomic {                                             /* slot.lock: beside the slot's thread, as natively */
 		if
 #if M != M_EXTRA_IDLE
-		:: con > 0 && !idle[tslot[t]] -> con--; s = tslot[t]; oc[s]++; wm = 0; goto RESUME
+		:: con > 0 && !idle[tslot[t]] && OPEN(tslot[t]) -> con--; s = tslot[t]; oc[s]++; wm = 0; goto RESUME
 #else
 		:: con > 0 -> con--; s = tslot[t]; oc[s]++; wm = 0; goto RESUME
 #endif
@@ -1074,7 +1181,7 @@ end:	(done == N && inop == 0);
 #if SPN
 		assert(!ALLWTG && !late);
 #endif
-		assert(!ANYRDY && waiters == 0 && kwaiters == 0 && nidle == S)
+		assert(!ANYRDY && waiters == 0 && kwaiters == 0 && nidle + GONE_(S - 1) == S)
 	}
 }
 

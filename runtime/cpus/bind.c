@@ -24,6 +24,7 @@
 
 static struct cpu_mask process_mask;
 static uint16_t cpu_of_slot[LISSOM_MAX_SLOTS];
+static uint32_t cpus_in_mask; /* entries of cpu_of_slot that hold; a slot beyond is one that is being closed */
 static bool possible;
 static struct lock setting; /* the program's setting and ours: the program's is the last */
 
@@ -34,14 +35,43 @@ static uint32_t mask_of(int32_t tid, struct cpu_mask *m)
     return bytes > 0 ? (uint32_t)bytes : 0;
 }
 
-uint32_t cpus_allowed(void)
+/* What unbound threads get. */
+static struct cpu_mask wide;
+
+bool cpus_is_mask(const struct cpu_mask *m)
 {
-    uint32_t bytes = mask_of(0, &process_mask), n = 0;
-    for (uint32_t i = 0; i < bytes * 8; i++)
-        if (process_mask.word[i / 64] >> (i % 64) & 1 && n < LISSOM_MAX_SLOTS)
+    return m->bytes == process_mask.bytes && !memcmp(m->word, process_mask.word, sizeof m->word);
+}
+
+static void release(struct thread *t)
+{
+    if (!t->was_bound || t->own_affinity)
+        return;
+    t->bound = 0;
+    prim_syscall3(SYS_sched_setaffinity, t->tid, wide.bytes, wide.word);
+}
+
+void cpus_mask_is(const struct cpu_mask *m, bool is_all)
+{
+    uint32_t n = 0;
+    lock_take(&setting);
+    process_mask = wide = *m;
+    if (is_all)
+        memset(wide.word, 0xff, m->bytes);
+    for (uint32_t i = 0; i < m->bytes * 8; i++)
+        if (m->word[i / 64] >> (i % 64) & 1 && n < LISSOM_MAX_SLOTS)
             cpu_of_slot[n++] = (uint16_t)i;
-    process_mask.bytes = bytes;
-    return n ? n : 1;
+    cpus_in_mask = n;
+    threads_each(release);
+    lock_drop(&setting);
+}
+
+void cpus_unbind_self(void)
+{
+    struct cpu_mask m;
+    m.bytes = mask_of(0, &m);
+    if (!cpus_is_mask(&m))
+        prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word);
 }
 
 void cpus_may_bind(bool yes) { possible = yes && process_mask.bytes > 0; }
@@ -64,12 +94,13 @@ bool cpu_bind(struct thread *t, const struct slot *s)
     if (!possible || t->own_affinity || !t->pinned ||
         __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= sched.slots)
         return false;
-    uint32_t cpu = cpu_of_slot[s->index];
     uint64_t word[CPU_MASK_WORDS] = {0};
-    word[cpu / 64] = 1ull << (cpu % 64);
     lock_take(&setting);
-    if (!t->own_affinity && prim_syscall3(SYS_sched_setaffinity, t->tid, (cpu / 64 + 1) * 8, word) == 0)
+    uint32_t cpu = cpu_of_slot[s->index];
+    word[cpu / 64] = 1ull << (cpu % 64);
+    if (!t->own_affinity && s->index < cpus_in_mask && prim_syscall3(SYS_sched_setaffinity, t->tid, (cpu / 64 + 1) * 8, word) == 0)
         t->bound = (uint16_t)(s->index + 1);
+    t->was_bound = true;
     lock_drop(&setting);
     return t->bound == s->index + 1;
 }
@@ -81,7 +112,7 @@ void cpu_unbind(struct thread *t)
     lock_take(&setting);
     t->bound = 0;
     if (!t->own_affinity)
-        prim_syscall3(SYS_sched_setaffinity, t->tid, process_mask.bytes, process_mask.word);
+        prim_syscall3(SYS_sched_setaffinity, t->tid, wide.bytes, wide.word);
     lock_drop(&setting);
 }
 

@@ -14,10 +14,21 @@ struct cpu_mask {
     uint32_t bytes; /* as many as the kernel has */
 };
 
-/* How many CPUs the calling process may use: its affinity mask, which cpusets bound. 1..LISSOM_MAX_SLOTS.
- * Remembers the mask: to be called while there is one thread. */
-uint32_t cpus_allowed(void);
+/* --- limit.c -------------------------------------------------------------------------------------------- */
 
+/* How many slots there are to be: 1..LISSOM_MAX_SLOTS. option: --cpus, or 0. To be called while there is one thread. */
+uint32_t cpus_init(uint32_t option);
+/* The same as of now. Post: *changed: the calling thread's affinity mask is another than before; bound threads have been released. One
+ * caller at a time. */
+uint32_t cpus_limit(bool *changed);
+
+/* --- bind.c --------------------------------------------------------------------------------------------- */
+
+/* The mask of the process, to which threads go back when they are not bound. is_all: it is all that cpusets allow, and follows them. */
+void cpus_mask_is(const struct cpu_mask *m, bool is_all);
+bool cpus_is_mask(const struct cpu_mask *m);
+/* The calling thread, which is none of the program's, may run wherever the process may. */
+void cpus_unbind_self(void);
 /* Whether pinned threads may be bound to the CPUs of their slots: only if there is a slot for each CPU. */
 void cpus_may_bind(bool yes);
 /* The caller is t. */

@@ -4,9 +4,11 @@
  * are: a slot that has not scheduled since the last look is run by a thread that computes, or that is blocked in the
  * kernel; the first of its ready list is then let run beside it (docs/slots.md, overcommit).
  *
- * It is made when threads first become ready behind others, so programs that are never oversubscribed have none.
+ * It also sees how many CPUs there are (cpus/limit.c), and changes the number of slots. So it is made when a second slot is first used, and
+ * then wakes twenty times a second as long as two are; programs that never run two threads at a time have none.
  * It has no TLS, no handlers (all signals blocked, but the faults of guarded loads) and calls nothing of libc.
  */
+#include "cpus/cpus.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
 #include "sched/waiting.h"
@@ -21,7 +23,8 @@
 
 enum {
     TICK_US = 3000, /* a slice; shorter (spin_period_us) where threads are looked at for busy-waiting */
-    QUIET_TICKS = 32, /* without a ready thread, before it sleeps */
+    QUIET_TICKS = 32, /* without a ready thread, before it looks at nothing but the number of CPUs */
+    CPUS_US = 50000, /* between two looks at that */
     STACK = 16384,
 };
 
@@ -75,7 +78,67 @@ static bool look(void)
     }
     if (carrier_preempt_reserved())
         ready = true;
+    if (slots_vacate())
+        ready = true;
     return ready;
+}
+
+static void look_at_cpus(void)
+{
+    static uint64_t after;
+    uint64_t now = tsc();
+    bool changed;
+    if (now < after)
+        return;
+    after = now + CPUS_US * sched.tsc_per_us;
+    uint32_t n = cpus_limit(&changed);
+    if (n == sched.slots)
+        return;
+    count(resizes);
+    __atomic_store_n(&record->slots, n, __ATOMIC_RELAXED);
+    slots_resize(n);
+}
+
+/* While two threads can run, there may be too many of them when CPUs go away. Otherwise it does not matter. */
+static bool anything_runs(void) { return slots_open() - __atomic_load_n(&sched.idle_count, __ATOMIC_SEQ_CST) >= 2; }
+
+/* The word is AWAKE, or else says how it sleeps: DOZING until the next look at the CPUs, or ASLEEP. Who makes a slot busy counts it
+ * first and then looks at the word; the monitor first says that it is ASLEEP and then looks at the count. */
+enum { DOZING, AWAKE, ASLEEP_FOR_LONG };
+
+void monitor_slot_busy(void)
+{
+    uint32_t asleep = ASLEEP_FOR_LONG;
+    if (!anything_runs())
+        return;
+    if (!__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST))
+        monitor_poke();
+    else if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) == asleep &&
+             __atomic_compare_exchange_n(&sched.monitor_word, &asleep, DOZING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        prim_futex_wake(&sched.monitor_word, 1);
+}
+
+static bool word_becomes(uint32_t from, uint32_t to)
+{
+    return __atomic_compare_exchange_n(&sched.monitor_word, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/* Until threads are ready, or it is to go. */
+static void sleep_lightly(void)
+{
+    while (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) != AWAKE && !__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
+        look_at_cpus();
+        if (slots_vacate())
+            return;
+        const struct timespec t = {.tv_nsec = CPUS_US * 1000};
+        if (!word_becomes(DOZING, ASLEEP_FOR_LONG))
+            continue;
+        if (anything_runs() && word_becomes(ASLEEP_FOR_LONG, DOZING))
+            prim_syscall4(SYS_futex, &sched.monitor_word, PRIM_FUTEX_WAIT_PRIVATE, DOZING, &t);
+        else
+            prim_futex_wait(&sched.monitor_word, ASLEEP_FOR_LONG);
+        word_becomes(ASLEEP_FOR_LONG, DOZING);
+    }
 }
 
 static uint32_t tick_us(void)
@@ -92,10 +155,12 @@ static _Noreturn void monitor(void)
     /* Its own table of descriptors, empty: what it opens takes no number of the program's, and it holds nothing open. Where
      * that is forbidden it goes without. */
     prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
+    cpus_unbind_self();
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
             prim_syscall3(SYS_exit, 0, 0, 0);
         spin_sites_serve();
+        look_at_cpus();
         const struct timespec tick = {.tv_nsec = tick_us() * 1000};
         prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
         if (look()) {
@@ -103,12 +168,13 @@ static _Noreturn void monitor(void)
         } else if (++quiet >= QUIET_TICKS) {
             quiet = 0;
             spin_sites_off();
-            __atomic_store_n(&sched.monitor_word, 0, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&sched.monitor_word, DOZING, __ATOMIC_SEQ_CST);
             if (look() || __atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
-                __atomic_store_n(&sched.monitor_word, 1, __ATOMIC_SEQ_CST);
+                __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
                 continue;
             }
-            prim_futex_wait(&sched.monitor_word, 0);
+            sleep_lightly();
+            __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
         }
     }
 }
@@ -127,14 +193,14 @@ static void end(void)
     uint32_t there;
     if (sched.monitor_started) {
         __atomic_store_n(&leaving, 1, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&sched.monitor_word, 1, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
         prim_futex_wake(&sched.monitor_word, 1);
         prim_futex_wake(&leaving, 1);
         while ((there = __atomic_load_n(&alive, __ATOMIC_SEQ_CST)) != 0)
             prim_syscall4(SYS_futex, &alive, 0 /* FUTEX_WAIT: the kernel's wake is a shared one */, there, 0);
         __atomic_store_n(&leaving, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&sched.monitor_word, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sched.monitor_word, DOZING, __ATOMIC_SEQ_CST);
     }
 }
 
@@ -159,15 +225,15 @@ static void start(void)
     if (ret < 0)
         alive = 0; /* no thread to be had now: tried again at the next poke */
     __atomic_store_n(&sched.monitor_started, ret > 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&sched.monitor_word, ret > 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&sched.monitor_word, ret > 0 ? AWAKE : DOZING, __ATOMIC_SEQ_CST);
 }
 
 void monitor_poke(void)
 {
-    if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST))
+    if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) == AWAKE)
         return;
     if (__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST)) {
-        if (!__atomic_exchange_n(&sched.monitor_word, 1, __ATOMIC_SEQ_CST))
+        if (__atomic_exchange_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST) != AWAKE)
             prim_futex_wake(&sched.monitor_word, 1);
         return;
     }

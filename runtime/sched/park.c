@@ -28,15 +28,16 @@ static void looked(struct slot *s, uint64_t now) { __atomic_store_n(&s->looked_a
 bool slot_wanted(struct thread *t, uint64_t now)
 {
     struct slot *own = t->slot;
-    if (__atomic_load_n(&own->overcommit, __ATOMIC_RELAXED) || __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
+    if (slot_is_closed(own) || __atomic_load_n(&own->overcommit, __ATOMIC_RELAXED) || __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
         return true;
     if (slot_ready_count(own) || waiting_any_over(own, now, true))
         return true;
     /* Seldom: each look takes a cache line from who writes there at each turn. */
-    if (now - own->looked_at < LOOK_AROUND_NS * sched.tsc_per_us / 1000 || sched.slots < 2)
+    if (now - own->looked_at < LOOK_AROUND_NS * sched.tsc_per_us / 1000 || slots_open() < 2)
         return false;
     looked(own, now);
-    struct slot *s = &sched.slot[(own->index + 1 + t->looks++ % (sched.slots - 1)) % sched.slots];
+    uint32_t slots = slots_open();
+    struct slot *s = &sched.slot[(own->index + 1 + t->looks++ % (slots > 1 ? slots - 1 : 1)) % slots];
     return !looks_itself(s, now) && (slot_ready_count(s) || waiting_any_over(s, now, true));
 }
 
@@ -48,36 +49,33 @@ static void push(struct slot *s, struct thread *t, uint64_t now)
     looked(s, now);
 }
 
-/* Onto the waiting list of s, if another can run instead, *next (NULL: t had an extra place, which has ended). */
-static bool push_for_next(struct slot *s, struct thread *t, uint64_t now, struct thread **next)
-{
-    struct thread *u = carrier_take_reserved(t);
-    lock_take(&s->lock);
-    bool extra = !u && s->overcommit > 0;
-    if (!u && (!extra || slot_hands_on(s)))
-        u = slot_next(s);
-    if (extra && !u)
-        s->overcommit--;
-    if (u || extra)
-        push(s, t, now);
-    lock_drop(&s->lock);
-    *next = u;
-    return u || extra;
-}
+/* Who can run in the place of t. Pre: s->lock. Post: NULL: nobody, or t has an extra place, which is to end. */
+static struct thread *successor(struct slot *s, bool extra) { return extra && !slot_hands_on(s) ? NULL : slot_next(s); }
 
 bool slot_park(struct thread *t, uint64_t now)
 {
     struct slot *s = t->slot;
-    struct thread *u;
-    if (!push_for_next(s, t, now, &u)) {
+    struct thread *u = carrier_take_reserved(t);
+    lock_take(&s->lock);
+    bool extra = !u && !s->closed && s->overcommit > 0;
+    if (!u && !s->closed)
+        u = successor(s, extra);
+    if (extra && !u)
+        s->overcommit--;
+    if (!u && !extra && !s->closed) {
+        lock_drop(&s->lock);
         u = slot_steal(s);
         if (!u)
             return false;
         lock_take(&s->lock);
-        push(s, t, now);
-        lock_drop(&s->lock);
     }
     count_on(s, parks, 1);
+    if (s->closed) {
+        slot_leave_closed(t, s, u);
+        return true;
+    }
+    push(s, t, now);
+    lock_drop(&s->lock);
     slot_hand_over(t, s, u);
     return true;
 }

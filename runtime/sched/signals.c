@@ -186,13 +186,13 @@ static void answer(void *argument)
         slot_yield(t);
 }
 
-/* The kernel keeps one doorbell pending, so a sample may stand for somebody who wants the carrier too. */
+/* The kernel keeps one doorbell pending, so a sample may stand for somebody who wants the carrier too, or for a slot that has been closed. */
 static void answer_sample(void *argument)
 {
     struct thread *t = argument;
     if (t->has_slot && (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit))
         spin_sampled(t, t->sampled);
-    if (t->has_slot && carrier_is_reserved(t))
+    if (t->has_slot && (carrier_is_reserved(t) || slot_is_closed(t->slot)))
         slot_yield(t);
 }
 

@@ -18,10 +18,16 @@ enum {
 
 void slots_init(uint32_t n)
 {
-    sched.slots = n;
+    sched.slots = sched.slots_made = n;
     for (uint32_t i = 0; i < n; i++)
         sched.slot[i] = (struct slot){.index = i, .neighbour = i, .state = SLOT_IDLE};
     sched.idle_count = n;
+}
+
+/* The i-th after s. Open, or closed a moment ago. */
+static struct slot *slot_after(const struct slot *s, uint32_t i)
+{
+    return &sched.slot[(s->index + i) % slots_open()];
 }
 
 /* --- ready lists: under the slot's lock ---------------------------------------------------------------- */
@@ -95,6 +101,16 @@ static void set_busy(struct slot *s)
     __atomic_fetch_sub(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
 }
 
+/* A runner of closed slot s leaves it: an extra one, or the last. Pre: s->lock. */
+static void leave_closed(struct slot *s)
+{
+    if (s->overcommit > 0)
+        s->overcommit--;
+    else
+        __atomic_store_n(&s->state, SLOT_CLOSED, __ATOMIC_RELAXED);
+    s->schedules++;
+}
+
 /* Takes an idle slot. Post: true: the caller holds s. */
 static bool claim(struct slot *s)
 {
@@ -105,6 +121,8 @@ static bool claim(struct slot *s)
     if (idle)
         set_busy(s);
     lock_drop(&s->lock);
+    if (idle)
+        monitor_slot_busy();
     return idle;
 }
 
@@ -131,8 +149,8 @@ static struct slot *claim_any(const struct slot *preferred)
 {
     if (__atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) == 0)
         return NULL;
-    for (uint32_t i = 0; i < sched.slots; i++) {
-        struct slot *s = &sched.slot[(preferred->index + i) % sched.slots];
+    for (uint32_t i = 0; i < slots_open(); i++) {
+        struct slot *s = slot_after(preferred, i);
         if (claim(s))
             return s;
     }
@@ -153,9 +171,9 @@ struct thread *slot_pop(struct slot *s)
 
 struct thread *slot_steal(const struct slot *thief)
 {
-    for (uint32_t i = 1; i < sched.slots; i++) {
-        struct slot *s = &sched.slot[(thief->index + i) % sched.slots];
-        struct thread *t = slot_pop(s);
+    for (uint32_t i = 1; i <= slots_open(); i++) { /* all: a closed thief is none of them */
+        struct slot *s = slot_after(thief, i);
+        struct thread *t = s == thief ? NULL : slot_pop(s);
         if (t) {
             count_on(thief, steals, 1);
             return t;
@@ -168,8 +186,8 @@ struct thread *slot_steal(const struct slot *thief)
 static struct thread *take_parked(const struct slot *thief)
 {
     struct thread *t = NULL;
-    for (uint32_t i = 0; i < sched.slots && !t; i++) {
-        struct slot *s = &sched.slot[(thief->index + i) % sched.slots];
+    for (uint32_t i = 0; i < slots_open() && !t; i++) {
+        struct slot *s = slot_after(thief, i);
         if (!__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED))
             continue;
         lock_take(&s->lock);
@@ -181,7 +199,7 @@ static struct thread *take_parked(const struct slot *thief)
 
 bool slots_anything_ready(void)
 {
-    for (uint32_t i = 0; i < sched.slots; i++)
+    for (uint32_t i = 0; i < slots_open(); i++)
         if (!nothing_listed(&sched.slot[i]))
             return true;
     return false;
@@ -193,6 +211,11 @@ static struct thread *go_idle(struct slot *s)
 {
     for (;;) {
         lock_take(&s->lock);
+        if (s->closed) { /* its lists are empty */
+            leave_closed(s);
+            lock_drop(&s->lock);
+            return NULL;
+        }
         struct thread *t = slot_next(s);
         if (!t)
             t = waiting_take_any(s);
@@ -245,25 +268,38 @@ static struct slot *place(struct thread *t)
 {
     static uint32_t turn; /* a guess needs no atomic */
     struct slot *s = t->slot;
-    uint32_t n = slot_ready_count(s);
-    if (n <= IMBALANCE || sched.slots < 2)
+    uint32_t n = slot_ready_count(s), slots = slots_open();
+    if (n <= IMBALANCE || slots < 2)
         return s;
-    uint32_t step = sched.slots == 2 ? 1 : 1 + turn++ % (sched.slots - 1);
-    struct slot *other = &sched.slot[(s->index + step) % sched.slots];
+    uint32_t step = slots == 2 ? 1 : 1 + turn++ % (slots - 1);
+    struct slot *other = &sched.slot[(s->index + step) % slots];
     if (n > slot_ready_count(other) + IMBALANCE)
         t->slot = s = other;
     return s;
 }
 
+/* Post: s->lock, where s is t's slot: an open one. Slot 0 is never closed, so this ends. */
+static struct slot *lock_place(struct thread *t)
+{
+    struct slot *s = place(t);
+    for (;;) {
+        lock_take(&s->lock);
+        if (!s->closed)
+            return s;
+        lock_drop(&s->lock);
+        t->slot = s = &sched.slot[s->index % slots_open()];
+    }
+}
+
 /* Publishes t on a ready list and sees to it that no slot stays idle beside it. */
 void slot_make_ready(struct thread *t)
 {
-    struct slot *s = place(t);
-    lock_take(&s->lock);
+    struct slot *s = lock_place(t);
     if (s->state == SLOT_IDLE) {
         set_busy(s);
         lock_drop(&s->lock);
         carrier_dispatch(t, s);
+        monitor_slot_busy();
         return;
     }
     push(s, t);
@@ -284,11 +320,11 @@ void slots_make_ready(struct thread *list)
     }
 }
 
-/* Post: true: the caller runs on s beside its thread. false: s is idle. */
+/* Post: true: the caller runs on s beside its thread. false: s is idle, or closed. */
 static bool take_extra(struct slot *s)
 {
     lock_take(&s->lock);
-    bool busy = s->state != SLOT_IDLE;
+    bool busy = s->state != SLOT_IDLE && !s->closed;
     if (busy)
         s->overcommit++;
     lock_drop(&s->lock);
@@ -316,13 +352,18 @@ bool slot_hands_on(const struct slot *s)
     return now < s->hand_on_until || contended(now);
 }
 
-/* t gives up s. Post: true: s is the caller's to pass on, to *next if that is not NULL. false: t was an extra thread, and
- * its place has ended. */
+/* t gives up s. Post: true: s is the caller's to pass on, to *next if that is not NULL. false: t was an extra thread, or s is
+ * closed, and its place has ended. */
 static bool leave(struct thread *t, struct slot *s, struct thread **next)
 {
     *next = NULL;
     t->has_slot = false;
     lock_take(&s->lock);
+    if (s->closed) {
+        leave_closed(s);
+        lock_drop(&s->lock);
+        return false;
+    }
     bool extra = s->overcommit > 0;
     if (extra && slot_hands_on(s)) {
         *next = carrier_take_reserved(t);
@@ -370,7 +411,7 @@ static struct thread *poll(struct thread *t, struct slot *s)
     lock_drop(&s->lock);
     if (u)
         return u;
-    while (!u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention) {
+    while (!u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention && !slot_is_closed(s)) {
         for (int i = 0; i < 8 && nothing_listed(s); i++)
             cpu_relax();
         u = slot_pop(s);
@@ -413,7 +454,7 @@ bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
     uint32_t is;
     if (!sched.poll_for_openmp || t->site->object_kind != OBJECT_OPENMP || contended(now))
         return false;
-    for (uint32_t i = 0; now < until && !t->attention; i++) {
+    for (uint32_t i = 0; now < until && !t->attention && !slot_is_closed(s); i++) {
         if (lissom_guarded_load(word, &is) || is != value)
             return true;
         if (!nothing_listed(s) || (i % 16 == 0 && (slots_anything_ready() || contention_on_cpu(s))))
@@ -495,15 +536,35 @@ void slot_hand_over(struct thread *t, struct slot *s, struct thread *u)
         got_slot(t);
 }
 
+void slot_leave_closed(struct thread *t, struct slot *s, struct thread *u)
+{
+    if (!u)
+        leave_closed(s);
+    lock_drop(&s->lock);
+    slot_make_ready(t);
+    t->has_slot = false;
+    if (!u || !carrier_run_next(t, u, s))
+        rest(t);
+    else
+        got_slot(t);
+}
+
 void slot_yield(struct thread *t)
 {
     struct slot *s = t->slot;
-    struct thread *reserved = carrier_take_reserved(t);
-    if (!reserved && nothing_listed(s))
+    struct thread *u = carrier_take_reserved(t);
+    if (!u && nothing_listed(s) && !slot_is_closed(s))
         return;
     lock_take(&s->lock);
-    struct thread *u = reserved ? reserved : slot_next(s);
-    bool extra = u && u != reserved && s->overcommit > 0 && !slot_hands_on(s);
+    if (s->closed) {
+        count(yields);
+        slot_leave_closed(t, s, u);
+        return;
+    }
+    bool reserved = u;
+    if (!u)
+        u = slot_next(s);
+    bool extra = u && !reserved && s->overcommit > 0 && !slot_hands_on(s);
     if (u)
         push(s, t);
     if (extra) { /* one runner fewer: u goes back to the head of the list */
@@ -520,7 +581,7 @@ void slot_yield(struct thread *t)
 
 bool slot_over_slice(const struct thread *t)
 {
-    return slot_ready_count(t->slot) && tsc() - t->mounted_at > SLICE_US * sched.tsc_per_us;
+    return slot_is_closed(t->slot) || (slot_ready_count(t->slot) && tsc() - t->mounted_at > SLICE_US * sched.tsc_per_us);
 }
 
 void slot_overcommit(struct slot *s)

@@ -17,5 +17,8 @@ bool slot_hands_on(const struct slot *s);
 /* t, which has just been put on a list of s, leaves s to u; NULL: to nobody, for it had an extra place, which has ended.
  * Post: t has been given a slot again, and holds t->slot. */
 void slot_hand_over(struct thread *t, struct slot *s, struct thread *u);
+/* t leaves s, which is closed, and gets ready elsewhere; u takes its place, if it is not NULL. Pre: s->lock. Post: as of slot_hand_over; s->lock is
+ * dropped. */
+void slot_leave_closed(struct thread *t, struct slot *s, struct thread *u);
 
 #endif

@@ -98,9 +98,17 @@ void threads_on_slot(const struct slot *s, void (*f)(struct thread *))
             f(t);
 }
 
+void threads_each(void (*f)(struct thread *))
+{
+    for (struct thread *t = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE); t; t = t->all_next)
+        if (t->tid && !t->ended)
+            f(t);
+}
+
 static void put_ended(struct thread *t) /* under threads_lock */
 {
     t->ended_next = NULL;
+    __atomic_store_n(&t->ended, true, __ATOMIC_RELAXED);
     if (ended_tail)
         ended_tail->ended_next = t;
     else

@@ -58,6 +58,7 @@ struct thread {
     bool openmp;                  /* made by an OpenMP runtime */
     bool own_affinity;            /* the program set it */
     uint16_t bound;               /* to the CPU of slot bound - 1; 0: to none (cpus/bind.c) */
+    bool was_bound;               /* ever */
     struct carrier *home;
     struct carrier *carrier;      /* who runs it now; valid while ATTACHED */
     struct thread *next;          /* in a ready list, or in a waker's private list */
@@ -102,6 +103,7 @@ struct thread {
     uint64_t wait_until;          /* tsc; under the slot's lock while it is on a waiting list */
 
     struct thread *all_next;      /* all threads ever made */
+    bool ended;
     struct thread *ended_next;    /* those that have ended, oldest first: for reuse */
 };
 
@@ -138,7 +140,7 @@ struct carrier {
 
 enum clone_state { CLONE_NONE, CLONE_SHARED, CLONE_COPIED }; /* see syscalls.c */
 
-enum slot_state { SLOT_BUSY, SLOT_POLLING, SLOT_IDLE };
+enum slot_state { SLOT_BUSY, SLOT_POLLING, SLOT_IDLE, SLOT_CLOSED };
 
 /* In parts that are written by different ones, each in cache lines of its own: spinning threads of other slots read at each turn. */
 struct slot {
@@ -155,6 +157,7 @@ struct slot {
     uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
     /* seldom */
     uint32_t state __attribute__((aligned(64))); /* enum slot_state; under lock, read without */
+    bool closed;                  /* who runs on it is to leave it, and nobody is to come; under lock, read without */
     uint32_t index;
     uint32_t cpu;                 /* where its kernel thread was last seen; a hint, as ... */
     uint32_t neighbour;           /* ... the slot that was seen on the same CPU (its own index: none) */
@@ -168,7 +171,8 @@ struct slot {
 } __attribute__((aligned(128)));
 
 struct scheduler {
-    uint32_t slots;               /* in use */
+    uint32_t slots;               /* open: those of lower indices. Changes while the program runs (slots_resize) */
+    uint32_t slots_made;          /* ever opened */
     uint32_t idle_count;
     uint32_t threads;             /* alive */
     int32_t pid;
@@ -188,7 +192,7 @@ struct scheduler {
     struct lock free_lock;
     struct carrier *free_head, *reserved_head;
     uint32_t monitor_started;
-    uint32_t monitor_word;        /* futex: 1 = there may be ready threads */
+    uint32_t monitor_word;        /* futex: 1 = there may be ready threads; else how it sleeps (monitor.c) */
     struct slot slot[LISSOM_MAX_SLOTS];
 };
 /* What the objects are (patch_config.object_found). */
@@ -221,12 +225,17 @@ struct carrier *carrier_by_tid(int32_t tid);
 struct thread *thread_by_tid(int32_t tid);
 /* f for each that holds s at the moment, a guess. Looks through all threads. */
 void threads_on_slot(const struct slot *s, void (*f)(struct thread *));
+void threads_each(void (*f)(struct thread *)); /* that is alive */
 void thread_first_made(void);           /* the caller is about to make a thread, perhaps the first */
 void thread_unpin(struct thread *t);
 void thread_pin(struct thread *t, enum lissom_pin_reason reason);
 
 /* --- slots.c; park.c: slot_park, slot_wanted --------------------------------------------------------- */
 void slots_init(uint32_t n); /* all idle and empty; at the start, and in a fork's child */
+/* docs/slots.md: open, close. From then on there are n slots, 1..LISSOM_MAX_SLOTS. By the monitor only. */
+void slots_resize(uint32_t n);
+/* Asks who still runs on closed slots to leave them. Post: there is somebody. By the monitor only. */
+bool slots_vacate(void);
 /* docs/slots.md: block. Pre: t holds s, and is in a queue, so t->slot is its waker's already.
  * Post: true: t was woken and holds t->slot. false: a signal (if t->interruptible) or the deadline (CLOCK_REALTIME if `realtime`, else CLOCK_MONOTONIC; NULL: none) came first; t holds no slot and may still
  * be queued. A t that is not pinned and has no deadline is only ended by a wake: who sends it a signal takes it out of
@@ -266,6 +275,7 @@ void carrier_finish(struct thread *prev);
 
 /* --- monitor.c --------------------------------------------------------------------------------------- */
 void monitor_poke(void);
+void monitor_slot_busy(void); /* a slot is not idle any more */
 void monitor_after_fork(void);
 /* Each thread calls this right after it changed its credentials: the monitor ends, and if it is needed the caller makes
  * it again, with the caller's. The last thread to change so leaves none that has the old ones. */
@@ -294,6 +304,8 @@ static inline bool carrier_is_reserved(const struct thread *t)
 {
     return t->carrier != t->home && __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED);
 }
+static inline bool slot_is_closed(const struct slot *s) { return __atomic_load_n(&s->closed, __ATOMIC_RELAXED); }
+static inline uint32_t slots_open(void) { return __atomic_load_n(&sched.slots, __ATOMIC_RELAXED); }
 static inline void cpu_relax(void) { __builtin_ia32_pause(); }
 
 #endif

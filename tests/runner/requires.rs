@@ -25,7 +25,8 @@ fn present(requirement: &str) -> bool {
         ("root", "") => unsafe { libc::geteuid() == 0 },
         // SAFETY: cannot fail.
         ("not-root", "") => unsafe { libc::geteuid() != 0 },
-        ("pids-cgroup", "") => pids_cgroup(),
+        ("pids-cgroup", "") => cgroup(&["pids"], &["pids.max"]),
+        ("cpu-cgroup", "") => cgroup(&["cpu", "cpu,cpuacct"], &["cpu.cfs_quota_us", "cpu.max"]),
         ("cpus", n) => at_least(n, run::cpus() as u64),
         ("threads", n) => at_least(n, threads_allowed()),
         ("lib", name) => library(name),
@@ -41,11 +42,12 @@ fn present(requirement: &str) -> bool {
     }
 }
 
-/// Whether a cgroup with a limit of processes can be made.
-fn pids_cgroup() -> bool {
-    ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].iter().any(|mount| {
-        let folder = Path::new(mount).join(format!("lissom-probe-{}", std::process::id()));
-        let limited = fs::create_dir(&folder).is_ok() && folder.join("pids.max").exists();
+/// Whether a cgroup can be made that has one of the files, in version 1 below one of the mounts.
+fn cgroup(mounts: &[&str], files: &[&str]) -> bool {
+    mounts.iter().chain(&[""]).any(|mount| {
+        let folder =
+            Path::new("/sys/fs/cgroup").join(mount).join(format!("lissom-probe-{}", std::process::id()));
+        let limited = fs::create_dir(&folder).is_ok() && files.iter().any(|f| folder.join(f).exists());
         let _ = fs::remove_dir(&folder);
         limited
     })

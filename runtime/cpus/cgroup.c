@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * /proc/self/cgroup names the process's group in each hierarchy, mountinfo where hierarchies are mounted and which part of each.
+ * The group's folder is the mount point and what of the group's path is below the mounted part; if it is not below it, as in a container
+ * that sees its group's path on the host, the mount point itself. Limits are those of that folder and of all above it up to the mount point.
+ *
+ * inotify would not tell of changes: what a container sees is another superblock than that in which its manager writes, with inodes of its own. So
+ * the files are read again (cpus/limit.c says how often), and mountinfo only if the process's groups have changed.
+ */
+#include "cpus/cgroup.h"
+#include "cpus/cpus.h"
+#include "prim/prim.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+enum { PATH = 4096, LINE = 8192 };
+
+const char *cgroup_root = "";
+
+enum hierarchy { CPU_V1, CPUSET_V1, V2, HIERARCHIES };
+
+static struct group {
+    char path[PATH];    /* in the hierarchy; "" : none */
+    char folder[PATH];  /* "": not mounted */
+    size_t top;         /* length of the mount point in it */
+} group[HIERARCHIES];
+static uint32_t last_quota_cpus;
+
+/* --- text ---------------------------------------------------------------------------------------------------------------- */
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static size_t length(const char *s)
+{
+    size_t n = 0;
+    while (s[n])
+        n++;
+    return n;
+}
+
+static bool same(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
+/* Whether `word` is one of the comma-separated words of list. */
+static bool has_word(const char *list, const char *word)
+{
+    size_t n = length(word);
+    for (const char *p = list; *p;) {
+        size_t k = 0;
+        while (p[k] && p[k] != ',')
+            k++;
+        if (k == n && !memcmp(p, word, n))
+            return true;
+        p += p[k] ? k + 1 : k;
+    }
+    return false;
+}
+
+/* Cuts the next word off *p at `end`. Post: it, or NULL: there is none. */
+static char *cut(char **p, char end)
+{
+    char *word = *p;
+    if (!word)
+        return NULL;
+    char *q = word;
+    while (*q && *q != end)
+        q++;
+    *p = *q ? q + 1 : NULL;
+    *q = 0;
+    return word;
+}
+
+/* \040 and the like, in place. */
+static void unescape(char *s)
+{
+    char *to = s;
+    for (; *s; to++) {
+        if (s[0] == '\\' && is_digit(s[1]) && is_digit(s[2]) && is_digit(s[3])) {
+            *to = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+            s += 4;
+        } else {
+            *to = *s++;
+        }
+    }
+    *to = 0;
+}
+
+/* Post: false: it does not fit. */
+static bool join(char *to, size_t size, const char *a, const char *b)
+{
+    size_t n = length(a), m = length(b);
+    if (n + m >= size)
+        return false;
+    memmove(to, a, n);
+    memmove(to + n, b, m + 1);
+    return true;
+}
+
+/* --- files --------------------------------------------------------------------------------------------------------------- */
+
+static int open_file(const char *path)
+{
+    static char full[PATH];
+    return join(full, sizeof full, cgroup_root, path) ? prim_open(full, O_RDONLY | O_CLOEXEC) : -1;
+}
+
+static struct {
+    int fd;
+    size_t at, used;
+    char text[LINE + 1];
+} reader;
+
+static bool lines_of(const char *path)
+{
+    reader.fd = open_file(path);
+    reader.at = reader.used = 0;
+    return reader.fd >= 0;
+}
+
+/* Post: the next line, or NULL at the end, when the file has been closed. A line that is too long is cut. */
+static char *line(void)
+{
+    for (bool whole = true;;) {
+        for (size_t i = reader.at; i < reader.used; i++)
+            if (reader.text[i] == '\n') {
+                char *found = reader.text + reader.at;
+                reader.text[i] = 0;
+                reader.at = i + 1;
+                if (whole)
+                    return found;
+                whole = true; /* that was the end of one that is too long */
+                i = reader.at - 1;
+            }
+        memmove(reader.text, reader.text + reader.at, reader.used - reader.at);
+        reader.used -= reader.at;
+        reader.at = 0;
+        if (reader.used == LINE) {
+            whole = false;
+            reader.used = 0;
+        }
+        long n = prim_read(reader.fd, reader.text + reader.used, LINE - reader.used);
+        if (n <= 0) {
+            prim_close(reader.fd);
+            return NULL;
+        }
+        reader.used += (size_t)n;
+    }
+}
+
+/* Post: its length, or -1. */
+static long read_small(const char *folder, size_t folder_length, const char *name, char *to, size_t size)
+{
+    static char path[PATH];
+    if (folder_length >= sizeof path)
+        return -1;
+    memcpy(path, folder, folder_length);
+    path[folder_length] = 0;
+    if (!join(path, sizeof path, path, name))
+        return -1;
+    int fd = open_file(path);
+    if (fd < 0)
+        return -1;
+    long n = prim_read(fd, to, size - 1);
+    prim_close(fd);
+    if (n < 0)
+        return -1;
+    to[n] = 0;
+    return n;
+}
+
+/* --- where the groups are ------------------------------------------------------------------------------------------------------- */
+
+static enum hierarchy hierarchy_of(const char *controllers)
+{
+    if (!*controllers)
+        return V2;
+    return has_word(controllers, "cpu") ? CPU_V1 : has_word(controllers, "cpuset") ? CPUSET_V1 : HIERARCHIES;
+}
+
+static void group_is(struct group *g, const char *path, bool *changed)
+{
+    if (same(g->path, path) || length(path) >= sizeof g->path)
+        return;
+    memcpy(g->path, path, length(path) + 1);
+    *changed = true;
+}
+
+/* Post: false: /proc cannot be read. */
+static bool read_groups(bool *changed)
+{
+    if (!lines_of("/proc/self/cgroup"))
+        return false;
+    for (char *p; (p = line()) != NULL;) {
+        const char *id = cut(&p, ':'), *controllers = cut(&p, ':');
+        if (!id || !controllers || !p)
+            continue;
+        enum hierarchy h = hierarchy_of(controllers);
+        if (h != HIERARCHIES)
+            group_is(&group[h], p, changed);
+        if (h == CPU_V1 && has_word(controllers, "cpuset"))
+            group_is(&group[CPUSET_V1], p, changed);
+    }
+    return true;
+}
+
+static const char *below(const char *path, const char *root)
+{
+    size_t n = length(root);
+    if (n == 1)
+        return path; /* "/" */
+    return !memcmp(path, root, n < length(path) ? n : length(path)) && length(path) >= n && (!path[n] || path[n] == '/') ? path + n : NULL;
+}
+
+/* The first mount that has the group wins, or else the first of its hierarchy. */
+static void mount_is(struct group *g, const char *root, const char *point)
+{
+    const char *rest = *g->path ? below(g->path, root) : NULL;
+    if (!*g->path || (*g->folder && !rest) || length(point) >= sizeof g->folder)
+        return;
+    if (*g->folder && g->top != length(g->folder))
+        return; /* has one that fits */
+    if (!join(g->folder, sizeof g->folder, point, rest && !same(rest, "/") ? rest : ""))
+        return;
+    g->top = length(point);
+}
+
+static void read_mounts(void)
+{
+    for (int h = 0; h < HIERARCHIES; h++)
+        group[h].folder[0] = 0;
+    if (!lines_of("/proc/self/mountinfo"))
+        return;
+    for (char *p; (p = line()) != NULL;) {
+        char *root = NULL, *point = NULL, *word;
+        for (int i = 0; (word = cut(&p, ' ')) != NULL && !same(word, "-"); i++) {
+            root = i == 3 ? word : root;
+            point = i == 4 ? word : point;
+        }
+        const char *kind = cut(&p, ' ');
+        cut(&p, ' ');
+        if (!kind || !root || !point)
+            continue;
+        unescape(root);
+        unescape(point);
+        if (same(kind, "cgroup2"))
+            mount_is(&group[V2], root, point);
+        if (!same(kind, "cgroup") || !p)
+            continue;
+        if (has_word(p, "cpu"))
+            mount_is(&group[CPU_V1], root, point);
+        if (has_word(p, "cpuset"))
+            mount_is(&group[CPUSET_V1], root, point);
+    }
+}
+
+static bool find_groups(void)
+{
+    bool changed = false;
+    if (!read_groups(&changed))
+        return false;
+    if (changed)
+        read_mounts();
+    return true;
+}
+
+/* --- limits ----------------------------------------------------------------------------------------------------------------- */
+
+/* Post: false: it is no number. */
+static bool number(const char **p, uint64_t *n)
+{
+    if (!is_digit(**p))
+        return false;
+    for (*n = 0; is_digit(**p); ++*p)
+        *n = *n > (1ull << 58) ? *n : *n * 10 + (uint64_t)(**p - '0');
+    return true;
+}
+
+static uint32_t in_cpus(uint64_t quota, uint64_t period)
+{
+    uint64_t n = quota / period + (quota % period != 0);
+    return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+/* Post: 0: none, or nonsense. */
+static uint32_t quota_v2(const char *folder, size_t n)
+{
+    char text[64];
+    uint64_t quota, period;
+    const char *p = text;
+    if (read_small(folder, n, "/cpu.max", text, sizeof text) <= 0 || !number(&p, &quota) || *p++ != ' ' || !number(&p, &period) || !period)
+        return 0;
+    return in_cpus(quota, period);
+}
+
+static uint32_t quota_v1(const char *folder, size_t n)
+{
+    char text[64];
+    uint64_t quota, period;
+    const char *p = text;
+    if (read_small(folder, n, "/cpu.cfs_quota_us", text, sizeof text) <= 0 || !number(&p, &quota))
+        return 0;
+    p = text;
+    if (read_small(folder, n, "/cpu.cfs_period_us", text, sizeof text) <= 0 || !number(&p, &period) || !period)
+        return 0;
+    return in_cpus(quota, period);
+}
+
+static uint32_t least_quota(const struct group *g, uint32_t (*quota)(const char *, size_t))
+{
+    uint32_t least = 0;
+    if (!*g->folder)
+        return 0;
+    for (size_t n = length(g->folder);;) {
+        uint32_t q = quota(g->folder, n);
+        if (q && (!least || q < least))
+            least = q;
+        if (n <= g->top)
+            return least;
+        while (n > g->top && g->folder[n - 1] != '/')
+            n--;
+        n -= n > g->top; /* the slash */
+    }
+}
+
+uint32_t cgroup_quota_cpus(void)
+{
+    if (!find_groups())
+        return last_quota_cpus;
+    uint32_t a = least_quota(&group[CPU_V1], quota_v1), b = least_quota(&group[V2], quota_v2);
+    last_quota_cpus = !a ? b : !b || a < b ? a : b;
+    return last_quota_cpus;
+}
+
+/* --- cpusets ---------------------------------------------------------------------------------------------------------------- */
+
+/* "0-3,8". */
+static bool parse_list(const char *p, struct cpu_mask *m)
+{
+    memset(m, 0, sizeof *m);
+    for (;;) {
+        uint64_t a, b;
+        if (!number(&p, &a))
+            return false;
+        b = a;
+        if (*p == '-' && (p++, !number(&p, &b)))
+            return false;
+        for (uint64_t i = a; i <= b && i < CPU_MASK_WORDS * 64; i++)
+            m->word[i / 64] |= 1ull << (i % 64);
+        if (*p != ',')
+            return true;
+        p++;
+    }
+}
+
+bool cgroup_cpuset(struct cpu_mask *m)
+{
+    static char text[LINE];
+    const struct {
+        const struct group *g;
+        const char *file;
+    } place[] = {{&group[V2], "/cpuset.cpus.effective"}, {&group[CPUSET_V1], "/cpuset.effective_cpus"}};
+    find_groups();
+    for (unsigned i = 0; i < 2; i++)
+        if (*place[i].g->folder &&
+            read_small(place[i].g->folder, length(place[i].g->folder), place[i].file, text, sizeof text) > 0 && parse_list(text, m))
+            return true;
+    return read_small("", 0, "/sys/devices/system/cpu/online", text, sizeof text) > 0 && parse_list(text, m);
+}

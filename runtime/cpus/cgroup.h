@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the cgroups of the process say of CPUs, as it sees them: version 1, 2 or both, through whatever is mounted where, in containers the
+ * part that is mounted there.
+ */
+#ifndef LISSOM_CGROUP_H
+#define LISSOM_CGROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ceil(quota / period), the least of all ancestors' that can be seen. Post: 0: no limit, or the last answer if /proc cannot be read.
+ * 5 us, and 3 for each level. One caller at a time. */
+uint32_t cgroup_quota_cpus(void);
+
+struct cpu_mask;
+/* The CPUs that cpusets leave to the process, or else those that are online. Post: false: neither can be read. One caller at a time. */
+bool cgroup_cpuset(struct cpu_mask *m);
+
+/* In front of all paths; "" unless for tests. */
+extern const char *cgroup_root;
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The number of slots changes while the program runs: docs/slots.md, open and close. Slots are numbered; those below sched.slots are open.
+ */
+#include "sched/signals.h"
+#include "sched/slots.h"
+#include "sched/waiting.h"
+
+/* All that is on the lists of s, linked by next. Pre: s->lock. */
+static struct thread *take_all(struct slot *s)
+{
+    struct thread *list = s->ready_head;
+    if (list)
+        s->ready_tail->next = NULL;
+    s->ready_head = s->ready_tail = NULL;
+    __atomic_store_n(&s->ready_count, 0, __ATOMIC_RELAXED);
+    for (struct thread *t; (t = waiting_take_any(s)) != NULL;) {
+        t->next = list;
+        list = t;
+    }
+    return list;
+}
+
+/* Nobody comes to s any more: claims want an idle one, and who pushes looks at `closed` under the lock. Its threads go where others are.
+ * Who runs on it leaves at the next scheduling point, to which the monitor brings it. */
+static void close_slot(struct slot *s)
+{
+    lock_take(&s->lock);
+    __atomic_store_n(&s->closed, true, __ATOMIC_RELAXED);
+    if (s->state == SLOT_IDLE) {
+        __atomic_store_n(&s->state, SLOT_CLOSED, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
+    }
+    struct thread *list = take_all(s);
+    lock_drop(&s->lock);
+    slots_make_ready(list);
+}
+
+/* Post: idle, or run by one of the ready threads; or by those who had not left it yet. */
+static void open_slot(struct slot *s)
+{
+    lock_take(&s->lock);
+    bool ours = s->state == SLOT_CLOSED;
+    __atomic_store_n(&s->closed, false, __ATOMIC_RELAXED);
+    if (ours)
+        __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
+    lock_drop(&s->lock);
+    if (ours)
+        slot_pass_on(s);
+}
+
+void slots_resize(uint32_t n)
+{
+    uint32_t now = sched.slots;
+    for (uint32_t i = sched.slots_made; i < n; i++)
+        sched.slot[i] = (struct slot){.index = i, .neighbour = i, .state = SLOT_CLOSED, .closed = true};
+    if (n > sched.slots_made)
+        __atomic_store_n(&sched.slots_made, n, __ATOMIC_RELAXED);
+    __atomic_store_n(&sched.slots, n, __ATOMIC_SEQ_CST);
+    for (uint32_t i = n; i < now; i++)
+        close_slot(&sched.slot[i]);
+    for (uint32_t i = now; i < n; i++)
+        open_slot(&sched.slot[i]);
+}
+
+bool slots_vacate(void)
+{
+    bool any = false;
+    for (uint32_t i = sched.slots; i < sched.slots_made; i++) {
+        struct slot *s = &sched.slot[i];
+        if (__atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_CLOSED)
+            continue;
+        any = true;
+        threads_on_slot(s, signals_sample);
+    }
+    return any;
+}

@@ -1,0 +1,203 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Tests of what is read of cgroups: trees of files as machines, containers and careless people have them.
+# Last line: `N passed, M failed`.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+fail() { echo "build failed: $*"; echo "0 passed, 1 failed"; exit 1; }
+${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined -I"$root/runtime" \
+    "$here/driver.c" "$root/runtime/cpus/cgroup.c" -o "$out/driver" || fail driver
+passed=0 failed=0
+t=$out/t
+
+# file PATH TEXT: below the tree. What runs later with `new` begins another tree.
+file() { mkdir -p "$t$(dirname "$1")"; printf '%s' "$2" >"$t$1"; }
+new() { t=$out/$1; mkdir -p "$t"; name=$1; }
+# expect ANSWER [TREE...]: of this tree, or of several in turn, as when files change.
+expect() {
+    local want=$1
+    shift
+    local trees=()
+    for tree in "${@:-$name}"; do trees+=("$out/$tree"); done
+    local got
+    got=$(timeout 10 "$out/driver" "${trees[@]}" 2>&1)
+    if [ "$got" = "$want" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "$name: $got, expected $want"; fi
+}
+v2='31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate
+'
+
+new nothing
+expect 0
+new online
+file /sys/devices/system/cpu/online '0-2,5
+'
+expect 0:27
+new v2
+file /proc/self/cgroup '0::/user.slice/app.scope
+'
+file /proc/self/mountinfo "22 1 8:1 / / rw - ext4 /dev/sda1 rw
+$v2"
+file /sys/fs/cgroup/user.slice/app.scope/cpu.max 'max 100000
+'
+expect 0
+file /sys/fs/cgroup/user.slice/cpu.max '150000 100000
+'
+expect 2
+file /sys/fs/cgroup/user.slice/app.scope/cpu.max '50000 100000
+'
+file /sys/fs/cgroup/user.slice/app.scope/cpuset.cpus.effective '1-3
+'
+expect 1:e
+file /sys/fs/cgroup/cpu.max '1000 100000
+' # a root has none, but a container's has
+file /sys/fs/cgroup/user.slice/app.scope/cpu.max '800000 100000
+'
+expect 1:e
+
+new 'v2-container'
+file /proc/self/cgroup '0::/
+'
+file /proc/self/mountinfo "$v2"
+file /sys/fs/cgroup/cpu.max '200000 100000
+'
+expect 2
+new 'v2-host-namespace' # the group's path on the host, of which the container's mount is the part
+file /proc/self/cgroup '0::/docker/0123
+'
+file /proc/self/mountinfo '31 23 0:28 /docker/0123 /sys/fs/cgroup ro - cgroup2 cgroup rw
+'
+file /sys/fs/cgroup/cpu.max '300000 100000
+'
+expect 3
+file /proc/self/cgroup '0::/docker/0123/inner
+'
+file /sys/fs/cgroup/inner/cpu.max '100000 100000
+'
+expect 1
+file /proc/self/cgroup '0::/docker/01234
+' # not below it: another
+expect 3
+new 'v2-outside' # a process that was moved out of what its namespace shows
+file /proc/self/cgroup '0::/../../other
+'
+file /proc/self/mountinfo '31 23 0:28 /../.. /mnt rw - cgroup2 cgroup rw
+31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup rw
+'
+file /sys/fs/cgroup/cpu.max '300000 100000
+'
+file /mnt/other/cpu.max '100000 100000
+'
+expect 1
+
+v1='32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpuacct,cpu
+33 31 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset
+'
+new v1
+file /proc/self/cgroup '12:cpuset:/a/b
+5:cpuacct,cpu:/a/b
+0::/unified
+'
+file /proc/self/mountinfo "$v1"
+file /sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_quota_us '-1
+'
+file /sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_period_us '100000
+'
+file /sys/fs/cgroup/cpuset/a/b/cpuset.effective_cpus '0
+'
+expect 0:1
+file /sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us '250000
+'
+file /sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us '100000
+'
+expect 3:1
+file /sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_quota_us '5000
+'
+expect 1:1
+new 'v1-docker'
+file /proc/self/cgroup '4:cpu,cpuacct:/docker/abc
+'
+file /proc/self/mountinfo '32 31 0:29 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct
+'
+file /sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us 400000
+file /sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us 100000
+expect 4
+new hybrid # quotas in version 1, version 2 without controllers beside it
+file /proc/self/cgroup '1:cpu:/x
+0::/x
+'
+file /proc/self/mountinfo '32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu
+41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+'
+mkdir -p "$t/sys/fs/cgroup/unified/x"
+file /sys/fs/cgroup/cpu/x/cpu.cfs_quota_us 100000
+file /sys/fs/cgroup/cpu/x/cpu.cfs_period_us 100000
+expect 1
+
+new elsewhere # mount points with blanks, and two mounts of which one has the group
+file /proc/self/cgroup '0::/mine
+'
+file /proc/self/mountinfo '31 23 0:28 /others /mnt/a rw - cgroup2 cgroup rw
+32 23 0:28 /mine /mnt/with\040blank rw - cgroup2 cgroup rw
+'
+file '/mnt/a/cpu.max' '900000 100000
+'
+file '/mnt/with blank/cpu.max' '600000 100000
+'
+expect 6
+for text in 'max' '' 'x 100000' '-5 100000' '100000' '100000 0' '100000 x' '100000,100000' $'\n' '99999999999999999999999 0'; do
+    new nonsense
+    file /proc/self/cgroup '0::/
+'
+    file /proc/self/mountinfo "$v2"
+    file /sys/fs/cgroup/cpu.max "$text"
+    expect 0
+done
+new huge
+file /sys/fs/cgroup/cpu.max '9223372036854775807 100000'
+file /proc/self/cgroup '0::/'$'\n'
+file /proc/self/mountinfo "$v2"
+expect 4294967295
+new 'nonsense-proc'
+file /proc/self/cgroup 'a
+:
+::
+0:cpu
+1:cpu:
+0::/'"$(printf 'x/%.0s' $(seq 3000))"'
+0::/fine
+'
+file /proc/self/mountinfo "1
+1 2
+1 2 3:4 / /x
+1 2 3:4 / /x - cgroup
+1 2 3:4 / /x - cgroup none
+- - - - -
+$(printf 'long%.0s' $(seq 5000))
+$v2"
+file /sys/fs/cgroup/fine/cpu.max '200000 100000'
+expect 2
+new 'no-end-of-line'
+file /proc/self/cgroup '0::/a'
+file /proc/self/mountinfo "$v2"
+file /sys/fs/cgroup/a/cpu.max '200000 100000'
+expect 0 # /proc's lines end with one
+
+# Changes, looked at one after the other.
+new before
+file /proc/self/cgroup '0::/a'$'\n'
+file /proc/self/mountinfo "$v2"
+file /sys/fs/cgroup/a/cpu.max '200000 100000'
+new after
+file /proc/self/cgroup '0::/b'$'\n'
+file /proc/self/mountinfo "$v2"
+file /sys/fs/cgroup/b/cpu.max '100000 100000'
+new gone # the folder, not the process
+file /proc/self/cgroup '0::/b (deleted)'$'\n'
+file /proc/self/mountinfo "$v2"
+expect '2 1 0 1' before after gone after
+expect '2 2 1' before nothing after # /proc cannot be read: as before
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+// For programs whose CPUs are changed from outside: threads of all kinds that go on meanwhile, a process beside them that makes the changes,
+// and the number of slots as `lissom run --stats` shows it.
+#ifndef CPUS_CHANGE_H
+#define CPUS_CHANGE_H
+#include "pthread_test.h"
+#include "../../runtime/abi.h"
+#include <dirent.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+// --- slots ------------------------------------------------------------------------------------------------------
+
+static struct lissom_region *region;
+
+// Begins the program again with a region for statistics, as `lissom run --stats` would.
+static void c_region(char **argv) {
+	const char *fd = getenv(LISSOM_ENV_STATS_FD);
+	if (!fd) {
+		int made = memfd_create("region", 0);
+		SYS(made);
+		SYS(ftruncate(made, LISSOM_REGION_BYTES));
+		struct lissom_header h = {.magic = LISSOM_ABI_MAGIC, .version = LISSOM_ABI_VERSION, .records = LISSOM_MAX_RECORDS,
+		                          .record_bytes = sizeof(struct lissom_record)};
+		EQ(pwrite(made, &h, sizeof h, 0), sizeof h);
+		char number[16];
+		snprintf(number, sizeof number, "%d", made);
+		setenv(LISSOM_ENV_STATS_FD, number, 1);
+		execv("/proc/self/exe", argv);
+		FAIL("execv: %s", strerror(errno));
+	}
+	region = mmap(NULL, LISSOM_REGION_BYTES, PROT_READ, MAP_SHARED, atoi(fd), 0);
+	CHECK(region != MAP_FAILED);
+}
+
+// Of process pid; -1: it is not under lissom.
+static int c_slots(pid_t pid) {
+	int slots = -1;
+	for (uint32_t i = 0; i < region->header.claimed && i < LISSOM_MAX_RECORDS; i++)
+		if (region->record[i].pid == (uint32_t)pid && region->record[i].state == LISSOM_STATE_active)
+			slots = (int)__atomic_load_n(&region->record[i].slots, __ATOMIC_RELAXED);
+	return slots;
+}
+
+// Within ten seconds, unless the process has no slots. (Promised is a tenth of one; how long it took is not tested.)
+static void c_slots_become(pid_t pid, int slots) {
+	for (int i = 0; i < 10000 && c_slots(pid) != slots; i++) {
+		if (c_slots(pid) < 0)
+			return;
+		t_sleep_ms(1);
+	}
+	EQ(c_slots(pid), slots);
+}
+
+// --- the process beside it ----------------------------------------------------------------------------------------
+
+static int c_parent_lives(void) { return getppid() != 1; }
+
+// f(pid) in a child, which is natively: pid is the caller.
+static pid_t c_beside(void (*f)(pid_t)) {
+	pid_t self = getpid(), child = fork();
+	SYS(child);
+	if (!child) {
+		f(self);
+		_exit(0);
+	}
+	return child;
+}
+
+static void c_ended_well(pid_t child) {
+	int status;
+	while (waitpid(child, &status, 0) < 0)
+		EQ(errno, EINTR);
+	EQ(status, 0);
+}
+
+// As `taskset -a -p`.
+static void c_affinity(pid_t pid, const cpu_set_t *set) {
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	DIR *d = opendir(path);
+	CHECK(d);
+	for (struct dirent *e; (e = readdir(d));)
+		if (e->d_name[0] != '.' && sched_setaffinity(atoi(e->d_name), sizeof *set, set))
+			EQ(errno, ESRCH); // it has ended
+	closedir(d);
+}
+
+// --- threads that go on -----------------------------------------------------------------------------------------------
+
+static volatile int stop;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
+static int turn, at_turns;
+static atomic_long done_by[1024];
+static atomic_int flag;
+static int spinners;
+static long guarded;
+
+static void compute(int us) {
+	int64_t end = t_now(CLOCK_MONOTONIC) + (int64_t)us * 1000;
+	while (t_now(CLOCK_MONOTONIC) < end)
+		;
+}
+
+// By turns, with a condition variable.
+static void take_turn(int i) {
+	pthread_mutex_lock(&mutex);
+	while (turn % at_turns != i && !stop) pthread_cond_wait(&turn_changed, &mutex);
+	turn++;
+	pthread_cond_broadcast(&turn_changed);
+	pthread_mutex_unlock(&mutex);
+}
+
+// By turns, with a flag that is spun for.
+static void pass_flag(int i) {
+	while (atomic_load_explicit(&flag, memory_order_acquire) % spinners != i && !stop) __builtin_ia32_pause();
+	atomic_fetch_add(&flag, 1);
+}
+
+// A kind for each: turns, flags, a mutex, computing with sleeps, computing alone.
+static void *c_worker(void *arg) {
+	int i = (int)(intptr_t)arg;
+	uint64_t seed = t_seed() + (uint64_t)i;
+	while (!stop) {
+		switch (i % 5) {
+		case 0: take_turn(i / 5); break;
+		case 1: pass_flag(i / 5); break;
+		case 2:
+			pthread_mutex_lock(&mutex);
+			guarded++;
+			pthread_mutex_unlock(&mutex);
+			compute(20);
+			break;
+		case 3:
+			compute((int)(t_rand(&seed) % 300));
+			t_sleep_us((int)(t_rand(&seed) % 300));
+			break;
+		default: compute(1000);
+		}
+		atomic_fetch_add(&done_by[i], 1);
+	}
+	pthread_mutex_lock(&mutex);
+	pthread_cond_broadcast(&turn_changed);
+	pthread_mutex_unlock(&mutex);
+	return NULL;
+}
+
+// n threads that work until f has ended, and each of which then has done something.
+static void c_work_beside(int n, void (*f)(pid_t)) {
+	at_turns = (n + 4) / 5;
+	spinners = (n + 3) / 5;
+	pid_t child = c_beside(f);
+	pthread_t t[1024];
+	for (int i = 0; i < n; i++) t[i] = t_spawn(c_worker, (void *)(intptr_t)i);
+	c_ended_well(child);
+	for (int i = 0; i < n; i++)
+		for (int k = 0; atomic_load(&done_by[i]) == 0; k++) t_sleep_ms(1); // a hang, if one never gets there
+	stop = 1;
+	for (int i = 0; i < n; i++) t_join(t[i]);
+}
+#endif
