@@ -53,7 +53,7 @@ impl Library {
     }
 }
 
-const PROGRAM: &str = include_str!("../../workloads/ml.py");
+pub const PROGRAM: &str = include_str!("../../workloads/ml.py");
 const TREES: f64 = 100.0;
 const TIME: Metric = Metric { field: "seconds", unit: "seconds of training", compare: Compare::Ratio };
 

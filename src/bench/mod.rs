@@ -4,6 +4,7 @@
 //! with a `prepare` and a variant of `What`.
 
 mod child;
+mod elastic;
 mod harness;
 mod machine;
 mod markdown;
@@ -48,6 +49,7 @@ pub enum What {
     Sync(sync::SyncArgs),
     Spin(spin::SpinArgs),
     Ml(ml::MlArgs),
+    Elastic(elastic::ElasticArgs),
 }
 
 /// Options of all benchmarks.
@@ -151,6 +153,7 @@ pub fn bench(args: &BenchArgs) -> i32 {
         What::Sync(args) => &args.common,
         What::Spin(args) => &args.common,
         What::Ml(args) => &args.common,
+        What::Elastic(args) => &args.common,
     };
     match measure_and_report(args, common) {
         Ok(code) => code,
@@ -185,6 +188,7 @@ fn measure_and_report(args: &BenchArgs, common: &Common) -> anyhow::Result<i32> 
         What::Sync(args) => sync::prepare(args, &session)?,
         What::Spin(args) => spin::prepare(args, &session)?,
         What::Ml(args) => ml::prepare(args, &session)?,
+        What::Elastic(args) => elastic::prepare(args, &session)?,
     };
     let hogs =
         if common.hog { Hogs::start(&workload::compile(&session, workload::SYNC)?)? } else { Hogs::none() };

@@ -15,6 +15,7 @@ pub const SYNC: Program = Program("sync", "-pthread");
 pub const SYNC_OMP: Program = Program("sync_omp", "-fopenmp");
 pub const SPIN: Program = Program("spin", "-pthread");
 pub const SPIN_OMP: Program = Program("spin_omp", "-fopenmp");
+pub const SCHEDULE: Program = Program("schedule", "-O2");
 pub const WORK: Program = Program("work", "-pthread");
 
 macro_rules! sources {
@@ -23,7 +24,7 @@ macro_rules! sources {
 
 /// Each program includes some of the headers; all are written, side by side as they are in workloads/.
 const SOURCES: &[(&str, &str)] = &sources! {
-    "sync.c" "sync_omp.c" "spin.c" "spin_omp.c" "work.c"
+    "sync.c" "sync_omp.c" "spin.c" "spin_omp.c" "work.c" "schedule.c"
     "sync.h" "threads.h" "spin.h" "spin_block.h" "spin_sensitivity.h"
     "locks/all.h" "locks/aqs.h" "locks/array.h" "locks/clh.h" "locks/cna.h" "locks/instance.h" "locks/lock.h"
     "locks/loops.h" "locks/malthusian.h" "locks/mcs.h" "locks/numa.h" "locks/partitioned.h" "locks/pthread.h"

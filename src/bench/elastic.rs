@@ -1,0 +1,280 @@
+//! `lissom bench elastic`: programs whose CPUs come and go while they run.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::json;
+
+use super::harness::{BOUND, Compare, Group, Metric, NATIVE, Scenario};
+use super::workload::{self, SCHEDULE, SPIN, SYNC_OMP};
+use super::{Bench, Common, Session, ml};
+
+/// Programs whose CPUs come and go while they run
+///
+/// Counted is the CPU time that there was for a program until it was done, so the
+/// less the better: 2 CPUs for a second and 1 for two are 4 CPU seconds. The bound
+/// of `affinity` and `cpuset` is the program natively with a thread for each CPU,
+/// all of them all the time; that of `quota` is the same under the same quota.
+///
+///   affinity-omp       60 us between barriers of OpenMP, while the mask of all
+///                      threads is changed from outside, as `taskset -a` does
+///   affinity-spin      a token, passed on by flags that are spun for
+///   affinity-histgb    scikit-learn's HistGradientBoosting
+///   cpuset-*           the same by way of a cgroup's cpuset: as root
+///   quota-*            the same with a quota of CPU time: as root
+///
+/// `throttled_percent` in the JSON says in how many of the periods of a quota
+/// a program has stood still.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct ElasticArgs {
+    /// Patterns to measure [default: all, without those that need to be root if you are not]
+    #[arg(value_name = "PATTERN", value_parser = PossibleValuesParser::new(NAMES))]
+    pub patterns: Vec<String>,
+
+    /// Numbers of threads [default: one for each CPU, and 16 times as many]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
+    pub threads: Vec<u32>,
+
+    /// CPUs and how long there are so many, in seconds, again and again; of affinity
+    /// and cpuset [default: all, then half of them, half a second each]
+    #[arg(long, value_name = "CPUS:SECONDS,...", value_parser = schedule)]
+    pub schedule: Option<String>,
+
+    /// The same of quota, where CPUs may be parts [default: half of the CPUs all the time]
+    #[arg(long, value_name = "CPUS[:SECONDS],...", value_parser = schedule)]
+    pub quota: Option<String>,
+
+    /// A Python with scikit-learn [default: target/venv/bin/python3 if it is there,
+    /// or else python3]
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<PathBuf>,
+
+    /// Iterations of the work loop that take a microsecond [default: measured first]
+    #[arg(long, value_name = "N", value_parser = super::positive)]
+    pub calibration: Option<f64>,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+fn schedule(text: &str) -> Result<String, String> {
+    let number = |text: &str| text.parse::<f64>().is_ok_and(|n| n > 0.0 && n < 1e6);
+    let step = |step: &str| match step.split_once(':') {
+        Some((cpus, seconds)) => number(cpus) && number(seconds),
+        None => number(step),
+    };
+    if text.split(',').all(step) { Ok(text.into()) } else { Err("wanted is CPUS:SECONDS, by commas".into()) }
+}
+
+const NAMES: [&str; 9] = [
+    "affinity-omp",
+    "affinity-spin",
+    "affinity-histgb",
+    "cpuset-omp",
+    "cpuset-spin",
+    "cpuset-histgb",
+    "quota-omp",
+    "quota-spin",
+    "quota-histgb",
+];
+
+const CPU_TIME: Metric =
+    Metric { field: "cpu_seconds", unit: "CPU seconds available until done", compare: Compare::Ratio };
+
+/// About two seconds of all CPUs each.
+const BARRIER_US: f64 = 60.0;
+const BARRIERS: f64 = 30_000.0;
+const STAGE_US: f64 = 2.5;
+const STAGES: f64 = 800_000.0;
+const ROWS: f64 = 100_000.0;
+const TREES: f64 = 100.0;
+
+struct Programs {
+    schedule: PathBuf,
+    omp: Option<PathBuf>,
+    spin: PathBuf,
+    python: PathBuf,
+    ml: PathBuf,
+    per_us: f64,
+    cpus: u32,
+    scale: f64,
+}
+
+impl Programs {
+    fn command(&self, program: &str, threads: u32) -> Option<Vec<OsString>> {
+        let mut command: Vec<OsString> = match program {
+            "omp" => vec![self.omp.clone()?.into(), "gomp-barrier".into()],
+            "spin" => vec![self.spin.clone().into(), "pipeline".into()],
+            _ => {
+                vec![self.python.clone().into(), self.ml.clone().into(), "--library".into(), "histgb".into()]
+            }
+        };
+        let mut option =
+            |name: &str, value: f64| command.extend([name.into(), value.ceil().to_string().into()]);
+        option("--threads", threads.into());
+        match program {
+            "omp" => {
+                option("--work", BARRIER_US * f64::from(self.cpus) * self.per_us);
+                option("--rounds", BARRIERS * self.scale);
+            }
+            "spin" => {
+                option("--work", STAGE_US * f64::from(threads) * self.per_us);
+                option("--rounds", STAGES * self.scale / f64::from(threads));
+            }
+            _ => {
+                option("--rows", ROWS);
+                option("--trees", TREES * self.scale);
+            }
+        }
+        Some(command)
+    }
+
+    fn scheduled(&self, way: &str, steps: &str, program: &str, threads: u32) -> Option<Vec<OsString>> {
+        let mut command: Vec<OsString> = vec![self.schedule.clone().into(), "--by".into(), way.into()];
+        command.extend(["--steps".into(), steps.into(), "--".into()]);
+        command.extend(self.command(program, threads)?);
+        Some(command)
+    }
+}
+
+pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
+    let cpus = session.cpus();
+    let mut notes = Vec::new();
+    // SAFETY: cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    let python = args.python.clone().unwrap_or_else(ml::default_python);
+    let has_sklearn =
+        session.output(&[python.clone().into(), "-c".into(), "import sklearn.ensemble".into()]).is_ok();
+    let programs = Programs {
+        schedule: workload::compile(session, SCHEDULE)?,
+        omp: workload::compile(session, SYNC_OMP).ok(),
+        spin: workload::compile(session, SPIN)?,
+        python,
+        ml: session.scratch.write("ml.py", ml::PROGRAM)?,
+        per_us: match args.calibration {
+            Some(per_us) => per_us,
+            None => workload::calibrate(session)?,
+        },
+        cpus,
+        scale: args.common.scale,
+    };
+    let half = f64::from(cpus) / 2.0;
+    let changing = args.schedule.clone().unwrap_or_else(|| format!("{cpus}:0.5,{}:0.5", half.ceil()));
+    let quota = args.quota.clone().unwrap_or_else(|| half.to_string());
+    let threads = if args.threads.is_empty() { vec![cpus, 16 * cpus] } else { args.threads.clone() };
+    let mut groups = Vec::new();
+    for name in NAMES {
+        let asked = args.patterns.iter().any(|p| p == name);
+        let (way, program) = name.split_once('-').unwrap_or_default();
+        if !asked && !args.patterns.is_empty() {
+            continue;
+        }
+        if way != "affinity" && !root && !asked {
+            notes.push(format!("{name} is left out: be root to make cgroups"));
+            continue;
+        }
+        if program == "histgb" && !has_sklearn {
+            notes.push(format!("{name} is left out: {} has no scikit-learn", programs.python.display()));
+            continue;
+        }
+        let steps = if way == "quota" { &quota } else { &changing };
+        let bound = if way == "quota" { "quota" } else { "nothing" };
+        for &threads in &threads {
+            let list = scenarios(
+                args,
+                &programs,
+                |way_of, threads| {
+                    programs.scheduled(if way_of == BOUND { bound } else { way }, steps, program, threads)
+                },
+                threads,
+            );
+            match list {
+                Some(scenarios) => groups.push(Group {
+                    workload: name.into(),
+                    threads,
+                    metric: CPU_TIME,
+                    same: None,
+                    options: &[],
+                    environment: &[],
+                    scenarios,
+                }),
+                None => notes.push(format!("{name} is left out: the compiler has no OpenMP")),
+            }
+        }
+    }
+    Ok(Bench {
+        name: "elastic",
+        timeout: args.common.timeout(60.0),
+        groups,
+        watches: vec![],
+        parameters: json!({
+            "iterations_per_us": programs.per_us,
+            "schedule": changing,
+            "quota": quota,
+            "compiler": workload::compiler_version(session),
+        }),
+        notes,
+    })
+}
+
+/// The columns. None: the program is not to be had.
+fn scenarios(
+    args: &ElasticArgs,
+    programs: &Programs,
+    command: impl Fn(&str, u32) -> Option<Vec<OsString>>,
+    threads: u32,
+) -> Option<Vec<Scenario>> {
+    let scenario = |name: &'static str, switch, threads| {
+        command(name, threads).map(|command| Scenario { name, switch, command, effort: None })
+    };
+    let mut list = vec![scenario(BOUND, None, programs.cpus)?, scenario(NATIVE, None, threads)?];
+    for switch in args.common.switches() {
+        list.push(scenario(switch, Some(switch), threads)?);
+    }
+    Some(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn schedules() {
+        for good in ["1", "2:0.5,1:0.5", "0.5", "64:10,1:3,2"] {
+            assert!(schedule(good).is_ok(), "{good}");
+        }
+        for bad in ["", "0", "1:", ":1", "1:0", "a:1", "1,,2", "-1:1"] {
+            assert!(schedule(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_work_does_not_depend_on_the_number_of_threads() {
+        let programs = Programs {
+            schedule: "schedule".into(),
+            omp: Some("omp".into()),
+            spin: "spin".into(),
+            python: "python3".into(),
+            ml: "ml.py".into(),
+            per_us: 100.0,
+            cpus: 2,
+            scale: 0.5,
+        };
+        let text = |way, program, threads| {
+            let command = programs.scheduled(way, "2:1,1:1", program, threads).unwrap_or_default();
+            command.iter().map(|s| Path::new(s).display().to_string()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            text("affinity", "omp", 32),
+            "schedule --by affinity --steps 2:1,1:1 -- omp gomp-barrier --threads 32 --work 12000 --rounds 15000"
+        );
+        assert_eq!(
+            text("quota", "spin", 8),
+            "schedule --by quota --steps 2:1,1:1 -- spin pipeline --threads 8 --work 2000 --rounds 50000"
+        );
+    }
+}
