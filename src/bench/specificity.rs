@@ -16,7 +16,7 @@ use super::workload::{self, WORK};
 const PROGRAMS: &[(&str, &str, &str)] = &[
     // name, the process, what a shell is to run
     ("gzip", "gzip", "exec gzip -9 -c data data data data >/dev/null"),
-    ("xz", "xz", "exec xz -T8 -2 --block-size=1MiB -c data >/dev/null"),
+    ("xz", "xz", "exec xz -T1 -2 -c data data data >/dev/null"), // its threads block all signals: only main is seen
     ("zstd", "zstd", "exec zstd -q -T8 -12 -c data >/dev/null"),
     ("sort", "sort", "exec sort --parallel=8 -S 64M data data data data -o /dev/null"),
     ("sha256sum", "sha256sum", "exec sha256sum $(yes data | head -n 30) >/dev/null"),

@@ -43,9 +43,9 @@ pub struct Watch {
     pub missing: Option<String>,
 }
 
-/// More would not help: the program is looked at too rarely.
-const MOST_RUNS: u64 = 1000;
-/// After so many runs without a sample there will be none.
+/// A program that is looked at so rarely that it would take more is left at what it has given by then.
+const MOST_RUNS: u64 = 300;
+/// After so many runs that can be told; without a sample there will be none.
 const UNSEEN_RUNS: u64 = 3;
 
 #[derive(Serialize)]
@@ -114,7 +114,7 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
         (watched.state, watched.error) = (Watching::Missing, Some(why.clone()));
         return Ok(watched);
     }
-    while watched.samples < watch.samples && watched.runs < MOST_RUNS {
+    while watched.samples < watch.samples && !watched.hopeless(watch.samples) {
         let error = match child::run(&command, &session.signals, &session.scratch, limit)? {
             Ended::Well(output) => watched.add(&output, &statistics, watch.process),
             Ended::Badly(why) => Some(why),
@@ -146,6 +146,10 @@ impl Watched {
         self.samples += samples;
         self.waits += waits;
         (self.samples == 0 && self.runs == UNSEEN_RUNS).then(|| "its threads were not looked at".into())
+    }
+
+    fn hopeless(&self, samples: u64) -> bool {
+        self.runs >= MOST_RUNS || (self.runs >= UNSEEN_RUNS && self.samples * MOST_RUNS < samples * self.runs)
     }
 
     /// Found of looked at, as 0 to 1.
