@@ -22,6 +22,7 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #define ARCH_REQ_XCOMP_PERM 0x1023 /* asm/prctl.h of Linux 5.16: from then on threads may use AMX */
 
@@ -53,7 +54,7 @@ static const uint16_t handled[] = {
     SYS_rt_sigprocmask, SYS_sigaltstack, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
     SYS_sched_setattr, SYS_sched_getaffinity, SYS_execve, SYS_execveat, SYS_setpriority, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_arch_prctl, SYS_rseq,
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid,
-    SYS_setgroups, SYS_capset, SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
+    SYS_setgroups, SYS_capset, SYS_seccomp, SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
 };
 
 void syscalls_init(void)
@@ -211,6 +212,13 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
     case SYS_setns:
         monitor_restart(); /* some namespaces are for processes of one thread: one that sleeps only disturbs */
         thread_pin(t, LISSOM_PIN_identity);
+        break;
+    case SYS_prctl:
+        if (r->rdi == PR_SET_SECCOMP)
+            monitor_sandboxed();
+        break;
+    case SYS_seccomp:
+        monitor_sandboxed();
         break;
     case SYS_arch_prctl:
         if (r->rdi == ARCH_REQ_XCOMP_PERM && sched.has_amx)

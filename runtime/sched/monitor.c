@@ -123,11 +123,29 @@ static bool word_becomes(uint32_t from, uint32_t to)
     return __atomic_compare_exchange_n(&sched.monitor_word, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
+static struct lock working; /* on files */
+static bool sandboxed;
+
+void monitor_sandboxed(void)
+{
+    lock_take(&working);
+    sandboxed = true;
+    lock_drop(&working);
+}
+
+static void work(void (*f)(void))
+{
+    lock_take(&working);
+    if (!sandboxed)
+        f();
+    lock_drop(&working);
+}
+
 /* Until threads are ready, or it is to go. */
 static void sleep_lightly(void)
 {
     while (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) != AWAKE && !__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
-        look_at_cpus();
+        work(look_at_cpus);
         if (slots_vacate())
             return;
         const struct timespec t = {.tv_nsec = CPUS_US * 1000};
@@ -159,15 +177,15 @@ static _Noreturn void monitor(void)
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
             prim_syscall3(SYS_exit, 0, 0, 0);
-        spin_sites_serve();
-        look_at_cpus();
+        work(spin_sites_serve);
+        work(look_at_cpus);
         const struct timespec tick = {.tv_nsec = tick_us() * 1000};
         prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
         if (look()) {
             quiet = 0;
         } else if (++quiet >= QUIET_TICKS) {
             quiet = 0;
-            spin_sites_off();
+            work(spin_sites_off);
             __atomic_store_n(&sched.monitor_word, DOZING, __ATOMIC_SEQ_CST);
             if (look() || __atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
                 __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
@@ -183,7 +201,7 @@ static struct lock lifecycle; /* starting and ending: one stack, one monitor */
 
 void monitor_after_fork(void)
 {
-    lifecycle.word = 0;
+    lifecycle.word = working.word = 0;
     sched.monitor_started = sched.monitor_word = alive = leaving = 0;
 }
 

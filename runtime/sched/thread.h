@@ -276,6 +276,9 @@ void carrier_finish(struct thread *prev);
 /* --- monitor.c --------------------------------------------------------------------------------------- */
 void monitor_poke(void);
 void monitor_slot_busy(void); /* a slot is not idle any more */
+/* The program is about to forbid itself system calls: those that it does not make might be its end. From here on the monitor opens nothing: spin
+ * sites and the number of slots stay as they are. */
+void monitor_sandboxed(void);
 void monitor_after_fork(void);
 /* Each thread calls this right after it changed its credentials: the monitor ends, and if it is needed the caller makes
  * it again, with the caller's. The last thread to change so leaves none that has the old ones. */

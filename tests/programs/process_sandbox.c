@@ -1,0 +1,66 @@
+// A program that forbids itself and all its threads to open files, on pain of death: nobody in it may do so from then on.
+#include "pthread_test.h"
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+
+static pthread_barrier_t barrier;
+static atomic_int flag;
+static int threads;
+
+static void *work(void *arg) {
+	int me = (int)(intptr_t)arg;
+	for (int i = 0; i < 400; i++) {
+		pthread_barrier_wait(&barrier);
+		if (i % 40 == 0) t_sleep_us(500);
+		while (me < 4 && atomic_load(&flag) % (threads < 4 ? threads : 4) != me) __builtin_ia32_pause(); // a loop with a spin site
+		if (me < 4) atomic_fetch_add(&flag, 1);
+	}
+	return NULL;
+}
+
+static void forbid(int how) {
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof code / sizeof *code, code};
+	SYS(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	if (how) SYS(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program));
+	else SYS(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0)); // the threads made later inherit it
+}
+
+static void round_of(int how) {
+	pthread_t t[64];
+	threads = t_threads() > 32 ? 32 : t_threads() + 1;
+	OK(pthread_barrier_init(&barrier, NULL, (unsigned)threads));
+	if (!how) forbid(0);
+	for (int i = 0; i < threads; i++) t[i] = t_spawn(work, (void *)(intptr_t)i);
+	t_sleep_ms(60); // the monitor has looked at the CPUs
+	if (how) forbid(1);
+	for (int i = 0; i < threads; i++) t_join(t[i]);
+	t_sleep_ms(120);
+}
+
+int main(void) {
+	t_watchdog();
+	for (int how = 0; how < 2; how++) {
+		pid_t child = fork();
+		SYS(child);
+		if (!child) {
+			round_of(how);
+			_exit(0);
+		}
+		int status;
+		EQ(waitpid(child, &status, 0), child);
+		EQ(status, 0);
+	}
+	round_of(1);
+	return t_ok("process_sandbox");
+}
