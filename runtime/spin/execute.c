@@ -392,7 +392,7 @@ void spin_execute(struct spin *s, const struct op *op)
     case ZYDIS_MNEMONIC_PAUSE:
         s->pauses++;
         s->rec.pauses++;
-        if (!spin_in_delay(s, op->address) && spin_restored(s))
+        if (spin_may_be_site(s, op->address))
             s->rec.pause = op->address;
         break;
     case ZYDIS_MNEMONIC_MOV: spin_operand_put(s, op, 0, spin_operand_get(s, op, 1)); break;

@@ -212,8 +212,11 @@ void spin_delay_branch(struct spin *s, uint64_t address, bool taken); /* a condi
 void spin_delay_turn(struct spin *s, struct head *h);         /* its head is visited */
 
 /* --- prove.c ----------------------------------------------------------------------------------------- */
-/* What has been stored outside of the stack has been taken back: memory is as it was. Elsewhere a spin site is no use. */
+/* What has been stored outside of the stack has been taken back: memory is as it was. */
 bool spin_restored(const struct spin *s);
+/* Whether the instruction that is about to be interpreted is a place for a spin site: where a proof holds, and not in a delay. At a site, where the code
+ * is known, nobody asks. */
+bool spin_may_be_site(const struct spin *s, uint64_t address);
 /* What differs from `a` to `b`. Post: the number, or -1: too much. Flags are not looked at. */
 int spin_state_compare(const struct spin *s, const struct state *a, const struct state *b, struct difference *d);
 

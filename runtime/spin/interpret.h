@@ -63,7 +63,7 @@ struct spin_config {
     /* The same for code, of which it should deliver the original bytes where it is patched. NULL: load. */
     long (*fetch)(uintptr_t address, void *to, unsigned bytes);
     /* Code that has not changed since the last interpretation with the same scratch, which was zeroed before its first: what
-     * was decoded is used again. 0, 0: none. */
+     * was decoded is used again; no trail and no pause are told then. 0, 0: none. */
     uintptr_t same_lo, same_hi;
     uintptr_t head;           /* of a loop that was proven to wait before, to be proven from its first visit on; 0: not known */
     uint32_t budget;          /* instructions; 0: SPIN_DEFAULT_BUDGET. At most twice as many are interpreted */

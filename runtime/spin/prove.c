@@ -182,6 +182,11 @@ bool spin_restored(const struct spin *s)
     return true;
 }
 
+bool spin_may_be_site(const struct spin *s, uint64_t address)
+{
+    return !s->config->same_hi && !spin_in_delay(s, address) && spin_restored(s);
+}
+
 /* --- recording --------------------------------------------------------------------------------------- */
 
 static void record(struct spin *s, struct head *h, uint64_t from, unsigned period, bool counted, bool dead_flags)
@@ -406,7 +411,7 @@ static void step(struct spin *s)
     if (!op)
         return;
     s->steps++;
-    if (s->rec.on && !s->exploring && s->rec.left == s->rec.period && !spin_in_delay(s, op->address) && spin_restored(s)) {
+    if (s->rec.on && !s->exploring && s->rec.left == s->rec.period && spin_may_be_site(s, op->address)) {
         if (s->rec.trail_length < SPIN_TRAIL)
             s->rec.trail[s->rec.trail_length] = op->address;
         s->rec.trail_length++;
