@@ -5,7 +5,8 @@
 //
 // The steps are repeated until the program ends. affinity: of all its threads, as `taskset -a` does. cpuset and quota: of a cgroup of its own, for which
 // it has to be root; quota takes parts of CPUs. A step without `:SECONDS` lasts. The last line of the output is the program's, if that is a line
-// of JSON, with these members in front: seconds (of the whole program), cpu_seconds (available in that time), and with quota periods, throttled.
+// of JSON, with these members in front: seconds (of the whole program), cpu_seconds (available in that time), and with quota periods,
+// throttled, throttled_percent, throttled_seconds (summed over CPUs).
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -131,13 +132,19 @@ static void set_quota(double cpus) {
         fail("%s: %s", folder, strerror(errno));
 }
 
-static void throttled(long *periods, long *stood) {
+// How often, and for how long in all: the sum over CPUs, in seconds.
+static void throttled(long *periods, long *stood, double *seconds) {
     char path[512], line[128];
     snprintf(path, sizeof path, "%s/cpu.stat", folder);
     FILE *f = fopen(path, "r");
     while (f && fgets(line, sizeof line, f)) {
         sscanf(line, "nr_periods %ld", periods);
         sscanf(line, "nr_throttled %ld", stood);
+        long time;
+        if (sscanf(line, "throttled_time %ld", &time) == 1)
+            *seconds = (double)time * 1e-9;
+        if (sscanf(line, "throttled_usec %ld", &time) == 1)
+            *seconds = (double)time * 1e-6;
     }
     if (f)
         fclose(f);
@@ -311,9 +318,10 @@ int main(int argc, char **argv) {
     printf("{\"cpu_seconds\": %.6f, \"whole_seconds\": %.6f", available, seconds);
     if (by == QUOTA) {
         long periods = 0, stood = 0;
-        throttled(&periods, &stood);
-        printf(", \"periods\": %ld, \"throttled\": %ld, \"throttled_percent\": %.2f", periods, stood,
-               periods ? 100.0 * (double)stood / (double)periods : 0.0);
+        double time = 0;
+        throttled(&periods, &stood, &time);
+        printf(", \"periods\": %ld, \"throttled\": %ld, \"throttled_percent\": %.2f, \"throttled_seconds\": %.6f", periods, stood,
+               periods ? 100.0 * (double)stood / (double)periods : 0.0, time);
     }
     printf("%s%s\n", *last == '{' && last[1] != '}' ? ", " : "}", *last == '{' ? last + 1 : "");
     return 0;
