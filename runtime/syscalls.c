@@ -283,6 +283,25 @@ static long futex2_wake(struct thread *t, struct user_registers *r)
     return action;
 }
 
+/* A wait for events, of which some may be there. Post: true: they are, or the call is wrong, and r->rax is its result. Events are
+ * taken by the call itself, with no time to wait: to ask first and call then could lose those that are told once (EPOLLET). Not with a
+ * signal mask of the call's own. Not at the end of a slice: others are to run, and it takes the long way. */
+static bool events_now(const struct thread *t, struct user_registers *r)
+{
+    long n;
+    if (__atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= slots_open() || slot_over_slice(t))
+        return false;
+    if (r->rax == SYS_poll)
+        n = prim_syscall3(SYS_poll, r->rdi, r->rsi, 0);
+    else if (r->rax == SYS_epoll_wait || (r->rax == SYS_epoll_pwait && !r->r8))
+        n = prim_syscall4(SYS_epoll_wait, r->rdi, r->rsi, r->rdx, 0);
+    else
+        return false;
+    if (n)
+        r->rax = n;
+    return n != 0;
+}
+
 /* Giving the slot up costs a switch, or two: not for calls that return at once. */
 static bool may_block(const struct user_registers *r)
 {
@@ -423,7 +442,9 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
         learn(t, true);
         carrier_go_home(t);
         action = ACTION_DIRECT;
-        if (may_block(r)) {
+        if (events_now(t, r)) {
+            action = ACTION_RETURN;
+        } else if (may_block(r)) {
             slot_release(t);
             action = ACTION_CALL;
         }
