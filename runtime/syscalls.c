@@ -297,9 +297,10 @@ static bool events_now(const struct thread *t, struct user_registers *r)
         n = prim_syscall4(SYS_epoll_wait, r->rdi, r->rsi, r->rdx, 0);
     else
         return false;
-    if (n)
-        r->rax = n;
-    return n != 0;
+    if (n == 0 || n == -EINTR) /* by the doorbell, perhaps: if it is for the program, the call itself will see it */
+        return false;
+    r->rax = n;
+    return true;
 }
 
 /* Giving the slot up costs a switch, or two: not for calls that return at once. */
