@@ -8,6 +8,7 @@
 #include "lissom.h"
 #include "cpus/cpus.h"
 #include "futex/futex.h"
+#include "prim/text.h"
 #include "report.h"
 #include "sched/actions.h"
 #include "sched/signals.h"
@@ -44,13 +45,6 @@ static const char *value_of(char **environment, const char *name)
         if (memcmp(*e, name, n) == 0 && (*e)[n] == '=')
             return *e + n + 1;
     return NULL;
-}
-
-static bool same(const char *a, const char *b)
-{
-    while (*a && *a == *b)
-        a++, b++;
-    return *a == *b;
 }
 
 static bool begins(const char *s, const char *prefix)

@@ -28,11 +28,11 @@ static uint32_t cpus_in_mask; /* entries of cpu_of_slot that hold; a slot beyond
 static bool possible;
 static struct lock setting; /* the program's setting and ours: the program's is the last */
 
-static uint32_t mask_of(int32_t tid, struct cpu_mask *m)
+void cpus_own_mask(struct cpu_mask *m)
 {
     memset(m, 0, sizeof *m);
-    long bytes = prim_syscall3(SYS_sched_getaffinity, tid, sizeof *m, m);
-    return bytes > 0 ? (uint32_t)bytes : 0;
+    long bytes = prim_syscall3(SYS_sched_getaffinity, 0, sizeof m->word, m->word);
+    m->bytes = bytes > 0 ? (uint32_t)bytes : 0;
 }
 
 /* What unbound threads get. */
@@ -69,7 +69,7 @@ void cpus_mask_is(const struct cpu_mask *m, bool is_all)
 void cpus_unbind_self(void)
 {
     struct cpu_mask m;
-    m.bytes = mask_of(0, &m);
+    cpus_own_mask(&m);
     if (!cpus_is_mask(&m))
         prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word);
 }
@@ -79,7 +79,7 @@ void cpus_may_bind(bool yes) { possible = yes && process_mask.bytes > 0; }
 void cpu_look_at_affinity(struct thread *t)
 {
     struct cpu_mask m;
-    mask_of(0, &m);
+    cpus_own_mask(&m);
     t->own_affinity = memcmp(m.word, process_mask.word, sizeof m.word) != 0;
 }
 

@@ -10,6 +10,7 @@
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
 #include "prim/prim.h"
+#include "prim/text.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -31,25 +32,10 @@ static uint32_t last_quota_cpus;
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-static size_t length(const char *s)
-{
-    size_t n = 0;
-    while (s[n])
-        n++;
-    return n;
-}
-
-static bool same(const char *a, const char *b)
-{
-    while (*a && *a == *b)
-        a++, b++;
-    return *a == *b;
-}
-
 /* Whether `word` is one of the comma-separated words of list. */
 static bool has_word(const char *list, const char *word)
 {
-    size_t n = length(word);
+    size_t n = strlen(word);
     for (const char *p = list; *p;) {
         size_t k = 0;
         while (p[k] && p[k] != ',')
@@ -93,7 +79,7 @@ static void unescape(char *s)
 /* Post: false: it does not fit. */
 static bool join(char *to, size_t size, const char *a, const char *b)
 {
-    size_t n = length(a), m = length(b);
+    size_t n = strlen(a), m = strlen(b);
     if (n + m >= size)
         return false;
     memmove(to, a, n);
@@ -184,9 +170,9 @@ static enum hierarchy hierarchy_of(const char *controllers)
 
 static void group_is(struct group *g, const char *path, bool *changed)
 {
-    if (same(g->path, path) || length(path) >= sizeof g->path)
+    if (same(g->path, path) || strlen(path) >= sizeof g->path)
         return;
-    memcpy(g->path, path, length(path) + 1);
+    memcpy(g->path, path, strlen(path) + 1);
     *changed = true;
 }
 
@@ -210,23 +196,23 @@ static bool read_groups(bool *changed)
 
 static const char *below(const char *path, const char *root)
 {
-    size_t n = length(root);
+    size_t n = strlen(root);
     if (n == 1)
         return path; /* "/" */
-    return !memcmp(path, root, n < length(path) ? n : length(path)) && length(path) >= n && (!path[n] || path[n] == '/') ? path + n : NULL;
+    return !memcmp(path, root, n < strlen(path) ? n : strlen(path)) && strlen(path) >= n && (!path[n] || path[n] == '/') ? path + n : NULL;
 }
 
 /* The first mount that has the group wins, or else the first of its hierarchy. */
 static void mount_is(struct group *g, const char *root, const char *point)
 {
     const char *rest = *g->path ? below(g->path, root) : NULL;
-    if (!*g->path || (*g->folder && !rest) || length(point) >= sizeof g->folder)
+    if (!*g->path || (*g->folder && !rest) || strlen(point) >= sizeof g->folder)
         return;
-    if (*g->folder && g->top != length(g->folder))
+    if (*g->folder && g->top != strlen(g->folder))
         return; /* has one that fits */
     if (!join(g->folder, sizeof g->folder, point, rest && !same(rest, "/") ? rest : ""))
         return;
-    g->top = length(point);
+    g->top = strlen(point);
 }
 
 static void read_mounts(void)
@@ -315,7 +301,7 @@ static uint32_t least_quota(const struct group *g, uint32_t (*quota)(const char 
     uint32_t least = 0;
     if (!*g->folder)
         return 0;
-    for (size_t n = length(g->folder);;) {
+    for (size_t n = strlen(g->folder);;) {
         uint32_t q = quota(g->folder, n);
         if (q && (!least || q < least))
             least = q;
@@ -364,10 +350,9 @@ bool cgroup_cpuset(struct cpu_mask *m)
         const struct group *g;
         const char *file;
     } place[] = {{&group[V2], "/cpuset.cpus.effective"}, {&group[CPUSET_V1], "/cpuset.effective_cpus"}};
-    find_groups();
     for (unsigned i = 0; i < 2; i++)
         if (*place[i].g->folder &&
-            read_small(place[i].g->folder, length(place[i].g->folder), place[i].file, text, sizeof text) > 0 && parse_list(text, m))
+            read_small(place[i].g->folder, strlen(place[i].g->folder), place[i].file, text, sizeof text) > 0 && parse_list(text, m))
             return true;
     return read_small("", 0, "/sys/devices/system/cpu/online", text, sizeof text) > 0 && parse_list(text, m);
 }

@@ -14,7 +14,7 @@
 uint32_t cgroup_quota_cpus(void);
 
 struct cpu_mask;
-/* The CPUs that cpusets leave to the process, or else those that are online. Post: false: neither can be read. One caller at a time. */
+/* The CPUs that cpusets leave to the process, in the groups that cgroup_quota_cpus has found last, or else those that are online. Post: false: neither can be read. One caller at a time. */
 bool cgroup_cpuset(struct cpu_mask *m);
 
 /* In front of all paths; "" unless for tests. */

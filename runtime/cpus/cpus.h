@@ -27,6 +27,7 @@ uint32_t cpus_limit(bool *changed);
 /* The mask of the process, to which threads go back when they are not bound. is_all: it is all that cpusets allow, and follows them. */
 void cpus_mask_is(const struct cpu_mask *m, bool is_all);
 bool cpus_is_mask(const struct cpu_mask *m);
+void cpus_own_mask(struct cpu_mask *m); /* of the calling thread; bytes 0: it cannot be read */
 /* The calling thread, which is none of the program's, may run wherever the process may. */
 void cpus_unbind_self(void);
 /* Whether pinned threads may be bound to the CPUs of their slots: only if there is a slot for each CPU. */

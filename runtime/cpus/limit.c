@@ -8,10 +8,7 @@
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
-#include "prim/prim.h"
 #include "sched/thread.h"
-
-#include <string.h>
 
 static uint32_t asked_for; /* --cpus; 0: not given */
 
@@ -21,13 +18,6 @@ static uint32_t count_cpus(const struct cpu_mask *m)
     for (uint32_t i = 0; i < m->bytes / 8; i++)
         n += (uint32_t)__builtin_popcountll(m->word[i]);
     return n;
-}
-
-static void own_mask(struct cpu_mask *m)
-{
-    memset(m, 0, sizeof *m);
-    long bytes = prim_syscall3(SYS_sched_getaffinity, 0, sizeof m->word, m->word);
-    m->bytes = bytes > 0 ? (uint32_t)bytes : 0;
 }
 
 /* Whether the mask is all that the process may have, rather than chosen by somebody: it is then to grow when more is allowed. */
@@ -47,13 +37,14 @@ static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 uint32_t cpus_limit(bool *changed)
 {
     static struct cpu_mask now;
-    own_mask(&now);
+    cpus_own_mask(&now);
     if (!now.bytes)
         return sched.slots ? sched.slots : 1;
+    uint32_t quota = cgroup_quota_cpus(); /* before is_all_allowed, which looks at the same groups */
     *changed = !cpus_is_mask(&now);
     if (*changed)
         cpus_mask_is(&now, is_all_allowed(&now));
-    uint32_t cpus = count_cpus(&now), quota = cgroup_quota_cpus(), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
+    uint32_t cpus = count_cpus(&now), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
     n = quota ? least(n, quota) : n;
     n = asked_for ? least(n, asked_for) : n;
     cpus_may_bind(n >= cpus);

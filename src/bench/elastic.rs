@@ -154,10 +154,7 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
         spin: workload::compile(session, SPIN)?,
         python,
         ml: session.scratch.write("ml.py", ml::PROGRAM)?,
-        per_us: match args.calibration {
-            Some(per_us) => per_us,
-            None => workload::calibrate(session)?,
-        },
+        per_us: args.calibration.map_or_else(|| workload::calibrate(session), Ok)?,
         cpus,
         scale: args.common.scale,
     };

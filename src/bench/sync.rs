@@ -134,10 +134,7 @@ pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
         .iter()
         .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name))
         .collect();
-    let per_us = match args.calibration {
-        Some(per_us) => per_us,
-        None => workload::calibrate(session)?,
-    };
+    let per_us = args.calibration.map_or_else(|| workload::calibrate(session), Ok)?;
     let mut groups = Vec::new();
     let mut notes = Vec::new();
     for pattern in wanted {
