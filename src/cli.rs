@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{abi, bench};
+use crate::{abi, bench, load};
 
 /// Run a program with any number of threads as if it had as many as there are cores
 #[derive(Parser)]
@@ -24,6 +24,9 @@ pub enum Verb {
     Completions(CompletionsArgs),
     /// Print the manual pages, in roff, on standard output
     Man,
+    /// Put a server under load and say how soon it answers. For `lissom bench server`
+    #[command(hide = true)]
+    Load(load::LoadArgs),
     /// Write the runtime into a folder, under the name by which `lissom run` looks for it. For packages:
     /// the folder is lib/lissom beside the bin folder
     #[command(hide = true)]

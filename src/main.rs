@@ -6,6 +6,7 @@ mod bench;
 mod cli;
 mod doctor;
 mod elf;
+mod load;
 mod process;
 mod program;
 mod run;
@@ -32,6 +33,7 @@ fn dispatch() -> i32 {
         cli::Verb::Run(args) => return run::run(args),
         cli::Verb::Doctor(args) => return doctor::doctor(&args),
         cli::Verb::Bench(args) => return bench::bench(&args),
+        cli::Verb::Load(args) => return load::load(args),
         cli::Verb::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut cli::Cli::command(), "lissom", &mut script);

@@ -1,4 +1,4 @@
-//! Thin wrappers of what the standard library cannot say: execve with an environment of ours, memfd, fork.
+//! Thin wrappers of what the standard library cannot say: execve with an environment of ours, memfd, fork, affinity.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -102,4 +102,16 @@ pub fn euid() -> u32 {
 pub fn ruid() -> u32 {
     // SAFETY: cannot fail.
     unsafe { libc::getuid() }
+}
+
+/// Those of this thread's affinity mask.
+pub fn allowed_cpus() -> Vec<usize> {
+    // SAFETY: a set on the stack that sched_getaffinity fills in; CPU_ISSET stays inside it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
+            return vec![0];
+        }
+        (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect()
+    }
 }

@@ -30,6 +30,7 @@ static enum by { AFFINITY, CPUSET, QUOTA, NOTHING } by;
 static cpu_set_t all;
 static char folder[256];
 static int version_2;
+static sigset_t waited_for;
 
 static void leave(void) {
     if (*folder)
@@ -252,16 +253,14 @@ static pid_t start(char **command, int *output) {
 
 // Through all steps, again and again. Post: the program's exit status; *available: CPU time in seconds.
 static int follow(pid_t pid, double *available) {
-    sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
     double begun = now(), ends = begun + step[0].seconds;
     for (int i = 0;;) {
         double left = ends - now();
         struct timespec t = {.tv_sec = (time_t)(left > 1 ? 1 : 0), .tv_nsec = left > 0 && left < 1 ? (long)(left * 1e9) : 0};
         int status = 0;
-        if (left > 0)
-            sigtimedwait(&child, NULL, &t);
+        int sent = left > 0 ? sigtimedwait(&waited_for, NULL, &t) : 0;
+        if (sent == SIGTERM || sent == SIGINT)
+            kill(pid, sent); // the program decides what becomes of it
         pid_t ended = waitpid(pid, &status, WNOHANG);
         double at = now();
         if (ended == pid || at >= ends) {
@@ -294,10 +293,11 @@ int main(int argc, char **argv) {
     read_steps(text);
     if (sched_getaffinity(0, sizeof all, &all))
         fail("sched_getaffinity: %s", strerror(errno));
-    sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &child, NULL);
+    sigemptyset(&waited_for);
+    sigaddset(&waited_for, SIGCHLD);
+    sigaddset(&waited_for, SIGTERM);
+    sigaddset(&waited_for, SIGINT);
+    sigprocmask(SIG_BLOCK, &waited_for, NULL);
     if (by == CPUSET || by == QUOTA)
         make_group();
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-use crate::unpack;
+use crate::{process, unpack};
 
 /// The user has had enough; the number is that of the signal.
 #[derive(Debug)]
@@ -215,7 +215,7 @@ impl Hogs {
     /// `program` is the workload `sync`.
     pub fn start(program: &Path) -> anyhow::Result<Hogs> {
         let mut hogs = Hogs::none();
-        for cpu in allowed_cpus() {
+        for cpu in process::allowed_cpus() {
             let command = [program.into(), "hog".into(), "--cpu".into(), cpu.to_string().into()];
             let child = prepare(&command).stdout(Stdio::null()).spawn().context("the CPU hog")?;
             hogs.0.push(child);
@@ -237,17 +237,6 @@ impl Hogs {
 impl Drop for Hogs {
     fn drop(&mut self) {
         self.0.iter_mut().for_each(end);
-    }
-}
-
-pub fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: a set on the stack that sched_getaffinity fills in; CPU_ISSET stays inside it.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return vec![0];
-        }
-        (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect()
     }
 }
 

@@ -225,7 +225,7 @@ fn scenarios(
     threads: u32,
 ) -> Option<Vec<Scenario>> {
     let scenario = |name: &'static str, switch, threads| {
-        command(name, threads).map(|command| Scenario { name, switch, command, effort: None })
+        command(name, threads).map(|command| Scenario { name, switch, around: vec![], command, effort: None })
     };
     let mut list = vec![scenario(BOUND, None, programs.cpus)?, scenario(NATIVE, None, threads)?];
     for switch in args.common.switches() {

@@ -46,6 +46,8 @@ pub struct Scenario {
     pub name: &'static str,
     /// Of `lissom run`; without it, the command runs as it is.
     pub switch: Option<&'static str>,
+    /// What starts it, in front of `lissom run`.
+    pub around: Vec<OsString>,
     pub command: Vec<OsString>,
     /// Without it, the command says itself how much is to be done.
     pub effort: Option<Effort>,
@@ -253,7 +255,7 @@ impl Cell {
         Cell {
             scenario: scenario.name,
             managed: scenario.switch.is_some(),
-            command: scenario.command.iter().map(|s| s.to_string_lossy().into_owned()).collect(),
+            command: scenario.around.iter().chain(&scenario.command).map(|s| s.to_string_lossy().into_owned()).collect(),
             state: State::Ok,
             error: None,
             native_because: None,
@@ -393,7 +395,7 @@ mod tests {
     const TIME: Metric = Metric { field: "seconds", unit: "s", compare: Compare::Ratio };
 
     fn group(names: &[&'static str]) -> Group {
-        let scenario = |&name| Scenario { name, switch: None, command: vec![name.into()], effort: None };
+        let scenario = |&name| Scenario { name, switch: None, around: vec![], command: vec![name.into()], effort: None };
         Group {
             workload: "w".into(),
             threads: 8,

@@ -11,6 +11,7 @@ mod markdown;
 mod ml;
 mod report;
 mod sensitivity;
+mod server;
 mod specificity;
 mod spin;
 mod sync;
@@ -50,6 +51,7 @@ pub enum What {
     Spin(spin::SpinArgs),
     Ml(ml::MlArgs),
     Elastic(elastic::ElasticArgs),
+    Server(server::ServerArgs),
 }
 
 /// Options of all benchmarks.
@@ -141,7 +143,13 @@ fn scenarios(
     common: &Common,
     command: impl Fn(u32) -> Vec<OsString>,
 ) -> Vec<Scenario> {
-    let scenario = |name, switch, threads| Scenario { name, switch, command: command(threads), effort: None };
+    let scenario = |name, switch, threads| Scenario {
+        name,
+        switch,
+        around: vec![],
+        command: command(threads),
+        effort: None,
+    };
     let mut list: Vec<Scenario> = bound.map(|cpus| scenario(BOUND, None, cpus)).into_iter().collect();
     list.push(scenario(NATIVE, None, threads));
     list.extend(common.switches().map(|switch| scenario(switch, Some(switch), threads)));
@@ -154,6 +162,7 @@ pub fn bench(args: &BenchArgs) -> i32 {
         What::Spin(args) => &args.common,
         What::Ml(args) => &args.common,
         What::Elastic(args) => &args.common,
+        What::Server(args) => &args.common,
     };
     match measure_and_report(args, common) {
         Ok(code) => code,
@@ -189,6 +198,7 @@ fn measure_and_report(args: &BenchArgs, common: &Common) -> anyhow::Result<i32> 
         What::Spin(args) => spin::prepare(args, &session)?,
         What::Ml(args) => ml::prepare(args, &session)?,
         What::Elastic(args) => elastic::prepare(args, &session)?,
+        What::Server(args) => server::prepare(args, &session)?,
     };
     let hogs =
         if common.hog { Hogs::start(&workload::compile(&session, workload::SYNC)?)? } else { Hogs::none() };
@@ -273,7 +283,7 @@ impl Session {
         // Statistics are taken once, and where they cost the measurement nothing.
         let statistics = self.scratch.path().join("statistics.json");
         let watched = scenario.switch.is_some() && turn == Turn::WarmUp;
-        let mut command: Vec<OsString> = Vec::new();
+        let mut command: Vec<OsString> = scenario.around.clone();
         if !group.environment.is_empty() {
             command.push("env".into());
             command.extend(group.environment.iter().map(OsString::from));

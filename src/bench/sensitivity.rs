@@ -55,7 +55,7 @@ const WAYS: [Way; 2] = [
 
 pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>> {
     let spin = workload::compile(session, SPIN)?;
-    let cpu = super::child::allowed_cpus().first().copied().context("no CPU")?;
+    let cpu = crate::process::allowed_cpus().first().copied().context("no CPU")?;
     let mut locks: Vec<&str> = args.locks().collect();
     if args.lock.is_empty() {
         locks.extend(LOOPS);

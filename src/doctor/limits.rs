@@ -12,19 +12,10 @@ pub fn findings() -> Vec<Finding> {
     vec![cpus(), quota(), threads(), stacks()]
 }
 
-fn allowed_cpus() -> usize {
-    // SAFETY: cpu_set_t is plain data, which sched_getaffinity fills in.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
-        libc::CPU_COUNT(&set) as usize
-    }
-}
-
 fn cpus() -> Finding {
     // SAFETY: cannot fail.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as usize;
-    let allowed = allowed_cpus();
+    let allowed = process::allowed_cpus().len();
     let set = cgroup::cpuset();
     let listed = set.as_ref().map(|s| format!(" (cpuset {})", s.value)).unwrap_or_default();
     let why = format!("{allowed} of {online} may be used{listed}");
@@ -41,7 +32,7 @@ fn quota() -> Finding {
     };
     let slots = limit.value.ceil().max(1.0) as usize;
     let why = format!("{:.2} CPUs by {}", limit.value, limit.file.display());
-    if slots >= allowed_cpus() {
+    if slots >= process::allowed_cpus().len() {
         return Finding::ok("CPU quota", why);
     }
     let setting = if limit.file.ends_with("cpu.max") { "max" } else { "-1" };

@@ -1,0 +1,377 @@
+//! `lissom bench server`: how soon servers answer.
+
+use std::ffi::OsString;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
+
+use super::harness::{BOUND, Compare, Group, Metric, NATIVE, Scenario};
+use super::workload::{self, SCHEDULE};
+use super::{Bench, Common, Session};
+
+/// Throughput and latency of servers with more threads than CPUs
+///
+/// The load comes from one thread of another process, on the CPUs that the server
+/// may not use, if there are any. The bound is the server natively with a worker for
+/// each of its CPUs.
+///
+///   memcached-max    requests a second, as many as it answers: each connection asks
+///                    again when it has its answer (128-byte keys, 2048-byte values,
+///                    10 GETs for a SET)
+///   memcached-load   time to the answer of 99% of requests, which come at random
+///                    moments, --load times as many as memcached-max has natively
+///   postgres-max     the same of PostgreSQL, with a SELECT by primary key: pgbench -S.
+///   postgres-load    The threads are connections here, a process each
+///
+/// Mean, 50%, 95%, 99.9% and how much CPU time the server took are in the JSON.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct ServerArgs {
+    /// Patterns to measure [default: all whose server is installed]
+    #[arg(value_name = "PATTERN", value_parser = PossibleValuesParser::new(NAMES))]
+    pub patterns: Vec<String>,
+
+    /// Numbers of worker threads [default: 4 and 16]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
+    pub threads: Vec<u32>,
+
+    /// Numbers of CPUs of the server's affinity mask [default: half of all, and all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
+    pub cpus: Vec<u32>,
+
+    /// CPU quotas of the server, on all CPUs: as root [default: none]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::positive)]
+    pub quota: Vec<f64>,
+
+    /// Connections of memcached
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = super::thread_count())]
+    pub connections: u32,
+
+    /// Load of the `load` patterns, as a part of what is answered natively at most
+    #[arg(long, value_name = "PART", default_value_t = 0.8, value_parser = super::positive)]
+    pub load: f64,
+
+    /// Requests a second of the `load` patterns [default: measured first]
+    #[arg(long, value_name = "N", value_parser = super::positive)]
+    pub rate: Option<f64>,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+const NAMES: [&str; 4] = ["memcached-max", "memcached-load", "postgres-max", "postgres-load"];
+
+const THROUGHPUT: Metric =
+    Metric { field: "throughput", unit: "requests a second (more is better)", compare: Compare::Ratio };
+const TAIL: Metric =
+    Metric { field: "p99_us", unit: "us until 99% are answered (less is better)", compare: Compare::Ratio };
+
+/// What the server may use.
+#[derive(Clone, Copy)]
+enum Place {
+    Cpus(u32),
+    Quota(f64),
+}
+
+impl Place {
+    fn name(self) -> String {
+        match self {
+            Place::Cpus(1) => "1 CPU".into(),
+            Place::Cpus(n) => format!("{n} CPUs"),
+            Place::Quota(quota) => format!("quota {quota}"),
+        }
+    }
+
+    /// Threads of the bound.
+    fn cpus(self) -> u32 {
+        match self {
+            Place::Cpus(n) => n,
+            Place::Quota(quota) => quota.ceil() as u32,
+        }
+    }
+}
+
+trait Server {
+    /// In front of all: the load, up to the server's command.
+    fn load(&self, threads: u32) -> Vec<OsString>;
+    /// In front of `lissom run`.
+    fn become_user(&self) -> Vec<OsString>;
+    fn command(&self, threads: u32) -> Vec<OsString>;
+}
+
+pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
+    let mut notes = Vec::new();
+    let mut groups = Vec::new();
+    let mut rates = serde_json::Map::new();
+    let schedule = workload::compile(session, SCHEDULE)?;
+    let list = |list: &[u32], default: [u32; 2]| -> Vec<u32> {
+        let mut list = if list.is_empty() { default.to_vec() } else { list.to_vec() };
+        list.dedup();
+        list
+    };
+    let cpus = if args.cpus.is_empty() && !args.quota.is_empty() {
+        vec![]
+    } else {
+        list(&args.cpus, [session.cpus().div_ceil(2), session.cpus()])
+    };
+    if let Some(more) = cpus.iter().find(|n| **n > session.cpus()) {
+        bail!("--cpus {more}: there are {}", session.cpus());
+    }
+    let places = cpus.into_iter().map(Place::Cpus).chain(args.quota.iter().map(|q| Place::Quota(*q)));
+    let places: Vec<Place> = places.collect();
+    for kind in ["memcached", "postgres"] {
+        let asked = |what: &str| {
+            args.patterns.is_empty() || args.patterns.iter().any(|p| *p == format!("{kind}-{what}"))
+        };
+        if !asked("max") && !asked("load") {
+            continue;
+        }
+        let server: Box<dyn Server> = match start(kind, args, session) {
+            Ok(server) => server,
+            Err(error) if args.patterns.is_empty() => {
+                notes.push(format!("{kind} is left out: {error:#}"));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        for &place in &places {
+            for &threads in &list(&args.threads, [4, 16]) {
+                let around = |threads, rate: Option<f64>| {
+                    around(&*server, args, session, &schedule, place, threads, rate)
+                };
+                let group = |what: &str, metric, rate| Group {
+                    workload: format!("{kind}-{what}, {}", place.name()),
+                    threads,
+                    metric,
+                    same: None,
+                    options: &[],
+                    environment: &[],
+                    scenarios: scenarios(args, &*server, place, threads, |threads| around(threads, rate)),
+                };
+                if asked("max") {
+                    groups.push(group("max", THROUGHPUT, None));
+                }
+                if asked("load") {
+                    let rate = match args.rate {
+                        Some(rate) => rate,
+                        None => args.load * native_throughput(&*server, session, around(threads, None), threads)?,
+                    };
+                    rates.insert(format!("{kind}, {}, {threads} threads", place.name()), json!(rate));
+                    groups.push(group("load", TAIL, Some(rate)));
+                }
+            }
+        }
+    }
+    if groups.is_empty() {
+        bail!("no server is there: {}", notes.join("; "));
+    }
+    Ok(Bench {
+        name: "server",
+        timeout: args.common.timeout(60.0),
+        groups,
+        watches: vec![],
+        parameters: json!({ "connections": args.connections, "load": args.load, "rates": rates }),
+        notes,
+    })
+}
+
+/// What stands in front of `lissom run`.
+fn around(
+    server: &dyn Server,
+    args: &ServerArgs,
+    session: &Session,
+    schedule: &Path,
+    place: Place,
+    threads: u32,
+    rate: Option<f64>,
+) -> Vec<OsString> {
+    let mut command: Vec<OsString> = vec![session.lissom.clone().into(), "load".into()];
+    command.extend(server.load(threads));
+    command.extend(["--seconds".into(), (3.0 * args.common.scale).to_string().into()]);
+    if let Some(rate) = rate {
+        command.extend(["--rate".into(), rate.to_string().into()]);
+    }
+    let (by, steps) = match place {
+        Place::Cpus(n) => {
+            command.extend(["--beside".into(), n.to_string().into()]);
+            ("affinity", n.to_string())
+        }
+        Place::Quota(quota) => ("quota", quota.to_string()),
+    };
+    command.extend(["--".into(), schedule.into(), "--by".into(), by.into(), "--steps".into(), steps.into()]);
+    command.push("--".into());
+    command.extend(server.become_user());
+    command
+}
+
+fn scenarios(
+    args: &ServerArgs,
+    server: &dyn Server,
+    place: Place,
+    threads: u32,
+    around: impl Fn(u32) -> Vec<OsString>,
+) -> Vec<Scenario> {
+    let scenario = |name, switch, threads| Scenario {
+        name,
+        switch,
+        around: around(threads),
+        command: server.command(threads),
+        effort: None,
+    };
+    let mut list = vec![scenario(BOUND, None, place.cpus()), scenario(NATIVE, None, threads)];
+    list.extend(args.common.switches().map(|switch| scenario(switch, Some(switch), threads)));
+    list
+}
+
+fn native_throughput(
+    server: &dyn Server,
+    session: &Session,
+    around: Vec<OsString>,
+    threads: u32,
+) -> anyhow::Result<f64> {
+    let command: Vec<OsString> = around.into_iter().chain(server.command(threads)).collect();
+    let output = session.output(&command)?;
+    let output: Value = serde_json::from_str(output.trim_end()).context("the load's answer")?;
+    output["throughput"].as_f64().filter(|n| *n > 0.0).context("nothing was answered")
+}
+
+fn start(kind: &str, args: &ServerArgs, session: &Session) -> anyhow::Result<Box<dyn Server>> {
+    Ok(match kind {
+        "memcached" => Box::new(Memcached::find(args)?),
+        _ => Box::new(Postgres::create(session)?),
+    })
+}
+
+fn is_root() -> bool {
+    // SAFETY: cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+// --- memcached ---
+
+struct Memcached {
+    program: PathBuf,
+    connections: u32,
+}
+
+impl Memcached {
+    fn find(args: &ServerArgs) -> anyhow::Result<Memcached> {
+        let program = in_path("memcached").context("apt-get install memcached")?;
+        Ok(Memcached { program, connections: args.connections })
+    }
+}
+
+impl Server for Memcached {
+    fn load(&self, _threads: u32) -> Vec<OsString> {
+        vec!["memcached".into(), "--connections".into(), self.connections.to_string().into()]
+    }
+
+    fn become_user(&self) -> Vec<OsString> {
+        vec![]
+    }
+
+    fn command(&self, threads: u32) -> Vec<OsString> {
+        let mut command: Vec<OsString> = vec![self.program.clone().into()];
+        // It refuses to be root without being told so.
+        if is_root() {
+            command.extend(["-u".into(), "root".into()]);
+        }
+        let connections = (self.connections + 16).to_string();
+        for word in ["-l", "127.0.0.1", "-p", "{port}", "-U", "0", "-m", "1024", "-c", &connections] {
+            command.push(word.into());
+        }
+        command.extend(["-t".into(), threads.to_string().into()]);
+        command
+    }
+}
+
+// --- PostgreSQL ---
+
+/// A cluster of its own in the session's folder, of the user `postgres` if we are root: it refuses to be that.
+struct Postgres {
+    bin: PathBuf,
+    folder: PathBuf,
+    user: Vec<OsString>,
+}
+
+/// pgbench's scale: 300,000 rows, 45 MB.
+const SCALE: &str = "3";
+
+impl Postgres {
+    fn create(session: &Session) -> anyhow::Result<Postgres> {
+        let bin = Postgres::find().context("apt-get install postgresql")?;
+        let folder = session.scratch.path().join("postgres");
+        std::fs::create_dir(&folder)?;
+        let mut user = Vec::new();
+        if is_root() {
+            let name = Path::new("/etc/passwd");
+            let users = std::fs::read_to_string(name).unwrap_or_default();
+            let fields = users.lines().find(|l| l.starts_with("postgres:")).context("no user postgres")?;
+            let ids: Vec<u32> = fields.split(':').skip(2).take(2).flat_map(str::parse).collect();
+            let &[uid, gid] = &ids[..] else { bail!("{}: {fields}", name.display()) };
+            // What is in it is read by that user: the database, and the runtime.
+            std::fs::set_permissions(session.scratch.path(), std::fs::Permissions::from_mode(0o711))?;
+            chown(&folder, Some(uid), Some(gid))?;
+            user = vec!["setpriv".into(), format!("--reuid={uid}").into(), format!("--regid={gid}").into()];
+            user.push("--clear-groups".into());
+        }
+        let server = Postgres { bin, folder, user };
+        let mut init = server.user.clone();
+        init.push(server.bin.join("initdb").into());
+        init.extend(["-D".into(), server.folder.join("data").into()]);
+        init.extend(["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"].map(OsString::from));
+        session.output(&init)?;
+        // pgbench's tables, by way of a server that ends with it.
+        let script = r#"
+            cd "$1" && bin=$2 && shift 2
+            "$@" & trap 'kill -INT $!; wait $!' EXIT
+            for i in $(seq 200); do "$bin/pg_isready" -q -h "$PWD" && break; sleep 0.1; done
+            "$bin/pgbench" -i -q -s "$SCALE" -h "$PWD" -U postgres postgres
+        "#;
+        let mut fill: Vec<OsString> = vec!["env".into(), format!("SCALE={SCALE}").into(), "sh".into(), "-ec".into()];
+        fill.extend([script.into(), "sh".into(), server.folder.clone().into(), server.bin.clone().into()]);
+        fill.extend(server.user.iter().cloned().chain(server.command(4)));
+        session.output(&fill)?;
+        Ok(server)
+    }
+
+    fn find() -> Option<PathBuf> {
+        let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let mut folders: Vec<PathBuf> = debian.map(|e| e.path().join("bin")).collect();
+        folders.sort();
+        folders.extend(in_path("postgres").and_then(|p| p.parent().map(Path::to_path_buf)));
+        folders.into_iter().rev().find(|f| f.join("postgres").is_file() && f.join("pgbench").is_file())
+    }
+}
+
+impl Server for Postgres {
+    fn load(&self, threads: u32) -> Vec<OsString> {
+        let mut command: Vec<OsString> = vec!["pgbench".into(), "--user".into(), "postgres".into()];
+        command.extend(["--clients".into(), threads.to_string().into(), "--bin".into(), self.bin.clone().into()]);
+        command.extend(["--socket".into(), self.folder.clone().into()]);
+        command
+    }
+
+    fn become_user(&self) -> Vec<OsString> {
+        self.user.clone()
+    }
+
+    fn command(&self, threads: u32) -> Vec<OsString> {
+        let mut command: Vec<OsString> = vec![self.bin.join("postgres").into(), "-D".into()];
+        command.extend([self.folder.join("data").into(), "-k".into(), self.folder.clone().into()]);
+        let connections = format!("max_connections={}", threads + 10);
+        for setting in ["listen_addresses=", "fsync=off", "autovacuum=off", &connections] {
+            command.extend(["-c".into(), setting.into()]);
+        }
+        command
+    }
+}

@@ -1,0 +1,134 @@
+//! The process under load, and its CPU time.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+/// How long a server may take to accept connections, and to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Server {
+    child: Child,
+    output: File,
+}
+
+impl Server {
+    /// With all CPUs of this process, which then keeps to those after the first `beside`.
+    pub fn start(command: &[OsString], beside: usize) -> anyhow::Result<Server> {
+        // A file and no pipe: nobody has to read while it runs.
+        let output = File::from(crate::process::inherited_memfd("output").context("memfd")?);
+        let mut prepared = Command::new(&command[0]);
+        prepared.args(&command[1..]).stdin(Stdio::null()).stdout(output.try_clone()?);
+        // SAFETY: a system call, between fork and exec. If this process is killed, nobody would end the server.
+        unsafe {
+            prepared.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                Ok(())
+            });
+        }
+        let child = prepared.spawn().with_context(|| command[0].to_string_lossy().into_owned())?;
+        keep_to_cpus_after(beside);
+        Ok(Server { child, output })
+    }
+
+    /// Asks again and again until `ready` says that it is.
+    pub fn wait_until(&mut self, mut ready: impl FnMut() -> bool) -> anyhow::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        while !ready() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the server has ended: {status}");
+            }
+            if Instant::now() > deadline {
+                bail!("the server accepts no connections");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Seconds of CPU time that it and its children have had.
+    pub fn cpu_time(&self) -> f64 {
+        // SAFETY: plain call.
+        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+        descendants_time(self.child.id()) as f64 / ticks
+    }
+
+    /// Post: it has ended; its output.
+    pub fn end(mut self) -> anyhow::Result<String> {
+        self.signal(libc::SIGTERM);
+        let deadline = Instant::now() + PATIENCE;
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                bail!("the server does not end");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut said = String::new();
+        self.output.rewind()?;
+        self.output.read_to_string(&mut said)?;
+        Ok(said)
+    }
+
+    fn signal(&self, signal: i32) {
+        if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
+            // SAFETY: plain system call; the child has not been waited for, or try_wait would have said so.
+            unsafe { libc::kill(pid, signal) };
+        }
+    }
+}
+
+impl Drop for Server {
+    /// After an error: those that it has started go with it.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.signal(libc::SIGTERM);
+            std::thread::sleep(Duration::from_millis(200));
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// utime, stime, cutime and cstime of proc(5), in ticks: children that were waited for are in their parent's.
+fn descendants_time(root: u32) -> u64 {
+    let mut processes: HashMap<u32, (u32, u64)> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // The name in parentheses may hold anything.
+        let Some((_, fields)) = stat.rsplit_once(')') else { continue };
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let number = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
+        processes.insert(pid, (number(1) as u32, (11..=14).map(number).sum()));
+    }
+    let belongs = |mut pid: u32| {
+        while pid != root {
+            match processes.get(&pid) {
+                Some((parent, _)) if *parent != 0 => pid = *parent,
+                _ => return false,
+            }
+        }
+        true
+    };
+    processes.iter().filter(|(pid, _)| belongs(**pid)).map(|(_, (_, time))| time).sum()
+}
+
+fn keep_to_cpus_after(beside: usize) {
+    let cpus = crate::process::allowed_cpus();
+    let mine = cpus.get(beside..).unwrap_or_default();
+    if beside == 0 || mine.is_empty() {
+        return;
+    }
+    // SAFETY: a set on the stack; the numbers come from one of the same size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        mine.iter().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
