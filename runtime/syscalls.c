@@ -16,11 +16,12 @@
 #include "lissom.h"
 #include "sched/actions.h"
 #include "sched/signals.h"
+#include "sched/slots.h"
+#include "waits.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
@@ -54,7 +55,7 @@ static const uint16_t handled[] = {
     SYS_rt_sigprocmask, SYS_sigaltstack, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
     SYS_sched_setattr, SYS_sched_getaffinity, SYS_execve, SYS_execveat, SYS_setpriority, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_arch_prctl, SYS_rseq,
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid,
-    SYS_setgroups, SYS_capset, SYS_seccomp, SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
+    SYS_setgroups, SYS_capset, SYS_seccomp, SYS_signalfd, SYS_signalfd4, SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
 };
 
 void syscalls_init(void)
@@ -224,6 +225,10 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
         if (r->rdi == ARCH_REQ_XCOMP_PERM && sched.has_amx)
             __atomic_store_n(&sched.large_vectors, true, __ATOMIC_SEQ_CST);
         break;
+    case SYS_signalfd:
+    case SYS_signalfd4:
+        waits_belong_to_threads();
+        break;
     case SYS_timer_create:
     case SYS_rseq:
         thread_pin(t, LISSOM_PIN_identity);
@@ -231,9 +236,11 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
     }
 }
 
-/* libc makes every thread of its own do this; the monitor is none. */
+/* libc makes every thread of its own do this, but for some that are for one thread; the monitor is none. */
 static long credentials_call(struct thread *t, struct user_registers *r)
 {
+    if (r->rax == SYS_setfsuid || r->rax == SYS_setfsgid || r->rax == SYS_capset)
+        thread_pin(t, LISSOM_PIN_identity);
     carrier_go_home(t);
     r->rax = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
     monitor_restart();
@@ -281,60 +288,6 @@ static long futex2_wake(struct thread *t, struct user_registers *r)
     long action = futex_call(t, &as);
     r->rax = as.rax;
     return action;
-}
-
-/* A wait for events, of which some may be there. Post: true: they are, or the call is wrong, and r->rax is its result. Events are
- * taken by the call itself, with no time to wait: to ask first and call then could lose those that are told once (EPOLLET). Not with a
- * signal mask of the call's own. Not at the end of a slice: others are to run, and it takes the long way. */
-static bool events_now(const struct thread *t, struct user_registers *r)
-{
-    long n;
-    if (__atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= slots_open() || slot_over_slice(t))
-        return false;
-    if (r->rax == SYS_poll)
-        n = prim_syscall3(SYS_poll, r->rdi, r->rsi, 0);
-    else if (r->rax == SYS_epoll_wait || (r->rax == SYS_epoll_pwait && !r->r8))
-        n = prim_syscall4(SYS_epoll_wait, r->rdi, r->rsi, r->rdx, 0);
-    else
-        return false;
-    if (n == 0 || n == -EINTR) /* by the doorbell, perhaps: if it is for the program, the call itself will see it */
-        return false;
-    r->rax = n;
-    return true;
-}
-
-/* Giving the slot up costs a switch, or two: not for calls that return at once. */
-static bool may_block(const struct user_registers *r)
-{
-    struct pollfd p = {.fd = (int)r->rdi, .events = POLLIN | POLLRDHUP};
-    switch (r->rax) {
-    case SYS_poll:
-        return r->rdx != 0;
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-        return r->r10 != 0;
-    case SYS_read:
-    case SYS_readv:
-    case SYS_recvfrom:
-    case SYS_recvmsg:
-    case SYS_recvmmsg:
-    case SYS_accept:
-    case SYS_accept4:
-        if (__atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= sched.slots)
-            return true; /* nobody takes the slot */
-        return prim_syscall3(SYS_poll, &p, 1, 0) == 0;
-    case SYS_write:
-    case SYS_writev:
-    case SYS_sendto:
-    case SYS_sendmsg:
-    case SYS_sendmmsg:
-        if (__atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= sched.slots)
-            return false;
-        p.events = POLLOUT; /* room for some of it, at least: what then still blocks is the monitor's to find */
-        return prim_syscall3(SYS_poll, &p, 1, 0) == 0;
-    default:
-        return true;
-    }
 }
 
 /* --- the entry -------------------------------------------------------------------------------------------------------- */
@@ -420,6 +373,21 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     return ACTION_DIRECT;
 }
 
+static long blocking_call(struct thread *t, struct user_registers *r)
+{
+    if (waits_not(t, r)) {
+        if (slot_ready_count(t->slot) && slot_over_slice(t))
+            slot_yield(t);
+        return ACTION_RETURN;
+    }
+    learn(t, true);
+    carrier_go_home(t);
+    if (!waits_may_block(r))
+        return ACTION_DIRECT;
+    slot_release(t);
+    return ACTION_CALL;
+}
+
 /* From switch.S, on t's runtime stack. */
 long lissom_syscall(struct user_registers *r, struct thread *t)
 {
@@ -440,15 +408,7 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
     if (kind == KIND_ANYWHERE) {
         action = rtld_call(r);
     } else if (kind == KIND_BLOCKING) {
-        learn(t, true);
-        carrier_go_home(t);
-        action = ACTION_DIRECT;
-        if (events_now(t, r)) {
-            action = ACTION_RETURN;
-        } else if (may_block(r)) {
-            slot_release(t);
-            action = ACTION_CALL;
-        }
+        action = blocking_call(t, r);
     } else if (kind == KIND_HANDLED) {
         action = handle(t, r, nr);
     } else {

@@ -285,7 +285,7 @@ impl Server for Memcached {
         if is_root() {
             command.extend(["-u".into(), "root".into()]);
         }
-        let connections = (self.connections + 16).to_string();
+        let connections = (self.connections + 100).to_string();
         for word in ["-l", "127.0.0.1", "-p", "{port}", "-U", "0", "-m", "1024", "-c", &connections] {
             command.push(word.into());
         }

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Servers ask for what is not there all the time: a descriptor with O_NONBLOCK is read until it says EAGAIN. Such a call is made at once, as are those
+ * that find what they want. What is there is taken by the call itself, told not to wait: to ask first and call then could lose events that are told once
+ * (EPOLLET), and somebody else may have taken what was there.
+ */
+#include "waits.h"
+#include "sched/actions.h"
+#include "sched/slots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+static bool belong_to_threads;
+
+void waits_belong_to_threads(void) { __atomic_store_n(&belong_to_threads, true, __ATOMIC_SEQ_CST); }
+
+/* Away from home the kernel would take it for another thread's call. A write may end in a signal for who makes it. */
+static bool needs_home(long nr)
+{
+    struct kernel_sigaction pipe, size;
+    if (__atomic_load_n(&belong_to_threads, __ATOMIC_RELAXED))
+        return true;
+    if (nr != SYS_write && nr != SYS_writev && nr != SYS_sendto && nr != SYS_sendmsg && nr != SYS_sendmmsg)
+        return false;
+    pipe = action_of(SIGPIPE);
+    size = action_of(SIGXFSZ);
+    return action_has_handler(&pipe) || action_has_handler(&size);
+}
+
+static bool descriptor_never_waits(long fd)
+{
+    long flags = prim_syscall3(SYS_fcntl, fd, F_GETFL, 0);
+    return flags >= 0 && (flags & O_NONBLOCK);
+}
+
+static bool too_many_threads(void) { return __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) > slots_open(); }
+
+/* Whether the call never waits, by its arguments. */
+static bool never(const struct user_registers *r)
+{
+    switch (r->rax) {
+    case SYS_poll:
+        return r->rdx == 0;
+    case SYS_epoll_wait:
+        return r->r10 == 0;
+    case SYS_epoll_pwait:
+        return r->r10 == 0 && !r->r8;
+    case SYS_recvfrom:
+    case SYS_sendto:
+    case SYS_recvmmsg:
+    case SYS_sendmmsg:
+        return (r->r10 & MSG_DONTWAIT) || descriptor_never_waits(r->rdi);
+    case SYS_recvmsg:
+    case SYS_sendmsg:
+        return (r->rdx & MSG_DONTWAIT) || descriptor_never_waits(r->rdi);
+    case SYS_read:
+    case SYS_readv:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:
+        return descriptor_never_waits(r->rdi);
+    }
+    return false;
+}
+
+enum { NOT_MADE = -EAGAIN };
+
+/* The call, told not to wait. Not with a signal mask of the call's own. */
+static long made_at_once(const struct user_registers *r)
+{
+    switch (r->rax) {
+    case SYS_poll:
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait: {
+        if (r->rax == SYS_epoll_pwait && r->r8)
+            return NOT_MADE;
+        long n = r->rax == SYS_poll ? prim_syscall3(SYS_poll, r->rdi, r->rsi, 0) : prim_syscall4(SYS_epoll_wait, r->rdi, r->rsi, r->rdx, 0);
+        return n ? n : NOT_MADE;
+    }
+    case SYS_read: { /* of a socket; of nothing it would come back at once */
+        long n = r->rdx ? prim_syscall6(SYS_recvfrom, r->rdi, r->rsi, r->rdx, MSG_DONTWAIT, 0, 0) : NOT_MADE;
+        return n == -ENOTSOCK ? NOT_MADE : n;
+    }
+    case SYS_recvfrom:
+        return r->r10 & MSG_WAITALL ? NOT_MADE : prim_syscall6(SYS_recvfrom, r->rdi, r->rsi, r->rdx, r->r10 | MSG_DONTWAIT, r->r8, r->r9);
+    case SYS_recvmsg:
+        return r->rdx & MSG_WAITALL ? NOT_MADE : prim_syscall3(SYS_recvmsg, r->rdi, r->rsi, r->rdx | MSG_DONTWAIT);
+    }
+    return NOT_MADE;
+}
+
+bool waits_not(const struct thread *t, struct user_registers *r)
+{
+    long n;
+    if (t->carrier != t->home && needs_home(r->rax))
+        return false;
+    if (never(r)) {
+        do { /* poll is interrupted by the doorbell, too, which is none of the program's business */
+            n = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
+        } while (n == -EINTR && !t->attention);
+    } else {
+        /* Not at the end of a slice: others are to run. */
+        if (!too_many_threads() || slot_over_slice(t))
+            return false;
+        n = made_at_once(r);
+        if (n == NOT_MADE || n == -EINTR) /* by the doorbell, perhaps: if it is for the program, the call itself will see it */
+            return false;
+    }
+    r->rax = n;
+    return true;
+}
+
+bool waits_may_block(const struct user_registers *r)
+{
+    struct pollfd p = {.fd = (int)r->rdi, .events = POLLIN | POLLRDHUP};
+    switch (r->rax) {
+    case SYS_poll:
+        return r->rdx != 0;
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+        return r->r10 != 0;
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
+    case SYS_accept4:
+        return !too_many_threads() /* nobody takes the slot */ || prim_syscall3(SYS_poll, &p, 1, 0) == 0;
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+        p.events = POLLOUT; /* room for some of it, at least: what then still blocks is the monitor's to find */
+        return too_many_threads() && prim_syscall3(SYS_poll, &p, 1, 0) == 0;
+    default:
+        return true;
+    }
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls that may wait for something outside of the program: whether they do.
+ */
+#ifndef LISSOM_WAITS_H
+#define LISSOM_WAITS_H
+
+#include "sched/thread.h"
+
+/* Makes the call if it comes back at once whatever it finds, or if what it would wait for is there. Wherever t is: what it did is nobody's business but
+ * the process's. Post: true: made, r->rax is its result. */
+bool waits_not(const struct thread *t, struct user_registers *r);
+/* From now on what a call finds may depend on the kernel thread that makes it (signalfd(2)). */
+void waits_belong_to_threads(void);
+/* Pre: t is at home, and waits_not said no. Whether the slot is to be given up for the call: that costs a switch, or two. */
+bool waits_may_block(const struct user_registers *r);
+
+#endif
