@@ -40,7 +40,8 @@
 
 /* Counters of one process; those of the hot paths come first (record.stripe). */
 #define LISSOM_COUNTERS(X) \
-    X(blocks, "futex waits that blocked in user space") \
+    X(blocks, "waits that blocked in user space") \
+    X(event_waits, "of these, waits of event loops (epoll)") \
     X(blocks_spun, "futex waits that ended in the short spin before blocking") \
     X(wakes, "threads made ready by a futex wake in user space") \
     X(wakes_avoided, "futex wake system calls that were not needed") \

@@ -7,6 +7,7 @@
  */
 #include "lissom.h"
 #include "cpus/cpus.h"
+#include "events/events.h"
 #include "futex/futex.h"
 #include "prim/text.h"
 #include "report.h"
@@ -352,6 +353,7 @@ void lissom_forked(struct thread *t)
 {
     thread_forget_others(t);
     futex_after_fork();
+    events_after_fork();
     monitor_after_fork();
     signals_after_fork(t);
     cpus_after_fork();

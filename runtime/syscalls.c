@@ -12,6 +12,7 @@
  */
 #include "syscalls.h"
 #include "cpus/cpus.h"
+#include "events/events.h"
 #include "futex/futex.h"
 #include "lissom.h"
 #include "sched/actions.h"
@@ -20,14 +21,16 @@
 #include "waits.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
 #define ARCH_REQ_XCOMP_PERM 0x1023 /* asm/prctl.h of Linux 5.16: from then on threads may use AMX */
 
-enum { KIND_ANYWHERE, KIND_HOME, KIND_BLOCKING, KIND_HANDLED };
+enum { KIND_ANYWHERE, KIND_HOME, KIND_BLOCKING, KIND_HANDLED, KIND_DESCRIPTORS };
 
 uint8_t syscalls_class[65536], syscalls_class_rtld[65536];
 
@@ -55,7 +58,7 @@ static const uint16_t handled[] = {
     SYS_rt_sigprocmask, SYS_sigaltstack, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
     SYS_sched_setattr, SYS_sched_getaffinity, SYS_execve, SYS_execveat, SYS_setpriority, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_arch_prctl, SYS_rseq,
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid,
-    SYS_setgroups, SYS_capset, SYS_seccomp, SYS_signalfd, SYS_signalfd4, SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
+    SYS_setgroups, SYS_capset, SYS_seccomp, SYS_signalfd, SYS_signalfd4, SYS_fcntl, SYS_ioctl, SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
 };
 
 void syscalls_init(void)
@@ -69,6 +72,16 @@ void syscalls_init(void)
         syscalls_class[handled[i]] = KIND_HANDLED;
     __builtin_memcpy(syscalls_class_rtld, syscalls_class, sizeof syscalls_class);
     syscalls_class_rtld[SYS_mmap] = syscalls_class_rtld[SYS_close] = syscalls_class_rtld[SYS_munmap] = KIND_HANDLED;
+}
+
+/* From here on, calls that could close events' descriptor are seen. */
+void syscalls_watch_descriptors(void)
+{
+    if (__atomic_load_n(&syscalls_class[SYS_close_range], __ATOMIC_RELAXED) == KIND_DESCRIPTORS)
+        return;
+    static const uint16_t numbers[] = {SYS_close, SYS_dup2, SYS_dup3, SYS_close_range};
+    for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        syscalls_class[numbers[i]] = syscalls_class_rtld[numbers[i]] = KIND_DESCRIPTORS;
 }
 
 /* --- fork, vfork, clone ------------------------------------------------------------------------------------------ */
@@ -211,6 +224,7 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
     }
     case SYS_unshare:
     case SYS_setns:
+        events_give_up(); /* descriptors may not be shared any more */
         monitor_restart(); /* some namespaces are for processes of one thread: one that sleeps only disturbs */
         thread_pin(t, LISSOM_PIN_identity);
         break;
@@ -224,6 +238,11 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
     case SYS_arch_prctl:
         if (r->rdi == ARCH_REQ_XCOMP_PERM && sched.has_amx)
             __atomic_store_n(&sched.large_vectors, true, __ATOMIC_SEQ_CST);
+        break;
+    case SYS_fcntl:
+    case SYS_ioctl:
+        if (nr == SYS_fcntl ? r->rsi == F_SETFL : r->rsi == FIONBIO)
+            waits_forget((uint32_t)r->rdi);
         break;
     case SYS_signalfd:
     case SYS_signalfd4:
@@ -298,7 +317,7 @@ enum {
 };
 
 /* Threads that keep going home gain nothing by leaving it. */
-static void learn(struct thread *t, bool needs_home)
+void syscalls_learn(struct thread *t, bool needs_home)
 {
     if (sched.level == LEVEL_KERNEL || !sched.user_switch)
         return;
@@ -320,7 +339,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
 {
     switch (nr) {
     case SYS_futex:
-        learn(t, r->r10 && ((r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT || (r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
+        syscalls_learn(t, r->r10 && ((r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT || (r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
         return futex_call(t, r);
     case SYS_gettid:
         r->rax = t->tid;
@@ -350,7 +369,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case SYS_rt_sigprocmask:
         return signals_sigprocmask(t, r);
     case SYS_sched_setaffinity:
-        learn(t, true);
+        syscalls_learn(t, true);
         carrier_go_home(t);
         return setaffinity_call(t, r);
     case SYS_sched_getaffinity:
@@ -367,10 +386,26 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case SYS_capset:
         return credentials_call(t, r);
     }
-    learn(t, true);
+    syscalls_learn(t, true);
     note_attributes(t, nr, r);
     carrier_go_home(t);
     return ACTION_DIRECT;
+}
+
+static long descriptor_call(struct thread *t, struct user_registers *r)
+{
+    if (r->rax == SYS_close_range)
+        waits_forget_range((uint32_t)r->rdi, (uint32_t)r->rsi);
+    else
+        waits_forget((uint32_t)(r->rax == SYS_close ? r->rdi : r->rsi));
+    if (events_guard_descriptor(r))
+        return ACTION_RETURN;
+    return r->rax == SYS_close && t->site->loader ? rtld_call(r) : ACTION_DIRECT;
+}
+
+static bool is_event_wait(const struct user_registers *r)
+{
+    return r->rax == SYS_epoll_wait || (r->rax == SYS_epoll_pwait && !r->r8);
 }
 
 static long blocking_call(struct thread *t, struct user_registers *r)
@@ -380,7 +415,12 @@ static long blocking_call(struct thread *t, struct user_registers *r)
             slot_yield(t);
         return ACTION_RETURN;
     }
-    learn(t, true);
+    if (is_event_wait(r) && r->r10 && __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) > slots_open()) {
+        long action = events_wait(t, r);
+        if (action != EVENTS_NOT)
+            return action;
+    }
+    syscalls_learn(t, true);
     carrier_go_home(t);
     if (!waits_may_block(r))
         return ACTION_DIRECT;
@@ -407,12 +447,14 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
     uint8_t kind = nr >= 0 && nr < 65536 ? syscalls_class[nr] : KIND_HOME;
     if (kind == KIND_ANYWHERE) {
         action = rtld_call(r);
+    } else if (kind == KIND_DESCRIPTORS) {
+        action = descriptor_call(t, r);
     } else if (kind == KIND_BLOCKING) {
         action = blocking_call(t, r);
     } else if (kind == KIND_HANDLED) {
         action = handle(t, r, nr);
     } else {
-        learn(t, true);
+        syscalls_learn(t, true);
         carrier_go_home(t);
         action = ACTION_DIRECT;
     }

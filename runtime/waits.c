@@ -7,6 +7,7 @@
 #include "waits.h"
 #include "sched/actions.h"
 #include "sched/slots.h"
+#include "syscalls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,10 +31,38 @@ static bool needs_home(long nr)
     return action_has_handler(&pipe) || action_has_handler(&size);
 }
 
-static bool descriptor_never_waits(long fd)
+/* Descriptors that were seen with O_NONBLOCK: a guess. Another process with the same open file may have taken it away, or a call that we do not see may
+ * have closed it. Who then waits on it is found by the monitor, like everybody who waits in ways that are not known here. */
+enum { DESCRIPTORS = 4096 };
+static uint64_t seen[DESCRIPTORS / 64];
+
+static bool is_seen(uint32_t fd) { return fd < DESCRIPTORS && __atomic_load_n(&seen[fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1; }
+
+void waits_forget(uint32_t fd)
 {
+    if (is_seen(fd))
+        __atomic_fetch_and(&seen[fd / 64], ~(1ull << (fd % 64)), __ATOMIC_RELAXED);
+}
+
+void waits_forget_range(uint32_t first, uint32_t last)
+{
+    for (uint32_t fd = first; fd <= last && fd < DESCRIPTORS; fd++)
+        waits_forget(fd);
+}
+
+static bool descriptor_never_waits(long descriptor)
+{
+    uint32_t fd = (uint32_t)descriptor;
+    if (is_seen(fd))
+        return true;
     long flags = prim_syscall3(SYS_fcntl, fd, F_GETFL, 0);
-    return flags >= 0 && (flags & O_NONBLOCK);
+    if (flags < 0 || !(flags & O_NONBLOCK))
+        return false;
+    if (fd < DESCRIPTORS) {
+        syscalls_watch_descriptors();
+        __atomic_fetch_or(&seen[fd / 64], 1ull << (fd % 64), __ATOMIC_RELAXED);
+    }
+    return true;
 }
 
 static bool too_many_threads(void) { return __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) > slots_open(); }

@@ -12,6 +12,9 @@
 bool waits_not(const struct thread *t, struct user_registers *r);
 /* From now on what a call finds may depend on the kernel thread that makes it (signalfd(2)). */
 void waits_belong_to_threads(void);
+/* The descriptor is about to be closed, replaced or changed. */
+void waits_forget(uint32_t fd);
+void waits_forget_range(uint32_t first, uint32_t last);
 /* Pre: t is at home, and waits_not said no. Whether the slot is to be given up for the call: that costs a switch, or two. */
 bool waits_may_block(const struct user_registers *r);
 

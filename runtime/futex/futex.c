@@ -281,20 +281,15 @@ static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint3
     return false;
 }
 
-/* Post: an ACTION_*, or -1: try again. */
-static long wait_until(struct thread *t, struct user_registers *r, uint32_t bitset, const struct timespec *deadline,
-                       bool realtime)
+enum { WAIT_ON = 1 };
+
+/* t waits in the queue of `address`. Post: 0 or an error of futex(2); -EINTR: a signal for t waits; WAIT_ON: it was for another thread. */
+static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uint32_t bitset, const struct timespec *deadline,
+                        bool realtime)
 {
-    uintptr_t address = (uintptr_t)r->rdi;
-    uint32_t value = (uint32_t)r->rdx, now;
     struct bucket *b = bucket_of(address);
     struct slot *s = t->slot; /* read before t is in the queue, from where on a waker may change it */
-    if (spin(t, b, (const uint32_t *)address, value)) {
-        count_on(s, blocks_spun, 1);
-        r->rax = lissom_guarded_load((const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
-        return ACTION_RETURN;
-    }
-
+    uint32_t now;
     t->wait_address = address;
     t->wait_bitset = bitset;
     t->interrupted = 0;
@@ -304,8 +299,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     if (fault || now != value) {
         __atomic_store_n(&b->waiters, b->waiters - 1, __ATOMIC_RELAXED);
         lock_drop(&b->lock);
-        r->rax = fault ? fault : -EAGAIN;
-        return ACTION_RETURN;
+        return fault ? fault : -EAGAIN;
     }
     queue_push(b, t);
     lock_drop(&b->lock);
@@ -313,34 +307,66 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
 
     /* Who tells of a signal sets attention and then looks whether t is in a queue (inbox_tell). */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (t->attention && signals_pending(t) && dequeue(t)) {
-        r->rax = -EINTR;
-        return signals_end_wait(t, r, deadline != NULL);
-    }
+    if (t->attention && signals_pending(t) && dequeue(t))
+        return -EINTR;
 
     t->interruptible = true;
     t->deadline = deadline != NULL;
     bool woken = slot_block(t, s, deadline, realtime);
     t->interruptible = false;
     t->deadline = false;
-    r->rax = 0;
     if (!woken) {
         if (dequeue(t)) {
-            r->rax = t->attention ? -EINTR : -ETIMEDOUT;
+            bool interrupted = t->attention;
             slot_acquire(t);
-            if (r->rax == -EINTR && !signals_settle(t))
-                return -1; /* it was for another thread: wait on */
-        } else {
-            slot_await(t);
+            return !interrupted ? -ETIMEDOUT : signals_settle(t) ? -EINTR : WAIT_ON;
         }
+        slot_await(t);
     } else if (t->interrupted) {
-        r->rax = -EINTR;
-        if (!signals_settle(t))
-            return -1;
+        return signals_settle(t) ? -EINTR : WAIT_ON;
     }
-    if (r->rax == -EINTR)
-        return signals_end_wait(t, r, deadline != NULL);
-    return ACTION_RETURN;
+    return 0;
+}
+
+/* Post: an ACTION_*, or -1: try again. */
+static long wait_until(struct thread *t, struct user_registers *r, uint32_t bitset, const struct timespec *deadline,
+                       bool realtime)
+{
+    uintptr_t address = (uintptr_t)r->rdi;
+    uint32_t value = (uint32_t)r->rdx, now;
+    struct slot *s = t->slot;
+    if (spin(t, bucket_of(address), (const uint32_t *)address, value)) {
+        count_on(s, blocks_spun, 1);
+        r->rax = lissom_guarded_load((const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
+        return ACTION_RETURN;
+    }
+    r->rax = wait_queued(t, address, value, bitset, deadline, realtime);
+    if (r->rax == WAIT_ON)
+        return -1;
+    return r->rax == -EINTR ? signals_end_wait(t, r, deadline != NULL) : ACTION_RETURN;
+}
+
+long futex_wait_inside(struct thread *t, const uint32_t *word, uint32_t value, const struct timespec *deadline)
+{
+    long n;
+    do
+        n = wait_queued(t, (uintptr_t)word, value, FUTEX_BITSET_MATCH_ANY, deadline, false);
+    while (n == WAIT_ON);
+    return n;
+}
+
+bool futex_wake_inside(const uint32_t *word)
+{
+    struct bucket *b = bucket_of((uintptr_t)word);
+    struct thread *list = NULL, **tail = &list;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* as in wake */
+    if (!__atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST))
+        return false;
+    lock_take(&b->lock);
+    take_waiters(b, (uintptr_t)word, 1, FUTEX_BITSET_MATCH_ANY, &tail);
+    lock_drop(&b->lock);
+    slots_make_ready(list);
+    return list != NULL;
 }
 
 static long wait(struct thread *t, struct user_registers *r, int op, uint32_t bitset)

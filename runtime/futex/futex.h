@@ -13,6 +13,11 @@ long futex_call(struct thread *t, struct user_registers *r);
 void futex_call_done(struct thread *t, struct user_registers *r);
 /* Ends t's wait with EINTR if it is in one. Post: true: t was queued and has been made ready. */
 bool futex_interrupt(struct thread *t);
+/* The runtime's own: t waits as long as *word == value, and is woken by futex_wake_inside. Post: 0 (perhaps for nothing), -EAGAIN, -ETIMEDOUT, or
+ * -EINTR: a signal for t waits; t holds a slot. Pre: with a deadline (CLOCK_MONOTONIC), t is at home. */
+long futex_wait_inside(struct thread *t, const uint32_t *word, uint32_t value, const struct timespec *deadline);
+/* By whoever has changed the word. Post: whether somebody waited, who is ready now. */
+bool futex_wake_inside(const uint32_t *word);
 void futex_after_fork(void);
 /* Wakes every thread that is queued, as futex(2) may at any time. */
 void futex_end_all_waits(void);

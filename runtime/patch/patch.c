@@ -94,6 +94,7 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
             continue;
         }
         r->site[n].object_kind = o->kind;
+        r->site[n].loader = is_loader(o);
         n++;
         at += (len + 15) & ~15ul;
     }

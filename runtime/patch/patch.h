@@ -22,6 +22,7 @@
 #ifndef LISSOM_PATCH_H
 #define LISSOM_PATCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ struct patch_site {
     uintptr_t window;       /* first byte overwritten */
     uint8_t window_len;     /* bytes overwritten, >= 5 */
     uint8_t insns;          /* entries of map[] in use */
+    bool loader;            /* it is the dynamic loader's */
     uint16_t object_kind;   /* what patch_config.object_found said of the object */
     struct { uint8_t native, stub; } map[12]; /* instruction starts: offset from `window` / from `stub` */
     uint8_t original[32];   /* the window's bytes before */

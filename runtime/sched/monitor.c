@@ -9,6 +9,7 @@
  * It has no TLS, no handlers (all signals blocked, but the faults of guarded loads) and calls nothing of libc.
  */
 #include "cpus/cpus.h"
+#include "events/events.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
 #include "sched/waiting.h"
@@ -75,6 +76,11 @@ static bool look(void)
                 slot_overcommit(s);
         }
         s->monitor_seen = __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);
+    }
+    if (events_watched() && __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) < sched.slots) {
+        ready = true; /* perhaps: nobody else looks while threads compute */
+        if (events_due(now - TICK_US * sched.tsc_per_us))
+            events_rouse();
     }
     if (carrier_preempt_reserved())
         ready = true;

@@ -246,11 +246,12 @@ static void deliver_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t
 }
 
 /* t, in the runtime, is to look before it leaves it, and not to sleep on. */
-static void alert(struct thread *t)
+static void alert(struct thread *t, ucontext_t *uc)
 {
     uint32_t asleep = ASLEEP;
     __atomic_store_n(&t->attention, 1, __ATOMIC_SEQ_CST);
     __atomic_compare_exchange_n(&t->attach, &asleep, ATTACHED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    view_no_event_sleep(uc);
 }
 
 void signals_handler(int sig, siginfo_t *info, void *context)
@@ -271,7 +272,7 @@ void signals_handler(int sig, siginfo_t *info, void *context)
         if (t && !inside)
             answer_doorbell(t, info, uc);
         else if (t && (info->si_value.sival_ptr != &sample_mark || carrier_is_reserved(t)))
-            alert(t);
+            alert(t, uc);
         return;
     }
     if (fault) {
@@ -293,7 +294,7 @@ void signals_handler(int sig, siginfo_t *info, void *context)
     if (!t)
         __atomic_store_n(&k->park, 1, __ATOMIC_SEQ_CST);
     else if (inside || k->home_thread == t)
-        alert(t);
+        alert(t, uc);
     else
         tell(t);
 }

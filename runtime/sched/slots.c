@@ -4,6 +4,7 @@
  */
 #include "sched/slots.h"
 #include "cpus/cpus.h"
+#include "events/events.h"
 #include "sched/contention.h"
 #include "sched/waiting.h"
 
@@ -169,6 +170,22 @@ struct thread *slot_pop(struct slot *s)
     return t;
 }
 
+/* The same, after a look at the events that threads wait for if it is time, or if there is nothing else to run. */
+static struct thread *pop_with_events(struct slot *s)
+{
+    struct thread *t;
+    if (!events_watched())
+        return slot_pop(s);
+    if (events_due(tsc()))
+        events_poll();
+    t = slot_pop(s);
+    if (!t) {
+        events_poll();
+        t = slot_pop(s);
+    }
+    return t;
+}
+
 struct thread *slot_steal(const struct slot *thief)
 {
     for (uint32_t i = 1; i <= slots_open(); i++) { /* all: a closed thief is none of them */
@@ -205,6 +222,18 @@ bool slots_anything_ready(void)
     return false;
 }
 
+/* docs/events.md, attend: the caller holds s. */
+static struct thread *next_by_event(struct slot *s)
+{
+    events_poll();
+    struct thread *t = slot_pop(s);
+    if (!t) {
+        events_rouse();
+        t = slot_pop(s);
+    }
+    return t;
+}
+
 /* go_idle: the caller holds s and has nothing to run. Post: NULL: s is idle or somebody else's; otherwise a
  * thread that turned up meanwhile, and the caller still holds s. */
 static struct thread *go_idle(struct slot *s)
@@ -231,9 +260,12 @@ static struct thread *go_idle(struct slot *s)
         /* IDLE is published; who pushes to another list after this sees it (make_ready), what was pushed
          * before is seen here. */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        if (!slots_anything_ready() || !claim(s))
+        bool unattended = events_unattended();
+        if ((!unattended && !slots_anything_ready()) || !claim(s))
             return NULL;
-        t = slot_steal(s);
+        t = unattended ? next_by_event(s) : NULL;
+        if (!t)
+            t = slot_steal(s);
         if (!t)
             t = take_parked(s);
         if (t)
@@ -244,7 +276,7 @@ static struct thread *go_idle(struct slot *s)
 /* The caller holds s without a thread to run on it and cannot run one itself. */
 void slot_pass_on(struct slot *s)
 {
-    struct thread *u = slot_pop(s);
+    struct thread *u = pop_with_events(s);
     if (!u)
         u = go_idle(s);
     if (u)
@@ -331,12 +363,24 @@ static bool take_extra(struct slot *s)
     return busy;
 }
 
-void slot_acquire(struct thread *t)
+struct slot *slots_claim_idle(const struct slot *preferred) { return claim_any(preferred); }
+
+bool slot_try_acquire(struct thread *t)
 {
     struct slot *s = claim(t->slot) ? t->slot : claim_any(t->slot);
-    if (s) {
-        t->slot = s;
-    } else if (!thread_stays(t) || !contended(tsc()) || !take_extra(t->slot)) {
+    if (!s)
+        return false;
+    t->slot = s;
+    got_any_slot(t);
+    t->mounted_at = tsc();
+    return true;
+}
+
+void slot_acquire(struct thread *t)
+{
+    if (slot_try_acquire(t))
+        return;
+    if (!thread_stays(t) || !contended(tsc()) || !take_extra(t->slot)) {
         slot_make_ready(t);
         carrier_sleep_attached(t, NULL, false);
     }
@@ -393,7 +437,7 @@ void slot_release(struct thread *t)
 /* How long t may poll. Only a program that has no more threads than CPUs would have spun for long natively. */
 static uint64_t poll_time(const struct thread *t, struct slot *s, uint64_t now)
 {
-    if (contention_on_cpu(s) || contended(now))
+    if (contention_on_cpu(s) || contended(now) || events_watched())
         return 0;
     bool openmp = sched.poll_for_openmp && t->openmp && t->site->object_kind != OBJECT_OPENMP; /* else: polled in place */
     return (openmp ? OPENMP_POLL_US : POLL_US) * sched.tsc_per_us;
@@ -414,7 +458,7 @@ static struct thread *poll(struct thread *t, struct slot *s)
     while (!u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention && !slot_is_closed(s)) {
         for (int i = 0; i < 8 && nothing_listed(s); i++)
             cpu_relax();
-        u = slot_pop(s);
+        u = pop_with_events(s);
         if (!u)
             u = slot_steal(s);
         last = now;
@@ -436,7 +480,7 @@ static struct thread *next_after(struct thread *t, struct slot *s)
 {
     struct thread *u = carrier_take_reserved(t);
     if (!u)
-        u = slot_pop(s);
+        u = pop_with_events(s);
     if (!u)
         u = slot_steal(s);
     if (!u)
@@ -553,6 +597,8 @@ void slot_yield(struct thread *t)
 {
     struct slot *s = t->slot;
     struct thread *u = carrier_take_reserved(t);
+    if (events_due(tsc()))
+        events_poll();
     if (!u && nothing_listed(s) && !slot_is_closed(s))
         return;
     lock_take(&s->lock);

@@ -371,6 +371,34 @@ lissom_enter:
         .cfi_endproc
         .size   lissom_enter, . - lissom_enter
 
+/* long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms, const volatile uint32_t *attention)
+ * A handler that sets *attention between the look at it and the system call moves the instruction pointer from between
+ * lissom_at_event_sleep and lissom_at_event_slept to lissom_at_event_awake (sched/view.c). */
+        .globl  lissom_event_sleep
+        .hidden lissom_event_sleep
+        .type   lissom_event_sleep, @function
+        .globl  lissom_at_event_sleep
+        .hidden lissom_at_event_sleep
+        .globl  lissom_at_event_slept
+        .hidden lissom_at_event_slept
+        .globl  lissom_at_event_awake
+        .hidden lissom_at_event_awake
+lissom_event_sleep:
+        .cfi_startproc
+        mov     %rcx, %r10
+        mov     $232, %eax              # epoll_wait
+lissom_at_event_sleep:
+        cmpl    $0, (%r8)
+        jne     lissom_at_event_awake
+        syscall
+lissom_at_event_slept:
+        ret
+lissom_at_event_awake:
+        mov     $-4, %rax               # -EINTR
+        ret
+        .cfi_endproc
+        .size   lissom_event_sleep, . - lissom_event_sleep
+
 /* long lissom_guarded_load(const uint32_t *address, uint32_t *value)
  * long lissom_guarded_copy(void *to, const void *from, size_t bytes)
  * 0, or -EFAULT if an access faults: the handler moves the instruction pointer from between lissom_at_guarded and

@@ -69,6 +69,9 @@ struct thread {
     uintptr_t wait_address;
     uint32_t wait_bitset;
 
+    uint32_t events_told;         /* futex word: there may be events that it waits for (events/events.c) */
+    struct thread *events_next;
+
     uint64_t mounted_at;          /* tsc; for slices */
     uintptr_t kernel_wait;        /* the address it waits on in the kernel, counted in its bucket */
     bool foreign_wait;            /* counted in futex_foreign_waiters */
@@ -249,6 +252,10 @@ void slot_release(struct thread *t);
 void slot_await(struct thread *t);
 void slot_yield(struct thread *t);
 void slot_pass_on(struct slot *s);
+/* Post: true: t, which had none, holds t->slot, which was idle. */
+bool slot_try_acquire(struct thread *t);
+/* Post: a slot that was idle and is the caller's now, or NULL. */
+struct slot *slots_claim_idle(const struct slot *preferred);
 void slot_overcommit(struct slot *s);
 /* t, which holds its slot, waits in a loop for t->wait_word. Post: true: another thread has run, and t holds t->slot.
  * false: there is none that could. docs/slots.md: park. */
@@ -292,6 +299,9 @@ void lissom_syscall_entry(void);
 /* Post: 0, or -EFAULT. */
 long lissom_guarded_load(const uint32_t *address, uint32_t *value);
 long lissom_guarded_copy(void *to, const void *from, size_t bytes);
+/* epoll_wait(2), but -EINTR if *attention is or becomes true before the kernel sleeps. */
+struct epoll_event;
+long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms, const volatile uint32_t *attention);
 
 static inline uint64_t tsc(void)
 {

@@ -11,7 +11,7 @@
 extern const char lissom_at_entry_swapped[], lissom_at_entry_committed[], lissom_at_exit[], lissom_at_exit_end[],
     lissom_at_direct[], lissom_at_direct_end[], lissom_at_call[], lissom_at_call_made[], lissom_at_call_end[],
     lissom_at_done_committed[], lissom_at_raise[], lissom_at_raise_end[], lissom_at_raise_gone[], lissom_at_guarded[],
-    lissom_at_guarded_end[], lissom_at_guarded_fault[], lissom_spin_entry[], lissom_at_spin_pushed[],
+    lissom_at_guarded_end[], lissom_at_guarded_fault[], lissom_at_event_sleep[], lissom_at_event_slept[], lissom_at_event_awake[], lissom_spin_entry[], lissom_at_spin_pushed[],
     lissom_at_spin_committed[], lissom_at_spin_exit[], lissom_at_spin_popped[], lissom_at_spin_raise[],
     lissom_at_spin_raised[], lissom_at_spin_end[], lissom_at_spin_unknown[], lissom_at_spin_unknown_popped[];
 
@@ -97,6 +97,13 @@ struct view view_native(const ucontext_t *uc)
         v.rip = (greg_t)rcx->syscall + 2;
     }
     return v;
+}
+
+void view_no_event_sleep(ucontext_t *uc)
+{
+    greg_t *g = uc->uc_mcontext.gregs;
+    if (within((uintptr_t)g[REG_RIP], lissom_at_event_sleep, lissom_at_event_slept))
+        g[REG_RIP] = (greg_t)lissom_at_event_awake;
 }
 
 bool view_guarded_fault(ucontext_t *uc)

@@ -255,7 +255,12 @@ impl Cell {
         Cell {
             scenario: scenario.name,
             managed: scenario.switch.is_some(),
-            command: scenario.around.iter().chain(&scenario.command).map(|s| s.to_string_lossy().into_owned()).collect(),
+            command: scenario
+                .around
+                .iter()
+                .chain(&scenario.command)
+                .map(|s| s.to_string_lossy().into_owned())
+                .collect(),
             state: State::Ok,
             error: None,
             native_because: None,
@@ -395,7 +400,8 @@ mod tests {
     const TIME: Metric = Metric { field: "seconds", unit: "s", compare: Compare::Ratio };
 
     fn group(names: &[&'static str]) -> Group {
-        let scenario = |&name| Scenario { name, switch: None, around: vec![], command: vec![name.into()], effort: None };
+        let scenario =
+            |&name| Scenario { name, switch: None, around: vec![], command: vec![name.into()], effort: None };
         Group {
             workload: "w".into(),
             threads: 8,

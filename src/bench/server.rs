@@ -158,7 +158,9 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
                 if asked("load") {
                     let rate = match args.rate {
                         Some(rate) => rate,
-                        None => args.load * native_throughput(&*server, session, around(threads, None), threads)?,
+                        None => {
+                            args.load * native_throughput(&*server, session, around(threads, None), threads)?
+                        }
                     };
                     rates.insert(format!("{kind}, {}, {threads} threads", place.name()), json!(rate));
                     groups.push(group("load", TAIL, Some(rate)));
@@ -328,7 +330,9 @@ impl Postgres {
         let mut init = server.user.clone();
         init.push(server.bin.join("initdb").into());
         init.extend(["-D".into(), server.folder.join("data").into()]);
-        init.extend(["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"].map(OsString::from));
+        init.extend(
+            ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"].map(OsString::from),
+        );
         session.output(&init)?;
         // pgbench's tables, by way of a server that ends with it.
         let script = r#"
@@ -337,7 +341,8 @@ impl Postgres {
             for i in $(seq 200); do "$bin/pg_isready" -q -h "$PWD" && break; sleep 0.1; done
             "$bin/pgbench" -i -q -s "$SCALE" -h "$PWD" -U postgres postgres
         "#;
-        let mut fill: Vec<OsString> = vec!["env".into(), format!("SCALE={SCALE}").into(), "sh".into(), "-ec".into()];
+        let mut fill: Vec<OsString> =
+            vec!["env".into(), format!("SCALE={SCALE}").into(), "sh".into(), "-ec".into()];
         fill.extend([script.into(), "sh".into(), server.folder.clone().into(), server.bin.clone().into()]);
         fill.extend(server.user.iter().cloned().chain(server.command(4)));
         session.output(&fill)?;
@@ -356,7 +361,12 @@ impl Postgres {
 impl Server for Postgres {
     fn load(&self, threads: u32) -> Vec<OsString> {
         let mut command: Vec<OsString> = vec!["pgbench".into(), "--user".into(), "postgres".into()];
-        command.extend(["--clients".into(), threads.to_string().into(), "--bin".into(), self.bin.clone().into()]);
+        command.extend([
+            "--clients".into(),
+            threads.to_string().into(),
+            "--bin".into(),
+            self.bin.clone().into(),
+        ]);
         command.extend(["--socket".into(), self.folder.clone().into()]);
         command
     }

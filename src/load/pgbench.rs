@@ -101,7 +101,10 @@ mod tests {
 
     #[test]
     fn log_lines() {
-        assert_eq!(transaction("0 199 2241 0 1175850568 995598"), Some((1175850568.995598, Duration::from_micros(2241))));
+        assert_eq!(
+            transaction("0 199 2241 0 1175850568 995598"),
+            Some((1175850568.995598, Duration::from_micros(2241)))
+        );
         assert_eq!(transaction("0 199 2241 0 1 5 30"), Some((1.000005, Duration::from_micros(2241))));
         assert_eq!(transaction("0 199 skipped 0 1 5"), None);
     }

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Waits for events in user space. The protocol, and why nobody is left behind, is in docs/events.md; docs/model/events.pml checks it.
+ *
+ * One epoll instance of ours holds those of the threads that wait, each armed for one event (EPOLLONESHOT) when its thread begins to wait. What it
+ * tells may be stale, or a thread may have been told already: then that looks at its own instance for nothing. An event that is not told
+ * is the mistake that must not be made.
+ */
+#include "events/events.h"
+#include "futex/futex.h"
+#include "lissom.h"
+#include "sched/signals.h"
+#include "sched/slots.h"
+#include "syscalls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <time.h>
+
+enum {
+    DESCRIPTORS = 4096, /* those of higher numbers wait in the kernel */
+    HIGH = 1000,        /* the number of our descriptor, at least: out of the way of the program's, if its limit allows ... */
+    SPARE = 24,         /* ... and else so far below that limit */
+    TOLD_AT_ONCE = 16,
+    POLL_US = 50,       /* between two looks, while all slots are busy */
+};
+
+uint32_t events_watchers, events_leader;
+static int instance = -1; /* our epoll instance; made when it is first needed */
+static bool off;
+static uint32_t polling;  /* somebody is */
+static uint64_t polled_at; /* tsc; a guess */
+static struct lock lock;  /* of what follows; before a bucket's, and never held when a thread is made ready */
+static struct thread *watcher[DESCRIPTORS]; /* by the number of its instance */
+static struct thread *enrolled_head, *enrolled_tail; /* all of those, by events_next */
+static struct thread *leading; /* of those, who sleeps in the kernel or is about to */
+
+/* --- who waits ------------------------------------------------------------------------------------------------------- */
+
+static void append(struct thread *t)
+{
+    t->events_next = NULL;
+    if (enrolled_tail)
+        enrolled_tail->events_next = t;
+    else
+        enrolled_head = t;
+    enrolled_tail = t;
+}
+
+static void take_out(struct thread *t)
+{
+    struct thread *before = NULL;
+    for (struct thread *w = enrolled_head; w != t; w = w->events_next)
+        before = w;
+    if (before)
+        before->events_next = t->events_next;
+    else
+        enrolled_head = t->events_next;
+    if (enrolled_tail == t)
+        enrolled_tail = before;
+}
+
+static long arm(long descriptor)
+{
+    struct epoll_event e = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = (uint64_t)descriptor};
+    long r = prim_syscall4(SYS_epoll_ctl, instance, EPOLL_CTL_MOD, descriptor, &e);
+    return r == -ENOENT ? prim_syscall4(SYS_epoll_ctl, instance, EPOLL_CTL_ADD, descriptor, &e) : r;
+}
+
+/* Post: true: whoever learns of events of this instance tells t. Only one thread can be told of an instance. */
+static bool enroll(struct thread *t, long descriptor, bool leads)
+{
+    __atomic_store_n(&t->events_told, 0, __ATOMIC_RELAXED);
+    lock_take(&lock);
+    bool mine = !watcher[descriptor] && !off;
+    if (mine) {
+        watcher[descriptor] = t;
+        append(t);
+        if (leads)
+            leading = t;
+    }
+    lock_drop(&lock);
+    return mine;
+}
+
+static void withdraw(struct thread *t, long descriptor)
+{
+    lock_take(&lock);
+    watcher[descriptor] = NULL;
+    take_out(t);
+    if (leading == t)
+        leading = NULL;
+    lock_drop(&lock);
+}
+
+static bool prepare(struct thread *t, long descriptor, bool leads)
+{
+    if (!enroll(t, descriptor, leads))
+        return false;
+    if (arm(descriptor) == 0)
+        return true;
+    withdraw(t, descriptor); /* instances in instances, too deep; or no memory */
+    return false;
+}
+
+/* `by`: who does it, if that is the leader itself. */
+static void tell(uint64_t descriptor, const struct thread *by)
+{
+    struct thread *t;
+    if (descriptor >= DESCRIPTORS)
+        return;
+    lock_take(&lock);
+    t = watcher[descriptor];
+    if (t)
+        __atomic_store_n(&t->events_told, 1, __ATOMIC_SEQ_CST);
+    bool sleeps = t && leading == t && by != t;
+    lock_drop(&lock);
+    if (sleeps)
+        arm((long)descriptor); /* in the kernel, where only the event itself wakes it: which was taken from there, and is put back */
+    else if (t) /* it may have gone and come again: then it is woken for nothing */
+        futex_wake_inside(&t->events_told);
+}
+
+static void tell_all(const struct epoll_event *e, long n, const struct thread *by)
+{
+    for (long i = 0; i < n; i++)
+        tell(e[i].data.u64, by);
+}
+
+/* --- who looks --------------------------------------------------------------------------------------------------------- */
+
+bool events_due(uint64_t now)
+{
+    return events_watched() && now - __atomic_load_n(&polled_at, __ATOMIC_RELAXED) > POLL_US * sched.tsc_per_us;
+}
+
+/* One at a time: making threads ready may lead here again. Whoever is turned away and has nothing to run rouses a waiter. */
+void events_poll(void)
+{
+    struct epoll_event e[TOLD_AT_ONCE];
+    if (__atomic_exchange_n(&polling, 1, __ATOMIC_ACQUIRE))
+        return;
+    long n = prim_syscall4(SYS_epoll_wait, instance, e, TOLD_AT_ONCE, 0);
+    __atomic_store_n(&polled_at, tsc(), __ATOMIC_RELAXED);
+    tell_all(e, n, NULL);
+    __atomic_store_n(&polling, 0, __ATOMIC_RELEASE);
+}
+
+/* The thread whose kernel thread this is, if it waits for events: it can sleep here for everybody, and t, which is away from home, cannot. */
+static bool rouse_at_home(const struct thread *t)
+{
+    struct thread *other = t->carrier->home_thread;
+    if (!events_watched())
+        return false;
+    __atomic_store_n(&other->events_told, 1, __ATOMIC_SEQ_CST); /* it may wait for something else: then this says nothing */
+    return futex_wake_inside(&other->events_told);
+}
+
+void events_rouse(void)
+{
+    for (uint32_t i = __atomic_load_n(&events_watchers, __ATOMIC_SEQ_CST); i > 0; i--) {
+        lock_take(&lock);
+        struct thread *t = enrolled_head;
+        if (t) {
+            take_out(t);
+            append(t); /* another one the next time */
+            __atomic_store_n(&t->events_told, 1, __ATOMIC_SEQ_CST);
+        }
+        lock_drop(&lock);
+        __atomic_store_n(&polled_at, tsc(), __ATOMIC_RELAXED);
+        if (!t || futex_wake_inside(&t->events_told))
+            return;
+    }
+}
+
+/* --- the instance -------------------------------------------------------------------------------------------------------- */
+
+/* Pre: the caller is the only one. */
+static bool make_instance(void)
+{
+    struct rlimit limit = {HIGH + SPARE, 0};
+    prim_syscall4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
+    long high = limit.rlim_cur < HIGH + SPARE ? (long)limit.rlim_cur - SPARE : HIGH;
+    long made = prim_syscall3(SYS_epoll_create1, EPOLL_CLOEXEC, 0, 0);
+    if (made < 0)
+        return false;
+    instance = (int)prim_syscall3(SYS_fcntl, made, F_DUPFD_CLOEXEC, high);
+    prim_syscall3(SYS_close, made, 0, 0);
+    if (instance < 0)
+        return false;
+    syscalls_watch_descriptors();
+    return true;
+}
+
+static bool usable(void)
+{
+    if (__atomic_load_n(&off, __ATOMIC_RELAXED) || sched.native_waits)
+        return false;
+    if (__atomic_load_n(&instance, __ATOMIC_ACQUIRE) >= 0)
+        return true;
+    lock_take(&lock);
+    if (instance < 0 && !off)
+        off = !make_instance();
+    lock_drop(&lock);
+    return !off;
+}
+
+void events_give_up(void)
+{
+    __atomic_store_n(&off, true, __ATOMIC_SEQ_CST);
+    /* Those that have not looked yet see it when they look at their own instance the next time; nobody enrols any more. */
+    for (uint32_t i = __atomic_load_n(&events_watchers, __ATOMIC_SEQ_CST); i > 0; i--)
+        events_rouse();
+}
+
+static bool is_ours(long descriptor) { return (int)descriptor >= 0 && (int)descriptor == instance; }
+
+bool events_guard_descriptor(struct user_registers *r)
+{
+    switch (r->rax) {
+    case SYS_close:
+        if (!is_ours(r->rdi))
+            return false;
+        r->rax = -EBADF; /* the program has none of this number */
+        return true;
+    case SYS_dup2:
+    case SYS_dup3:
+        if (is_ours(r->rsi) && !is_ours(r->rdi))
+            events_give_up();
+        return false;
+    default: { /* close_range(2) */
+        uint32_t first = (uint32_t)r->rdi, last = (uint32_t)r->rsi, ours = (uint32_t)instance;
+        if (instance < 0 || ours < first || ours > last)
+            return false;
+        if ((r->rdx & CLOSE_RANGE_UNSHARE) || (r->rdx & ~(long)CLOSE_RANGE_CLOEXEC)) {
+            events_give_up();
+            return false;
+        }
+        long below = ours > first ? prim_syscall3(SYS_close_range, first, ours - 1, r->rdx) : 0;
+        long above = ours < last ? prim_syscall3(SYS_close_range, ours + 1, last, r->rdx) : 0;
+        r->rax = below < 0 ? below : above;
+        return true;
+    }
+    }
+}
+
+/* In the child the instance is the parent's, which would miss what the child takes out of it. */
+void events_after_fork(void)
+{
+    lock.word = 0;
+    if (instance < 0)
+        return;
+    prim_syscall3(SYS_close, instance, 0, 0);
+    instance = -1;
+    events_watchers = events_leader = polling = 0;
+    leading = NULL;
+    enrolled_head = enrolled_tail = NULL;
+    __builtin_memset(watcher, 0, sizeof watcher);
+}
+
+/* --- the wait -------------------------------------------------------------------------------------------------------------- */
+
+static void now(struct timespec *t) { prim_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, t, 0); }
+
+/* Milliseconds, rounded up, as epoll_wait(2) takes them; -1: for ever. */
+static int left(const struct timespec *deadline)
+{
+    struct timespec n;
+    if (!deadline)
+        return -1;
+    now(&n);
+    int64_t ns = (deadline->tv_sec - n.tv_sec) * 1000000000 + deadline->tv_nsec - n.tv_nsec;
+    return ns <= 0 ? 0 : (int)((ns + 999999) / 1000000);
+}
+
+/* Waits in the kernel for everybody. Pre: t has made itself the leader, is at home, enrolled and armed, and holds its slot. Post: it holds a slot. */
+static void lead(struct thread *t, const struct timespec *deadline)
+{
+    struct epoll_event e[TOLD_AT_ONCE];
+    slot_release(t);
+    long n = lissom_event_sleep(instance, e, TOLD_AT_ONCE, left(deadline), &t->attention);
+    bool has = slot_try_acquire(t); /* first: who is made ready goes behind t then, and no other kernel thread is woken */
+    tell_all(e, n, t);
+    if (!has)
+        slot_acquire(t);
+    __atomic_store_n(&events_leader, 0, __ATOMIC_SEQ_CST);
+    if (!events_watched())
+        return;
+    monitor_poke();
+    struct slot *idle = slots_claim_idle(t->slot);
+    if (idle) {
+        events_rouse();
+        slot_pass_on(idle);
+    }
+}
+
+/* Post: 0, -ETIMEDOUT, or -EINTR: a signal for t waits. */
+static long follow(struct thread *t, const struct timespec *deadline)
+{
+    __atomic_fetch_add(&events_watchers, 1, __ATOMIC_SEQ_CST);
+    monitor_poke();
+    count_on(t->slot, event_waits, 1);
+    long n = futex_wait_inside(t, &t->events_told, 0, deadline);
+    __atomic_fetch_sub(&events_watchers, 1, __ATOMIC_SEQ_CST);
+    return n;
+}
+
+/* As natively: nobody else depends on t. Post: what the call has said. */
+static long alone(struct thread *t, const struct user_registers *r, const struct timespec *deadline)
+{
+    slot_release(t);
+    long n = lissom_event_sleep((int)r->rdi, (struct epoll_event *)r->rsi, (int)r->rdx, left(deadline), &t->attention);
+    slot_acquire(t);
+    return n;
+}
+
+static bool become_leader(void)
+{
+    uint32_t none = 0;
+    return __atomic_load_n(&events_watchers, __ATOMIC_SEQ_CST) &&
+           __atomic_compare_exchange_n(&events_leader, &none, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static bool others_ready(void)
+{
+    if (slots_anything_ready())
+        return true;
+    if (events_watched())
+        events_poll();
+    return slots_anything_ready();
+}
+
+static long finish(struct user_registers *r, long result)
+{
+    r->rax = result;
+    return ACTION_RETURN;
+}
+
+long events_wait(struct thread *t, struct user_registers *r)
+{
+    long descriptor = (int)r->rdi;
+    struct timespec end, *deadline = NULL;
+    if (descriptor < 0 || descriptor >= DESCRIPTORS || is_ours(descriptor) || (int)r->rdx <= 0 || !usable())
+        return EVENTS_NOT;
+    if ((int)r->r10 > 0) {
+        deadline = &end;
+        now(deadline);
+        end.tv_sec += (int)r->r10 / 1000;
+        end.tv_nsec += (int)r->r10 % 1000 * 1000000;
+        if (end.tv_nsec > 999999999) {
+            end.tv_nsec -= 1000000000;
+            end.tv_sec++;
+        }
+        carrier_go_home(t);
+    }
+    for (;;) {
+        bool ready = others_ready() || __atomic_load_n(&events_leader, __ATOMIC_RELAXED), leads = false;
+        long n = 0, events = 0;
+        if (!ready && t->carrier != t->home && rouse_at_home(t))
+            ready = true;
+        if (!ready && t->carrier != t->home) { /* only there it may sleep */
+            syscalls_learn(t, true);
+            carrier_go_home(t);
+            continue;
+        }
+        if (!ready)
+            leads = become_leader();
+        if ((ready || leads) && prepare(t, descriptor, leads)) {
+            syscalls_learn(t, deadline != NULL);
+            if (leads)
+                lead(t, deadline);
+            else
+                n = follow(t, deadline);
+            withdraw(t, descriptor);
+        } else {
+            if (leads)
+                __atomic_store_n(&events_leader, 0, __ATOMIC_SEQ_CST);
+            carrier_go_home(t);
+            events = alone(t, r, deadline);
+        }
+        if (!events || events == -EINTR)
+            events = prim_syscall4(SYS_epoll_wait, descriptor, r->rsi, r->rdx, 0);
+        if (events && events != -EINTR)
+            return finish(r, events);
+        if (n == -EINTR || (t->attention && signals_settle(t))) {
+            r->rax = -EINTR;
+            return signals_end_wait(t, r, true);
+        }
+        if (n == -ETIMEDOUT || (deadline && left(deadline) == 0))
+            return finish(r, 0);
+    }
+}
