@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(report.processes[0].pid, 101);
         let table = report.table();
         assert!(table.lines().all(|l| l.chars().count() <= WIDTH), "{table}");
-        assert!(table.contains("2,500,000  futex waits that blocked in user space"), "{table}");
+        assert!(table.contains("2,500,000  waits that blocked in user space"), "{table}");
         assert!(table.contains("2 processes without threads to manage"), "{table}");
         let json: serde_json::Value = serde_json::from_str(&report.json()).expect("valid JSON");
         assert_eq!(json["processes"][0]["counters"]["threads_peak"], 33);
