@@ -13,7 +13,8 @@
  * - a thread whose mask is not the process's, because the program set it, is never bound;
  * - /proc/PID/task/TID/status and other processes do see it.
  *
- * Only with a slot for every CPU, and only while there are more threads than slots.
+ * Only while there are more threads than slots. With a slot for every CPU each slot has its own; with fewer, slots float: who hands its slot
+ * to another binds it to the CPU where both are at the moment, and who gets an idle slot is not bound, so that the kernel finds it a place.
  */
 #include "cpus/cpus.h"
 #include "prim/prim.h"
@@ -25,7 +26,7 @@
 static struct cpu_mask process_mask;
 static uint16_t cpu_of_slot[LISSOM_MAX_SLOTS];
 static uint32_t cpus_in_mask; /* entries of cpu_of_slot that hold; a slot beyond is one that is being closed */
-static bool possible;
+static enum binding binding;
 static struct lock setting; /* the program's setting and ours: the program's is the last */
 
 void cpus_own_mask(struct cpu_mask *m)
@@ -74,7 +75,17 @@ void cpus_unbind_self(void)
         prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word);
 }
 
-void cpus_may_bind(bool yes) { possible = yes && process_mask.bytes > 0; }
+void cpus_may_bind(enum binding how) { binding = process_mask.bytes > 0 ? how : BIND_NOT; }
+
+/* Of slot s, -1: none. By who grants it. */
+static long cpu_of(const struct slot *s)
+{
+    if (binding == BIND_TO_ITS_OWN)
+        return s->index < cpus_in_mask ? cpu_of_slot[s->index] : -1;
+    uint32_t here = prim_cpu();
+    bool is_here = binding == BIND_WHERE_IT_IS && __atomic_load_n(&s->cpu, __ATOMIC_RELAXED) == here && !contention_shares_cpu(s);
+    return is_here && here < CPU_MASK_WORDS * 64 && process_mask.word[here / 64] >> (here % 64) & 1 ? (long)here : -1;
+}
 
 void cpu_look_at_affinity(struct thread *t)
 {
@@ -85,24 +96,34 @@ void cpu_look_at_affinity(struct thread *t)
 
 bool cpu_bind(struct thread *t, const struct slot *s)
 {
-    if (contended(tsc())) {
+    long cpu = contended(tsc()) ? -1 : cpu_of(s);
+    if (cpu < 0) {
         cpu_unbind(t);
         return false;
     }
-    if (t->bound == s->index + 1)
+    if (t->bound == cpu + 1)
         return true;
-    if (!possible || t->own_affinity || !t->pinned ||
-        __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= sched.slots)
+    if (t->own_affinity || !t->pinned || __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= sched.slots) {
+        cpu_unbind(t);
         return false;
+    }
     uint64_t word[CPU_MASK_WORDS] = {0};
-    lock_take(&setting);
-    uint32_t cpu = cpu_of_slot[s->index];
     word[cpu / 64] = 1ull << (cpu % 64);
-    if (!t->own_affinity && s->index < cpus_in_mask && prim_syscall3(SYS_sched_setaffinity, t->tid, (cpu / 64 + 1) * 8, word) == 0)
-        t->bound = (uint16_t)(s->index + 1);
+    lock_take(&setting);
+    if (!t->own_affinity && prim_syscall3(SYS_sched_setaffinity, t->tid, (cpu / 64 + 1) * 8, word) == 0)
+        t->bound = (uint16_t)(cpu + 1);
     t->was_bound = true;
     lock_drop(&setting);
-    return t->bound == s->index + 1;
+    return t->bound == cpu + 1;
+}
+
+bool cpu_is_bound_elsewhere(const struct thread *t, const struct slot *s)
+{
+    if (!t->bound)
+        return false;
+    if (binding == BIND_TO_ITS_OWN)
+        return s->index >= cpus_in_mask || t->bound != cpu_of_slot[s->index] + 1;
+    return t->bound != __atomic_load_n(&s->cpu, __ATOMIC_RELAXED) + 1;
 }
 
 void cpu_unbind(struct thread *t)

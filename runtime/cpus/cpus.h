@@ -30,12 +30,15 @@ bool cpus_is_mask(const struct cpu_mask *m);
 void cpus_own_mask(struct cpu_mask *m); /* of the calling thread; bytes 0: it cannot be read */
 /* The calling thread, which is none of the program's, may run wherever the process may. */
 void cpus_unbind_self(void);
-/* Whether pinned threads may be bound to the CPUs of their slots: only if there is a slot for each CPU. */
-void cpus_may_bind(bool yes);
+/* How pinned threads are bound to the CPUs of their slots. */
+enum binding { BIND_NOT, BIND_TO_ITS_OWN /* each slot has a CPU */, BIND_WHERE_IT_IS /* there are fewer slots than CPUs */ };
+void cpus_may_bind(enum binding how);
 /* The caller is t. */
 void cpu_look_at_affinity(struct thread *t);
 /* Pre: the caller is t, or about to grant s to t, which sleeps. Post: true: t is bound to the CPU of s. */
 bool cpu_bind(struct thread *t, const struct slot *s);
+/* t, which runs, is bound to another CPU than that of s. */
+bool cpu_is_bound_elsewhere(const struct thread *t, const struct slot *s);
 /* Pre: the caller is t, or the only one who may wake it. */
 void cpu_unbind(struct thread *t);
 /* sched_setaffinity by the program, on itself or another: t is not bound again. */

@@ -8,6 +8,7 @@
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
+#include "sched/contention.h"
 #include "sched/thread.h"
 
 static uint32_t asked_for; /* --cpus; 0: not given */
@@ -47,7 +48,8 @@ uint32_t cpus_limit(bool *changed)
     uint32_t cpus = count_cpus(&now), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
     n = quota ? least(n, quota) : n;
     n = asked_for ? least(n, asked_for) : n;
-    cpus_may_bind(n >= cpus);
+    cpus_may_bind(n >= cpus ? BIND_TO_ITS_OWN : BIND_WHERE_IT_IS);
+    contention_by_quota(quota && quota <= n);
     return n;
 }
 

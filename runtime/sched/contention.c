@@ -4,6 +4,7 @@
 
 enum {
     STOOD_STILL_US = 200,    /* a step of a poll takes less than 1 us, an interrupt tens */
+    THROTTLED_US = 5000,     /* under a quota, what stands still for longer was stopped by that: nobody else runs for so long at a time */
     WOKE_LATE_US = 500,      /* waking an idle CPU takes 5 to 50 us, in a virtual machine up to 200 */
     OURS_US = 20000,         /* after a slot got a second thread, waking late proves nothing for so long */
     AVOID_US = 50000,        /* how long not to poll after the first sight of others ... */
@@ -24,6 +25,12 @@ static void set(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, 
 
 bool contended(uint64_t now) { return now < get(&avoid_until); }
 
+static bool quota;
+
+void contention_by_quota(bool is_limit) { quota = is_limit; }
+
+static bool is_throttled(uint64_t time) { return quota && time > THROTTLED_US * sched.tsc_per_us; }
+
 static void seen(uint64_t now)
 {
     uint64_t us = sched.tsc_per_us, until = get(&avoid_until), span = get(&avoid_for);
@@ -41,7 +48,8 @@ bool contention_stood_still(uint64_t before, uint64_t now)
 {
     if (now - before <= STOOD_STILL_US * sched.tsc_per_us)
         return false;
-    seen(now);
+    if (!is_throttled(now - before))
+        seen(now);
     return true;
 }
 
@@ -69,11 +77,18 @@ bool contention_on_cpu(struct slot *s)
     return false;
 }
 
+bool contention_shares_cpu(const struct slot *s)
+{
+    uint32_t n = __atomic_load_n(&s->neighbour, __ATOMIC_RELAXED);
+    return n != s->index && is_on(&sched.slot[n], s->cpu);
+}
+
 void contention_woke(const struct thread *t)
 {
     uint64_t now = tsc();
     contention_on_cpu(t->slot);
-    if (now - t->mounted_at > WOKE_LATE_US * sched.tsc_per_us && now > get(&ours_until))
+    uint64_t late = now - t->mounted_at;
+    if (late > WOKE_LATE_US * sched.tsc_per_us && now > get(&ours_until) && !is_throttled(late))
         seen(now);
 }
 

@@ -133,8 +133,8 @@ static void got_slot(struct thread *t)
 {
     t->has_slot = true;
     __atomic_store_n(&t->slot->runner, t, __ATOMIC_RELAXED);
-    if (t->pinned && t->bound != t->slot->index + 1 && !cpu_bind(t, t->slot))
-        cpu_unbind(t);
+    if (t->pinned && (!t->bound || cpu_is_bound_elsewhere(t, t->slot)))
+        cpu_bind(t, t->slot);
 }
 
 /* The same after a call that blocked in the kernel, where t changes slots often and moving it costs more. */
@@ -142,7 +142,7 @@ static void got_any_slot(struct thread *t)
 {
     t->has_slot = true;
     __atomic_store_n(&t->slot->runner, t, __ATOMIC_RELAXED);
-    if (t->bound && t->bound != t->slot->index + 1)
+    if (cpu_is_bound_elsewhere(t, t->slot))
         cpu_unbind(t);
 }
 

@@ -57,7 +57,7 @@ struct thread {
     uint8_t pin_reason;
     bool openmp;                  /* made by an OpenMP runtime */
     bool own_affinity;            /* the program set it */
-    uint16_t bound;               /* to the CPU of slot bound - 1; 0: to none (cpus/bind.c) */
+    uint16_t bound;               /* to CPU bound - 1; 0: to none (cpus/bind.c) */
     bool was_bound;               /* ever */
     struct carrier *home;
     struct carrier *carrier;      /* who runs it now; valid while ATTACHED */

@@ -25,6 +25,10 @@ use super::{Bench, Common, Session, ml};
 ///   cpuset-*           the same by way of a cgroup's cpuset: as root
 ///   quota-*            the same with a quota of CPU time: as root
 ///
+/// Beside native with all threads, --more measures `fewer`, natively with a thread for
+/// each CPU that there is at first, and `placed`, where OpenMP binds its threads to CPUs
+/// (OMP_PROC_BIND), both while CPUs come and go.
+///
 /// `throttled_percent` in the JSON says in how many of the periods of a quota
 /// a program has stood still.
 #[derive(Args)]
@@ -46,6 +50,10 @@ pub struct ElasticArgs {
     /// The same of quota, where CPUs may be parts [default: half of the CPUs all the time]
     #[arg(long, value_name = "CPUS[:SECONDS],...", value_parser = schedule)]
     pub quota: Option<String>,
+
+    /// Columns for two more ways to run natively
+    #[arg(long)]
+    pub more: bool,
 
     /// A Python with scikit-learn [default: target/venv/bin/python3 if it is there,
     /// or else python3]
@@ -83,6 +91,15 @@ const NAMES: [&str; 9] = [
 
 const CPU_TIME: Metric =
     Metric { field: "cpu_seconds", unit: "CPU seconds available until done", compare: Compare::Ratio };
+
+const FEWER: &str = "fewer";
+const PLACED: &str = "placed";
+
+/// How many CPUs there are in the first step, parts counted as whole ones.
+fn first_cpus(steps: &str) -> u32 {
+    let first = steps.split([',', ':']).next().and_then(|n| n.parse::<f64>().ok());
+    first.map_or(1, |n| n.ceil() as u32)
+}
 
 /// About two seconds of all CPUs each.
 const BARRIER_US: f64 = 60.0;
@@ -132,9 +149,17 @@ impl Programs {
         Some(command)
     }
 
-    fn scheduled(&self, way: &str, steps: &str, program: &str, threads: u32) -> Option<Vec<OsString>> {
+    fn scheduled(
+        &self,
+        way: &str,
+        steps: &str,
+        before: &[&str],
+        program: &str,
+        threads: u32,
+    ) -> Option<Vec<OsString>> {
         let mut command: Vec<OsString> = vec![self.schedule.clone().into(), "--by".into(), way.into()];
         command.extend(["--steps".into(), steps.into(), "--".into()]);
+        command.extend(before.iter().map(OsString::from));
         command.extend(self.command(program, threads)?);
         Some(command)
     }
@@ -180,14 +205,14 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
         let steps = if way == "quota" { &quota } else { &changing };
         let bound = if way == "quota" { "quota" } else { "nothing" };
         for &threads in &threads {
-            let list = scenarios(
-                args,
-                &programs,
-                |way_of, threads| {
-                    programs.scheduled(if way_of == BOUND { bound } else { way }, steps, program, threads)
-                },
-                threads,
-            );
+            let command = |column: &str, threads| {
+                let way = if column == BOUND { bound } else { way };
+                let place = (column == PLACED).then_some(&["env", "OMP_PROC_BIND=true"][..]);
+                programs.scheduled(way, steps, place.unwrap_or_default(), program, threads)
+            };
+            let first = first_cpus(steps).min(cpus);
+            let more = Some(first).filter(|_| args.more && threads > cpus);
+            let list = scenarios(args, &programs, command, threads, more, program != "spin");
             match list {
                 Some(scenarios) => groups.push(Group {
                     workload: name.into(),
@@ -223,6 +248,8 @@ fn scenarios(
     programs: &Programs,
     command: impl Fn(&str, u32) -> Option<Vec<OsString>>,
     threads: u32,
+    more: Option<u32>,
+    is_openmp: bool,
 ) -> Option<Vec<Scenario>> {
     let scenario = |name: &'static str, switch, threads| {
         command(name, threads).map(|command| Scenario { name, switch, around: vec![], command, effort: None })
@@ -230,6 +257,12 @@ fn scenarios(
     let mut list = vec![scenario(BOUND, None, programs.cpus)?, scenario(NATIVE, None, threads)?];
     for switch in args.common.switches() {
         list.push(scenario(switch, Some(switch), threads)?);
+    }
+    if let Some(first) = more {
+        list.push(scenario(FEWER, None, first)?);
+        if is_openmp {
+            list.push(scenario(PLACED, None, threads)?);
+        }
     }
     Some(list)
 }
@@ -250,6 +283,12 @@ mod tests {
     }
 
     #[test]
+    fn cpus_of_the_first_step() {
+        assert_eq!(first_cpus("2:0.5,1:0.5"), 2);
+        assert_eq!(first_cpus("0.5"), 1);
+    }
+
+    #[test]
     fn the_work_does_not_depend_on_the_number_of_threads() {
         let programs = Programs {
             schedule: "schedule".into(),
@@ -262,7 +301,7 @@ mod tests {
             scale: 0.5,
         };
         let text = |way, program, threads| {
-            let command = programs.scheduled(way, "2:1,1:1", program, threads).unwrap_or_default();
+            let command = programs.scheduled(way, "2:1,1:1", &[], program, threads).unwrap_or_default();
             command.iter().map(|s| Path::new(s).display().to_string()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(
