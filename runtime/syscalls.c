@@ -202,6 +202,13 @@ static long rtld_call(struct user_registers *r)
 
 /* --- the thread's own attributes ------------------------------------------------------------------------------------- */
 
+static void sandbox(void)
+{
+    monitor_sandboxed();
+    waits_sandboxed();
+    events_give_up();
+}
+
 static void note_attributes(struct thread *t, long nr, const struct user_registers *r)
 {
     switch (nr) {
@@ -230,10 +237,10 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
         break;
     case SYS_prctl:
         if (r->rdi == PR_SET_SECCOMP)
-            monitor_sandboxed();
+            sandbox();
         break;
     case SYS_seccomp:
-        monitor_sandboxed();
+        sandbox();
         break;
     case SYS_arch_prctl:
         if (r->rdi == ARCH_REQ_XCOMP_PERM && sched.has_amx)

@@ -23,7 +23,8 @@
 enum {
     DESCRIPTORS = 4096, /* those of higher numbers wait in the kernel */
     HIGH = 1000,        /* the number of our descriptor, at least: out of the way of the program's, if its limit allows ... */
-    SPARE = 24,         /* ... and else so far below that limit */
+    SPARE = 24,         /* ... and else so far below that limit, ... */
+    LOW = 64,           /* ... but not here: programs count on getting the lowest numbers */
     TOLD_AT_ONCE = 16,
     POLL_US = 50,       /* between two looks, while all slots are busy */
 };
@@ -184,6 +185,8 @@ static bool make_instance(void)
     struct rlimit limit = {HIGH + SPARE, 0};
     prim_syscall4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit);
     long high = limit.rlim_cur < HIGH + SPARE ? (long)limit.rlim_cur - SPARE : HIGH;
+    if (high < LOW)
+        return false;
     long made = prim_syscall3(SYS_epoll_create1, EPOLL_CLOEXEC, 0, 0);
     if (made < 0)
         return false;

@@ -117,6 +117,9 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The file of the session's folder that `lissom run --stats-file` writes.
+const STATISTICS: &str = "statistics.json";
+
 /// What a benchmark has prepared.
 struct Bench {
     name: &'static str,
@@ -281,7 +284,7 @@ impl Session {
         limit: Duration,
     ) -> anyhow::Result<Ran> {
         // Statistics are taken once, and where they cost the measurement nothing.
-        let statistics = self.scratch.path().join("statistics.json");
+        let statistics = self.scratch.path().join(STATISTICS);
         let watched = scenario.switch.is_some() && turn == Turn::WarmUp;
         let mut command: Vec<OsString> = scenario.around.clone();
         if !group.environment.is_empty() {

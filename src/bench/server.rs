@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use super::harness::{BOUND, Compare, Group, Metric, NATIVE, Scenario};
 use super::workload::{self, SCHEDULE};
-use super::{Bench, Common, Session};
+use super::{Bench, Common, STATISTICS, Session};
 
 /// Throughput and latency of servers with more threads than CPUs
 ///
 /// The load comes from one thread of another process, on the CPUs that the server
-/// may not use, if there are any. The bound is the server natively with a worker for
+/// may not use, if there are any. The bound is memcached natively with a worker for
 /// each of its CPUs.
 ///
 ///   memcached-max    requests a second, as many as it answers: each connection asks
@@ -101,6 +101,8 @@ trait Server {
     /// In front of `lissom run`.
     fn become_user(&self) -> Vec<OsString>;
     fn command(&self, threads: u32) -> Vec<OsString>;
+    /// Whether it answers as much with a thread for each CPU as with many, so that this is its bound.
+    fn few_threads_do(&self) -> bool;
 }
 
 pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
@@ -224,7 +226,11 @@ fn scenarios(
         command: server.command(threads),
         effort: None,
     };
-    let mut list = vec![scenario(BOUND, None, place.cpus()), scenario(NATIVE, None, threads)];
+    let mut list = Vec::new();
+    if server.few_threads_do() {
+        list.push(scenario(BOUND, None, place.cpus()));
+    }
+    list.push(scenario(NATIVE, None, threads));
     list.extend(args.common.switches().map(|switch| scenario(switch, Some(switch), threads)));
     list
 }
@@ -294,6 +300,10 @@ impl Server for Memcached {
         command.extend(["-t".into(), threads.to_string().into()]);
         command
     }
+
+    fn few_threads_do(&self) -> bool {
+        true
+    }
 }
 
 // --- PostgreSQL ---
@@ -323,6 +333,7 @@ impl Postgres {
             // What is in it is read by that user: the database, and the runtime.
             std::fs::set_permissions(session.scratch.path(), std::fs::Permissions::from_mode(0o711))?;
             chown(&folder, Some(uid), Some(gid))?;
+            chown(session.scratch.write(STATISTICS, "")?, Some(uid), Some(gid))?;
             user = vec!["setpriv".into(), format!("--reuid={uid}").into(), format!("--regid={gid}").into()];
             user.push("--clear-groups".into());
         }
@@ -383,5 +394,10 @@ impl Server for Postgres {
             command.extend(["-c".into(), setting.into()]);
         }
         command
+    }
+
+    /// Its threads are connections, which have one question at a time.
+    fn few_threads_do(&self) -> bool {
+        false
     }
 }

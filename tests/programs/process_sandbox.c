@@ -1,21 +1,29 @@
-// A program that forbids itself and all its threads to open files, on pain of death: nobody in it may do so from then on.
+// A program that forbids itself and all its threads some calls that it does not make, on pain of death: nobody in it may make them from then on.
 #include "pthread_test.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 
 static pthread_barrier_t barrier;
 static atomic_int flag;
-static int threads;
+static int threads, never[64], always;
 
 static void *work(void *arg) {
 	int me = (int)(intptr_t)arg;
 	for (int i = 0; i < 400; i++) {
 		pthread_barrier_wait(&barrier);
-		if (i % 40 == 0) t_sleep_us(500);
+		if (i % 40 == 0) {
+			struct epoll_event e;
+			uint64_t one;
+			t_sleep_us(500);
+			EQ(epoll_wait(never[me], &e, 1, 1), 0);
+			EQ(read(always, &one, sizeof one), sizeof one);
+		}
 		while (me < 4 && atomic_load(&flag) % (threads < 4 ? threads : 4) != me) __builtin_ia32_pause(); // a loop with a spin site
 		if (me < 4) atomic_fetch_add(&flag, 1);
 	}
@@ -25,8 +33,12 @@ static void *work(void *arg) {
 static void forbid(int how) {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_ctl, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_create1, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_recvfrom, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -40,6 +52,8 @@ static void round_of(int how) {
 	pthread_t t[64];
 	threads = t_threads() > 32 ? 32 : t_threads() + 1;
 	OK(pthread_barrier_init(&barrier, NULL, (unsigned)threads));
+	SYS(always = eventfd(1 << 30, EFD_SEMAPHORE));
+	for (int i = 0; i < threads; i++) SYS(never[i] = epoll_create1(EPOLL_CLOEXEC));
 	if (!how) forbid(0);
 	for (int i = 0; i < threads; i++) t[i] = t_spawn(work, (void *)(intptr_t)i);
 	t_sleep_ms(60); // the monitor has looked at the CPUs
