@@ -410,11 +410,6 @@ static long descriptor_call(struct thread *t, struct user_registers *r)
     return r->rax == SYS_close && t->site->loader ? rtld_call(r) : ACTION_DIRECT;
 }
 
-static bool is_event_wait(const struct user_registers *r)
-{
-    return r->rax == SYS_epoll_wait || (r->rax == SYS_epoll_pwait && !r->r8);
-}
-
 static long blocking_call(struct thread *t, struct user_registers *r)
 {
     if (waits_not(t, r)) {
@@ -422,7 +417,7 @@ static long blocking_call(struct thread *t, struct user_registers *r)
             slot_yield(t);
         return ACTION_RETURN;
     }
-    if (is_event_wait(r) && r->r10 && __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) > slots_open()) {
+    if (waits_for_events(r) && r->r10 && threads_exceed_slots()) {
         long action = events_wait(t, r);
         if (action != EVENTS_NOT)
             return action;

@@ -71,8 +71,6 @@ static bool descriptor_never_waits(long descriptor)
     return true;
 }
 
-static bool too_many_threads(void) { return __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) > slots_open(); }
-
 /* Whether the call never waits, by its arguments. */
 static bool never(const struct user_registers *r)
 {
@@ -80,9 +78,8 @@ static bool never(const struct user_registers *r)
     case SYS_poll:
         return r->rdx == 0;
     case SYS_epoll_wait:
-        return r->r10 == 0;
     case SYS_epoll_pwait:
-        return r->r10 == 0 && !r->r8;
+        return waits_for_events(r) && r->r10 == 0;
     case SYS_recvfrom:
     case SYS_sendto:
     case SYS_recvmmsg:
@@ -105,14 +102,14 @@ static bool never(const struct user_registers *r)
 
 enum { NOT_MADE = -EAGAIN };
 
-/* The call, told not to wait. Not with a signal mask of the call's own. */
+/* The call, told not to wait. */
 static long made_at_once(const struct user_registers *r)
 {
     switch (r->rax) {
     case SYS_poll:
     case SYS_epoll_wait:
     case SYS_epoll_pwait: {
-        if (r->rax == SYS_epoll_pwait && r->r8)
+        if (r->rax != SYS_poll && !waits_for_events(r))
             return NOT_MADE;
         long n = r->rax == SYS_poll ? prim_syscall3(SYS_poll, r->rdi, r->rsi, 0) : prim_syscall4(SYS_epoll_wait, r->rdi, r->rsi, r->rdx, 0);
         return n ? n : NOT_MADE;
@@ -141,7 +138,7 @@ bool waits_not(const struct thread *t, struct user_registers *r)
         } while (n == -EINTR && !t->attention);
     } else {
         /* Not at the end of a slice: others are to run. */
-        if (!too_many_threads() || slot_over_slice(t))
+        if (!threads_exceed_slots() || slot_over_slice(t))
             return false;
         n = made_at_once(r);
         if (n == NOT_MADE || n == -EINTR) /* by the doorbell, perhaps: if it is for the program, the call itself will see it */
@@ -167,14 +164,14 @@ bool waits_may_block(const struct user_registers *r)
     case SYS_recvmmsg:
     case SYS_accept:
     case SYS_accept4:
-        return !too_many_threads() /* nobody takes the slot */ || prim_syscall3(SYS_poll, &p, 1, 0) == 0;
+        return !threads_exceed_slots() /* nobody takes the slot */ || prim_syscall3(SYS_poll, &p, 1, 0) == 0;
     case SYS_write:
     case SYS_writev:
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_sendmmsg:
         p.events = POLLOUT; /* room for some of it, at least: what then still blocks is the monitor's to find */
-        return too_many_threads() && prim_syscall3(SYS_poll, &p, 1, 0) == 0;
+        return threads_exceed_slots() && prim_syscall3(SYS_poll, &p, 1, 0) == 0;
     default:
         return true;
     }

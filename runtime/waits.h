@@ -5,8 +5,14 @@
 #ifndef LISSOM_WAITS_H
 #define LISSOM_WAITS_H
 
+#include "prim/prim.h"
 #include "sched/thread.h"
 
+/* epoll_wait(2), but not with a signal mask of the call's own. */
+static inline bool waits_for_events(const struct user_registers *r)
+{
+    return r->rax == SYS_epoll_wait || (r->rax == SYS_epoll_pwait && !r->r8);
+}
 /* Makes the call if it comes back at once whatever it finds, or if what it would wait for is there. Wherever t is: what it did is nobody's business but
  * the process's. Post: true: made, r->rax is its result. */
 bool waits_not(const struct thread *t, struct user_registers *r);

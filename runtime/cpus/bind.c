@@ -103,7 +103,7 @@ bool cpu_bind(struct thread *t, const struct slot *s)
     }
     if (t->bound == cpu + 1)
         return true;
-    if (t->own_affinity || !t->pinned || __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= sched.slots) {
+    if (t->own_affinity || !t->pinned || !threads_exceed_slots()) {
         cpu_unbind(t);
         return false;
     }

@@ -11,8 +11,6 @@
 struct scheduler sched;
 
 enum {
-    POLL_US = 50,    /* how long a slot with nothing to run looks for work before it is given up */
-    OPENMP_POLL_US = 3000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
     IMBALANCE = 2,   /* threads by which ready lists may differ */
     SLICE_US = 3000, /* a thread that calls the runtime after so long gives way to the next (CFS's slice) */
 };
@@ -83,10 +81,6 @@ static void unpop(struct slot *s, struct thread *t)
     __atomic_store_n(&s->ready_count, s->ready_count + 1, __ATOMIC_RELAXED);
 }
 
-static bool nothing_listed(const struct slot *s)
-{
-    return !slot_ready_count(s) && !__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED);
-}
 static uint32_t state_of(const struct slot *s) { return __atomic_load_n(&s->state, __ATOMIC_RELAXED); }
 
 /* Pre: s->lock. */
@@ -146,7 +140,7 @@ static void got_any_slot(struct thread *t)
         cpu_unbind(t);
 }
 
-static struct slot *claim_any(const struct slot *preferred)
+struct slot *slots_claim_idle(const struct slot *preferred)
 {
     if (__atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) == 0)
         return NULL;
@@ -160,7 +154,7 @@ static struct slot *claim_any(const struct slot *preferred)
 
 struct thread *slot_pop(struct slot *s)
 {
-    if (nothing_listed(s))
+    if (slot_lists_nothing(s))
         return NULL;
     lock_take(&s->lock);
     struct thread *t = slot_next(s);
@@ -170,8 +164,7 @@ struct thread *slot_pop(struct slot *s)
     return t;
 }
 
-/* The same, after a look at the events that threads wait for if it is time, or if there is nothing else to run. */
-static struct thread *pop_with_events(struct slot *s)
+struct thread *slot_pop_with_events(struct slot *s)
 {
     struct thread *t;
     if (!events_watched())
@@ -217,7 +210,7 @@ static struct thread *take_parked(const struct slot *thief)
 bool slots_anything_ready(void)
 {
     for (uint32_t i = 0; i < slots_open(); i++)
-        if (!nothing_listed(&sched.slot[i]))
+        if (!slot_lists_nothing(&sched.slot[i]))
             return true;
     return false;
 }
@@ -276,19 +269,18 @@ static struct thread *go_idle(struct slot *s)
 /* The caller holds s without a thread to run on it and cannot run one itself. */
 void slot_pass_on(struct slot *s)
 {
-    struct thread *u = pop_with_events(s);
+    struct thread *u = slot_pop_with_events(s);
     if (!u)
         u = go_idle(s);
     if (u)
         carrier_dispatch(u, s);
 }
 
-/* A thread has been pushed to the list of s, which is busy: no slot may stay idle beside it. */
-static void look_for_idle(struct slot *s)
+void slots_look_for_idle(struct slot *s)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the push, before looking whether the monitor or an idle slot sees it */
     monitor_poke();
-    struct slot *idle = claim_any(s);
+    struct slot *idle = slots_claim_idle(s);
     if (idle)
         slot_pass_on(idle);
 }
@@ -338,7 +330,7 @@ void slot_make_ready(struct thread *t)
     bool taken = s->state == SLOT_POLLING && s->ready_count == 1; /* by who polls */
     lock_drop(&s->lock);
     if (!taken)
-        look_for_idle(s);
+        slots_look_for_idle(s);
 }
 
 /* Tried: one visit to a slot's lock for all of its threads. With 31 of them the other slot begins later (15% slower); with
@@ -363,11 +355,9 @@ static bool take_extra(struct slot *s)
     return busy;
 }
 
-struct slot *slots_claim_idle(const struct slot *preferred) { return claim_any(preferred); }
-
 bool slot_try_acquire(struct thread *t)
 {
-    struct slot *s = claim(t->slot) ? t->slot : claim_any(t->slot);
+    struct slot *s = claim(t->slot) ? t->slot : slots_claim_idle(t->slot);
     if (!s)
         return false;
     t->slot = s;
@@ -434,82 +424,19 @@ void slot_release(struct thread *t)
         slot_pass_on(s);
 }
 
-/* How long t may poll. Only a program that has no more threads than CPUs would have spun for long natively. */
-static uint64_t poll_time(const struct thread *t, struct slot *s, uint64_t now)
-{
-    if (contention_on_cpu(s) || contended(now) || events_watched())
-        return 0;
-    bool openmp = sched.poll_for_openmp && t->openmp && t->site->object_kind != OBJECT_OPENMP; /* else: polled in place */
-    return (openmp ? OPENMP_POLL_US : POLL_US) * sched.tsc_per_us;
-}
-
-/* Polls for something to run on s, which t holds. Post: a thread (perhaps t itself), or NULL. */
-static struct thread *poll(struct thread *t, struct slot *s)
-{
-    struct thread *u = NULL;
-    uint64_t now = tsc(), until = now + poll_time(t, s, now), last;
-    lock_take(&s->lock);
-    u = slot_next(s);
-    if (!u)
-        __atomic_store_n(&s->state, SLOT_POLLING, __ATOMIC_RELAXED);
-    lock_drop(&s->lock);
-    if (u)
-        return u;
-    while (!u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention && !slot_is_closed(s)) {
-        for (int i = 0; i < 8 && nothing_listed(s); i++)
-            cpu_relax();
-        u = pop_with_events(s);
-        if (!u)
-            u = slot_steal(s);
-        last = now;
-        now = tsc();
-        if (contention_stood_still(last, now))
-            break;
-    }
-    lock_take(&s->lock);
-    __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
-    bool others = u && s->ready_count; /* who pushed it left it to the poller to find it */
-    lock_drop(&s->lock);
-    if (others)
-        look_for_idle(s);
-    return u;
-}
-
 /* What t, which leaves s, should be followed by; NULL: nothing, after polling for a while. */
 static struct thread *next_after(struct thread *t, struct slot *s)
 {
     struct thread *u = carrier_take_reserved(t);
     if (!u)
-        u = pop_with_events(s);
+        u = slot_pop_with_events(s);
     if (!u)
         u = slot_steal(s);
     if (!u)
         u = take_parked(s);
     if (!u)
-        u = poll(t, s);
+        u = slot_poll(t, s);
     return u;
-}
-
-/* The wait is not queued meanwhile: natively the runtime would not have called yet. */
-bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
-{
-    struct slot *s = t->slot;
-    uint64_t now = tsc(), until = now + OPENMP_POLL_US * sched.tsc_per_us, last;
-    uint32_t is;
-    if (!sched.poll_for_openmp || t->site->object_kind != OBJECT_OPENMP || contended(now))
-        return false;
-    for (uint32_t i = 0; now < until && !t->attention && !slot_is_closed(s); i++) {
-        if (lissom_guarded_load(word, &is) || is != value)
-            return true;
-        if (!nothing_listed(s) || (i % 16 == 0 && (slots_anything_ready() || contention_on_cpu(s))))
-            return false;
-        cpu_relax();
-        last = now;
-        now = tsc();
-        if (contention_stood_still(last, now))
-            return false;
-    }
-    return false;
 }
 
 static void rest(struct thread *t)
@@ -573,7 +500,7 @@ void slot_await(struct thread *t)
 void slot_hand_over(struct thread *t, struct slot *s, struct thread *u)
 {
     t->has_slot = false;
-    look_for_idle(s);
+    slots_look_for_idle(s);
     if (!u || !carrier_run_next(t, u, s))
         rest(t);
     else
@@ -599,7 +526,7 @@ void slot_yield(struct thread *t)
     struct thread *u = carrier_take_reserved(t);
     if (events_due(tsc()))
         events_poll();
-    if (!u && nothing_listed(s) && !slot_is_closed(s))
+    if (!u && slot_lists_nothing(s) && !slot_is_closed(s))
         return;
     lock_take(&s->lock);
     if (s->closed) {

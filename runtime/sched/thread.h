@@ -233,7 +233,7 @@ void thread_first_made(void);           /* the caller is about to make a thread,
 void thread_unpin(struct thread *t);
 void thread_pin(struct thread *t, enum lissom_pin_reason reason);
 
-/* --- slots.c; park.c: slot_park, slot_wanted --------------------------------------------------------- */
+/* --- slots.c; park.c: slot_park, slot_wanted; idle/poll.c: slot_poll_in_place --------------------------------------------------------- */
 void slots_init(uint32_t n); /* all idle and empty; at the start, and in a fork's child */
 /* docs/slots.md: open, close. From then on there are n slots, 1..LISSOM_MAX_SLOTS. By the monitor only. */
 void slots_resize(uint32_t n);
@@ -319,6 +319,7 @@ static inline bool carrier_is_reserved(const struct thread *t)
 }
 static inline bool slot_is_closed(const struct slot *s) { return __atomic_load_n(&s->closed, __ATOMIC_RELAXED); }
 static inline uint32_t slots_open(void) { return __atomic_load_n(&sched.slots, __ATOMIC_RELAXED); }
+static inline bool threads_exceed_slots(void) { return __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) > slots_open(); }
 static inline void cpu_relax(void) { __builtin_ia32_pause(); }
 
 #endif

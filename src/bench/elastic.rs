@@ -8,8 +8,9 @@ use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
 use super::harness::{BOUND, Compare, Group, Metric, NATIVE, Scenario};
-use super::workload::{self, SCHEDULE, SPIN, SYNC_OMP};
+use super::workload::{self, Calibration, SCHEDULE, SPIN, SYNC_OMP};
 use super::{Bench, Common, Session, ml};
+use crate::process;
 
 /// Programs whose CPUs come and go while they run
 ///
@@ -60,9 +61,8 @@ pub struct ElasticArgs {
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
 
-    /// Iterations of the work loop that take a microsecond [default: measured first]
-    #[arg(long, value_name = "N", value_parser = super::positive)]
-    pub calibration: Option<f64>,
+    #[command(flatten)]
+    pub calibration: Calibration,
 
     #[command(flatten)]
     pub common: Common,
@@ -168,8 +168,7 @@ impl Programs {
 pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
     let cpus = session.cpus();
     let mut notes = Vec::new();
-    // SAFETY: cannot fail.
-    let root = unsafe { libc::geteuid() } == 0;
+    let root = process::euid() == 0;
     let python = args.python.clone().unwrap_or_else(ml::default_python);
     let has_sklearn =
         session.output(&[python.clone().into(), "-c".into(), "import sklearn.ensemble".into()]).is_ok();
@@ -179,7 +178,7 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
         spin: workload::compile(session, SPIN)?,
         python,
         ml: session.scratch.write("ml.py", ml::PROGRAM)?,
-        per_us: args.calibration.map_or_else(|| workload::calibrate(session), Ok)?,
+        per_us: args.calibration.per_us(session)?,
         cpus,
         scale: args.common.scale,
     };

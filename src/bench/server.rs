@@ -9,9 +9,10 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use super::harness::{BOUND, Compare, Group, Metric, NATIVE, Scenario};
+use super::harness::{BOUND, Compare, Group, Metric, Scenario};
 use super::workload::{self, SCHEDULE};
 use super::{Bench, Common, STATISTICS, Session};
+use crate::{process, program};
 
 /// Throughput and latency of servers with more threads than CPUs
 ///
@@ -219,19 +220,11 @@ fn scenarios(
     threads: u32,
     around: impl Fn(u32) -> Vec<OsString>,
 ) -> Vec<Scenario> {
-    let scenario = |name, switch, threads| Scenario {
-        name,
-        switch,
-        around: around(threads),
-        command: server.command(threads),
-        effort: None,
-    };
-    let mut list = Vec::new();
-    if server.few_threads_do() {
-        list.push(scenario(BOUND, None, place.cpus()));
+    let bound = server.few_threads_do().then_some(place.cpus());
+    let mut list = super::scenarios(threads, bound, &args.common, |threads| server.command(threads));
+    for scenario in &mut list {
+        scenario.around = around(if scenario.name == BOUND { place.cpus() } else { threads });
     }
-    list.push(scenario(NATIVE, None, threads));
-    list.extend(args.common.switches().map(|switch| scenario(switch, Some(switch), threads)));
     list
 }
 
@@ -254,14 +247,8 @@ fn start(kind: &str, args: &ServerArgs, session: &Session) -> anyhow::Result<Box
     })
 }
 
-fn is_root() -> bool {
-    // SAFETY: cannot fail.
-    unsafe { libc::geteuid() == 0 }
-}
-
 fn in_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+    program::find(name.as_ref(), std::env::var_os("PATH").as_deref()).ok()
 }
 
 // --- memcached ---
@@ -290,7 +277,7 @@ impl Server for Memcached {
     fn command(&self, threads: u32) -> Vec<OsString> {
         let mut command: Vec<OsString> = vec![self.program.clone().into()];
         // It refuses to be root without being told so.
-        if is_root() {
+        if process::euid() == 0 {
             command.extend(["-u".into(), "root".into()]);
         }
         let connections = (self.connections + 100).to_string();
@@ -324,7 +311,7 @@ impl Postgres {
         let folder = session.scratch.path().join("postgres");
         std::fs::create_dir(&folder)?;
         let mut user = Vec::new();
-        if is_root() {
+        if process::euid() == 0 {
             let name = Path::new("/etc/passwd");
             let users = std::fs::read_to_string(name).unwrap_or_default();
             let fields = users.lines().find(|l| l.starts_with("postgres:")).context("no user postgres")?;

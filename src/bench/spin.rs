@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::harness::{BOUND, Compare, Effort, Group, Metric};
-use super::workload::{self, Program, SPIN, SPIN_OMP, SYNC_OMP};
+use super::workload::{self, Calibration, Program, SPIN, SPIN_OMP, SYNC_OMP};
 use super::{Bench, Common, Session, scenarios, sensitivity, specificity};
 
 /// Threads that wait in loops of their own, with --spin=auto
@@ -68,10 +68,8 @@ pub struct SpinArgs {
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
 
-    /// Iterations of the work loop that take a microsecond [default: measured first].
-    /// Give that of an earlier run (iterations_per_us in its JSON) to compare with it
-    #[arg(long, value_name = "N", value_parser = super::positive)]
-    pub calibration: Option<f64>,
+    #[command(flatten)]
+    pub calibration: Calibration,
 
     #[command(flatten)]
     pub common: Common,
@@ -229,12 +227,8 @@ fn names() -> impl Iterator<Item = &'static str> {
 pub fn prepare(args: &SpinArgs, session: &Session) -> anyhow::Result<Bench> {
     let wanted: Vec<&Pattern> =
         PATTERNS.iter().filter(|p| args.patterns.is_empty() || args.wants(p.name)).collect();
-    let per_us = match args.calibration {
-        Some(per_us) => per_us,
-        // What is not timed has no work to be measured out.
-        None if wanted.is_empty() => 0.0,
-        None => workload::calibrate(session)?,
-    };
+    // What is not timed has no work to be measured out.
+    let per_us = if wanted.is_empty() { 0.0 } else { args.calibration.per_us(session)? };
     let mut groups = Vec::new();
     let mut notes = Vec::new();
     for pattern in wanted {

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::harness::{Compare, Group, Metric};
-use super::workload::{self, Program, SYNC, SYNC_OMP};
+use super::workload::{self, Calibration, Program, SYNC, SYNC_OMP};
 use super::{Bench, Common, Session, scenarios};
 
 /// Synchronization patterns: barriers, condition variables, locks and the like
@@ -35,10 +35,8 @@ pub struct SyncArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
-    /// Iterations of the work loop that take a microsecond [default: measured first].
-    /// Give that of an earlier run (iterations_per_us in its JSON) to compare with it
-    #[arg(long, value_name = "N", value_parser = super::positive)]
-    pub calibration: Option<f64>,
+    #[command(flatten)]
+    pub calibration: Calibration,
 
     #[command(flatten)]
     pub common: Common,
@@ -134,7 +132,7 @@ pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
         .iter()
         .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name))
         .collect();
-    let per_us = args.calibration.map_or_else(|| workload::calibrate(session), Ok)?;
+    let per_us = args.calibration.per_us(session)?;
     let mut groups = Vec::new();
     let mut notes = Vec::new();
     for pattern in wanted {

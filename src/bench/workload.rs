@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use clap::Args;
 
 use super::Session;
 
@@ -64,8 +65,22 @@ pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
     Ok(built)
 }
 
+#[derive(Args)]
+pub struct Calibration {
+    /// Iterations of the work loop that take a microsecond [default: measured first].
+    /// Give that of an earlier run (iterations_per_us in its JSON) to compare with it
+    #[arg(id = "calibration", long = "calibration", value_name = "N", value_parser = super::positive)]
+    given: Option<f64>,
+}
+
+impl Calibration {
+    pub(super) fn per_us(&self, session: &Session) -> anyhow::Result<f64> {
+        self.given.map_or_else(|| calibrate(session), Ok)
+    }
+}
+
 /// Iterations of the workloads' loop that take a microsecond, with as many threads as CPUs.
-pub fn calibrate(session: &Session) -> anyhow::Result<f64> {
+fn calibrate(session: &Session) -> anyhow::Result<f64> {
     let threads = session.cpus().to_string();
     let command = [compile(session, SYNC)?.into(), "calibrate".into(), "--threads".into(), threads.into()];
     let output = session.output(&command).context(

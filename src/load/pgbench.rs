@@ -1,6 +1,5 @@
 //! PostgreSQL, asked by its own pgbench: whose log says how long each transaction took.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -80,7 +79,7 @@ pub fn run(args: PgbenchArgs) -> anyhow::Result<Value> {
 }
 
 fn is_log(path: &Path, prefix: &Path) -> bool {
-    OsString::from(path).to_string_lossy().starts_with(&*prefix.to_string_lossy())
+    path.as_os_str().as_encoded_bytes().starts_with(prefix.as_os_str().as_encoded_bytes())
 }
 
 /// client, number, latency in us, script, and when it ended in s and us; of pgbench(1), "Per-Transaction Logging". With --rate,
