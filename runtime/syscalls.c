@@ -133,6 +133,7 @@ static long clone_call(struct thread *t, struct user_registers *r)
             lissom_give_up("a thread was created without thread-local storage of its own");
             return ACTION_DIRECT;
         }
+        sched.has_made_threads = true;
         return ACTION_DIRECT;
     }
     if (flags & CLONE_VM) {
@@ -412,6 +413,8 @@ static long descriptor_call(struct thread *t, struct user_registers *r)
 
 static long blocking_call(struct thread *t, struct user_registers *r)
 {
+    if (!sched.has_made_threads)
+        return ACTION_DIRECT; /* nobody wants its slot, and only t could make somebody who does */
     if (waits_not(t, r)) {
         if (slot_ready_count(t->slot) && slot_over_slice(t))
             slot_yield(t);

@@ -35,17 +35,22 @@ static bool needs_home(long nr)
     return action_has_handler(&pipe) || action_has_handler(&size);
 }
 
-/* Descriptors that were seen with O_NONBLOCK: a guess. Another process with the same open file may have taken it away, or a call that we do not see may
- * have closed it. Who then waits on it is found by the monitor, like everybody who waits in ways that are not known here. */
+/* Descriptors that were seen with O_NONBLOCK, and without: a guess. Another process with the same open file may have changed it, or a call that we do
+ * not see may have closed it. Who then waits on one with O_NONBLOCK is found by the monitor, like everybody who waits in ways that are not known here. */
 enum { DESCRIPTORS = 4096 };
-static uint64_t seen[DESCRIPTORS / 64];
+enum seen_as { WITH, WITHOUT };
+static uint64_t seen[2][DESCRIPTORS / 64];
 
-static bool is_seen(uint32_t fd) { return fd < DESCRIPTORS && __atomic_load_n(&seen[fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1; }
+static bool is_seen(enum seen_as how, uint32_t fd)
+{
+    return fd < DESCRIPTORS && __atomic_load_n(&seen[how][fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1;
+}
 
 void waits_forget(uint32_t fd)
 {
-    if (is_seen(fd))
-        __atomic_fetch_and(&seen[fd / 64], ~(1ull << (fd % 64)), __ATOMIC_RELAXED);
+    for (enum seen_as how = WITH; how <= WITHOUT; how++)
+        if (is_seen(how, fd))
+            __atomic_fetch_and(&seen[how][fd / 64], ~(1ull << (fd % 64)), __ATOMIC_RELAXED);
 }
 
 void waits_forget_range(uint32_t first, uint32_t last)
@@ -57,18 +62,19 @@ void waits_forget_range(uint32_t first, uint32_t last)
 static bool descriptor_never_waits(long descriptor)
 {
     uint32_t fd = (uint32_t)descriptor;
-    if (is_seen(fd))
+    if (is_seen(WITH, fd))
         return true;
-    if (__atomic_load_n(&sandboxed, __ATOMIC_RELAXED))
+    if (is_seen(WITHOUT, fd) || __atomic_load_n(&sandboxed, __ATOMIC_RELAXED))
         return false;
     long flags = prim_syscall3(SYS_fcntl, fd, F_GETFL, 0);
-    if (flags < 0 || !(flags & O_NONBLOCK))
+    if (flags < 0)
         return false;
+    enum seen_as how = flags & O_NONBLOCK ? WITH : WITHOUT;
     if (fd < DESCRIPTORS) {
         syscalls_watch_descriptors();
-        __atomic_fetch_or(&seen[fd / 64], 1ull << (fd % 64), __ATOMIC_RELAXED);
+        __atomic_fetch_or(&seen[how][fd / 64], 1ull << (fd % 64), __ATOMIC_RELAXED);
     }
-    return true;
+    return how == WITH;
 }
 
 /* Whether the call never waits, by its arguments. */

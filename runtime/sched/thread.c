@@ -170,6 +170,8 @@ static void count_thread(void)
 {
     uint32_t alive = __atomic_add_fetch(&sched.threads, 1, __ATOMIC_SEQ_CST);
     count(threads);
+    if (alive > 1)
+        sched.has_made_threads = true;
     if (alive > record->counter[LISSOM_C_threads_peak])
         __atomic_store_n(&record->counter[LISSOM_C_threads_peak], alive, __ATOMIC_RELAXED);
 }
@@ -283,6 +285,7 @@ void thread_forget_others(struct thread *self)
     self->home->reserved = NULL;
     tid_insert(self->home);
     sched.threads = 1;
+    sched.has_made_threads = false;
     slots_init(sched.slots);
     sched.idle_count--;
     sched.slot[0].state = SLOT_BUSY;

@@ -178,6 +178,7 @@ struct scheduler {
     uint32_t slots_made;          /* ever opened */
     uint32_t idle_count;
     uint32_t threads;             /* alive */
+    bool has_made_threads;        /* or, in the child of a fork, the child has */
     int32_t pid;
     uint64_t base_mask;           /* the signal mask that most threads have, never with the doorbell in it: threads that block it stay at home; under threads_lock while there are several */
     uint32_t faults_blocked;      /* threads of which that is true, or more */
