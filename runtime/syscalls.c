@@ -90,6 +90,7 @@ void syscalls_watch_descriptors(void)
 static long fork_here(struct thread *t, struct user_registers *r)
 {
     long pid = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
+    t->clone_state = CLONE_NONE;
     if (pid == 0)
         lissom_forked(t);
     r->rax = pid;
@@ -113,21 +114,25 @@ static bool is_shared_child(struct thread *t)
 
 static long clone_call(struct thread *t, struct user_registers *r)
 {
-    uint64_t flags, stack;
+    uint64_t flags, stack, tls = 0;
     if (r->rax == SYS_fork || r->rax == SYS_vfork) {
         flags = r->rax == SYS_vfork ? CLONE_VM | CLONE_VFORK : 0;
         stack = 0;
     } else if (r->rax == SYS_clone) {
         flags = (uint64_t)r->rdi;
         stack = (uint64_t)r->rsi;
+        tls = (uint64_t)r->r8;
     } else {
         const struct clone_args *a = (const void *)r->rdi;
         flags = a->flags;
         stack = a->stack;
+        tls = a->tls;
     }
     carrier_go_home(t);
-    cpu_unbind(t);
     if (flags & CLONE_THREAD) {
+        cpu_unbind(t);
+        if (t->own_affinity)
+            cpu_will_be_own(tls);
         if (!(flags & CLONE_SETTLS)) {
             /* Two kernel threads with one TLS, and so one struct thread: cannot be told apart. */
             lissom_give_up("a thread was created without thread-local storage of its own");
@@ -136,15 +141,9 @@ static long clone_call(struct thread *t, struct user_registers *r)
         sched.has_made_threads = true;
         return ACTION_DIRECT;
     }
-    if (flags & CLONE_VM) {
-        t->clone_state = CLONE_SHARED;
-        return ACTION_DIRECT;
-    }
-    if (stack) {
-        t->clone_state = CLONE_COPIED;
-        return ACTION_DIRECT;
-    }
-    return fork_here(t, r);
+    t->clone_state = flags & CLONE_VM ? CLONE_SHARED : CLONE_COPIED;
+    cpu_set_free(t);
+    return (flags & CLONE_VM) || stack ? ACTION_DIRECT : fork_here(t, r);
 }
 
 /* --- objects that appear ------------------------------------------------------------------------------------------- */
@@ -206,6 +205,7 @@ static long rtld_call(struct user_registers *r)
 static void sandbox(void)
 {
     monitor_sandboxed();
+    cpus_sandboxed();
     waits_sandboxed();
     events_give_up();
 }
@@ -219,7 +219,8 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
         break;
     case SYS_execve:
     case SYS_execveat:
-        cpu_unbind(t);
+        t->clone_state = CLONE_COPIED; /* if it fails, as after a clone */
+        cpu_set_free(t);
         break;
     case SYS_sched_setscheduler:
     case SYS_sched_setparam:
@@ -277,8 +278,13 @@ static long credentials_call(struct thread *t, struct user_registers *r)
 static long setaffinity_call(struct thread *t, struct user_registers *r)
 {
     struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
-    if (!other)
-        return ACTION_DIRECT;
+    if (!other) { /* of another process, or of a thread that is not registered yet: pthread_attr_setaffinity_np(3) */
+        cpu_will_be_own((uint64_t)(int32_t)r->rdi);
+        r->rax = prim_syscall3(SYS_sched_setaffinity, r->rdi, r->rsi, r->rdx);
+        other = thread_by_tid((int32_t)r->rdi); /* meanwhile, perhaps before it was to be expected */
+        if (!other)
+            return ACTION_RETURN;
+    }
     if (other == t)
         thread_pin(t, LISSOM_PIN_affinity);
     r->rax = cpu_set_by_program(other, (uint64_t)r->rsi, (const void *)r->rdx);
@@ -291,8 +297,13 @@ static long getaffinity_call(struct thread *t, struct user_registers *r)
     struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
     const struct cpu_mask *m = cpus_of_process();
     carrier_go_home(t);
-    if (!other || !other->bound || (uint64_t)r->rsi < m->bytes || (r->rsi & 7))
+    if (!other || (uint64_t)r->rsi < m->bytes || (r->rsi & 7))
         return ACTION_DIRECT;
+    if (!cpu_is_hidden(other)) {
+        r->rax = prim_syscall3(SYS_sched_getaffinity, r->rdi, r->rsi, r->rdx);
+        if (!cpu_is_hidden(other)) /* not even from now on */
+            return ACTION_RETURN;
+    }
     r->rax = lissom_guarded_copy((void *)r->rdx, m->word, m->bytes) ? -EFAULT : (long)m->bytes;
     return ACTION_RETURN;
 }

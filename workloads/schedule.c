@@ -32,9 +32,10 @@ static char folder[256];
 static int version_2;
 static sigset_t waited_for;
 
+// The kernel takes its time to forget a process that has been waited for.
 static void leave(void) {
-    if (*folder)
-        rmdir(folder);
+    for (int i = 0; *folder && rmdir(folder) && errno == EBUSY && i < 1000; i++)
+        usleep(1000);
 }
 
 __attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *format, ...) {
@@ -105,6 +106,7 @@ static void make_group(void) {
         if (!places[i])
             continue;
         snprintf(folder, sizeof folder, "%s/lissom-schedule-%d", places[i], (int)getpid());
+        rmdir(folder); // of a namesake that was killed
         if (mkdir(folder, 0755) == 0 && is_there(by == QUOTA ? "cpu.cfs_quota_us" : "cpuset.mems"))
             break;
         version_2 = is_there(by == QUOTA ? "cpu.max" : "cpuset.cpus");

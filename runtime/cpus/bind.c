@@ -6,15 +6,17 @@
  * us a round, 160 with what follows; a condition variable: 376 and 163).  No futex operation tells the kernel that the
  * waker is about to sleep.  So a pinned thread is bound to the CPU of its slot before it is granted it.
  *
+ * With fewer slots than CPUs the process is confined to as many CPUs as it has slots: each slot has a CPU then as well, and no more run at a time, even if
+ * the monitor lends a slot to a second thread. Under a quota, what runs beside is paid for with a stop of all.
+ *
  * The invariant: a thread that runs is bound to the CPU of its slot or to none.  What a program could see of it:
  *
  * - sched_getaffinity is answered with the mask of the process (syscalls.c);
  * - children inherit a mask, so a thread is unbound before clone, fork, vfork and execve;
- * - a thread whose mask is not the process's, because the program set it, is never bound;
+ * - a thread whose mask is not the process's, because the program set it, is never bound, nor confined;
  * - /proc/PID/task/TID/status and other processes do see it.
  *
- * Only while there are more threads than slots. With a slot for every CPU each slot has its own; with fewer, slots float: who hands its slot
- * to another binds it to the CPU where both are at the moment, and who gets an idle slot is not bound, so that the kernel finds it a place.
+ * Both only while there are more threads than slots, and no other programs are seen on the CPUs.
  */
 #include "cpus/cpus.h"
 #include "prim/prim.h"
@@ -23,11 +25,20 @@
 
 #include <string.h>
 
+/* Of a thread: it has the mask of the process where others may be confined, until the monitor looks. */
+enum { LOOSE = 0xffff };
+
 static struct cpu_mask process_mask;
+static struct cpu_mask full; /* the same, or all CPUs there could ever be: what threads get that are not confined */
+static struct cpu_mask wide; /* what unbound threads get: full, or kept */
+static struct cpu_mask kept, kept_before; /* to which the process is confined, or was: what threads may have inherited */
+static uint32_t confined_to; /* CPUs; 0: it is not */
 static uint16_t cpu_of_slot[LISSOM_MAX_SLOTS];
-static uint32_t cpus_in_mask; /* entries of cpu_of_slot that hold; a slot beyond is one that is being closed */
-static enum binding binding;
+static uint32_t slots_with_cpu; /* entries of cpu_of_slot that hold */
+static bool sandboxed;
 static struct lock setting; /* the program's setting and ours: the program's is the last */
+
+static bool equal(const struct cpu_mask *a, const struct cpu_mask *b) { return !memcmp(a->word, b->word, sizeof a->word); }
 
 void cpus_own_mask(struct cpu_mask *m)
 {
@@ -36,34 +47,101 @@ void cpus_own_mask(struct cpu_mask *m)
     m->bytes = bytes > 0 ? (uint32_t)bytes : 0;
 }
 
-/* What unbound threads get. */
-static struct cpu_mask wide;
+bool cpus_is_mask(const struct cpu_mask *m) { return equal(m, confined_to ? &kept : &process_mask); }
 
-bool cpus_is_mask(const struct cpu_mask *m)
+bool cpus_confined(struct cpu_mask *m, bool *is_all)
 {
-    return m->bytes == process_mask.bytes && !memcmp(m->word, process_mask.word, sizeof m->word);
+    *m = process_mask;
+    *is_all = !equal(&full, &process_mask);
+    return confined_to;
+}
+
+static void widen(struct thread *t)
+{
+    t->bound = 0;
+    t->was_bound = true;
+    prim_syscall3(SYS_sched_setaffinity, t->tid, wide.bytes, wide.word);
 }
 
 static void release(struct thread *t)
 {
-    if (!t->was_bound || t->own_affinity)
-        return;
-    t->bound = 0;
-    prim_syscall3(SYS_sched_setaffinity, t->tid, wide.bytes, wide.word);
+    if (t->was_bound && !t->own_affinity)
+        widen(t);
+}
+
+static void confine(struct thread *t)
+{
+    if (!t->own_affinity && t->clone_state == CLONE_NONE)
+        widen(t);
+}
+
+static void confine_loose(struct thread *t)
+{
+    if (t->bound == LOOSE)
+        confine(t);
+}
+
+/* Pre: setting. */
+static void set_free(void)
+{
+    slots_with_cpu = confined_to = 0;
+    wide = full;
+    threads_each(release);
 }
 
 void cpus_mask_is(const struct cpu_mask *m, bool is_all)
 {
+    lock_take(&setting);
+    process_mask = full = *m;
+    if (is_all)
+        memset(full.word, 0xff, m->bytes);
+    set_free();
+    lock_drop(&setting);
+}
+
+void cpus_confine(uint32_t n)
+{
+    lock_take(&setting);
+    if (n && n == confined_to) {
+        threads_each(confine_loose);
+    } else if (n && !sandboxed) {
+        kept_before = kept;
+        memset(&kept, 0, sizeof kept);
+        kept.bytes = process_mask.bytes;
+        cpus_choose(&process_mask, n, cpu_of_slot);
+        for (uint32_t i = 0; i < n; i++)
+            kept.word[cpu_of_slot[i] / 64] |= 1ull << (cpu_of_slot[i] % 64);
+        slots_with_cpu = confined_to = n;
+        wide = kept;
+        threads_each(confine);
+    } else if (!n && slots_with_cpu) {
+        set_free();
+    }
+    lock_drop(&setting);
+    cpus_unbind_self();
+}
+
+void cpus_each_slot_its_own(void)
+{
     uint32_t n = 0;
     lock_take(&setting);
-    process_mask = wide = *m;
-    if (is_all)
-        memset(wide.word, 0xff, m->bytes);
-    for (uint32_t i = 0; i < m->bytes * 8; i++)
-        if (m->word[i / 64] >> (i % 64) & 1 && n < LISSOM_MAX_SLOTS)
-            cpu_of_slot[n++] = (uint16_t)i;
-    cpus_in_mask = n;
-    threads_each(release);
+    if (confined_to)
+        set_free();
+    if (!slots_with_cpu && !sandboxed) {
+        for (uint32_t i = 0; i < process_mask.bytes * 8; i++)
+            if (process_mask.word[i / 64] >> (i % 64) & 1 && n < LISSOM_MAX_SLOTS)
+                cpu_of_slot[n++] = (uint16_t)i;
+        slots_with_cpu = n;
+    }
+    lock_drop(&setting);
+    cpus_unbind_self();
+}
+
+void cpus_sandboxed(void)
+{
+    lock_take(&setting);
+    sandboxed = true;
+    set_free();
     lock_drop(&setting);
 }
 
@@ -75,23 +153,41 @@ void cpus_unbind_self(void)
         prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word);
 }
 
-void cpus_may_bind(enum binding how) { binding = process_mask.bytes > 0 ? how : BIND_NOT; }
+/* Of slot s, -1: none. */
+static long cpu_of(const struct slot *s) { return s->index < slots_with_cpu ? cpu_of_slot[s->index] : -1; }
 
-/* Of slot s, -1: none. By who grants it. */
-static long cpu_of(const struct slot *s)
+/* Threads to come whose mask is the program's, though it may look like ours: what identifies them, the latest in the place of the oldest. */
+static uint64_t expected[64];
+static uint32_t expected_next;
+
+void cpu_will_be_own(uint64_t tid_or_tls)
 {
-    if (binding == BIND_TO_ITS_OWN)
-        return s->index < cpus_in_mask ? cpu_of_slot[s->index] : -1;
-    uint32_t here = prim_cpu();
-    bool is_here = binding == BIND_WHERE_IT_IS && __atomic_load_n(&s->cpu, __ATOMIC_RELAXED) == here && !contention_shares_cpu(s);
-    return is_here && here < CPU_MASK_WORDS * 64 && process_mask.word[here / 64] >> (here % 64) & 1 ? (long)here : -1;
+    lock_take(&setting);
+    expected[expected_next++ % 64] = tid_or_tls;
+    lock_drop(&setting);
+}
+
+/* Pre: setting. */
+static bool is_expected(uint64_t tid_or_tls)
+{
+    for (uint32_t i = 0; i < 64; i++)
+        if (expected[i] == tid_or_tls) {
+            expected[i] = 0;
+            return true;
+        }
+    return false;
 }
 
 void cpu_look_at_affinity(struct thread *t)
 {
     struct cpu_mask m;
+    lock_take(&setting);
     cpus_own_mask(&m);
-    t->own_affinity = memcmp(m.word, process_mask.word, sizeof m.word) != 0;
+    bool inherited = kept.bytes && (equal(&m, &kept) || equal(&m, &kept_before));
+    t->own_affinity = is_expected((uint64_t)t->tid) || is_expected(t->fsbase) || (!inherited && !equal(&m, &process_mask));
+    if (!t->own_affinity && (inherited || confined_to) && !sandboxed)
+        widen(t);
+    lock_drop(&setting);
 }
 
 bool cpu_bind(struct thread *t, const struct slot *s)
@@ -117,23 +213,31 @@ bool cpu_bind(struct thread *t, const struct slot *s)
     return t->bound == cpu + 1;
 }
 
-bool cpu_is_bound_elsewhere(const struct thread *t, const struct slot *s)
-{
-    if (!t->bound)
-        return false;
-    if (binding == BIND_TO_ITS_OWN)
-        return s->index >= cpus_in_mask || t->bound != cpu_of_slot[s->index] + 1;
-    return t->bound != __atomic_load_n(&s->cpu, __ATOMIC_RELAXED) + 1;
-}
+bool cpu_is_bound_elsewhere(const struct thread *t, const struct slot *s) { return t->bound && t->bound != cpu_of(s) + 1; }
 
 void cpu_unbind(struct thread *t)
 {
     if (!t->bound)
         return;
     lock_take(&setting);
-    t->bound = 0;
-    if (!t->own_affinity)
-        prim_syscall3(SYS_sched_setaffinity, t->tid, wide.bytes, wide.word);
+    if (t->own_affinity)
+        t->bound = 0;
+    else
+        widen(t);
+    lock_drop(&setting);
+}
+
+void cpu_set_free(struct thread *t)
+{
+    if (!sched.has_made_threads || sandboxed)
+        return;
+    lock_take(&setting);
+    if (!t->own_affinity) {
+        if ((t->bound && t->bound != LOOSE) || confined_to)
+            prim_syscall3(SYS_sched_setaffinity, t->tid, full.bytes, full.word);
+        t->bound = LOOSE;
+        t->was_bound = true;
+    }
     lock_drop(&setting);
 }
 
@@ -149,6 +253,15 @@ long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask)
     return r;
 }
 
-void cpus_after_fork(void) { setting.word = 0; }
+/* The child's thread has the mask of the process (cpu_set_free). */
+void cpus_after_fork(void)
+{
+    setting.word = 0;
+    lissom_self->bound = 0;
+    slots_with_cpu = confined_to = 0;
+    wide = full;
+}
+
+bool cpu_is_hidden(const struct thread *t) { return t->was_bound && !t->own_affinity; }
 
 const struct cpu_mask *cpus_of_process(void) { return &process_mask; }

@@ -30,8 +30,6 @@ static uint32_t last_quota_cpus;
 
 /* --- text ---------------------------------------------------------------------------------------------------------------- */
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /* Whether `word` is one of the comma-separated words of list. */
 static bool has_word(const char *list, const char *word)
 {

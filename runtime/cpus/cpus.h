@@ -18,9 +18,8 @@ struct cpu_mask {
 
 /* How many slots there are to be: 1..LISSOM_MAX_SLOTS. option: --cpus, or 0. To be called while there is one thread. */
 uint32_t cpus_init(uint32_t option);
-/* The same as of now. Post: *changed: the calling thread's affinity mask is another than before; bound threads have been released. One
- * caller at a time. */
-uint32_t cpus_limit(bool *changed);
+/* The same as of now; what follows from it for masks is done. By the monitor. */
+uint32_t cpus_limit(void);
 
 /* --- bind.c --------------------------------------------------------------------------------------------- */
 
@@ -30,10 +29,17 @@ bool cpus_is_mask(const struct cpu_mask *m);
 void cpus_own_mask(struct cpu_mask *m); /* of the calling thread; bytes 0: it cannot be read */
 /* The calling thread, which is none of the program's, may run wherever the process may. */
 void cpus_unbind_self(void);
-/* How pinned threads are bound to the CPUs of their slots. */
-enum binding { BIND_NOT, BIND_TO_ITS_OWN /* each slot has a CPU */, BIND_WHERE_IT_IS /* there are fewer slots than CPUs */ };
-void cpus_may_bind(enum binding how);
-/* The caller is t. */
+/* Whether the process is confined. Post: *m: what its mask would be otherwise; is_all as above. */
+bool cpus_confined(struct cpu_mask *m, bool *is_all);
+/* There is a slot for each CPU of the process: they are its. */
+void cpus_each_slot_its_own(void);
+/* There are fewer: all threads, and the caller, keep to n CPUs, one for each slot. 0: not now. By who calls cpus_limit. */
+void cpus_confine(uint32_t n);
+/* The program is about to forbid itself system calls: no thread is bound any more. */
+void cpus_sandboxed(void);
+/* A thread that is being made gets a mask from the program, or inherits one. */
+void cpu_will_be_own(uint64_t tid_or_tls);
+/* The caller is t, whose tid and fsbase are set. */
 void cpu_look_at_affinity(struct thread *t);
 /* Pre: the caller is t, or about to grant s to t, which sleeps. Post: true: t is bound to the CPU of s. */
 bool cpu_bind(struct thread *t, const struct slot *s);
@@ -41,10 +47,18 @@ bool cpu_bind(struct thread *t, const struct slot *s);
 bool cpu_is_bound_elsewhere(const struct thread *t, const struct slot *s);
 /* Pre: the caller is t, or the only one who may wake it. */
 void cpu_unbind(struct thread *t);
+/* The same if children of t, or what it executes, are to inherit its mask: not a confined one. Pre: t->clone_state is not CLONE_NONE, for as long. */
+void cpu_set_free(struct thread *t);
+/* Whether the program is to be told of cpus_of_process instead of t's mask. */
+bool cpu_is_hidden(const struct thread *t);
 /* sched_setaffinity by the program, on itself or another: t is not bound again. */
 long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask);
 void cpus_after_fork(void);
-/* What sched_getaffinity is to say of a bound thread. */
 const struct cpu_mask *cpus_of_process(void);
+
+/* --- choose.c ------------------------------------------------------------------------------------------- */
+
+/* One of the mask's CPUs for each of n slots: where its thread is, if it has one. Pre: n is at most their number. */
+void cpus_choose(const struct cpu_mask *from, uint32_t n, uint16_t *cpu);
 
 #endif

@@ -3,8 +3,9 @@
  * How many slots there are to be: the CPUs of the affinity mask, which cpusets and unplugged CPUs bound, but no more than the CPU quota of the
  * process's cgroups is worth, nor than --cpus.
  *
- * All of these change from outside while the program runs. The monitor looks ten times a second while any thread of the program runs: 15 us. Its own
- * mask is what it looks at, since `taskset -a` and cpusets change every thread's; its own is never bound to a CPU by us.
+ * All of these change from outside while the program runs. The monitor looks twenty times a second while threads of the program run: 15 us. Its own
+ * mask is what it looks at, since `taskset -a` and cpusets change every thread's; its own is never bound to a slot's CPU. While the process is confined
+ * (cpus/bind.c) it is, too: what it takes is the quota's as well. Then somebody else's change is what differs from the CPUs that we have chosen, and cpusets are read.
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
@@ -35,27 +36,48 @@ static bool is_all_allowed(const struct cpu_mask *m)
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-uint32_t cpus_limit(bool *changed)
+/* The mask that the process has while it is confined. Post: false: as before. */
+static bool mask_behind(struct cpu_mask *m)
+{
+    static struct cpu_mask allowed;
+    bool is_all, changed = false;
+    if (!cpus_confined(m, &is_all) || !cgroup_cpuset(&allowed))
+        return false;
+    for (uint32_t i = 0; i < m->bytes / 8; i++) {
+        uint64_t word = is_all ? allowed.word[i] : m->word[i] & allowed.word[i];
+        changed |= word != m->word[i];
+        m->word[i] = word;
+    }
+    if (changed && count_cpus(m))
+        cpus_mask_is(m, is_all);
+    return true;
+}
+
+uint32_t cpus_limit(void)
 {
     static struct cpu_mask now;
     cpus_own_mask(&now);
     if (!now.bytes)
         return sched.slots ? sched.slots : 1;
-    uint32_t quota = cgroup_quota_cpus(); /* before is_all_allowed, which looks at the same groups */
-    *changed = !cpus_is_mask(&now);
-    if (*changed)
+    uint32_t quota = cgroup_quota_cpus(); /* before cpusets, which are of the same groups */
+    if (!cpus_is_mask(&now))
         cpus_mask_is(&now, is_all_allowed(&now));
+    else
+        mask_behind(&now);
     uint32_t cpus = count_cpus(&now), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
     n = quota ? least(n, quota) : n;
     n = asked_for ? least(n, asked_for) : n;
-    cpus_may_bind(n >= cpus ? BIND_TO_ITS_OWN : BIND_WHERE_IT_IS);
+    bool others = contended(tsc()) || __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= n;
+    if (n >= cpus)
+        cpus_each_slot_its_own();
+    else
+        cpus_confine(others ? 0 : n);
     contention_by_quota(quota && quota <= n);
     return n;
 }
 
 uint32_t cpus_init(uint32_t option)
 {
-    bool changed;
     asked_for = option;
-    return cpus_limit(&changed);
+    return cpus_limit();
 }

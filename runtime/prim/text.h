@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+static inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 static inline bool same(const char *a, const char *b)
 {
     while (*a && *a == *b)

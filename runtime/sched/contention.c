@@ -77,12 +77,6 @@ bool contention_on_cpu(struct slot *s)
     return false;
 }
 
-bool contention_shares_cpu(const struct slot *s)
-{
-    uint32_t n = __atomic_load_n(&s->neighbour, __ATOMIC_RELAXED);
-    return n != s->index && is_on(&sched.slot[n], s->cpu);
-}
-
 void contention_woke(const struct thread *t)
 {
     uint64_t now = tsc();

@@ -26,8 +26,6 @@ void contention_woke(const struct thread *t);
 /* Whether another slot's kernel thread is on the CPU of the caller, which holds s: it may need it for what s waits for.
  * (The other CPU has more to do then.) As far as is known: each slot tells only now and then where it is. */
 bool contention_on_cpu(struct slot *s);
-/* Whether another slot was seen on the CPU where s was seen last. */
-bool contention_shares_cpu(const struct slot *s);
 /* There are no more slots than the CPU quota is worth: long stops are its. */
 void contention_by_quota(bool is_limit);
 /* A slot was given a second thread: for a while, who waits for a CPU may wait for our own. */

@@ -93,11 +93,10 @@ static void look_at_cpus(void)
 {
     static uint64_t after;
     uint64_t now = tsc();
-    bool changed;
     if (now < after)
         return;
     after = now + CPUS_US * sched.tsc_per_us;
-    uint32_t n = cpus_limit(&changed);
+    uint32_t n = cpus_limit();
     if (n == sched.slots)
         return;
     count(resizes);
@@ -147,6 +146,9 @@ static void work(void (*f)(void))
     lock_drop(&working);
 }
 
+/* One thread runs at most: the kernel may move it to where there is room, and nobody looks any more. */
+static void leave_cpus(void) { cpus_confine(0); }
+
 /* Until threads are ready, or it is to go. */
 static void sleep_lightly(void)
 {
@@ -154,6 +156,8 @@ static void sleep_lightly(void)
         work(look_at_cpus);
         if (slots_vacate())
             return;
+        if (!anything_runs())
+            work(leave_cpus);
         const struct timespec t = {.tv_nsec = CPUS_US * 1000};
         if (!word_becomes(DOZING, ASLEEP_FOR_LONG))
             continue;
@@ -181,8 +185,10 @@ static _Noreturn void monitor(void)
     prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
     cpus_unbind_self();
     for (;;) {
-        if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
+        if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
+            work(leave_cpus);
             prim_syscall3(SYS_exit, 0, 0, 0);
+        }
         work(spin_sites_serve);
         work(look_at_cpus);
         const struct timespec tick = {.tv_nsec = tick_us() * 1000};
