@@ -99,12 +99,22 @@ void cpus_mask_is(const struct cpu_mask *m, bool is_all)
     lock_drop(&setting);
 }
 
+/* The monitor goes along, unless somebody has changed its mask meanwhile, which it then sees the next time it looks. */
+static void go_along(const struct cpu_mask *from)
+{
+    struct cpu_mask now;
+    cpus_own_mask(&now);
+    if (equal(&now, from))
+        prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word);
+}
+
 void cpus_confine(uint32_t n)
 {
     lock_take(&setting);
-    if (n && n == confined_to) {
+    if (n == confined_to) {
         threads_each(confine_loose);
-    } else if (n && !sandboxed) {
+    } else if (!sandboxed) {
+        const struct cpu_mask *from = confined_to ? &kept_before : &process_mask;
         kept_before = kept;
         memset(&kept, 0, sizeof kept);
         kept.bytes = process_mask.bytes;
@@ -114,19 +124,41 @@ void cpus_confine(uint32_t n)
         slots_with_cpu = confined_to = n;
         wide = kept;
         threads_each(confine);
-    } else if (!n && slots_with_cpu) {
-        set_free();
+        go_along(from);
     }
     lock_drop(&setting);
-    cpus_unbind_self();
+}
+
+/* Pre: setting. */
+static void leave(void)
+{
+    if (!confined_to)
+        return;
+    set_free();
+    go_along(&kept);
+}
+
+void cpus_leave(void)
+{
+    lock_take(&setting);
+    leave();
+    lock_drop(&setting);
+}
+
+void cpus_free(void)
+{
+    lock_take(&setting);
+    leave();
+    if (slots_with_cpu)
+        set_free();
+    lock_drop(&setting);
 }
 
 void cpus_each_slot_its_own(void)
 {
     uint32_t n = 0;
     lock_take(&setting);
-    if (confined_to)
-        set_free();
+    leave();
     if (!slots_with_cpu && !sandboxed) {
         for (uint32_t i = 0; i < process_mask.bytes * 8; i++)
             if (process_mask.word[i / 64] >> (i % 64) & 1 && n < LISSOM_MAX_SLOTS)
@@ -134,7 +166,6 @@ void cpus_each_slot_its_own(void)
         slots_with_cpu = n;
     }
     lock_drop(&setting);
-    cpus_unbind_self();
 }
 
 void cpus_sandboxed(void)
@@ -147,10 +178,9 @@ void cpus_sandboxed(void)
 
 void cpus_unbind_self(void)
 {
-    struct cpu_mask m;
-    cpus_own_mask(&m);
-    if (!cpus_is_mask(&m))
-        prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word);
+    lock_take(&setting);
+    prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word);
+    lock_drop(&setting);
 }
 
 /* Of slot s, -1: none. */

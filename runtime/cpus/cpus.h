@@ -27,14 +27,18 @@ uint32_t cpus_limit(void);
 void cpus_mask_is(const struct cpu_mask *m, bool is_all);
 bool cpus_is_mask(const struct cpu_mask *m);
 void cpus_own_mask(struct cpu_mask *m); /* of the calling thread; bytes 0: it cannot be read */
-/* The calling thread, which is none of the program's, may run wherever the process may. */
+/* The calling thread, which is none of the program's, has inherited another mask than that of unbound threads. */
 void cpus_unbind_self(void);
 /* Whether the process is confined. Post: *m: what its mask would be otherwise; is_all as above. */
 bool cpus_confined(struct cpu_mask *m, bool *is_all);
 /* There is a slot for each CPU of the process: they are its. */
 void cpus_each_slot_its_own(void);
-/* There are fewer: all threads, and the caller, keep to n CPUs, one for each slot. 0: not now. By who calls cpus_limit. */
+/* There are fewer: all threads, and the monitor, which calls it, keep to n CPUs, one for each slot. */
 void cpus_confine(uint32_t n);
+/* There are fewer, but not now: no slot has a CPU. By the monitor. */
+void cpus_free(void);
+/* The monitor will not look for long. */
+void cpus_leave(void);
 /* The program is about to forbid itself system calls: no thread is bound any more. */
 void cpus_sandboxed(void);
 /* A thread that is being made gets a mask from the program, or inherits one. */

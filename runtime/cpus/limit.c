@@ -71,7 +71,7 @@ uint32_t cpus_limit(void)
     if (n >= cpus)
         cpus_each_slot_its_own();
     else
-        cpus_confine(others ? 0 : n);
+        others ? cpus_free() : cpus_confine(n);
     contention_by_quota(quota && quota <= n);
     return n;
 }

@@ -32,6 +32,7 @@ enum {
 static char stack[STACK] __attribute__((aligned(64)));
 static uint32_t alive;   /* the kernel clears it and wakes its waiters when the monitor has gone */
 static uint32_t leaving; /* the monitor is asked to go */
+static bool other_mask;  /* who made it has a mask of its own: not what all threads have, of which the monitor's tells */
 
 static void sample(struct slot *s)
 {
@@ -146,9 +147,6 @@ static void work(void (*f)(void))
     lock_drop(&working);
 }
 
-/* One thread runs at most: the kernel may move it to where there is room, and nobody looks any more. */
-static void leave_cpus(void) { cpus_confine(0); }
-
 /* Until threads are ready, or it is to go. */
 static void sleep_lightly(void)
 {
@@ -157,7 +155,7 @@ static void sleep_lightly(void)
         if (slots_vacate())
             return;
         if (!anything_runs())
-            work(leave_cpus);
+            work(cpus_leave); /* one thread runs at most: the kernel may move it to where there is room */
         const struct timespec t = {.tv_nsec = CPUS_US * 1000};
         if (!word_becomes(DOZING, ASLEEP_FOR_LONG))
             continue;
@@ -183,10 +181,11 @@ static _Noreturn void monitor(void)
     /* Its own table of descriptors, empty: what it opens takes no number of the program's, and it holds nothing open. Where
      * that is forbidden it goes without. */
     prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
-    cpus_unbind_self();
+    if (other_mask)
+        cpus_unbind_self();
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
-            work(leave_cpus);
+            work(cpus_leave);
             prim_syscall3(SYS_exit, 0, 0, 0);
         }
         work(spin_sites_serve);
@@ -238,6 +237,7 @@ static void start(void)
 {
     /* The child gets this stack and never returns; it has no TLS, and glibc does not know it. */
     alive = 1;
+    other_mask = lissom_self && (lissom_self->bound || lissom_self->own_affinity);
     uint64_t all = ~0ull, mask;
     prim_syscall4(SYS_rt_sigprocmask, 2, &all, &mask, 8);
     /* Right before the asm: a system call in between would use the same registers. */

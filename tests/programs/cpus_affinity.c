@@ -17,7 +17,7 @@ static void change(pid_t pid) {
 	uint64_t seed = t_seed();
 	cpu_set_t one = some(1);
 	t_sleep_ms(20);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 12; i++) {
 		c_affinity(pid, &one);
 		c_slots_become(pid, 1);
 		t_sleep_ms((int)(t_rand(&seed) % 50));
