@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{abi, bench, load};
+use crate::{abi, bench, load, manager};
 
 /// Run a program with any number of threads as if it had as many as there are cores
 #[derive(Parser)]
@@ -21,6 +21,8 @@ pub enum Verb {
     Run(RunArgs),
     Doctor(DoctorArgs),
     Bench(bench::BenchArgs),
+    #[command(hide = true)]
+    Manager(manager::ManagerArgs),
     Completions(CompletionsArgs),
     /// Print the manual pages, in roff, on standard output
     Man,

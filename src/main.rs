@@ -7,6 +7,7 @@ mod cli;
 mod doctor;
 mod elf;
 mod load;
+mod manager;
 mod process;
 mod program;
 mod run;
@@ -33,6 +34,7 @@ fn dispatch() -> i32 {
         cli::Verb::Run(args) => return run::run(args),
         cli::Verb::Doctor(args) => return doctor::doctor(&args),
         cli::Verb::Bench(args) => return bench::bench(&args),
+        cli::Verb::Manager(args) => return manager::manager(&args),
         cli::Verb::Load(args) => return load::load(args),
         cli::Verb::Completions(args) => {
             let mut script = Vec::new();

@@ -1,0 +1,165 @@
+//! What programs do, as anybody can see it in /proc: for the own user, without privileges. Coarse: the states of threads are looked at a number of times in each
+//! period, so a burst between two looks is not seen, nor a process that has come and gone.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use procfs::process::{Process, Stat, StatFlags};
+
+use super::allocation::{ActivityVector, Id};
+
+/// Looks in a period.
+const LOOKS: u32 = 20;
+
+/// One process, in one period.
+pub struct Seen {
+    pub id: Id,
+    pub name: String,
+    /// Application threads: without lissom's own.
+    pub threads: u32,
+    /// It runs under lissom, which can make it use fewer CPUs or more.
+    pub malleable: bool,
+    pub activity: ActivityVector,
+}
+
+/// Processes that have used no CPU time since the last period are not looked at thread by thread.
+#[derive(Default)]
+pub struct Sampler {
+    known: HashMap<Id, Known>,
+}
+
+struct Known {
+    /// A number may be given again.
+    start_time: u64,
+    cpu_time: u64,
+    malleable: bool,
+}
+
+/// What it had when.
+struct Watched {
+    process: Process,
+    stat: Stat,
+    malleable: bool,
+    active: bool,
+    /// `[i]`: how long with i runnable threads.
+    time: Vec<Duration>,
+}
+
+impl Sampler {
+    /// Looks for as long as `period`.
+    pub fn period(&mut self, period: Duration) -> anyhow::Result<Vec<Seen>> {
+        let mut watched = self.find()?;
+        let step = period / LOOKS;
+        let mut last = Instant::now();
+        for _ in 0..LOOKS {
+            std::thread::sleep(step);
+            let now = Instant::now();
+            for process in watched.iter_mut().filter(|w| w.active) {
+                process.look(now - last);
+            }
+            last = now;
+        }
+        Ok(watched.into_iter().map(Watched::seen).collect())
+    }
+
+    /// This user's processes, without this one; root's: everybody's.
+    fn find(&mut self) -> anyhow::Result<Vec<Watched>> {
+        let (user, own) = (crate::process::euid(), std::process::id());
+        let mut found = Vec::new();
+        let mut known = HashMap::new();
+        for process in procfs::process::all_processes().context("/proc")?.flatten() {
+            // One that ends meanwhile is none.
+            let (Ok(stat), Ok(owner)) = (process.stat(), process.uid()) else { continue };
+            let is_kernels = stat.flags & StatFlags::PF_KTHREAD.bits() != 0;
+            let id = stat.pid as Id;
+            if is_kernels || id == own || (user != 0 && owner != user) {
+                continue;
+            }
+            let cpu_time = stat.utime + stat.stime;
+            let before = self.known.get(&id).filter(|k| k.start_time == stat.starttime);
+            // It may have become another program, with lissom or without, so what is active is asked again.
+            let active = stat.state == 'R' || before.is_none_or(|k| k.cpu_time != cpu_time);
+            let malleable = match before {
+                Some(before) if !active => before.malleable,
+                _ => has_runtime(&process),
+            };
+            known.insert(id, Known { start_time: stat.starttime, cpu_time, malleable });
+            found.push(Watched { process, stat, malleable, active, time: Vec::new() });
+        }
+        self.known = known;
+        Ok(found)
+    }
+}
+
+impl Watched {
+    fn look(&mut self, since: Duration) {
+        let tasks = self.process.tasks().into_iter().flatten().flatten();
+        let runnable = tasks.filter(|t| t.stat().is_ok_and(|s| s.state == 'R')).count();
+        if self.time.len() <= runnable {
+            self.time.resize(runnable + 1, Duration::ZERO);
+        }
+        self.time[runnable] += since;
+    }
+
+    fn seen(self) -> Seen {
+        // The monitor is one of lissom's own.
+        let threads = u32::try_from(self.stat.num_threads).unwrap_or(1);
+        let threads = threads - u32::from(self.malleable && threads > 1);
+        let valid = vec![true; self.time.len()];
+        Seen {
+            id: self.stat.pid as Id,
+            name: self.stat.comm,
+            threads,
+            malleable: self.malleable,
+            activity: ActivityVector::new(self.time, valid),
+        }
+    }
+}
+
+/// Whether the runtime is mapped: from its file, or from memory (`lissom run` without one).
+fn has_runtime(process: &Process) -> bool {
+    let Ok(maps) = process.maps() else { return false };
+    maps.iter().any(|map| match &map.pathname {
+        procfs::process::MMapPath::Path(path) => {
+            path.file_name().is_some_and(|name| name.to_string_lossy().contains("liblissom"))
+        }
+        procfs::process::MMapPath::Other(name) => name.contains("liblissom"),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    struct Busy(Child);
+
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn shell(script: &str) -> Busy {
+        Busy(Command::new("sh").args(["-c", script]).spawn().expect("sh"))
+    }
+
+    #[test]
+    fn busy_and_idle_processes() {
+        let (busy, idle) = (shell("while :; do :; done"), shell("exec sleep 100"));
+        let mut sampler = Sampler::default();
+        let mut count = |of: &Busy| {
+            let seen = sampler.period(Duration::from_millis(200)).expect("/proc");
+            let seen = seen.iter().find(|s| s.id == of.0.id()).expect("it runs");
+            assert!(!seen.malleable && seen.threads == 1);
+            seen.activity.typical_thread_count(Duration::from_millis(2))
+        };
+        assert_eq!(count(&busy), 1);
+        assert_eq!(count(&idle), 0);
+        // Waiting for a CPU counts as much as running.
+        assert_eq!(count(&busy), 1);
+    }
+}
