@@ -213,9 +213,10 @@ void cpu_look_at_affinity(struct thread *t)
     struct cpu_mask m;
     lock_take(&setting);
     cpus_own_mask(&m);
-    bool inherited = kept.bytes && (equal(&m, &kept) || equal(&m, &kept_before));
-    t->own_affinity = is_expected((uint64_t)t->tid) || is_expected(t->fsbase) || (!inherited && !equal(&m, &process_mask));
-    if (!t->own_affinity && (inherited || confined_to) && !sandboxed)
+    bool is_ours = kept.bytes && (equal(&m, &kept) || equal(&m, &kept_before));
+    bool is_programs = is_expected((uint64_t)t->tid) | is_expected(t->fsbase);
+    t->own_affinity = !equal(&m, &process_mask) && (is_programs || !is_ours);
+    if (!t->own_affinity && (is_ours || confined_to) && !sandboxed)
         widen(t);
     lock_drop(&setting);
 }

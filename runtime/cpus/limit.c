@@ -48,8 +48,10 @@ static bool mask_behind(struct cpu_mask *m)
         changed |= word != m->word[i];
         m->word[i] = word;
     }
-    if (changed && count_cpus(m))
+    if (changed && count_cpus(m)) {
+        cpus_leave(); /* the monitor, too: its mask is to be that of the process again */
         cpus_mask_is(m, is_all);
+    }
     return true;
 }
 
