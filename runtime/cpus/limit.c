@@ -62,10 +62,15 @@ uint32_t cpus_limit(void)
     if (!now.bytes)
         return sched.slots ? sched.slots : 1;
     uint32_t quota = cgroup_quota_cpus(); /* before cpusets, which are of the same groups */
-    if (!cpus_is_mask(&now))
-        cpus_mask_is(&now, is_all_allowed(&now));
-    else
+    if (!cpus_is_mask(&now)) {
+        bool is_all = is_all_allowed(&now);
+        cpus_mask_is(&now, is_all);
+        /* The kernel remembers what was set for the monitor while it was confined, and would bound it by that when the cpuset grows. */
+        if (is_all && sched.slots)
+            cpus_unbind_self();
+    } else {
         mask_behind(&now);
+    }
     uint32_t cpus = count_cpus(&now), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
     n = quota ? least(n, quota) : n;
     n = asked_for ? least(n, asked_for) : n;

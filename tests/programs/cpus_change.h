@@ -89,6 +89,23 @@ static void c_affinity(pid_t pid, const cpu_set_t *set) {
 	closedir(d);
 }
 
+// How many CPUs the kernel lets the calling thread use. (sched_getaffinity says what it should.)
+static int c_cpus_allowed(void) {
+	char line[4096];
+	int n = 0;
+	FILE *f = fopen("/proc/thread-self/status", "r");
+	CHECK(f);
+	while (fgets(line, sizeof line, f)) {
+		if (strncmp(line, "Cpus_allowed:", 13)) continue;
+		for (char *c = line + 13; *c; c++) {
+			int digit = *c >= '0' && *c <= '9' ? *c - '0' : *c >= 'a' && *c <= 'f' ? *c - 'a' + 10 : 0;
+			n += __builtin_popcount((unsigned)digit);
+		}
+	}
+	fclose(f);
+	return n;
+}
+
 // --- threads that go on -----------------------------------------------------------------------------------------------
 
 static volatile int stop;

@@ -8,23 +8,6 @@ extern char **environ;
 static cpu_set_t all;
 static int n_cpus, last_cpu;
 
-// How many CPUs the kernel lets the calling thread use. (sched_getaffinity says what it should.)
-static int cpus_allowed(void) {
-	char line[4096];
-	int n = 0;
-	FILE *f = fopen("/proc/thread-self/status", "r");
-	CHECK(f);
-	while (fgets(line, sizeof line, f)) {
-		if (strncmp(line, "Cpus_allowed:", 13)) continue;
-		for (char *c = line + 13; *c; c++) {
-			int digit = *c >= '0' && *c <= '9' ? *c - '0' : *c >= 'a' && *c <= 'f' ? *c - 'a' + 10 : 0;
-			n += __builtin_popcount((unsigned)digit);
-		}
-	}
-	fclose(f);
-	return n;
-}
-
 static void sees_all(const char *who) {
 	cpu_set_t set;
 	SYS(sched_getaffinity(0, sizeof set, &set));
@@ -44,7 +27,7 @@ static void *makes_children(void *unused) {
 		SYS(child);
 		if (!child) {
 			sees_all("a child");
-			_exit(cpus_allowed() < n_cpus);
+			_exit(c_cpus_allowed() < n_cpus);
 		}
 		c_ended_well(child);
 		char *argv[] = {"cpus_confined", "child", NULL};
@@ -95,7 +78,7 @@ static void change(pid_t pid) {
 
 int main(int argc, char **argv) {
 	if (argc > 1)
-		return cpus_allowed() < atoi(getenv("N_CPUS"));
+		return c_cpus_allowed() < atoi(getenv("N_CPUS"));
 	setenv("LISSOM_CPUS", "1", 1);
 	c_region(argv);
 	t_watchdog();
@@ -122,8 +105,8 @@ int main(int argc, char **argv) {
 		c_work_beside(t_threads() + 1, change);
 		for (int i = 0; i < 4; i++) EQ(pthread_join(own[i], NULL), 0);
 		sees_all("the main thread");
-		for (int i = 0; i < 10000 && cpus_allowed() < n_cpus; i++) t_sleep_ms(1);
-		CHECK(cpus_allowed() >= n_cpus);
+		for (int i = 0; i < 10000 && c_cpus_allowed() < n_cpus; i++) t_sleep_ms(1);
+		CHECK(c_cpus_allowed() >= n_cpus);
 	}
 	return t_ok("cpus_confined");
 }

@@ -27,6 +27,7 @@ fn present(requirement: &str) -> bool {
         ("not-root", "") => unsafe { libc::geteuid() != 0 },
         ("pids-cgroup", "") => cgroup(&["pids"], &["pids.max"]),
         ("cpu-cgroup", "") => cgroup(&["cpu", "cpu,cpuacct"], &["cpu.cfs_quota_us", "cpu.max"]),
+        ("cpuset-cgroup", "") => cgroup(&["cpuset"], &["cpuset.cpus"]),
         ("cpus", n) => at_least(n, run::cpus() as u64),
         ("threads", n) => at_least(n, threads_allowed()),
         ("lib", name) => library(name),
