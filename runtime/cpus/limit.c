@@ -36,13 +36,13 @@ static bool is_all_allowed(const struct cpu_mask *m)
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* The mask that the process has while it is confined. Post: false: as before. */
-static bool mask_behind(struct cpu_mask *m)
+/* *m: the mask of the caller. Post: while the process is confined, that which it would have otherwise, as of now. */
+static void mask_behind(struct cpu_mask *m)
 {
     static struct cpu_mask allowed;
     bool is_all, changed = false;
     if (!cpus_confined(m, &is_all) || !cgroup_cpuset(&allowed))
-        return false;
+        return;
     for (uint32_t i = 0; i < m->bytes / 8; i++) {
         uint64_t word = is_all ? allowed.word[i] : m->word[i] & allowed.word[i];
         changed |= word != m->word[i];
@@ -52,7 +52,6 @@ static bool mask_behind(struct cpu_mask *m)
         cpus_leave(); /* the monitor, too: its mask is to be that of the process again */
         cpus_mask_is(m, is_all);
     }
-    return true;
 }
 
 uint32_t cpus_limit(void)

@@ -74,12 +74,12 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
             seen.iter().map(|s| Application { id: s.id, kind: kind(s, counts[&s.id]) }).collect();
         let cpus = crate::process::allowed_cpus();
         let shares = allocation::allocate(&applications, &cpus);
-        let text = if args.json {
-            format!("{}\n", document(&seen, &counts, &shares, &cpus))
-        } else {
-            table(&seen, &counts, &shares, &cpus)
-        };
         if last.as_ref() != Some(&shares) {
+            let text = if args.json {
+                format!("{}\n", document(&seen, &counts, &shares, &cpus))
+            } else {
+                table(&seen, &counts, &shares, &cpus)
+            };
             crate::print(text.as_bytes())?;
         }
         if args.once {

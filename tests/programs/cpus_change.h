@@ -89,6 +89,16 @@ static void c_affinity(pid_t pid, const cpu_set_t *set) {
 	closedir(d);
 }
 
+// A file of a cgroup. Post: -1: errno says why not.
+static int c_try_write(const char *folder, const char *file, const char *text) {
+	char path[512];
+	snprintf(path, sizeof path, "%s/%s", folder, file);
+	FILE *f = fopen(path, "w");
+	int bad = !f || fputs(text, f) < 0;
+	bad |= f && fclose(f);
+	return bad ? -1 : 0;
+}
+
 // How many CPUs the kernel lets the calling thread use. (sched_getaffinity says what it should.)
 static int c_cpus_allowed(void) {
 	char line[4096];

@@ -7,16 +7,7 @@ static cpu_set_t all;
 static int n_cpus, first_cpu, last_cpu;
 static char top[64], folder[128];
 
-static int put(const char *in, const char *file, const char *text) {
-	char path[256];
-	snprintf(path, sizeof path, "%s/%s", in, file);
-	FILE *f = fopen(path, "w");
-	int bad = !f || fputs(text, f) < 0;
-	bad |= f && fclose(f);
-	return bad ? -1 : 0;
-}
-
-static void cpus(const char *list) { CHECK(!put(folder, "cpuset.cpus", list), "%s: %s", folder, strerror(errno)); }
+static void cpus(const char *list) { CHECK(!c_try_write(folder, "cpuset.cpus", list), "%s: %s", folder, strerror(errno)); }
 
 static void change(pid_t pid) {
 	uint64_t seed = t_seed();
@@ -27,14 +18,14 @@ static void change(pid_t pid) {
 	snprintf(both, sizeof both, "%d,%d", first_cpu, last_cpu);
 	const char *lists[] = {one, other, both};
 	cpus(both);
-	CHECK(!put(folder, "cgroup.procs", number), "%s: %s", folder, strerror(errno));
+	CHECK(!c_try_write(folder, "cgroup.procs", number), "%s: %s", folder, strerror(errno));
 	for (int i = 0; i < 20 && c_parent_lives(); i++) {
 		cpus(lists[t_rand(&seed) % 3]);
 		t_sleep_us((int)(t_rand(&seed) % 150000));
 	}
 	cpus(both);
 	t_sleep_ms(120);
-	CHECK(!put(top, "cgroup.procs", number), "%s: %s", top, strerror(errno));
+	CHECK(!c_try_write(top, "cgroup.procs", number), "%s: %s", top, strerror(errno));
 }
 
 // The kernel takes its time to forget who has left.
@@ -62,7 +53,7 @@ int main(int argc, char **argv) {
 		char path[256];
 		snprintf(top, sizeof top, "%s", tops[i]);
 		snprintf(folder, sizeof folder, "%s/lissom-test-%d", top, (int)getpid());
-		put(top, "cgroup.subtree_control", "+cpuset");
+		c_try_write(top, "cgroup.subtree_control", "+cpuset");
 		mkdir(folder, 0755);
 		snprintf(path, sizeof path, "%s/cpuset.cpus", folder);
 		found = !stat(path, &s);
@@ -73,7 +64,7 @@ int main(int argc, char **argv) {
 	char path[128];
 	snprintf(path, sizeof path, "%s/cpuset.mems", top);
 	FILE *f = fopen(path, "r");
-	if (f && fgets(nodes, sizeof nodes, f)) put(folder, "cpuset.mems", nodes); // version 1 wants it
+	if (f && fgets(nodes, sizeof nodes, f)) c_try_write(folder, "cpuset.mems", nodes); // version 1 wants it
 	if (f) fclose(f);
 	for (int round = 0; round < 2; round++) {
 		stop = 0;

@@ -6,15 +6,6 @@
 static int version, n_cpus;
 static char top[256], upper[300], lower[400]; // the root's folder, one below it, and one below that
 
-static int try_write(const char *folder, const char *file, const char *text) {
-	char path[512];
-	snprintf(path, sizeof path, "%s/%s", folder, file);
-	FILE *f = fopen(path, "w");
-	int bad = !f || fputs(text, f) < 0;
-	bad |= f && fclose(f);
-	return bad ? -1 : 0;
-}
-
 // Post: -1: version 1 lets no group have more than the one above it.
 static int try_quota(const char *folder, int percent) {
 	char text[64];
@@ -22,7 +13,7 @@ static int try_quota(const char *folder, int percent) {
 		snprintf(text, sizeof text, percent < 0 ? "max 100000" : "%d 100000", percent * 1000);
 	else
 		snprintf(text, sizeof text, "%d", percent < 0 ? -1 : percent * 1000);
-	return try_write(folder, version == 2 ? "cpu.max" : "cpu.cfs_quota_us", text);
+	return c_try_write(folder, version == 2 ? "cpu.max" : "cpu.cfs_quota_us", text);
 }
 
 static void quota(const char *folder, int percent) {
@@ -32,7 +23,7 @@ static void quota(const char *folder, int percent) {
 static void move(pid_t pid, const char *folder) {
 	char text[16];
 	snprintf(text, sizeof text, "%d", (int)pid);
-	CHECK(!try_write(folder, "cgroup.procs", text), "%s: %s", folder, strerror(errno));
+	CHECK(!c_try_write(folder, "cgroup.procs", text), "%s: %s", folder, strerror(errno));
 }
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -96,9 +87,9 @@ int main(int argc, char **argv) {
 		snprintf(top, sizeof top, "%s", tops[i]);
 		snprintf(upper, sizeof upper, "%s/lissom-test-%d", top, (int)getpid());
 		snprintf(lower, sizeof lower, "%s/lower", upper);
-		try_write(top, "cgroup.subtree_control", "+cpu");
+		c_try_write(top, "cgroup.subtree_control", "+cpu");
 		mkdir(upper, 0755);
-		try_write(upper, "cgroup.subtree_control", "+cpu");
+		c_try_write(upper, "cgroup.subtree_control", "+cpu");
 		mkdir(lower, 0755);
 		snprintf(path, sizeof path, "%s/cpu.max", lower);
 		if (!stat(path, &s)) version = 2;
