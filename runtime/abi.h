@@ -30,6 +30,7 @@
 #define LISSOM_ENV_OPENMP "LISSOM_OPENMP"    /* "poll": OpenMP was told not to spin, slots poll in its place */
 #define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
 #define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
+#define LISSOM_ENV_SHARE "LISSOM_SHARE"      /* auto | off: whether the CPUs are shared with other programs under lissom */
 
 #define LISSOM_MAX_SLOTS 1024
 #define LISSOM_MAX_RECORDS 256
@@ -143,6 +144,31 @@ struct lissom_region {
     struct lissom_record record[LISSOM_MAX_RECORDS];
 };
 #define LISSOM_REGION_BYTES sizeof(struct lissom_region)
+
+/* --- programs of one user, docs/sharing.md --------------------------------------------------------------------- */
+
+/* The file that they meet in, of so many entries, and then as many masks; in its name the version of this layout. It is read and written, not mapped: a
+ * file that somebody cuts off would be the end of who has it mapped. Entry i is that of who holds an open-file-description lock on its first byte. */
+#define LISSOM_PEERS_PATH "/dev/shm/lissom-peers-1-" /* and the number of the user */
+#define LISSOM_MAX_PEERS 128
+#define LISSOM_PEER_CPUS 1024 /* of a mask; those with higher numbers are not shared */
+
+struct lissom_peer {                  /* one process */
+    uint64_t beat;                    /* CLOCK_MONOTONIC in ns: when this was written; 0: nobody's */
+    uint32_t pid;
+    uint32_t demand;                  /* threads that could run, of late */
+    uint32_t slots;                   /* now */
+    uint32_t cpus;                    /* in its mask */
+    uint64_t mask_hash;               /* equal: the same masks */
+    uint64_t pid_namespace;           /* inode */
+    uint64_t quota_group;             /* identifies the cgroup whose CPU quota is the least; 0: none */
+    uint32_t asleep;                  /* 1: its monitor sleeps, and one thread at most can run; demand and beat are as they were */
+    uint32_t reserved[3];
+};
+struct lissom_peer_mask {
+    uint64_t word[LISSOM_PEER_CPUS / 64];
+};
+_Static_assert(sizeof(struct lissom_peer) == 64, "no entry is in two cache lines");
 
 _Static_assert(LISSOM_C_steals < 8, "stripe[][] is too small");
 _Static_assert(LISSOM_COUNTER_COUNT <= 64, "counter[] is too small");

@@ -91,6 +91,7 @@ static bool read_options(char **environment)
         sched.detect_spinning = same(v, "auto") || sched.misjudge_spinning;
         sched.observe_spinning = same(v, "observe");
     }
+    sched.shares = !((v = value_of(environment, LISSOM_ENV_SHARE)) && same(v, "off"));
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))
         options.cpus = number(v, LISSOM_MAX_SLOTS);
     if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {

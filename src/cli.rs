@@ -66,6 +66,10 @@ pub struct RunArgs {
           value_parser = clap::value_parser!(u32).range(1..=abi::MAX_SLOTS as i64))]
     pub cpus: Option<u32>,
 
+    /// Whether to share the CPUs with the other programs under lissom [default: auto]
+    #[arg(long, value_enum, env = abi::ENV_SHARE, hide_env_values = true)]
+    pub share: Option<Share>,
+
     /// Print what lissom did when the program has ended, on standard error.
     /// lissom then stays the program's parent, and passes signals on to it
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
@@ -129,6 +133,24 @@ impl Spin {
             Spin::Auto => "auto",
             Spin::Observe => "observe",
             Spin::Off => "off",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Share {
+    /// Programs of the same user on the same CPUs run as many threads at a time, together, as
+    /// there are CPUs. They meet in a file in /dev/shm
+    Auto,
+    /// As if it were alone: with others beside it, more threads run than there are CPUs
+    Off,
+}
+
+impl Share {
+    pub fn name(self) -> &'static str {
+        match self {
+            Share::Auto => "auto",
+            Share::Off => "off",
         }
     }
 }

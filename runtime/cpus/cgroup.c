@@ -27,6 +27,7 @@ static struct group {
     size_t top;         /* length of the mount point in it */
 } group[HIERARCHIES];
 static uint32_t last_quota_cpus;
+static uint64_t last_quota_group;
 
 /* --- text ---------------------------------------------------------------------------------------------------------------- */
 
@@ -294,17 +295,28 @@ static uint32_t quota_v1(const char *folder, size_t n)
     return in_cpus(quota, period);
 }
 
-static uint32_t least_quota(const struct group *g, uint32_t (*quota)(const char *, size_t))
+/* FNV-1a. */
+static uint64_t hash(const char *s, size_t n)
 {
-    uint32_t least = 0;
+    uint64_t h = 0xcbf29ce484222325;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (uint8_t)s[i]) * 0x100000001b3;
+    return h ? h : 1;
+}
+
+/* *least: 0, or what has been found elsewhere. */
+static void least_quota(const struct group *g, uint32_t (*quota)(const char *, size_t), uint32_t *least)
+{
     if (!*g->folder)
-        return 0;
+        return;
     for (size_t n = strlen(g->folder);;) {
         uint32_t q = quota(g->folder, n);
-        if (q && (!least || q < least))
-            least = q;
+        if (q && (!*least || q < *least)) {
+            *least = q;
+            last_quota_group = hash(g->folder, n);
+        }
         if (n <= g->top)
-            return least;
+            return;
         while (n > g->top && g->folder[n - 1] != '/')
             n--;
         n -= n > g->top; /* the slash */
@@ -315,10 +327,14 @@ uint32_t cgroup_quota_cpus(void)
 {
     if (!find_groups())
         return last_quota_cpus;
-    uint32_t a = least_quota(&group[CPU_V1], quota_v1), b = least_quota(&group[V2], quota_v2);
-    last_quota_cpus = !a ? b : !b || a < b ? a : b;
+    last_quota_cpus = 0;
+    last_quota_group = 0;
+    least_quota(&group[CPU_V1], quota_v1, &last_quota_cpus);
+    least_quota(&group[V2], quota_v2, &last_quota_cpus);
     return last_quota_cpus;
 }
+
+uint64_t cgroup_quota_group(void) { return last_quota_group; }
 
 /* --- cpusets ---------------------------------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,9 @@
  * 5 us, and 3 for each level. One caller at a time. */
 uint32_t cgroup_quota_cpus(void);
 
+/* Identifies the group that has the least quota, to all who see the same files; 0: none. Of the last call of cgroup_quota_cpus. */
+uint64_t cgroup_quota_group(void);
+
 struct cpu_mask;
 /* The CPUs that cpusets leave to the process, in the groups that cgroup_quota_cpus has found last, or else those that are online. Post: false: neither can be read. One caller at a time. */
 bool cgroup_cpuset(struct cpu_mask *m);

@@ -18,8 +18,12 @@ struct cpu_mask {
 
 /* How many slots there are to be: 1..LISSOM_MAX_SLOTS. option: --cpus, or 0. To be called while there is one thread. */
 uint32_t cpus_init(uint32_t option);
-/* The same as of now; what follows from it for masks is done. By the monitor. */
+/* The same as of now. By the monitor, as are the next two. */
 uint32_t cpus_limit(void);
+/* How many of these the process is to have beside others: 1..limit. */
+uint32_t cpus_share(uint32_t limit);
+/* There are to be n slots, at most `limit`: what follows from it for masks is done. */
+void cpus_settle(uint32_t n, uint32_t limit);
 
 /* --- bind.c --------------------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
+#include "cpus/peers.h"
 #include "sched/contention.h"
 #include "sched/thread.h"
 
@@ -54,36 +55,46 @@ static void mask_behind(struct cpu_mask *m)
     }
 }
 
+static struct cpu_mask mask; /* at the last look */
+static uint32_t quota;
+
 uint32_t cpus_limit(void)
 {
-    static struct cpu_mask now;
-    cpus_own_mask(&now);
-    if (!now.bytes)
+    cpus_own_mask(&mask);
+    if (!mask.bytes)
         return sched.slots ? sched.slots : 1;
-    uint32_t quota = cgroup_quota_cpus(); /* before cpusets, which are of the same groups */
-    if (!cpus_is_mask(&now)) {
-        bool is_all = is_all_allowed(&now);
-        cpus_mask_is(&now, is_all);
+    quota = cgroup_quota_cpus(); /* before cpusets, which are of the same groups */
+    if (!cpus_is_mask(&mask)) {
+        bool is_all = is_all_allowed(&mask);
+        cpus_mask_is(&mask, is_all);
         /* The kernel remembers what was set for the monitor while it was confined, and would bound it by that when the cpuset grows. */
         if (is_all && sched.slots)
             cpus_unbind_self();
     } else {
-        mask_behind(&now);
+        mask_behind(&mask);
     }
-    uint32_t cpus = count_cpus(&now), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
+    uint32_t cpus = count_cpus(&mask), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
     n = quota ? least(n, quota) : n;
-    n = asked_for ? least(n, asked_for) : n;
-    bool others = contended(tsc()) || __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= n;
-    if (n >= cpus)
+    return asked_for ? least(n, asked_for) : n;
+}
+
+uint32_t cpus_share(uint32_t limit) { return mask.bytes ? peers_share(limit, &mask, quota) : limit; }
+
+void cpus_settle(uint32_t n, uint32_t limit)
+{
+    /* With less than the limit, the rest is somebody else's: the kernel knows where he runs. */
+    bool others = n < limit || contended(tsc()) || __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= n;
+    if (n >= count_cpus(&mask))
         cpus_each_slot_its_own();
     else
         others ? cpus_free() : cpus_confine(n);
     contention_by_quota(quota && quota <= n);
-    return n;
 }
 
 uint32_t cpus_init(uint32_t option)
 {
     asked_for = option;
-    return cpus_limit();
+    uint32_t n = cpus_limit();
+    cpus_settle(n, n);
+    return n;
 }

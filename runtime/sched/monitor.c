@@ -9,6 +9,7 @@
  * It has no TLS, no handlers (all signals blocked, but the faults of guarded loads) and calls nothing of libc.
  */
 #include "cpus/cpus.h"
+#include "cpus/peers.h"
 #include "events/events.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
@@ -26,6 +27,7 @@ enum {
     TICK_US = 3000, /* a slice; shorter (spin_period_us) where threads are looked at for busy-waiting */
     QUIET_TICKS = 32, /* without a ready thread, before it looks at nothing but the number of CPUs */
     CPUS_US = 50000, /* between two looks at that */
+    DOZE_US = 6000,  /* ... among other programs */
     STACK = 16384,
 };
 
@@ -90,21 +92,6 @@ static bool look(void)
     return ready;
 }
 
-static void look_at_cpus(void)
-{
-    static uint64_t after;
-    uint64_t now = tsc();
-    if (now < after)
-        return;
-    after = now + CPUS_US * sched.tsc_per_us;
-    uint32_t n = cpus_limit();
-    if (n == sched.slots)
-        return;
-    count(resizes);
-    __atomic_store_n(&record->slots, n, __ATOMIC_RELAXED);
-    slots_resize(n);
-}
-
 /* While two threads can run, there may be too many of them when CPUs go away. Otherwise it does not matter. */
 static bool anything_runs(void) { return slots_open() - __atomic_load_n(&sched.idle_count, __ATOMIC_SEQ_CST) >= 2; }
 
@@ -131,6 +118,7 @@ static bool word_becomes(uint32_t from, uint32_t to)
 
 static struct lock working; /* on files */
 static bool sandboxed;
+static uint64_t share_after; /* tsc */
 
 void monitor_sandboxed(void)
 {
@@ -147,22 +135,59 @@ static void work(void (*f)(void))
     lock_drop(&working);
 }
 
+/* How many slots there are to be. 0: it is not time to look. */
+static uint32_t slots_to_be(void)
+{
+    static uint64_t limit_after;
+    static uint32_t limit;
+    uint64_t now = tsc();
+    bool due = now >= limit_after;
+    if (sandboxed)
+        return limit;
+    if (!due && now < share_after)
+        return 0;
+    if (due) {
+        limit = cpus_limit();
+        limit_after = now + CPUS_US * sched.tsc_per_us;
+    }
+    uint32_t n = cpus_share(limit);
+    share_after = now + peers_period_us() * sched.tsc_per_us;
+    if (due || n != sched.slots)
+        cpus_settle(n, limit);
+    return n;
+}
+
+static void look_at_cpus(void)
+{
+    lock_take(&working);
+    uint32_t n = slots_to_be();
+    lock_drop(&working);
+    if (!n || n == sched.slots)
+        return;
+    count(resizes);
+    __atomic_store_n(&record->slots, n, __ATOMIC_RELAXED);
+    slots_resize(n);
+}
+
 /* Until threads are ready, or it is to go. */
 static void sleep_lightly(void)
 {
     while (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) != AWAKE && !__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
-        work(look_at_cpus);
+        look_at_cpus();
         if (slots_vacate())
             return;
         if (!anything_runs())
             work(cpus_leave); /* one thread runs at most: the kernel may move it to where there is room */
-        const struct timespec t = {.tv_nsec = CPUS_US * 1000};
+        const struct timespec t = {.tv_nsec = (peers_any() ? DOZE_US : CPUS_US) * 1000};
         if (!word_becomes(DOZING, ASLEEP_FOR_LONG))
             continue;
-        if (anything_runs() && word_becomes(ASLEEP_FOR_LONG, DOZING))
+        if (anything_runs() && word_becomes(ASLEEP_FOR_LONG, DOZING)) {
             prim_syscall4(SYS_futex, &sched.monitor_word, PRIM_FUTEX_WAIT_PRIVATE, DOZING, &t);
-        else
+        } else {
+            work(peers_asleep);
             prim_futex_wait(&sched.monitor_word, ASLEEP_FOR_LONG);
+            share_after = 0;
+        }
         word_becomes(ASLEEP_FOR_LONG, DOZING);
     }
 }
@@ -180,7 +205,7 @@ static _Noreturn void monitor(void)
     prim_syscall4(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, &faults, 0, 8);
     /* Its own table of descriptors, empty: what it opens takes no number of the program's, and it holds nothing open. Where
      * that is forbidden it goes without. */
-    prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
+    peers_begin(prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) == 0);
     if (other_mask)
         cpus_unbind_self();
     for (;;) {
@@ -189,7 +214,7 @@ static _Noreturn void monitor(void)
             prim_syscall3(SYS_exit, 0, 0, 0);
         }
         work(spin_sites_serve);
-        work(look_at_cpus);
+        look_at_cpus();
         const struct timespec tick = {.tv_nsec = tick_us() * 1000};
         prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
         if (look()) {

@@ -191,6 +191,7 @@ struct scheduler {
     bool detect_spinning;         /* threads that wait in a loop give way */
     bool misjudge_spinning;       /* all that are looked at do: a test of the bounds */
     bool observe_spinning;        /* they are only counted */
+    bool shares;                  /* the CPUs with other programs under lissom (cpus/peers.c) */
     bool poll_for_openmp;         /* OpenMP's waits do not spin themselves */
     uint64_t tsc_per_us;
     struct lock free_lock;

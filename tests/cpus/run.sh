@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Tests of what is read of cgroups: trees of files as machines, containers and careless people have them.
+# Tests of what is read of cgroups: trees of files as machines, containers and careless people have them; and of how CPUs are shared.
 # Last line: `N passed, M failed`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,6 +10,8 @@ trap 'rm -rf "$out"' EXIT
 fail() { echo "build failed: $*"; echo "0 passed, 1 failed"; exit 1; }
 ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined -I"$root/runtime" \
     "$here/driver.c" "$root/runtime/cpus/cgroup.c" -o "$out/driver" || fail driver
+${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined -I"$root/runtime" \
+    "$here/share_test.c" "$root/runtime/cpus/share.c" -o "$out/share_test" || fail share_test
 passed=0 failed=0
 t=$out/t
 
@@ -199,5 +201,13 @@ file /proc/self/cgroup '0::/b (deleted)'$'\n'
 file /proc/self/mountinfo "$v2"
 expect '2 1 0 1' before after gone after
 expect '2 2 1' before nothing after # /proc cannot be read: as before
+timeout 60 "$out/share_test" >"$out/share.txt" 2>&1
+sed '$d' "$out/share.txt"
+counts=$(tail -1 "$out/share.txt")
+if [[ $counts =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+    passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
+else
+    failed=$((failed + 1))
+fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A file in shared memory, of an entry for each process. An entry is its process's that holds the lock on it: the kernel drops the lock when the process ends, however it does.
+ * What the others have written is taken for what it is, something that anybody may have written who runs as this user: numbers are clamped, and what is old does not
+ * count. So the worst that an entry can do is to leave a program with one slot for as long as it is kept fresh.
+ */
+#include "cpus/peers.h"
+#include "cpus/cgroup.h"
+#include "cpus/cpus.h"
+#include "cpus/share.h"
+#include "prim/prim.h"
+#include "sched/thread.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+    AMONG_OTHERS_US = 3000, /* between two looks; the monitor's tick */
+    ALONE_US = 12000,
+    SLEEPERS_US = 24000,    /* between two looks at those whose monitors sleep */
+    LATE_US = 30000,        /* without a look of its own a process may have ended */
+    EXPIRY_US = 250000,     /* ... or has been stopped: it does not count */
+    TURN_US = 64000,        /* who gets the CPU that does not come out even */
+    RETRY_US = 1000000,     /* without a file, or an entry */
+    DEMANDS = 5,            /* looks of which the highest demand counts: a barrier makes it vary from one to the next */
+};
+
+static struct {
+    int fd;                 /* -1: not open */
+    bool forbidden;
+    uint32_t self;          /* entry; LISSOM_MAX_PEERS: none */
+    uint64_t retry;         /* ns: when to try again, or to look whether the file is still the one that others find */
+    struct lissom_peer_mask mask;
+    struct lissom_peer entry;
+    uint32_t demand[DEMANDS], next_demand;
+    bool any;
+} own = {.fd = -1, .forbidden = true, .self = LISSOM_MAX_PEERS};
+
+static struct lissom_peer peer[LISSOM_MAX_PEERS];
+
+/* What is known of those whose monitors sleep. */
+static struct {
+    uint32_t pid;
+    bool runs;
+    uint64_t cpu_time, at, checked; /* ns */
+} sleeper[LISSOM_MAX_PEERS];
+
+static uint64_t clock_ns(int clock)
+{
+    struct timespec t;
+    return prim_syscall3(SYS_clock_gettime, clock, &t, 0) ? 0 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* --- the file ------------------------------------------------------------------------------------------------------------- */
+
+static long lock_entry(int command, uint32_t i, struct flock *lock)
+{
+    *lock = (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = i * (long)sizeof(struct lissom_peer), .l_len = 1};
+    return prim_syscall3(SYS_fcntl, own.fd, command, lock);
+}
+
+/* Post: whether it is there, and this user's alone. */
+static bool open_file(void)
+{
+    char path[64] = LISSOM_PEERS_PATH, *p = path + strlen(path);
+    uint32_t uid = (uint32_t)prim_syscall3(SYS_geteuid, 0, 0, 0), unit = 1;
+    while (uid / unit > 9)
+        unit *= 10;
+    for (; unit; unit /= 10)
+        *p++ = (char)('0' + uid / unit % 10);
+    *p = 0;
+    struct stat about;
+    own.fd = (int)prim_syscall4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+    if (own.fd < 0)
+        return false;
+    if (prim_syscall3(SYS_fstat, own.fd, &about, 0) == 0 && S_ISREG(about.st_mode) && about.st_uid == uid && !(about.st_mode & 077))
+        return true;
+    prim_close(own.fd);
+    own.fd = -1;
+    return false;
+}
+
+static bool take_entry(void)
+{
+    struct flock lock;
+    for (uint32_t i = 0; i < LISSOM_MAX_PEERS; i++)
+        if (lock_entry(F_OFD_SETLK, i, &lock) == 0) {
+            own.self = i;
+            return true;
+        }
+    return false;
+}
+
+static bool is_there(uint64_t now)
+{
+    struct stat about;
+    if (own.forbidden || now < own.retry)
+        return own.self < LISSOM_MAX_PEERS;
+    own.retry = now + RETRY_US * 1000ull;
+    if (own.fd >= 0 && (prim_syscall3(SYS_fstat, own.fd, &about, 0) || !about.st_nlink)) {
+        prim_close(own.fd);
+        own.fd = -1;
+        own.self = LISSOM_MAX_PEERS;
+    }
+    if (own.self < LISSOM_MAX_PEERS)
+        return true;
+    if (own.fd < 0 && !open_file())
+        return false;
+    own.entry = (struct lissom_peer){.pid = (uint32_t)sched.pid};
+    if (prim_syscall4(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &about, 0) == 0)
+        own.entry.pid_namespace = about.st_ino;
+    memset(sleeper, 0, sizeof sleeper);
+    return take_entry();
+}
+
+/* --- what we tell -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t threads_that_could_run(void)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sched.slots_made; i++) {
+        const struct slot *s = &sched.slot[i];
+        n += (__atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_BUSY) + __atomic_load_n(&s->ready_count, __ATOMIC_RELAXED);
+    }
+    return n;
+}
+
+/* Post: false: it has CPUs that an entry has no room for. */
+static bool mask_is(const struct cpu_mask *m)
+{
+    struct lissom_peer_mask cut;
+    for (uint32_t w = LISSOM_PEER_CPUS / 64; w < CPU_MASK_WORDS; w++)
+        if (m->word[w])
+            return false;
+    memcpy(&cut, m->word, sizeof cut);
+    if (own.entry.mask_hash && !memcmp(&cut, &own.mask, sizeof cut))
+        return true;
+    uint64_t hash = 0xcbf29ce484222325;
+    own.entry.cpus = 0;
+    for (uint32_t i = 0; i < LISSOM_PEER_CPUS / 64; i++) {
+        hash = (hash ^ cut.word[i]) * 0x100000001b3;
+        own.entry.cpus += (uint32_t)__builtin_popcountll(cut.word[i]);
+    }
+    own.mask = cut;
+    own.entry.mask_hash = hash ? hash : 1;
+    prim_pwrite(own.fd, &cut, sizeof cut, LISSOM_MAX_PEERS * sizeof(struct lissom_peer) + own.self * sizeof cut);
+    return true;
+}
+
+static void tell(uint64_t now)
+{
+    own.entry.beat = now;
+    prim_pwrite(own.fd, &own.entry, sizeof own.entry, own.self * (long)sizeof own.entry);
+}
+
+/* --- what the others tell ------------------------------------------------------------------------------------------------- */
+
+static bool is_alive(uint32_t i)
+{
+    struct flock lock;
+    return lock_entry(F_OFD_GETLK, i, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* Whether a thread of it runs: its CPU time tells, and that can be asked for by anybody in the same namespace of processes. */
+static bool sleeper_runs(uint32_t i, const struct lissom_peer *p, uint64_t now)
+{
+    if (p->pid_namespace != own.entry.pid_namespace || !p->pid || p->pid > INT32_MAX)
+        return false;
+    if (sleeper[i].pid == p->pid && now - sleeper[i].checked < SLEEPERS_US * 1000ull)
+        return sleeper[i].runs;
+    uint64_t cpu_time = is_alive(i) ? clock_ns((int)(~p->pid << 3 | 2)) : 0; /* clock_getcpuclockid(3) */
+    bool known = sleeper[i].pid == p->pid && now - sleeper[i].at < 10ull * SLEEPERS_US * 1000;
+    sleeper[i].runs = known && cpu_time && cpu_time - sleeper[i].cpu_time > (now - sleeper[i].at) / 4;
+    sleeper[i].pid = p->pid;
+    sleeper[i].cpu_time = cpu_time;
+    sleeper[i].at = sleeper[i].checked = now;
+    return sleeper[i].runs;
+}
+
+static uint32_t demand_of(uint32_t i, uint64_t now)
+{
+    const struct lissom_peer *p = &peer[i];
+    if (!p->beat || i == own.self || p->beat > now + EXPIRY_US * 1000ull)
+        return 0;
+    if (p->asleep)
+        return sleeper_runs(i, p, now);
+    uint64_t age = now > p->beat ? now - p->beat : 0;
+    if (!p->demand || age > EXPIRY_US * 1000ull || (age > LATE_US * 1000ull && !is_alive(i)))
+        return 0;
+    return p->demand < LISSOM_MAX_SLOTS ? p->demand : LISSOM_MAX_SLOTS;
+}
+
+/* How much of its demand is for CPUs of ours: as much as of its CPUs, rounded up. */
+static uint32_t demand_here(uint32_t i, uint32_t demand)
+{
+    const struct lissom_peer *p = &peer[i];
+    if (p->mask_hash == own.entry.mask_hash)
+        return demand;
+    struct lissom_peer_mask theirs;
+    if (prim_pread(own.fd, &theirs, sizeof theirs, LISSOM_MAX_PEERS * sizeof *p + i * sizeof theirs) != sizeof theirs)
+        return 0;
+    uint32_t common = 0, all = 0;
+    for (uint32_t w = 0; w < LISSOM_PEER_CPUS / 64; w++) {
+        common += (uint32_t)__builtin_popcountll(theirs.word[w] & own.mask.word[w]);
+        all += (uint32_t)__builtin_popcountll(theirs.word[w]);
+    }
+    return all ? (demand * common + all - 1) / all : 0;
+}
+
+/* --- a look -------------------------------------------------------------------------------------------------------------- */
+
+void peers_begin(bool own_descriptors)
+{
+    own.fd = -1;
+    own.self = LISSOM_MAX_PEERS;
+    own.retry = 0;
+    own.any = false;
+    own.forbidden = !sched.shares || !own_descriptors;
+}
+
+uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota)
+{
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (!is_there(now) || !mask_is(mask))
+        return limit;
+    own.demand[own.next_demand++ % DEMANDS] = threads_that_could_run();
+    uint32_t demand = 0;
+    for (uint32_t i = 0; i < DEMANDS; i++)
+        demand = own.demand[i] > demand ? own.demand[i] : demand;
+    own.entry.demand = demand < limit ? demand : limit;
+    own.entry.slots = slots_open();
+    own.entry.quota_group = quota ? cgroup_quota_group() : 0;
+    own.entry.asleep = 0;
+    tell(now);
+
+    /* In the order of entries, which is the same for all. */
+    uint32_t on_cpus[LISSOM_MAX_PEERS], n_cpus = 0, self_cpus = 0, in_quota[LISSOM_MAX_PEERS], n_quota = 0, self_quota = 0;
+    memset(peer, 0, sizeof peer);
+    prim_pread(own.fd, peer, sizeof peer, 0);
+    own.any = false;
+    for (uint32_t i = 0; i < LISSOM_MAX_PEERS; i++) {
+        if (i == own.self) {
+            self_cpus = n_cpus;
+            on_cpus[n_cpus++] = own.entry.demand;
+            self_quota = n_quota;
+            in_quota[n_quota++] = own.entry.demand;
+            continue;
+        }
+        uint32_t other = demand_of(i, now), here = other ? demand_here(i, other) : 0;
+        if (here)
+            on_cpus[n_cpus++] = here;
+        if (other && own.entry.quota_group && peer[i].quota_group == own.entry.quota_group)
+            in_quota[n_quota++] = other;
+    }
+    own.any = n_cpus > 1 || n_quota > 1;
+    uint32_t turn = (uint32_t)(now / (TURN_US * 1000ull));
+    uint32_t n = share_of(own.entry.cpus, on_cpus, n_cpus, self_cpus, turn);
+    uint32_t of_quota = own.entry.quota_group ? share_of(quota, in_quota, n_quota, self_quota, turn) : n;
+    n = n < of_quota ? n : of_quota;
+    return n < limit ? n : limit;
+}
+
+void peers_asleep(void)
+{
+    if (own.self == LISSOM_MAX_PEERS)
+        return;
+    own.entry.asleep = 1;
+    memset(own.demand, 0, sizeof own.demand);
+    tell(clock_ns(CLOCK_MONOTONIC));
+}
+
+uint32_t peers_period_us(void) { return own.any ? AMONG_OTHERS_US : ALONE_US; }
+
+bool peers_any(void) { return own.any; }

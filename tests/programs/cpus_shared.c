@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+// Several processes of many threads share the CPUs: together they have as many slots as there are CPUs, and one alone has all, whether the others sleep, are stopped or are killed.
+// Meanwhile, and whatever somebody writes into the file in which they meet, all go on.
+#include "cpus_change.h"
+#include <fcntl.h>
+#include <sys/stat.h>
+
+enum { PROCESSES = 3 };
+
+static struct shared {
+	atomic_int asleep[PROCESSES], over;
+	atomic_long done[PROCESSES];
+} *shared;
+static int n_cpus, self;
+
+static void *work(void *arg) {
+	(void)arg;
+	while (!atomic_load(&shared->over)) {
+		while (atomic_load(&shared->asleep[self])) t_sleep_ms(2);
+		pthread_mutex_lock(&mutex);
+		guarded++;
+		pthread_mutex_unlock(&mutex);
+		compute(100);
+		atomic_fetch_add(&shared->done[self], 1);
+	}
+	return NULL;
+}
+
+static pid_t begin(int i) {
+	pid_t child = fork();
+	SYS(child);
+	if (child) return child;
+	self = i;
+	int n = t_threads() + n_cpus;
+	pthread_t t[1024];
+	for (int k = 0; k < n; k++) t[k] = t_spawn(work, NULL);
+	for (int k = 0; k < n; k++) t_join(t[k]);
+	_exit(0);
+}
+
+static void goes_on(int i) {
+	long before = atomic_load(&shared->done[i]);
+	while (atomic_load(&shared->done[i]) < before + 20) t_sleep_ms(1);
+}
+
+// They have, at one time, as many slots as CPUs together, but each one at least. (What does not come out even goes round.)
+static void share(const pid_t *pid, int n) {
+	int sum = 0, want = n_cpus > n ? n_cpus : n;
+	if (c_slots(pid[0]) < 0)
+		return;
+	for (int tries = 0; tries < 10000; tries++) {
+		sum = 0;
+		for (int i = 0; i < n; i++) sum += c_slots(pid[i]);
+		if (sum == want) return;
+		t_sleep_ms(1);
+	}
+	EQ(sum, want);
+}
+
+static int peers_file(void) {
+	char path[64];
+	snprintf(path, sizeof path, LISSOM_PEERS_PATH "%d", (int)geteuid());
+	return open(path, O_RDWR);
+}
+
+// As somebody might who runs as this user: all entries are overwritten again and again, also by likely ones; the file is cut off, and removed.
+static void spoil(const pid_t *pid) {
+	uint64_t seed = t_seed();
+	int fd = peers_file();
+	if (fd < 0)
+		return; // natively
+	for (int k = 0; k < 300; k++) {
+		struct lissom_peer p[LISSOM_MAX_PEERS];
+		for (size_t i = 0; i < sizeof p / 8; i++) ((uint64_t *)p)[i] = t_rand(&seed);
+		for (int i = 0; i < LISSOM_MAX_PEERS; i++) {
+			if (t_rand(&seed) % 2) p[i].beat = (uint64_t)t_now(CLOCK_MONOTONIC) - t_rand(&seed) % 100000000;
+			if (t_rand(&seed) % 2) p[i].pid = (uint32_t)pid[t_rand(&seed) % PROCESSES];
+			if (t_rand(&seed) % 2) p[i].asleep = t_rand(&seed) % 2;
+		}
+		SYS(pwrite(fd, p, sizeof p, 0));
+		if (k % 50 == 49) SYS(ftruncate(fd, (off_t)(t_rand(&seed) % 10000)));
+		t_sleep_us((int)(t_rand(&seed) % 2000));
+		if (k % 60 == 0) goes_on(k / 60 % PROCESSES);
+	}
+	SYS(ftruncate(fd, 0));
+	close(fd);
+}
+
+int main(int argc, char **argv) {
+	(void)argc;
+	c_region(argv);
+	t_watchdog();
+	cpu_set_t all;
+	SYS(sched_getaffinity(0, sizeof all, &all));
+	n_cpus = CPU_COUNT(&all);
+	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(shared != MAP_FAILED);
+	pid_t pid[PROCESSES];
+	for (int i = 0; i < PROCESSES; i++) pid[i] = begin(i);
+	for (int i = 0; i < PROCESSES; i++) goes_on(i);
+	share(pid, PROCESSES);
+	spoil(pid);
+	share(pid, PROCESSES);
+	for (int i = 0; i < PROCESSES; i++) goes_on(i);
+
+	// One alone, while the others sleep.
+	atomic_store(&shared->asleep[1], 1);
+	atomic_store(&shared->asleep[2], 1);
+	c_slots_become(pid[0], n_cpus);
+	atomic_store(&shared->asleep[1], 0);
+	share(pid, 2);
+	// A stopped one does not count, nor one that is gone.
+	kill(pid[1], SIGSTOP);
+	c_slots_become(pid[0], n_cpus);
+	goes_on(0);
+	kill(pid[1], SIGCONT);
+	share(pid, 2);
+	goes_on(1);
+	kill(pid[0], SIGKILL);
+	waitpid(pid[0], NULL, 0);
+	c_slots_become(pid[1], n_cpus);
+
+	// Others find them under the name of the file, again after it has been removed.
+	char path[64];
+	snprintf(path, sizeof path, LISSOM_PEERS_PATH "%d", (int)geteuid());
+	unlink(path);
+	atomic_store(&shared->asleep[2], 0);
+	pid[0] = begin(0);
+	share(pid, PROCESSES);
+	atomic_store(&shared->over, 1);
+	for (int i = 0; i < PROCESSES; i++) c_ended_well(pid[i]);
+	return t_ok("cpus_shared");
+}
