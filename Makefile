@@ -77,10 +77,13 @@ install: target/release/lissom
 	target/release/lissom completions zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lissom"
 	install -d "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
 	target/release/lissom completions fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lissom.fish"
+	install -d "$(DESTDIR)$(PREFIX)/lib/systemd/system"
+	sed 's|/usr/local|$(PREFIX)|' packaging/lissom-manager.service > "$(DESTDIR)$(PREFIX)/lib/systemd/system/lissom-manager.service"
 
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/lissom" "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1"
 	rm -rf "$(DESTDIR)$(PREFIX)/lib/lissom"
+	rm -f "$(DESTDIR)$(PREFIX)/lib/systemd/system/lissom-manager.service"
 	rm -f "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
 	rm -f "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lissom"
 	rm -f "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lissom.fish"

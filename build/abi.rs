@@ -17,6 +17,9 @@ const NUMBERS: &[(&str, &str)] = &[
     ("LISSOM_MAX_LOOPS", "usize"),
     ("LISSOM_OBJECT_NAME", "usize"),
     ("LISSOM_REGION_BYTES", "usize"),
+    ("LISSOM_PROGRAM_MAGIC", "u64"),
+    ("LISSOM_PROGRAM_VERSION", "u32"),
+    ("LISSOM_PROGRAM_BYTES", "usize"),
 ];
 
 /// structure -> fields whose offsets are checked
@@ -32,6 +35,21 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ),
     ("lissom_header", &["magic", "version", "records", "claimed", "record_bytes"]),
     ("lissom_region", &["header", "record"]),
+    (
+        "lissom_program",
+        &[
+            "magic",
+            "version",
+            "target",
+            "heartbeat",
+            "is_malleable",
+            "slots",
+            "active_threads",
+            "demand",
+            "threads",
+            "waits",
+        ],
+    ),
 ];
 
 /// The lists; each becomes `NAME: &[(&str, &str)]` of (name, text).
@@ -52,10 +70,10 @@ pub fn generate(header: &Path, compiler: &Path, out: &Path) {
         rust.push_str("];\n");
     }
     for line in text.lines() {
-        // #define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE" /* ... */
+        // #define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE" /* ... */, and the manager's paths
         let mut words = line.split_whitespace();
         if let (Some("#define"), Some(name), Some(value)) = (words.next(), words.next(), words.next())
-            && name.starts_with("LISSOM_ENV_")
+            && (name.starts_with("LISSOM_ENV_") || name.starts_with("LISSOM_MANAGER_S"))
         {
             let name = name.trim_start_matches("LISSOM_");
             writeln!(rust, "pub const {name}: &str = {value};").expect("string");

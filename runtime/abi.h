@@ -30,6 +30,7 @@
 #define LISSOM_ENV_OPENMP "LISSOM_OPENMP"    /* "poll": OpenMP was told not to spin, slots poll in its place */
 #define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
 #define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
+#define LISSOM_ENV_MANAGER "LISSOM_MANAGER"  /* path of the manager's socket */
 #define LISSOM_ENV_SHARE "LISSOM_SHARE"      /* auto | off: whether the CPUs are shared with other programs under lissom */
 
 #define LISSOM_MAX_SLOTS 1024
@@ -169,6 +170,38 @@ struct lissom_peer_mask {
     uint64_t word[LISSOM_PEER_CPUS / 64];
 };
 _Static_assert(sizeof(struct lissom_peer) == 64, "no entry is in two cache lines");
+
+/* --- the manager, docs/manager.md ---------------------------------------------------------------------------------- */
+
+/* Where programs look for it: LISSOM_MANAGER alone if it is set, else in $XDG_RUNTIME_DIR, then here. */
+#define LISSOM_MANAGER_SOCKET "lissom/manager.sock"
+#define LISSOM_MANAGER_SYSTEM "/run/lissom/manager.sock"
+
+/* What the manager hands to a program that connects (SOCK_SEQPACKET): one message with this header and the descriptor of a memfd of LISSOM_PROGRAM_BYTES,
+ * sealed against being cut off. The connection then says that the other one is alive, and nothing more is sent. */
+#define LISSOM_PROGRAM_MAGIC 0x6d6f7373696c0002ull
+#define LISSOM_PROGRAM_VERSION 1u
+#define LISSOM_PROGRAM_BYTES 4096
+
+struct lissom_program {               /* one process */
+    uint64_t magic;                   /* LISSOM_PROGRAM_MAGIC */
+    uint32_t version;                 /* LISSOM_PROGRAM_VERSION */
+    uint32_t reserved;
+    /* By the manager: how many threads are to run at a time, and until when that holds: CLOCK_MONOTONIC in ms << 16 | threads, 1..LISSOM_MAX_SLOTS. In one word, so
+     * that it is seen whole. 0, or a time that is over or more than a minute away: it says nothing. */
+    uint64_t target;
+    uint64_t by_manager[5];
+    /* By the program, at each look of its monitor. */
+    uint64_t heartbeat;               /* CLOCK_MONOTONIC in ns */
+    uint32_t is_malleable;            /* 1: it follows the target. 0: it runs natively now */
+    uint32_t slots;                   /* threads that may run at a time */
+    uint32_t active_threads;          /* that do */
+    uint32_t demand;                  /* threads that could run */
+    uint32_t threads;                 /* alive */
+    uint32_t reserved2;
+    uint64_t waits;                   /* of its threads for each other, that have ended: how far it has come */
+};
+_Static_assert(sizeof(struct lissom_program) <= LISSOM_PROGRAM_BYTES, "");
 
 _Static_assert(LISSOM_C_steals < 8, "stripe[][] is too small");
 _Static_assert(LISSOM_COUNTER_COUNT <= 64, "counter[] is too small");

@@ -7,6 +7,7 @@
  */
 #include "lissom.h"
 #include "cpus/cpus.h"
+#include "cpus/manager.h"
 #include "events/events.h"
 #include "futex/futex.h"
 #include "prim/text.h"
@@ -91,6 +92,7 @@ static bool read_options(char **environment)
         sched.detect_spinning = same(v, "auto") || sched.misjudge_spinning;
         sched.observe_spinning = same(v, "observe");
     }
+    manager_paths(value_of(environment, LISSOM_ENV_MANAGER), value_of(environment, "XDG_RUNTIME_DIR"));
     sched.shares = !((v = value_of(environment, LISSOM_ENV_SHARE)) && same(v, "off"));
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))
         options.cpus = number(v, LISSOM_MAX_SLOTS);

@@ -58,6 +58,23 @@ pub struct Region {
     pub record: [Record; MAX_RECORDS],
 }
 
+#[repr(C)]
+pub struct Program {
+    pub magic: AtomicU64,
+    pub version: AtomicU32,
+    pub reserved: AtomicU32,
+    pub target: AtomicU64,
+    pub by_manager: [AtomicU64; 5],
+    pub heartbeat: AtomicU64,
+    pub is_malleable: AtomicU32,
+    pub slots: AtomicU32,
+    pub active_threads: AtomicU32,
+    pub demand: AtomicU32,
+    pub threads: AtomicU32,
+    pub reserved2: AtomicU32,
+    pub waits: AtomicU64,
+}
+
 macro_rules! same_layout {
     ($rust:ty, $size:ident, $($field:ident = $offset:ident),*) => {
         const _: () = {
@@ -115,6 +132,21 @@ same_layout!(
     header = C_OFFSET_LISSOM_REGION_HEADER,
     record = C_OFFSET_LISSOM_REGION_RECORD
 );
+same_layout!(
+    Program,
+    C_SIZE_LISSOM_PROGRAM,
+    magic = C_OFFSET_LISSOM_PROGRAM_MAGIC,
+    version = C_OFFSET_LISSOM_PROGRAM_VERSION,
+    target = C_OFFSET_LISSOM_PROGRAM_TARGET,
+    heartbeat = C_OFFSET_LISSOM_PROGRAM_HEARTBEAT,
+    is_malleable = C_OFFSET_LISSOM_PROGRAM_IS_MALLEABLE,
+    slots = C_OFFSET_LISSOM_PROGRAM_SLOTS,
+    active_threads = C_OFFSET_LISSOM_PROGRAM_ACTIVE_THREADS,
+    demand = C_OFFSET_LISSOM_PROGRAM_DEMAND,
+    threads = C_OFFSET_LISSOM_PROGRAM_THREADS,
+    waits = C_OFFSET_LISSOM_PROGRAM_WAITS
+);
+const _: () = assert!(std::mem::size_of::<Program>() <= PROGRAM_BYTES);
 const _: () = assert!(std::mem::size_of::<Region>() == REGION_BYTES);
 const _: () = assert!(COUNTERS.len() <= 64 && PIN_REASONS.len() <= 32);
 

@@ -21,7 +21,6 @@ pub enum Verb {
     Run(RunArgs),
     Doctor(DoctorArgs),
     Bench(bench::BenchArgs),
-    #[command(hide = true)]
     Manager(manager::ManagerArgs),
     Completions(CompletionsArgs),
     /// Print the manual pages, in roff, on standard output

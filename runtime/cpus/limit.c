@@ -9,6 +9,7 @@
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
+#include "cpus/manager.h"
 #include "cpus/peers.h"
 #include "sched/contention.h"
 #include "sched/thread.h"
@@ -78,7 +79,13 @@ uint32_t cpus_limit(void)
     return asked_for ? least(n, asked_for) : n;
 }
 
-uint32_t cpus_share(uint32_t limit) { return mask.bytes ? peers_share(limit, &mask, quota) : limit; }
+uint32_t cpus_share(uint32_t limit)
+{
+    if (!mask.bytes)
+        return limit;
+    uint32_t among_peers = peers_share(limit, &mask, quota), target = manager_target(); /* both are told, whoever decides */
+    return target ? least(target, limit) : among_peers;
+}
 
 void cpus_settle(uint32_t n, uint32_t limit)
 {

@@ -117,16 +117,6 @@ static bool is_there(uint64_t now)
 
 /* --- what we tell -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t threads_that_could_run(void)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < sched.slots_made; i++) {
-        const struct slot *s = &sched.slot[i];
-        n += (__atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_BUSY) + __atomic_load_n(&s->ready_count, __ATOMIC_RELAXED);
-    }
-    return n;
-}
-
 /* Post: false: it has CPUs that an entry has no room for. */
 static bool mask_is(const struct cpu_mask *m)
 {
@@ -225,7 +215,7 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
     if (!is_there(now) || !mask_is(mask))
         return limit;
-    own.demand[own.next_demand++ % DEMANDS] = threads_that_could_run();
+    own.demand[own.next_demand++ % DEMANDS] = slots_demand(NULL);
     uint32_t demand = 0;
     for (uint32_t i = 0; i < DEMANDS; i++)
         demand = own.demand[i] > demand ? own.demand[i] : demand;

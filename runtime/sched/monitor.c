@@ -9,6 +9,7 @@
  * It has no TLS, no handlers (all signals blocked, but the faults of guarded loads) and calls nothing of libc.
  */
 #include "cpus/cpus.h"
+#include "cpus/manager.h"
 #include "cpus/peers.h"
 #include "events/events.h"
 #include "sched/thread.h"
@@ -151,7 +152,7 @@ static uint32_t slots_to_be(void)
         limit_after = now + CPUS_US * sched.tsc_per_us;
     }
     uint32_t n = cpus_share(limit);
-    share_after = now + peers_period_us() * sched.tsc_per_us;
+    share_after = now + (manager_is_there() ? TICK_US : peers_period_us()) * sched.tsc_per_us;
     if (due || n != sched.slots)
         cpus_settle(n, limit);
     return n;
@@ -178,7 +179,7 @@ static void sleep_lightly(void)
             return;
         if (!anything_runs())
             work(cpus_leave); /* one thread runs at most: the kernel may move it to where there is room */
-        const struct timespec t = {.tv_nsec = (peers_any() ? DOZE_US : CPUS_US) * 1000};
+        const struct timespec t = {.tv_nsec = (peers_any() || manager_is_there() ? DOZE_US : CPUS_US) * 1000};
         if (!word_becomes(DOZING, ASLEEP_FOR_LONG))
             continue;
         if (anything_runs() && word_becomes(ASLEEP_FOR_LONG, DOZING)) {
@@ -205,7 +206,9 @@ static _Noreturn void monitor(void)
     prim_syscall4(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, &faults, 0, 8);
     /* Its own table of descriptors, empty: what it opens takes no number of the program's, and it holds nothing open. Where
      * that is forbidden it goes without. */
-    peers_begin(prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) == 0);
+    bool own_descriptors = prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+    peers_begin(own_descriptors);
+    manager_begin(own_descriptors);
     if (other_mask)
         cpus_unbind_self();
     for (;;) {
@@ -237,6 +240,7 @@ static struct lock lifecycle; /* starting and ending: one stack, one monitor */
 
 void monitor_after_fork(void)
 {
+    manager_after_fork();
     lifecycle.word = working.word = 0;
     sched.monitor_started = sched.monitor_word = alive = leaving = 0;
 }

@@ -75,3 +75,16 @@ bool slots_vacate(void)
     }
     return any;
 }
+
+uint32_t slots_demand(uint32_t *running)
+{
+    uint32_t busy = 0, ready = 0;
+    for (uint32_t i = 0; i < sched.slots_made; i++) {
+        const struct slot *s = &sched.slot[i];
+        busy += __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_BUSY;
+        ready += __atomic_load_n(&s->ready_count, __ATOMIC_RELAXED);
+    }
+    if (running)
+        *running = busy;
+    return busy + ready;
+}

@@ -241,6 +241,8 @@ void slots_init(uint32_t n); /* all idle and empty; at the start, and in a fork'
 void slots_resize(uint32_t n);
 /* Asks who still runs on closed slots to leave them. Post: there is somebody. By the monitor only. */
 bool slots_vacate(void);
+/* How many threads could run just now: those that do (*running, unless NULL), one for each slot that is not idle, and the ready ones. A guess. */
+uint32_t slots_demand(uint32_t *running);
 /* docs/slots.md: block. Pre: t holds s, and is in a queue, so t->slot is its waker's already.
  * Post: true: t was woken and holds t->slot. false: a signal (if t->interruptible) or the deadline (CLOCK_REALTIME if `realtime`, else CLOCK_MONOTONIC; NULL: none) came first; t holds no slot and may still
  * be queued. A t that is not pinned and has no deadline is only ended by a wake: who sends it a signal takes it out of

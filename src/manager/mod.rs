@@ -2,33 +2,53 @@
 
 mod allocation;
 mod sample;
+mod server;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
 
 use allocation::{Application, Id, Kind, Share};
 use sample::{Sampler, Seen};
+use server::Server;
 
 /// Share the CPUs among the programs of a node
 ///
 /// Programs that leave CPUs idle, in sequential phases or for lack of work, leave them to
 /// those that run under `lissom run`, which can use as many as there are from moment to
-/// moment. Each of these has one CPU at least; those with the highest numbers are theirs,
-/// the others run below.
+/// moment: each period these are told how many threads to run at a time. Each has one CPU at
+/// least. Programs under lissom find the manager by themselves, within a second; if it ends
+/// or is stopped, they go on with all CPUs within half a second.
+///
+/// Runs in the foreground until it is ended. root manages everybody's programs, other users
+/// their own.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
+#[command(after_long_help = "\
+Examples:
+  lissom manager --dry-run --once
+  lissom manager & lissom run -- ./solver --threads 64")]
 pub struct ManagerArgs {
     /// Show what would be done, and do nothing
-    #[arg(long, required = true)]
+    #[arg(long)]
     pub dry_run: bool,
 
     /// One period only [default: until it is ended]
-    #[arg(long)]
+    #[arg(long, requires = "dry_run")]
     pub once: bool,
+
+    /// Where programs connect [default: $XDG_RUNTIME_DIR/lissom/manager.sock, for root
+    /// /run/lissom/manager.sock]. Programs find another place only by LISSOM_MANAGER in their
+    /// environment
+    #[arg(long, value_name = "PATH", env = crate::abi::ENV_MANAGER, hide_env_values = true)]
+    pub socket: Option<PathBuf>,
 
     /// Milliseconds between two decisions. Shorter: phases are followed sooner, at more CPU time
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(20..=60_000))]
@@ -39,7 +59,20 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "MS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub min_threshold: u64,
 
-    /// One JSON document a line, for each decision
+    /// Milliseconds for which a CPU is kept for programs that have become idle: one for all of
+    /// them. Longer: who begins again runs at once; shorter: the others can use it sooner
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub keep: u64,
+
+    /// Print each decision that differs from the one before [default: with --dry-run only]
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long, conflicts_with_all = ["verbose", "dry_run"])]
+    pub quiet: bool,
+
+    /// One JSON document a line, for each decision that is printed
     #[arg(long)]
     pub json: bool,
 }
@@ -62,19 +95,33 @@ pub fn manager(args: &ManagerArgs) -> i32 {
 
 fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     let period = Duration::from_millis(args.period);
+    let min_threshold = Duration::from_millis(args.min_threshold);
+    let ended = end_when_asked()?;
+    let mut server = if args.dry_run { None } else { Some(listen(args)?) };
     let mut sampler = Sampler::default();
+    let mut idle_for = BTreeMap::new();
     let mut last = None;
-    loop {
-        let seen = sampler.period(period)?;
-        let counts: BTreeMap<Id, u32> = seen
-            .iter()
-            .map(|s| (s.id, s.activity.typical_thread_count(Duration::from_millis(args.min_threshold))))
-            .collect();
+    while !ended.load(Relaxed) {
+        let mut seen = sampler.period(period)?;
+        if let Some(server) = &mut server {
+            server.serve().context("the socket")?;
+            for program in &mut seen {
+                program.malleable = server.report(program.id).is_some_and(|r| r.is_malleable);
+            }
+        }
+        let counts: BTreeMap<Id, u32> =
+            seen.iter().map(|s| (s.id, s.activity.typical_thread_count(min_threshold))).collect();
+        idle_for = how_long_idle(&idle_for, &counts, period);
+        let keep = Duration::from_millis(args.keep);
+        let counted = seen.iter().filter(|s| idle_for[&s.id] <= keep);
         let applications: Vec<Application> =
-            seen.iter().map(|s| Application { id: s.id, kind: kind(s, counts[&s.id]) }).collect();
+            counted.map(|s| Application { id: s.id, kind: kind(s, counts[&s.id]) }).collect();
         let cpus = crate::process::allowed_cpus();
         let shares = allocation::allocate(&applications, &cpus);
-        if last.as_ref() != Some(&shares) {
+        if let Some(server) = &server {
+            tell(server, &seen, &counts, &shares, cpus.len() as u32, period);
+        }
+        if (args.dry_run || args.verbose) && last.as_ref() != Some(&shares) {
             let text = if args.json {
                 format!("{}\n", document(&seen, &counts, &shares, &cpus))
             } else {
@@ -86,6 +133,59 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
             return Ok(());
         }
         last = Some(shares);
+    }
+    Ok(())
+}
+
+/// Of each program, how long it has been idle; of one that is new and has not run: for ever.
+fn how_long_idle(
+    before: &BTreeMap<Id, Duration>,
+    counts: &BTreeMap<Id, u32>,
+    period: Duration,
+) -> BTreeMap<Id, Duration> {
+    let since = |id| before.get(id).map_or(Duration::MAX, |d| d.saturating_add(period));
+    counts.iter().map(|(id, &n)| (*id, if n > 0 { Duration::ZERO } else { since(id) })).collect()
+}
+
+/// Set by SIGINT or SIGTERM; the second one ends the process at once.
+fn end_when_asked() -> anyhow::Result<Arc<AtomicBool>> {
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 1, ended.clone())?;
+        signal_hook::flag::register(signal, ended.clone())?;
+    }
+    Ok(ended)
+}
+
+fn listen(args: &ManagerArgs) -> anyhow::Result<Server> {
+    let path = args.socket.clone().map_or_else(server::default_socket, Ok)?;
+    let server = Server::listen(&path)?;
+    if !args.quiet {
+        eprintln!(
+            "lissom: shares {} CPUs every {} ms; programs connect at {}",
+            crate::process::allowed_cpus().len(),
+            args.period,
+            server.path().display()
+        );
+    }
+    Ok(server)
+}
+
+/// Targets hold for some periods, so that one that comes late is no gap. A malleable program that is idle may begin with what the active ones of the others leave.
+fn tell(
+    server: &Server,
+    seen: &[Seen],
+    counts: &BTreeMap<Id, u32>,
+    shares: &BTreeMap<Id, Share>,
+    cpus: u32,
+    period: Duration,
+) {
+    let lasting = period * 3 + Duration::from_millis(200);
+    let needed: u32 = seen.iter().filter(|s| !s.malleable).map(|s| counts[&s.id]).sum();
+    let left = cpus.saturating_sub(needed).max(1);
+    for program in seen.iter().filter(|s| s.malleable) {
+        let target = shares.get(&program.id).and_then(|s| s.target_threads);
+        server.set_target(program.id, target.unwrap_or(left), lasting);
     }
 }
 
@@ -113,10 +213,11 @@ fn document(
     cpus: &[usize],
 ) -> Value {
     let programs = seen.iter().map(|s| {
-        let share = &shares[&s.id];
+        let share = shares.get(&s.id);
         json!({
             "pid": s.id, "name": s.name, "kind": kind_name(s, counts[&s.id]), "threads": s.threads,
-            "typical_thread_count": counts[&s.id], "target_threads": share.target_threads, "cpus": share.cpus,
+            "typical_thread_count": counts[&s.id], "target_threads": share.and_then(|s| s.target_threads),
+            "cpus": share.map(|s| &s.cpus),
         })
     });
     json!({ "cpus": cpus, "programs": programs.collect::<Vec<_>>() })
@@ -130,11 +231,11 @@ fn table(seen: &[Seen], counts: &BTreeMap<Id, u32>, shares: &BTreeMap<Id, Share>
     )];
     let mut idle = 0;
     for s in seen {
-        let (count, share) = (counts[&s.id], &shares[&s.id]);
-        if count == 0 {
+        let count = counts[&s.id];
+        let Some(share) = shares.get(&s.id).filter(|_| count > 0) else {
             idle += 1;
             continue;
-        }
+        };
         let target = share.target_threads.map_or("-".into(), |n| n.to_string());
         lines.push(format!(
             "{:>8} {:<20.20} {:<10} {:>7} {:>7} {:>6}  {}",

@@ -46,13 +46,14 @@ static int c_slots(pid_t pid) {
 }
 
 // Within ten seconds, unless the process has no slots. (Promised is a tenth of one; how long it took is not tested.)
-static void c_slots_become(pid_t pid, int slots) {
-	for (int i = 0; i < 10000 && c_slots(pid) != slots; i++) {
+#define c_slots_become(pid, slots) c_slots_become_at(pid, slots, __LINE__)
+static void c_slots_become_at(pid_t pid, int slots, int line) {
+	for (int i = 0; i < 1000 && c_slots(pid) != slots; i++) {
 		if (c_slots(pid) < 0)
 			return;
-		t_sleep_ms(1);
+		t_sleep_ms(10); // seldom, so that it does not count as a program that runs
 	}
-	EQ(c_slots(pid), slots);
+	CHECK(c_slots(pid) == slots, "line %d: %d slots, expected %d", line, c_slots(pid), slots);
 }
 
 // --- the process beside it ----------------------------------------------------------------------------------------
@@ -174,6 +175,37 @@ static void *c_worker(void *arg) {
 	pthread_cond_broadcast(&turn_changed);
 	pthread_mutex_unlock(&mutex);
 	return NULL;
+}
+
+// In memory that processes share: threads that come to it while it is closed sleep until it is opened.
+struct c_gate {
+	pthread_mutex_t mutex;
+	pthread_cond_t opened;
+	int closed;
+};
+
+static void c_gate_init(struct c_gate *g) {
+	pthread_mutexattr_t m;
+	pthread_condattr_t c;
+	OK(pthread_mutexattr_init(&m));
+	OK(pthread_mutexattr_setpshared(&m, PTHREAD_PROCESS_SHARED));
+	OK(pthread_mutex_init(&g->mutex, &m));
+	OK(pthread_condattr_init(&c));
+	OK(pthread_condattr_setpshared(&c, PTHREAD_PROCESS_SHARED));
+	OK(pthread_cond_init(&g->opened, &c));
+}
+
+static void c_gate_pass(struct c_gate *g) {
+	OK(pthread_mutex_lock(&g->mutex));
+	while (g->closed) OK(pthread_cond_wait(&g->opened, &g->mutex));
+	OK(pthread_mutex_unlock(&g->mutex));
+}
+
+static void c_gate_close(struct c_gate *g, int closed) {
+	OK(pthread_mutex_lock(&g->mutex));
+	g->closed = closed;
+	if (!closed) OK(pthread_cond_broadcast(&g->opened));
+	OK(pthread_mutex_unlock(&g->mutex));
 }
 
 // n threads that work until f has ended, and each of which then has done something.

@@ -8,7 +8,8 @@
 enum { PROCESSES = 3 };
 
 static struct shared {
-	atomic_int asleep[PROCESSES], over;
+	struct c_gate gate[PROCESSES];
+	atomic_int over;
 	atomic_long done[PROCESSES];
 } *shared;
 static int n_cpus, self;
@@ -16,7 +17,7 @@ static int n_cpus, self;
 static void *work(void *arg) {
 	(void)arg;
 	while (!atomic_load(&shared->over)) {
-		while (atomic_load(&shared->asleep[self])) t_sleep_ms(2);
+		c_gate_pass(&shared->gate[self]);
 		pthread_mutex_lock(&mutex);
 		guarded++;
 		pthread_mutex_unlock(&mutex);
@@ -95,6 +96,7 @@ int main(int argc, char **argv) {
 	n_cpus = CPU_COUNT(&all);
 	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(shared != MAP_FAILED);
+	for (int i = 0; i < PROCESSES; i++) c_gate_init(&shared->gate[i]);
 	pid_t pid[PROCESSES];
 	for (int i = 0; i < PROCESSES; i++) pid[i] = begin(i);
 	for (int i = 0; i < PROCESSES; i++) goes_on(i);
@@ -104,10 +106,10 @@ int main(int argc, char **argv) {
 	for (int i = 0; i < PROCESSES; i++) goes_on(i);
 
 	// One alone, while the others sleep.
-	atomic_store(&shared->asleep[1], 1);
-	atomic_store(&shared->asleep[2], 1);
+	c_gate_close(&shared->gate[1], 1);
+	c_gate_close(&shared->gate[2], 1);
 	c_slots_become(pid[0], n_cpus);
-	atomic_store(&shared->asleep[1], 0);
+	c_gate_close(&shared->gate[1], 0);
 	share(pid, 2);
 	// A stopped one does not count, nor one that is gone.
 	kill(pid[1], SIGSTOP);
@@ -124,7 +126,7 @@ int main(int argc, char **argv) {
 	char path[64];
 	snprintf(path, sizeof path, LISSOM_PEERS_PATH "%d", (int)geteuid());
 	unlink(path);
-	atomic_store(&shared->asleep[2], 0);
+	c_gate_close(&shared->gate[2], 0);
 	pid[0] = begin(0);
 	share(pid, PROCESSES);
 	atomic_store(&shared->over, 1);

@@ -1,0 +1,234 @@
+//! The socket to which programs under lissom connect, and the page of memory that each of them is handed (runtime/abi.h, struct lissom_program). Whatever a program does to its page or its
+//! connection concerns that program only: it is read as numbers that anybody may have written, and nothing here waits for it.
+
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use memmap2::MmapMut;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, Flock, FlockArg, SealFlag, fcntl};
+use nix::poll::{self, PollFd, PollFlags, PollTimeout};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::socket::{
+    self, AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, UnixCredentials,
+    sockopt,
+};
+use nix::time::{ClockId, clock_gettime};
+
+use super::allocation::Id;
+use crate::abi;
+
+/// Of one user, and in all: each costs two descriptors' worth of memory, and a page.
+const MAX_PROGRAMS_OF_A_USER: usize = 1024;
+const MAX_PROGRAMS: usize = 8192;
+
+/// Where the manager listens if LISSOM_MANAGER does not say: a place where the programs that it may manage look.
+pub fn default_socket() -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os(abi::ENV_MANAGER) {
+        return Ok(path.into());
+    }
+    if crate::process::euid() == 0 {
+        return Ok(abi::MANAGER_SYSTEM.into());
+    }
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|f| Path::new(f).is_absolute());
+    let folder = folder.with_context(|| {
+        format!(
+            "XDG_RUNTIME_DIR is not set, so there is no folder for the socket: set {} to a path of yours, for the manager and the programs",
+            abi::ENV_MANAGER
+        )
+    })?;
+    Ok(Path::new(&folder).join(abi::MANAGER_SOCKET))
+}
+
+struct Program {
+    user: u32,
+    connection: OwnedFd,
+    page: MmapMut,
+}
+
+impl Program {
+    fn page(&self) -> &abi::Program {
+        // SAFETY: the mapping is a page, aligned, as long as the structure and more; all of its fields are atomics, for which any bits
+        // are a value; the memory is sealed, so it cannot shrink.
+        unsafe { &*self.page.as_ptr().cast() }
+    }
+}
+
+/// What a program says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// It follows its target.
+    pub is_malleable: bool,
+    /// Threads that may run at a time, and that did at its last look; at most MAX_SLOTS.
+    pub slots: u32,
+    pub active_threads: u32,
+    /// How far it has come, as a number that grows; 0: it has not said yet.
+    pub waits: u64,
+}
+
+pub struct Server {
+    listener: OwnedFd,
+    path: PathBuf,
+    user: u32,
+    programs: HashMap<Id, Program>,
+    /// Held for as long as this is the manager.
+    _lock: Flock<File>,
+}
+
+impl Server {
+    /// Listens at `path`, of which the last folder is made. Whoever may connect: everybody if this is root, or else the same user.
+    pub fn listen(path: &Path) -> anyhow::Result<Server> {
+        let user = crate::process::euid();
+        let is_root = user == 0;
+        if let Some(folder) = path.parent() {
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(if is_root { 0o755 } else { 0o700 });
+            builder.create(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        let lock = lock(path)?;
+        // A socket here is of a manager that is gone: the lock is ours.
+        match fs::symlink_metadata(path) {
+            Ok(about) if about.file_type().is_socket() => fs::remove_file(path)?,
+            Ok(_) => bail!("{} is there and is no socket", path.display()),
+            Err(_) => {}
+        }
+        let listener = socket::socket(
+            AddressFamily::Unix,
+            SockType::SeqPacket,
+            SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+            None,
+        )?;
+        let bound = UnixAddr::new(path).and_then(|address| socket::bind(listener.as_raw_fd(), &address));
+        bound.with_context(|| format!("cannot listen at {}", path.display()))?;
+        fs::set_permissions(path, Permissions::from_mode(if is_root { 0o666 } else { 0o600 }))?;
+        socket::listen(&listener, Backlog::new(1024)?)?;
+        Ok(Server { listener, path: path.into(), user, programs: HashMap::new(), _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lets those in that have connected, and forgets those that have gone. What they send is not read. Does not wait.
+    pub fn serve(&mut self) -> io::Result<()> {
+        self.forget_closed();
+        loop {
+            let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+            match socket::accept4(self.listener.as_raw_fd(), flags) {
+                // SAFETY: accept4 has just made this descriptor; nobody else owns it.
+                Ok(fd) => self.admit(unsafe { OwnedFd::from_raw_fd(fd) }),
+                Err(Errno::EAGAIN) => return Ok(()),
+                Err(Errno::ECONNABORTED | Errno::EINTR) => {}
+                // No more descriptors: later, perhaps.
+                Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM) => return Ok(()),
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    fn forget_closed(&mut self) {
+        let ids: Vec<Id> = self.programs.keys().copied().collect();
+        let poll = |id| PollFd::new(self.programs[id].connection.as_fd(), PollFlags::empty());
+        let mut polled: Vec<PollFd> = ids.iter().map(poll).collect();
+        if poll::poll(&mut polled, PollTimeout::ZERO).is_err() {
+            return;
+        }
+        let open: Vec<bool> = polled.iter().map(|p| p.revents().is_some_and(|e| e.is_empty())).collect();
+        for (id, _) in ids.iter().zip(open).filter(|&(_, open)| !open) {
+            self.programs.remove(id);
+        }
+    }
+
+    /// Who is not let in sees that the connection is closed.
+    fn admit(&mut self, connection: OwnedFd) {
+        let Ok(peer) = socket::getsockopt(&connection, sockopt::PeerCredentials) else { return };
+        // 0: of a namespace of processes that this one cannot see into.
+        let (Ok(id @ 1..), user) = (Id::try_from(peer.pid()), peer.uid()) else { return };
+        let of_user = self.programs.values().filter(|p| p.user == user).count();
+        let is_known = self.programs.contains_key(&id);
+        if !may_connect(&peer, self.user)
+            || (!is_known && (of_user >= MAX_PROGRAMS_OF_A_USER || self.programs.len() >= MAX_PROGRAMS))
+        {
+            return;
+        }
+        // One that connects again (it has changed its user, or its monitor has been made anew) leaves its old page.
+        if let Ok(page) = hand_over(&connection) {
+            self.programs.insert(id, Program { user, connection, page });
+        }
+    }
+
+    /// Whether the program is connected, and malleable.
+    pub fn report(&self, id: Id) -> Option<Report> {
+        let page = self.programs.get(&id)?.page();
+        Some(Report {
+            is_malleable: page.is_malleable.load(Relaxed) != 0,
+            slots: page.slots.load(Relaxed).min(abi::MAX_SLOTS as u32),
+            active_threads: page.active_threads.load(Relaxed).min(abi::MAX_SLOTS as u32),
+            waits: page.waits.load(Relaxed),
+        })
+    }
+
+    /// `threads` at a time, 1 to MAX_SLOTS, from now on for as long as `lasting`. A program that is not connected is left alone.
+    pub fn set_target(&self, id: Id, threads: u32, lasting: Duration) {
+        let Some(program) = self.programs.get(&id) else { return };
+        let Ok(now) = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from) else { return };
+        let until = (now + lasting).as_millis() as u64;
+        let threads = u64::from(threads.clamp(1, abi::MAX_SLOTS as u32));
+        program.page().target.store(until << 16 | threads, Relaxed);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
+    let path = path.with_extension("lock");
+    let file = File::options().create(true).append(true).open(&path);
+    let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| match e {
+        Errno::EWOULDBLOCK => anyhow::anyhow!("a manager runs already: it holds {}", path.display()),
+        e => anyhow::anyhow!("cannot lock {}: {e}", path.display()),
+    })
+}
+
+fn may_connect(peer: &UnixCredentials, own_user: u32) -> bool {
+    own_user == 0 || peer.uid() == own_user
+}
+
+/// Makes the page of a program and sends it.
+fn hand_over(connection: &OwnedFd) -> io::Result<MmapMut> {
+    let fd = memfd_create("lissom-program", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
+    let file = File::from(fd);
+    file.set_len(abi::PROGRAM_BYTES as u64)?;
+    fcntl(
+        &file,
+        FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL),
+    )?;
+    // SAFETY: the file is ours, as long as a page, and sealed: nobody can shrink it. That others write to it is meant, and seen through
+    // atomics only.
+    let page = unsafe { MmapMut::map_mut(&file)? };
+    // SAFETY: as in Program::page.
+    let program: &abi::Program = unsafe { &*page.as_ptr().cast() };
+    program.version.store(abi::PROGRAM_VERSION, Relaxed);
+    program.magic.store(abi::PROGRAM_MAGIC, Relaxed);
+    let hello = abi::PROGRAM_MAGIC.to_ne_bytes();
+    let descriptors = [file.as_fd().as_raw_fd()];
+    socket::sendmsg::<()>(
+        connection.as_raw_fd(),
+        &[IoSlice::new(&hello)],
+        &[ControlMessage::ScmRights(&descriptors)],
+        MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL,
+        None,
+    )?;
+    Ok(page)
+}
