@@ -17,14 +17,14 @@
 #include <time.h>
 
 enum {
-    AMONG_OTHERS_US = 3000, /* between two looks; the monitor's tick */
+    AMONG_OTHERS_US = 2900, /* between two looks; a little less than the monitor's tick */
     ALONE_US = 12000,
     SLEEPERS_US = 24000,    /* between two looks at those whose monitors sleep */
     LATE_US = 30000,        /* without a look of its own a process may have ended */
     EXPIRY_US = 250000,     /* ... or has been stopped: it does not count */
     TURN_US = 64000,        /* who gets the CPU that does not come out even */
     RETRY_US = 1000000,     /* without a file, or an entry */
-    DEMANDS = 5,            /* looks of which the highest demand counts: a barrier makes it vary from one to the next */
+    DEMANDS = 3,            /* looks of which the highest demand counts: a barrier makes it vary from one to the next */
 };
 
 static struct {
