@@ -22,6 +22,16 @@ impl ActivityVector {
         ActivityVector { time, valid }
     }
 
+    /// `[i]`: with i threads, in this period.
+    pub fn times(&self) -> impl Iterator<Item = Duration> {
+        self.time.iter().zip(&self.valid).map(|(&time, &valid)| if valid { time } else { Duration::ZERO })
+    }
+
+    /// Whether there was a runnable thread at all.
+    pub fn ran(&self) -> bool {
+        self.times().skip(1).any(|time| !time.is_zero())
+    }
+
     /// The largest number of threads that the process has had, or more, for at least `min_threshold` in all: what it had for less is no loss if it waits
     /// for a core. 0: idle.
     pub fn typical_thread_count(&self, min_threshold: Duration) -> u32 {

@@ -1,7 +1,9 @@
 //! `lissom manager`: shares the CPUs of a node among programs.
 
+mod activity;
 mod allocation;
 mod sample;
+mod source;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,8 +12,9 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use allocation::{Application, Id, Kind, Share};
-use sample::{Sampler, Seen};
+use allocation::{ActivityVector, Application, Id, Kind, Share};
+use sample::Seen;
+use source::Source;
 
 /// Share the CPUs among the programs of a node
 ///
@@ -39,6 +42,10 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "MS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub min_threshold: u64,
 
+    /// How it is known what programs do
+    #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
+    pub activity: source::Choice,
+
     /// One JSON document a line, for each decision
     #[arg(long)]
     pub json: bool,
@@ -62,10 +69,10 @@ pub fn manager(args: &ManagerArgs) -> i32 {
 
 fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     let period = Duration::from_millis(args.period);
-    let mut sampler = Sampler::default();
+    let mut source = Source::open(args.activity)?;
     let mut last = None;
     loop {
-        let seen = sampler.period(period)?;
+        let seen = source.period(period)?;
         let counts: BTreeMap<Id, u32> = seen
             .iter()
             .map(|s| (s.id, s.activity.typical_thread_count(Duration::from_millis(args.min_threshold))))
@@ -116,10 +123,14 @@ fn document(
         let share = &shares[&s.id];
         json!({
             "pid": s.id, "name": s.name, "kind": kind_name(s, counts[&s.id]), "threads": s.threads,
-            "typical_thread_count": counts[&s.id], "target_threads": share.target_threads, "cpus": share.cpus,
+            "activity_ms": milliseconds(&s.activity), "typical_thread_count": counts[&s.id], "target_threads": share.target_threads, "cpus": share.cpus,
         })
     });
     json!({ "cpus": cpus, "programs": programs.collect::<Vec<_>>() })
+}
+
+fn milliseconds(activity: &ActivityVector) -> Vec<f64> {
+    activity.times().map(|t| t.as_micros() as f64 / 1000.0).collect()
 }
 
 /// At most 80 columns. Idle programs are counted only.
