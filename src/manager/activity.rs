@@ -15,8 +15,9 @@ use anyhow::{Context as _, bail};
 use libbpf_rs::{Iter, Link, Map, MapCore as _, Object, ObjectBuilder};
 use procfs::process::Process;
 
-use super::allocation::{ActivityVector, Id};
+use super::allocation::Id;
 use super::sample::{Seen, has_runtime};
+use super::vector::ActivityVector;
 
 /// `ACTIVITY_LAST` of bpf/activity.h, and what it says about an entry's number.
 const ENTRIES: usize = 65;

@@ -2,8 +2,13 @@
 
 mod activity;
 mod allocation;
+mod matching;
+mod options;
+mod packing;
 mod sample;
 mod source;
+mod topology;
+mod vector;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,9 +17,11 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use allocation::{ActivityVector, Application, Id, Kind, Share};
+use allocation::{Application, Id, Kind, Share};
+use options::Limits;
 use sample::Seen;
 use source::Source;
+use vector::ActivityVector;
 
 /// Share the CPUs among the programs of a node
 ///
@@ -46,6 +53,9 @@ pub struct ManagerArgs {
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
     pub activity: source::Choice,
 
+    #[command(flatten)]
+    pub limits: Limits,
+
     /// One JSON document a line, for each decision
     #[arg(long)]
     pub json: bool,
@@ -70,6 +80,7 @@ pub fn manager(args: &ManagerArgs) -> i32 {
 fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     let period = Duration::from_millis(args.period);
     let mut source = Source::open(args.activity)?;
+    let packing = args.limits.packing();
     let mut last = None;
     loop {
         let seen = source.period(period)?;
@@ -78,9 +89,9 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
             .map(|s| (s.id, s.activity.typical_thread_count(Duration::from_millis(args.min_threshold))))
             .collect();
         let applications: Vec<Application> =
-            seen.iter().map(|s| Application { id: s.id, kind: kind(s, counts[&s.id]) }).collect();
+            seen.iter().map(|s| args.limits.application(s, kind(s, counts[&s.id]))).collect();
         let cpus = crate::process::allowed_cpus();
-        let shares = allocation::allocate(&applications, &cpus);
+        let shares = allocation::allocate(&applications, &cpus, &packing);
         if last.as_ref() != Some(&shares) {
             let text = if args.json {
                 format!("{}\n", document(&seen, &counts, &shares, &cpus))

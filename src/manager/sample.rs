@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use procfs::process::{Process, Stat, StatFlags};
 
-use super::allocation::{ActivityVector, Id};
+use super::allocation::Id;
+use super::vector::ActivityVector;
 
 /// Looks in a period.
 const LOOKS: u32 = 20;
