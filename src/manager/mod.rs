@@ -2,6 +2,8 @@
 
 mod activity;
 mod allocation;
+#[cfg_attr(not(test), allow(dead_code, reason = "until programs tell of their progress"))]
+mod feedback;
 mod matching;
 mod options;
 mod packing;
