@@ -1,5 +1,5 @@
 //! Compiles the runtime (C and assembly under runtime/, and the Zydis decoder) into liblissom.so, which
-//! the binary carries inside itself, and turns the lists of runtime/abi.h into Rust.
+//! the binary carries inside itself, as it does the BPF programs of bpf/, and turns the lists of runtime/abi.h into Rust.
 //!
 //! A small make of its own: an object is compiled again only if its command line, its source or a header
 //! that it included has changed. The `cc` crate only finds the compiler.
@@ -12,6 +12,8 @@ use std::{env, fs};
 
 #[path = "build/abi.rs"]
 mod abi;
+#[path = "build/bpf.rs"]
+mod bpf;
 
 /// The files of Zydis and its base library that decoding needs.
 const ZYDIS: &[&str] = &[
@@ -97,6 +99,7 @@ fn main() {
     );
     println!("cargo::rerun-if-env-changed=CC");
     let compiler = cc::Build::new().cargo_output(false).get_compiler().path().to_path_buf();
+    bpf::build(&root, &out);
     abi::generate(&root.join("runtime/abi.h"), &compiler, &out);
 
     let runtime = root.join("runtime");

@@ -16,6 +16,15 @@ want_file() {
     [ -e "$2" ] || packages[$1]="$2"
 }
 
+# Any that build/bpf.rs takes. Debian 12's own `clang` is version 14.
+want_clang() {
+    local version
+    for version in 21 20 19 18 17 16 15; do
+        command -v "clang-$version" >/dev/null 2>&1 && return
+    done
+    { command -v clang >/dev/null 2>&1 && ! clang --version | grep -q "version 1[0-4]\."; } || packages[clang-19]="clang"
+}
+
 # want_library PACKAGE NAME: the package, unless the loader knows the library
 want_library() {
     local cache
@@ -28,6 +37,15 @@ need_build() {
     want_file libc6-dev /usr/include/stdio.h
     want make make
     want cmake cmake
+    # BPF programs, and libbpf with its libelf.
+    want_clang
+    want pkg-config pkg-config
+    want autoconf autoreconf
+    want automake automake
+    want autopoint autopoint
+    want flex flex
+    want bison bison
+    want gawk gawk
 }
 
 need_test() {

@@ -106,12 +106,17 @@ pub fn ruid() -> u32 {
 
 /// Those of this thread's affinity mask.
 pub fn allowed_cpus() -> Vec<usize> {
+    affinity(0).unwrap_or(vec![0])
+}
+
+/// The CPUs of a thread's affinity mask, which its cpuset bounds; 0: this one's. None: it is gone.
+pub fn affinity(thread: u32) -> Option<Vec<usize>> {
     // SAFETY: a set on the stack that sched_getaffinity fills in; CPU_ISSET stays inside it.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return vec![0];
+        if libc::sched_getaffinity(thread as libc::pid_t, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
+            return None;
         }
-        (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect()
+        Some((0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect())
     }
 }

@@ -3,40 +3,13 @@
 //! Programs that are not malleable have as many threads as they have. They are *active* if they ran during the period, and *idle* if not. What they
 //! leave is shared among the malleable ones, which then have so many threads, or slots. The two kinds get CPUs of their own: malleable programs those
 //! with the highest numbers, the others those below.
+//!
+//! Beyond the paper: programs that may run on some CPUs only, weights, caps, and packing by what CPUs share (packing.rs).
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-/// How long a process has had how many runnable threads, in one period.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ActivityVector {
-    /// `[i]`: with exactly i threads; the last one: with as many or more.
-    time: Vec<Duration>,
-    /// `[i]`: whether `time[i]` is of this period. What is not counts as nothing, so that nobody has to clear a long vector each period.
-    valid: Vec<bool>,
-}
-
-impl ActivityVector {
-    pub fn new(time: Vec<Duration>, valid: Vec<bool>) -> ActivityVector {
-        assert_eq!(time.len(), valid.len());
-        ActivityVector { time, valid }
-    }
-
-    /// The largest number of threads that the process has had, or more, for at least `min_threshold` in all: what it had for less is no loss if it waits
-    /// for a core. 0: idle.
-    pub fn typical_thread_count(&self, min_threshold: Duration) -> u32 {
-        let mut with_as_many = Duration::ZERO;
-        for i in (1..self.time.len()).rev() {
-            if self.valid[i] {
-                with_as_many += self.time[i];
-            }
-            if with_as_many >= min_threshold && with_as_many > Duration::ZERO {
-                return i as u32;
-            }
-        }
-        0
-    }
-}
+use super::matching::Matching;
+use super::packing::{self, Packing};
 
 pub type Id = u32;
 
@@ -44,6 +17,19 @@ pub type Id = u32;
 pub struct Application {
     pub id: Id,
     pub kind: Kind,
+    /// The CPUs that it may run on: by its affinity, or its cpuset. None: all.
+    pub may_use: Option<Vec<usize>>,
+    /// Shares of malleable programs are in this proportion. At least 1.
+    pub weight: u32,
+    /// It gets no more CPUs than that. At least 1.
+    pub cap: Option<u32>,
+}
+
+impl Application {
+    /// Without limits.
+    pub fn new(id: Id, kind: Kind) -> Application {
+        Application { id, kind, may_use: None, weight: 1, cap: None }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -66,107 +52,157 @@ pub struct Share {
     pub cpus: Vec<usize>,
 }
 
-/// `cpus`: those that there are to give, in the order of packing: from the last one on for malleable programs, the others for the rest. Post: each program has at
-/// least one. Pre: `cpus` is not empty.
-pub fn allocate(applications: &[Application], cpus: &[usize]) -> BTreeMap<Id, Share> {
-    let mut malleable: Vec<(Id, u32)> = Vec::new();
-    let mut rigid: Vec<Id> = Vec::new();
-    let (mut needed, mut idle) = (0usize, false);
+/// `cpus`: those that there are to give, in the order of packing by number: from the last one on for malleable programs, the others for the rest. Post: each
+/// program has at least one; only of those that it may use. One that may use none of `cpus` keeps what it has, and no target.
+/// Pre: `cpus` is not empty, and no `may_use` is.
+pub fn allocate(applications: &[Application], cpus: &[usize], packing: &Packing) -> BTreeMap<Id, Share> {
+    let mut shares = BTreeMap::new();
+    let mut programs = Vec::new();
     for application in applications {
-        match application.kind {
-            Kind::Malleable { max_threads } => malleable.push((application.id, max_threads.max(1))),
-            Kind::Rigid { typical_thread_count } => {
-                rigid.push(application.id);
-                needed += typical_thread_count as usize;
-                idle |= typical_thread_count == 0;
+        let allowed: Vec<bool> =
+            cpus.iter().map(|c| application.may_use.as_ref().is_none_or(|m| m.contains(c))).collect();
+        match allowed.iter().filter(|&&a| a).count() {
+            0 => {
+                let cpus = application.may_use.clone().unwrap_or_default();
+                shares.insert(application.id, Share { target_threads: None, cpus });
             }
+            usable => programs.push(Program::new(application, allowed, usable)),
         }
     }
-    malleable.sort_unstable();
-    // For those that are idle now: when they begin to run, there is a core until the next period.
-    let kept = needed + usize::from(idle);
-    let given = cpus.len().saturating_sub(kept).max(malleable.len()).min(cpus.len());
-    let counts = fair_share(given, &malleable);
+    programs.sort_unstable_by_key(|p| p.id);
+    let (mut matching, counts) = counts(&programs, cpus.len());
+    let grown: Vec<(usize, usize)> = (0..programs.len())
+        .filter(|&i| programs[i].malleable && counts[i] > 0)
+        .map(|i| (i, counts[i]))
+        .collect();
+    packing::settle(&mut matching, &grown, packing, cpus);
 
-    let mut shares = BTreeMap::new();
-    // Taken from the end; if there are fewer CPUs than programs, from the end again.
-    let mut taken = 0;
-    for (&(id, _), &count) in malleable.iter().zip(&counts) {
-        let of: Vec<usize> =
-            (0..count).map(|i| cpus[cpus.len() - 1 - (taken + i) % cpus.len()]).rev().collect();
-        taken += count;
-        shares.insert(id, Share { target_threads: Some(count as u32), cpus: of });
-    }
-    let below = &cpus[..cpus.len().saturating_sub(taken)];
-    // Where nothing is left they share all.
-    let below = if below.is_empty() { cpus } else { below };
-    for id in rigid {
-        shares.insert(id, Share { target_threads: None, cpus: below.to_vec() });
+    // How many malleable programs a CPU has.
+    let is_malleables =
+        |cpu: usize| matching.owner(cpu).is_some_and(|i| i < programs.len() && programs[i].malleable);
+    let mut users: Vec<usize> = (0..cpus.len()).map(|cpu| usize::from(is_malleables(cpu))).collect();
+    for (i, program) in programs.iter().enumerate() {
+        let usable = |cpu: &usize| program.allowed[*cpu];
+        let own = |cpu: &usize| matching.owner(*cpu) == Some(i);
+        let (mut of, target): (Vec<usize>, _) = if !program.malleable {
+            (program.rigid_share(&matching, is_malleables), None)
+        } else if counts[i] > 0 {
+            ((0..cpus.len()).filter(own).collect(), Some(counts[i] as u32))
+        } else {
+            // More programs than CPUs that they may use: where the fewest are.
+            let shared =
+                (0..cpus.len()).rev().filter(usable).min_by_key(|&cpu| users[cpu]).expect("it may use one");
+            users[shared] += 1;
+            (vec![shared], Some(1))
+        };
+        of.sort_unstable();
+        shares.insert(
+            program.id,
+            Share { target_threads: target, cpus: of.iter().map(|&cpu| cpus[cpu]).collect() },
+        );
     }
     shares
 }
 
-/// `given` cores among malleable programs (id, at most so many): each has one at least; what one cannot use goes to the others; what does not come out even goes to the first ones.
-fn fair_share(given: usize, malleable: &[(Id, u32)]) -> Vec<usize> {
-    let mut counts = vec![1; malleable.len()];
-    let mut left = given.saturating_sub(malleable.len());
-    while left > 0 {
-        let wanting: Vec<usize> =
-            (0..malleable.len()).filter(|&i| counts[i] < malleable[i].1 as usize).collect();
-        // A round gives the least-provided first, so that what was given unevenly evens out.
-        let Some(least) = wanting.iter().map(|&i| counts[i]).min() else { break };
-        for i in wanting {
-            if counts[i] == least && left > 0 {
-                counts[i] += 1;
-                left -= 1;
-            }
+/// An application that may use some of the CPUs, these by index.
+struct Program {
+    id: Id,
+    malleable: bool,
+    allowed: Vec<bool>,
+    /// CPUs that it has a use for. 0: idle.
+    limit: usize,
+    weight: u64,
+    cap: usize,
+}
+
+impl Program {
+    fn new(application: &Application, allowed: Vec<bool>, usable: usize) -> Program {
+        let cap = application.cap.map_or(usize::MAX, |cap| cap.max(1) as usize);
+        let (malleable, threads) = match application.kind {
+            Kind::Malleable { max_threads } => (true, max_threads.max(1)),
+            Kind::Rigid { typical_thread_count } => (false, typical_thread_count),
+        };
+        let limit = (threads as usize).min(cap).min(usable);
+        Program {
+            id: application.id,
+            malleable,
+            allowed,
+            limit,
+            weight: application.weight.max(1).into(),
+            cap,
         }
     }
-    counts
+
+    /// What malleable programs leave, or all where they leave nothing. With a cap, those first that no other needs.
+    fn rigid_share(&self, matching: &Matching, is_malleables: impl Fn(usize) -> bool) -> Vec<usize> {
+        let all: Vec<usize> = (0..self.allowed.len()).filter(|&cpu| self.allowed[cpu]).collect();
+        let mut left: Vec<usize> = all.iter().copied().filter(|&cpu| !is_malleables(cpu)).collect();
+        if left.is_empty() {
+            left = all;
+        }
+        left.sort_by_key(|&cpu| matching.owner(cpu).is_some());
+        left.truncate(self.cap);
+        left
+    }
+}
+
+/// How many CPUs each program gets, and one way to give them so; 0: a malleable program that finds none of its own.
+fn counts(programs: &[Program], cpus: usize) -> (Matching, Vec<usize>) {
+    let mut allowed: Vec<Vec<bool>> = programs.iter().map(|p| p.allowed.clone()).collect();
+    // One more for all that are idle now: when they begin to run, there is a core until the next period.
+    let idle: Vec<&Program> = programs.iter().filter(|p| !p.malleable && p.limit == 0).collect();
+    allowed.push((0..cpus).map(|cpu| idle.iter().any(|p| p.allowed[cpu])).collect());
+    let mut matching = Matching::new(allowed, cpus);
+    let mut counts = vec![0; programs.len()];
+
+    let of_kind = |malleable: bool| (0..programs.len()).filter(move |&i| programs[i].malleable == malleable);
+    for i in of_kind(true) {
+        counts[i] = usize::from(matching.grow(i));
+    }
+    for i in of_kind(false) {
+        while counts[i] < programs[i].limit && matching.grow(i) {
+            counts[i] += 1;
+        }
+    }
+    matching.grow(programs.len());
+    // The least-provided for its weight first; the first one of those that are equal.
+    let mut growing: Vec<usize> =
+        of_kind(true).filter(|&i| 0 < counts[i] && counts[i] < programs[i].limit).collect();
+    while let Some(at) = least_provided(&growing, programs, &counts) {
+        let i = growing[at];
+        let grew = matching.grow(i);
+        counts[i] += usize::from(grew);
+        // What is not possible now will not be later.
+        if !grew || counts[i] == programs[i].limit {
+            growing.remove(at);
+        }
+    }
+    (matching, counts)
+}
+
+fn least_provided(growing: &[usize], programs: &[Program], counts: &[usize]) -> Option<usize> {
+    (0..growing.len()).min_by(|&a, &b| {
+        let (a, b) = (growing[a], growing[b]);
+        (counts[a] as u64 * programs[b].weight).cmp(&(counts[b] as u64 * programs[a].weight))
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::topology::{Place, Topology};
     use super::*;
 
-    const MIN_THRESHOLD: Duration = Duration::from_millis(2);
-
-    /// Milliseconds with 0, 1, 2 ... threads; None: not of this period.
-    fn vector(times: &[Option<u64>]) -> ActivityVector {
-        let time = times.iter().map(|t| Duration::from_millis(t.unwrap_or(1000))).collect();
-        ActivityVector::new(time, times.iter().map(Option::is_some).collect())
-    }
-
-    #[test]
-    fn typical_thread_counts() {
-        let count = |times: &[Option<u64>]| vector(times).typical_thread_count(MIN_THRESHOLD);
-        assert_eq!(count(&[]), 0);
-        assert_eq!(count(&[Some(100)]), 0);
-        assert_eq!(count(&[Some(50), Some(50)]), 1);
-        // A burst of 4 threads for 1 ms is no reason for 4 cores.
-        assert_eq!(count(&[Some(9), Some(90), Some(0), Some(0), Some(1)]), 1);
-        assert_eq!(count(&[Some(8), Some(90), Some(0), Some(0), Some(2)]), 4);
-        // 1 ms with 3 and 1 ms with 4 threads are 2 ms with at least 3.
-        assert_eq!(count(&[Some(8), Some(90), Some(0), Some(1), Some(1)]), 3);
-        assert_eq!(count(&[Some(99), Some(1)]), 0);
-        // What an earlier period has left behind.
-        assert_eq!(count(&[Some(50), Some(50), None, None]), 1);
-        assert_eq!(count(&[None, None]), 0);
-        // Without a threshold, still only what was there.
-        assert_eq!(vector(&[Some(100), Some(0)]).typical_thread_count(Duration::ZERO), 0);
-    }
-
     fn rigid(id: Id, typical_thread_count: u32) -> Application {
-        Application { id, kind: Kind::Rigid { typical_thread_count } }
+        Application::new(id, Kind::Rigid { typical_thread_count })
     }
 
     fn malleable(id: Id, max_threads: u32) -> Application {
-        Application { id, kind: Kind::Malleable { max_threads } }
+        Application::new(id, Kind::Malleable { max_threads })
     }
 
     /// On CPUs 0..n: `id: target on cpus`.
     fn shown(applications: &[Application], n: usize) -> Vec<String> {
-        let shares = allocate(applications, &(0..n).collect::<Vec<_>>());
+        let shares = allocate(applications, &(0..n).collect::<Vec<_>>(), &Packing::Number);
         let show = |(id, s): (&Id, &Share)| match s.target_threads {
             Some(target) => format!("{id}: {target} on {:?}", s.cpus),
             None => format!("{id}: on {:?}", s.cpus),
@@ -203,54 +239,93 @@ mod tests {
         assert_eq!(shown(&[malleable(1, 4), rigid(2, 0)], 1), ["1: 1 on [0]", "2: on [0]"]);
     }
 
-    fn applications(random: &mut fastrand::Rng) -> Vec<Application> {
-        let kinds = (0..random.u32(..12)).map(|id| match random.bool() {
-            true => malleable(id, random.u32(..20)),
-            false => rigid(id, random.u32(..9)),
-        });
-        let mut list: Vec<Application> = kinds.collect();
+    /// With limits of all kinds, each with the given probability.
+    fn applications(random: &mut fastrand::Rng, limited: f64, cpus: &[usize]) -> Vec<Application> {
+        let mut list: Vec<Application> = Vec::new();
+        for id in 0..random.u32(..12) {
+            let mut one = match random.bool() {
+                true => malleable(id, random.u32(..20)),
+                false => rigid(id, random.u32(..9)),
+            };
+            if random.f64() < limited {
+                // Perhaps of CPUs that are not to be given at all.
+                let mut some: Vec<usize> = (0..60).filter(|_| random.u8(..10) == 0).collect();
+                some.push(random.usize(60..70));
+                one.may_use =
+                    Some(if random.bool() { some } else { vec![*random.choice(cpus).expect("one")] });
+            }
+            if random.f64() < limited {
+                one.cap = Some(random.u32(1..6));
+            }
+            if random.f64() < limited {
+                one.weight = random.u32(1..5);
+            }
+            list.push(one);
+        }
         random.shuffle(&mut list);
         list
+    }
+
+    fn packings() -> [Packing; 2] {
+        let place = |cpu| Place { node: cpu / 30, cache: cpu / 15, core: cpu / 6 };
+        [Packing::Number, Packing::Topology(Topology::new((0..60).map(|cpu| (cpu, place(cpu)))))]
     }
 
     #[test]
     fn what_always_holds() {
         let mut random = fastrand::Rng::with_seed(1);
-        for _ in 0..20_000 {
-            let list = applications(&mut random);
+        for round in 0..20_000 {
             let cpus: Vec<usize> = (0..random.usize(1..20)).map(|i| 3 * i + 1).collect();
-            let shares = allocate(&list, &cpus);
+            let limited = f64::from(round % 3) / 2.0;
+            let list = applications(&mut random, limited, &cpus);
+            let packing = &packings()[random.usize(..2)];
+            let shares = allocate(&list, &cpus, packing);
             assert_eq!(shares.len(), list.len());
-            let mut given = 0;
-            let (mut of_malleable, mut of_rigid) = (Vec::new(), Vec::new());
+            // By CPU: how many malleable programs, and how many that could not do with others.
+            let mut given: BTreeMap<usize, usize> = BTreeMap::new();
+            let mut total = 0;
             for application in &list {
                 let share = &shares[&application.id];
-                assert!(!share.cpus.is_empty() && share.cpus.iter().all(|c| cpus.contains(c)));
-                assert!(share.cpus.is_sorted() || share.cpus.len() > cpus.len());
+                let may_use = |c: &usize| application.may_use.as_ref().is_none_or(|m| m.contains(c));
+                assert!(!share.cpus.is_empty() && share.cpus.is_sorted() && share.cpus.iter().all(may_use));
+                if !cpus.iter().any(may_use) {
+                    assert_eq!(share.target_threads, None);
+                    continue;
+                }
+                assert!(share.cpus.iter().all(|c| cpus.contains(c)));
+                assert!(
+                    application.cap.is_none_or(|cap| share.cpus.len() <= cap as usize),
+                    "{list:?} {shares:?}"
+                );
                 match application.kind {
                     Kind::Malleable { max_threads } => {
                         let target = share.target_threads.expect("malleable");
                         assert!(target >= 1 && target <= max_threads.max(1));
                         assert_eq!(share.cpus.len(), target as usize);
-                        given += target as usize;
-                        of_malleable.extend(share.cpus.clone());
+                        total += target as usize;
+                        share.cpus.iter().for_each(|&c| *given.entry(c).or_default() += 1);
                     }
-                    Kind::Rigid { .. } => {
-                        assert_eq!(share.target_threads, None);
-                        of_rigid.extend(share.cpus.clone());
-                    }
+                    Kind::Rigid { .. } => assert_eq!(share.target_threads, None),
                 }
             }
-            let programs = list.iter().filter(|a| matches!(a.kind, Kind::Malleable { .. })).count();
-            assert!(given <= cpus.len().max(programs), "more than there is: {list:?}");
+            // Only who finds no other CPU shares one, and only with others who have no other.
+            for share in shares.values().filter(|s| s.target_threads.is_some_and(|t| t > 1)) {
+                assert!(share.cpus.iter().all(|c| given[c] == 1), "{list:?} {shares:?}");
+            }
+            let programs = shares.values().filter(|s| s.target_threads.is_some()).count();
+            assert!(limited > 0.0 || total <= cpus.len().max(programs), "more than there is: {list:?}");
             // The two kinds do not meet while there is a core for each malleable program and one for the rest.
-            if programs < cpus.len() && given < cpus.len() {
-                assert!(of_malleable.iter().all(|c| !of_rigid.contains(c)), "{list:?} {shares:?}");
+            if limited == 0.0 && programs < cpus.len() && total < cpus.len() {
+                let rigid = list.iter().filter(|a| matches!(a.kind, Kind::Rigid { .. }));
+                assert!(rigid.flat_map(|a| &shares[&a.id].cpus).all(|c| !given.contains_key(c)));
             }
             // The order in which they are found does not matter, so nothing changes when nothing changes.
             let mut other = list.clone();
             random.shuffle(&mut other);
-            assert_eq!(allocate(&other, &cpus), shares);
+            assert_eq!(allocate(&other, &cpus, packing), shares);
+            // How CPUs are packed changes who gets which, but not how many.
+            let by_number = allocate(&list, &cpus, &Packing::Number);
+            assert!(shares.iter().all(|(id, s)| s.target_threads == by_number[id].target_threads));
         }
     }
 
@@ -258,21 +333,49 @@ mod tests {
     fn shares_are_fair() {
         let mut random = fastrand::Rng::with_seed(2);
         for _ in 0..5_000 {
-            let list = applications(&mut random);
             let cpus: Vec<usize> = (0..random.usize(1..40)).collect();
-            let shares = allocate(&list, &cpus);
-            let mut malleable: Vec<(u32, u32)> = Vec::new(); // target, max
-            for application in &list {
-                if let Kind::Malleable { max_threads } = application.kind {
-                    malleable.push((shares[&application.id].target_threads.expect("malleable"), max_threads));
-                }
-            }
-            // Nobody who could use more has less than another by more than one.
-            for &(target, max) in &malleable {
-                if target < max {
-                    assert!(malleable.iter().all(|other| other.0 <= target + 1), "{list:?} {shares:?}");
+            let mut list = applications(&mut random, 0.5, &cpus);
+            list.iter_mut().for_each(|a| a.may_use = None);
+            let shares = allocate(&list, &cpus, &Packing::Number);
+            for one in &list {
+                let Kind::Malleable { max_threads } = one.kind else { continue };
+                let target = |a: &Application| shares[&a.id].target_threads;
+                let limit = max_threads.min(one.cap.unwrap_or(u32::MAX));
+                let count = target(one).expect("malleable");
+                // Nobody who could use more has less, for its weight, than another by more than one.
+                for other in list.iter().filter(|o| count < limit && target(o).is_some_and(|t| t > 1)) {
+                    let of_other = target(other).expect("malleable");
+                    assert!((of_other - 1) * one.weight <= count * other.weight, "{list:?} {shares:?}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn weights_caps_and_masks() {
+        let with = |mut a: Application, f: fn(&mut Application)| {
+            f(&mut a);
+            a
+        };
+        let weighted = with(malleable(2, 9), |a| a.weight = 3);
+        assert_eq!(
+            shown(&[malleable(1, 9), weighted.clone()], 8),
+            ["1: 2 on [6, 7]", "2: 6 on [0, 1, 2, 3, 4, 5]"]
+        );
+        // What a heavy one cannot use goes to the others.
+        let capped = with(weighted, |a| a.cap = Some(2));
+        assert_eq!(shown(&[malleable(1, 9), capped], 8), ["1: 6 on [2, 3, 4, 5, 6, 7]", "2: 2 on [0, 1]"]);
+        // One that is bound gets its own, and the others those that it does not need.
+        let bound = with(malleable(2, 9), |a| a.may_use = Some(vec![3]));
+        assert_eq!(shown(&[malleable(1, 9), bound], 4), ["1: 3 on [0, 1, 2]", "2: 1 on [3]"]);
+        // A rigid one that is bound to the highest CPUs drives malleable ones away from there.
+        let bound = with(rigid(1, 2), |a| a.may_use = Some(vec![2, 3]));
+        assert_eq!(shown(&[bound, malleable(2, 9)], 4), ["1: on [2, 3]", "2: 2 on [0, 1]"]);
+        // A rigid one with a cap leaves more.
+        let capped = with(rigid(1, 4), |a| a.cap = Some(1));
+        assert_eq!(shown(&[capped, malleable(2, 9)], 4), ["1: on [0]", "2: 3 on [1, 2, 3]"]);
+        // Elsewhere altogether.
+        let away = with(malleable(1, 9), |a| a.may_use = Some(vec![7]));
+        assert_eq!(shown(&[away, malleable(2, 9)], 2), ["1: on [7]", "2: 2 on [0, 1]"]);
     }
 }

@@ -1,8 +1,17 @@
 //! `lissom manager`: shares the CPUs of a node among programs.
 
+mod activity;
 mod allocation;
+#[cfg_attr(not(test), allow(dead_code, reason = "until programs tell of their progress"))]
+mod feedback;
+mod matching;
+mod options;
+mod packing;
 mod sample;
 mod server;
+mod source;
+mod topology;
+mod vector;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,8 +25,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use allocation::{Application, Id, Kind, Share};
-use sample::{Sampler, Seen};
+use options::Limits;
+use sample::Seen;
 use server::Server;
+use source::Source;
+use vector::ActivityVector;
 
 /// Share the CPUs among the programs of a node
 ///
@@ -72,6 +84,13 @@ pub struct ManagerArgs {
     #[arg(short, long, conflicts_with_all = ["verbose", "dry_run"])]
     pub quiet: bool,
 
+    /// How it is known what programs do
+    #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
+    pub activity: source::Choice,
+
+    #[command(flatten)]
+    pub limits: Limits,
+
     /// One JSON document a line, for each decision that is printed
     #[arg(long)]
     pub json: bool,
@@ -98,11 +117,12 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     let min_threshold = Duration::from_millis(args.min_threshold);
     let ended = end_when_asked()?;
     let mut server = if args.dry_run { None } else { Some(listen(args)?) };
-    let mut sampler = Sampler::default();
+    let mut source = Source::open(args.activity)?;
+    let packing = args.limits.packing();
     let mut idle_for = BTreeMap::new();
     let mut last = None;
     while !ended.load(Relaxed) {
-        let mut seen = sampler.period(period)?;
+        let mut seen = source.period(period)?;
         if let Some(server) = &mut server {
             server.serve().context("the socket")?;
             for program in &mut seen {
@@ -115,9 +135,9 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
         let keep = Duration::from_millis(args.keep);
         let counted = seen.iter().filter(|s| idle_for[&s.id] <= keep);
         let applications: Vec<Application> =
-            counted.map(|s| Application { id: s.id, kind: kind(s, counts[&s.id]) }).collect();
+            counted.map(|s| args.limits.application(s, kind(s, counts[&s.id]))).collect();
         let cpus = crate::process::allowed_cpus();
-        let shares = allocation::allocate(&applications, &cpus);
+        let shares = allocation::allocate(&applications, &cpus, &packing);
         if let Some(server) = &server {
             tell(server, &seen, &counts, &shares, cpus.len() as u32, period);
         }
@@ -216,11 +236,15 @@ fn document(
         let share = shares.get(&s.id);
         json!({
             "pid": s.id, "name": s.name, "kind": kind_name(s, counts[&s.id]), "threads": s.threads,
-            "typical_thread_count": counts[&s.id], "target_threads": share.and_then(|s| s.target_threads),
-            "cpus": share.map(|s| &s.cpus),
+            "activity_ms": milliseconds(&s.activity), "typical_thread_count": counts[&s.id],
+            "target_threads": share.and_then(|s| s.target_threads), "cpus": share.map(|s| &s.cpus),
         })
     });
     json!({ "cpus": cpus, "programs": programs.collect::<Vec<_>>() })
+}
+
+fn milliseconds(activity: &ActivityVector) -> Vec<f64> {
+    activity.times().map(|t| t.as_micros() as f64 / 1000.0).collect()
 }
 
 /// At most 80 columns. Idle programs are counted only.

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use procfs::process::{Process, Stat, StatFlags};
 
-use super::allocation::{ActivityVector, Id};
+use super::allocation::Id;
+use super::vector::ActivityVector;
 
 /// Looks in a period.
 const LOOKS: u32 = 20;
@@ -21,6 +22,13 @@ pub struct Seen {
     /// It runs under lissom, which can make it use fewer CPUs or more.
     pub malleable: bool,
     pub activity: ActivityVector,
+}
+
+impl Seen {
+    /// `threads`: with lissom's own, the monitor.
+    pub fn new(id: Id, name: String, threads: u32, malleable: bool, activity: ActivityVector) -> Seen {
+        Seen { id, name, threads: threads - u32::from(malleable && threads > 1), malleable, activity }
+    }
 }
 
 /// Processes that have used no CPU time since the last period are not looked at thread by thread.
@@ -103,22 +111,15 @@ impl Watched {
     }
 
     fn seen(self) -> Seen {
-        // The monitor is one of lissom's own.
         let threads = u32::try_from(self.stat.num_threads).unwrap_or(1);
-        let threads = threads - u32::from(self.malleable && threads > 1);
         let valid = vec![true; self.time.len()];
-        Seen {
-            id: self.stat.pid as Id,
-            name: self.stat.comm,
-            threads,
-            malleable: self.malleable,
-            activity: ActivityVector::new(self.time, valid),
-        }
+        let activity = ActivityVector::new(self.time, valid);
+        Seen::new(self.stat.pid as Id, self.stat.comm, threads, self.malleable, activity)
     }
 }
 
 /// Whether the runtime is mapped: from its file, or from memory (`lissom run` without one).
-fn has_runtime(process: &Process) -> bool {
+pub fn has_runtime(process: &Process) -> bool {
     let Ok(maps) = process.maps() else { return false };
     maps.iter().any(|map| match &map.pathname {
         procfs::process::MMapPath::Path(path) => {

@@ -38,6 +38,10 @@ fn present(requirement: &str) -> bool {
         ("glibc", version) => glibc_version() >= parse_version(version),
         ("x86_64", "") => cfg!(target_arch = "x86_64"),
         ("active", "") => succeeds(&run::lissom().to_string_lossy(), &["doctor"]),
+        ("bpf", "") => {
+            let look = ["manager", "--dry-run", "--once", "--period=20", "--activity=bpf"];
+            succeeds(&run::lissom().to_string_lossy(), &look)
+        }
         (command, "") => in_path(command),
         _ => false,
     }

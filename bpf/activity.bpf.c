@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+/* How long each process has had how many runnable threads: running, or waiting for a CPU. Kernel threads are not looked at.
+ *
+ * Each thread has a flag of its own that says whether it is counted as runnable, and only who changes the flag changes the count. So it does not matter
+ * that sched_wakeup is told of threads that never left the run queue, and what is missed is put right when the thread is next switched from: it is what
+ * its state says.
+ *
+ * Memory for a thread is taken where that is harmless, at its fork: never under a run queue's lock. A thread without it is not counted. */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "activity.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct thread {
+    __u64 start;   /* of its process's slot. 0: it is not told yet. If the slot has another, the slot is somebody else's by now */
+    __u32 slot;
+    __u32 adopted; /* it is among the slot's threads, or is about to be */
+    __u32 runnable;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct thread);
+} threads SEC(".maps");
+
+/* The size of these three is set when they are made. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct activity);
+} processes SEC(".maps");
+
+/* pid -> slot */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u32);
+} slots SEC(".maps");
+
+/* Slots below `state.used` that are free again. */
+struct {
+    __uint(type, BPF_MAP_TYPE_STACK);
+    __uint(max_entries, 1);
+    __type(value, __u32);
+} free_slots SEC(".maps");
+
+struct activity_state state;
+
+static struct activity *slot_of(__u32 slot)
+{
+    return bpf_map_lookup_elem(&processes, &slot);
+}
+
+/* NULL if the thread is not counted, or its process is gone. */
+static struct activity *process_of(struct thread *thread)
+{
+    __u64 start = *(volatile __u64 *)&thread->start;
+    if (start == 0) return NULL;
+    struct activity *process = slot_of(thread->slot);
+    return process && process->start == start ? process : NULL;
+}
+
+/* `by` runnable threads more. */
+static void count(struct activity *process, int by)
+{
+    __s32 before = __sync_fetch_and_add(&process->runnable, by), after = before + by;
+    __s64 now = bpf_ktime_get_ns();
+    /* Below 0 for a moment, if the two of a pair come in the wrong order. */
+    if (before < 0) before = 0;
+    if (after < 0) after = 0;
+    if (before > ACTIVITY_LAST) before = ACTIVITY_LAST;
+    if (after > ACTIVITY_LAST) after = ACTIVITY_LAST;
+    if (before == after) return;
+    __sync_fetch_and_add(&process->time[before], now);
+    __sync_fetch_and_add(&process->time[after], -now);
+}
+
+static void set_runnable(struct thread *thread, __u32 runnable)
+{
+    if (*(volatile __u32 *)&thread->runnable == runnable) return;
+    struct activity *process = process_of(thread);
+    if (process && __sync_lock_test_and_set(&thread->runnable, runnable) != runnable) count(process, runnable ? 1 : -1);
+}
+
+static struct thread *thread_of(struct task_struct *task)
+{
+    return task->flags & PF_KTHREAD ? NULL : bpf_task_storage_get(&threads, task, NULL, 0);
+}
+
+static __u32 state_of(struct task_struct *task)
+{
+    struct task_struct___state *old = (void *)task;
+    if (bpf_core_field_exists(old->state)) return old->state;
+    return task->__state;
+}
+
+/* A slot for a process that has none. */
+static bool make_process(__u32 pid, __u32 *slot)
+{
+    if (bpf_map_pop_elem(&free_slots, slot) != 0) {
+        *slot = __sync_fetch_and_add(&state.used, 1);
+        if (!slot_of(*slot)) __sync_fetch_and_add(&state.used, -1);
+    }
+    struct activity *process = slot_of(*slot);
+    if (!process) return false;
+    for (int i = 1; i <= ACTIVITY_LAST; i++) process->time[i] = 0;
+    __u64 now = bpf_ktime_get_ns();
+    process->pid = pid;
+    process->execs = 0;
+    process->threads = 0;
+    process->runnable = 0;
+    process->time[0] = -now;
+    barrier();
+    process->start = now;
+    return true;
+}
+
+static void free_process(__u32 slot)
+{
+    struct activity *process = slot_of(slot);
+    if (!process) return;
+    process->start = 0;
+    bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+}
+
+/* What is known of a thread's process. */
+enum process {
+    KNOWN,   /* it has a slot, or there was no room for it */
+    NEW,     /* it has none, whatever is found at its number: that is left from one that has ended but is not freed yet */
+    UNKNOWN, /* it may have one */
+};
+
+static bool find_process(__u32 pid, enum process is, __u32 *slot)
+{
+    __u32 *known = is == NEW ? NULL : bpf_map_lookup_elem(&slots, &pid);
+    if (known) {
+        *slot = *known;
+        return true;
+    }
+    /* If its leader found no room, nobody would free it. */
+    if (is == KNOWN) return false;
+    if (!make_process(pid, slot)) {
+        __sync_fetch_and_add(&state.lost, 1);
+        return false;
+    }
+    if (bpf_map_update_elem(&slots, &pid, slot, is == NEW ? BPF_ANY : BPF_NOEXIST) == 0) return true;
+    free_process(*slot);
+    known = bpf_map_lookup_elem(&slots, &pid);
+    if (known) *slot = *known;
+    return known;
+}
+
+/* Counts a thread from now on. Not under a run queue's lock. Post: its storage, or NULL. */
+static struct thread *adopt(struct task_struct *task, enum process is)
+{
+    if (task->flags & PF_KTHREAD) return NULL;
+    struct thread *thread = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!thread) {
+        __sync_fetch_and_add(&state.lost, 1);
+        return NULL;
+    }
+    if (__sync_lock_test_and_set(&thread->adopted, 1)) return thread;
+    __u32 slot;
+    struct activity *process = find_process(task->tgid, is, &slot) ? slot_of(slot) : NULL;
+    if (!process) {
+        /* While the threads that are there already are being found, its process may come later, and then the thread once more. */
+        thread->adopted = 0;
+        return NULL;
+    }
+    __sync_fetch_and_add(&process->threads, 1);
+    thread->slot = slot;
+    barrier();
+    *(volatile __u64 *)&thread->start = process->start;
+    return thread;
+}
+
+/* It runs no more. */
+static void end(struct thread *thread)
+{
+    set_runnable(thread, 0);
+    struct activity *process = process_of(thread);
+    if (process && __sync_lock_test_and_set(&thread->adopted, 0)) __sync_fetch_and_add(&process->threads, -1);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(forked, struct task_struct *parent, struct task_struct *child)
+{
+    adopt(child, child->pid == child->tgid ? NEW : KNOWN);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(executed, struct task_struct *task)
+{
+    /* A kernel thread becomes a process so; any other has been adopted before. It runs. */
+    struct thread *thread = adopt(task, UNKNOWN);
+    if (!thread) return 0;
+    set_runnable(thread, 1);
+    struct activity *process = process_of(thread);
+    if (process) __sync_fetch_and_add(&process->execs, 1);
+    return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(woken_new, struct task_struct *task)
+{
+    struct thread *thread = thread_of(task);
+    if (thread) set_runnable(thread, 1);
+    return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(woken, struct task_struct *task)
+{
+    struct thread *thread = thread_of(task);
+    if (thread) set_runnable(thread, 1);
+    return 0;
+}
+
+/* Under the run queue's lock, so `prev` cannot be woken meanwhile. Its state is read, and not taken from the argument that newer kernels pass: up to 6.13 that does not say
+ * that a signal has kept the thread runnable. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(switched, bool preempt, struct task_struct *prev)
+{
+    struct thread *thread = thread_of(prev);
+    if (thread) {
+        __u32 state = state_of(prev);
+        if (state & TASK_DEAD)
+            end(thread);
+        else
+            set_runnable(thread, preempt || state == TASK_RUNNING);
+    }
+    return 0;
+}
+
+/* Some time after the last switch of the thread. The leader is the last one of its process; one whom an exec in another thread has replaced leads no more. */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(freed, struct task_struct *task)
+{
+    __u32 pid = task->tgid;
+    if (task->pid != task->tgid) return 0;
+    struct thread *thread = thread_of(task);
+    if (!thread || !process_of(thread)) return 0;
+    __u32 slot = thread->slot, *known = bpf_map_lookup_elem(&slots, &pid);
+    if (known && *known == slot) bpf_map_delete_elem(&slots, &pid);
+    free_process(slot);
+    return 0;
+}
+
+/* The threads that were there before; leaders that have ended, too, for their end frees the slot. The state is looked at again afterwards: a thread that
+ * has gone to sleep before its flag was set has not cleared it. */
+SEC("iter/task")
+int found(struct bpf_iter__task *context)
+{
+    struct task_struct *task = context->task;
+    if (!task || (task->exit_state && task->pid != task->tgid)) return 0;
+    struct thread *thread = adopt(task, UNKNOWN);
+    if (!thread) return 0;
+    if (state_of(task) == TASK_RUNNING) {
+        set_runnable(thread, 1);
+        if (state_of(task) != TASK_RUNNING) set_runnable(thread, 0);
+    }
+    if (task->exit_state) end(thread);
+    return 0;
+}
