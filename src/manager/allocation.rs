@@ -22,6 +22,11 @@ impl ActivityVector {
         ActivityVector { time, valid }
     }
 
+    /// `[i]`: with i threads.
+    pub fn times(&self) -> impl Iterator<Item = Duration> {
+        self.time.iter().zip(&self.valid).map(|(time, valid)| if *valid { *time } else { Duration::ZERO })
+    }
+
     /// The largest number of threads that the process has had, or more, for at least `min_threshold` in all: what it had for less is no loss if it waits
     /// for a core. 0: idle.
     pub fn typical_thread_count(&self, min_threshold: Duration) -> u32 {

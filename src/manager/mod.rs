@@ -1,7 +1,7 @@
 //! `lissom manager`: shares the CPUs of a node among programs.
 
 mod allocation;
-mod sample;
+pub mod sample;
 
 use std::collections::BTreeMap;
 use std::io;
