@@ -406,10 +406,10 @@ impl Bench {
         &self,
         program: &Program,
         command: Vec<OsString>,
-    ) -> anyhow::Result<Result<Vec<Run>, String>> {
+    ) -> anyhow::Result<Result<(Vec<Run>, f64), String>> {
         let part = Part { program, command, cpus: None };
         Ok(match play(&self.session, &[part], self.options.completed, self.limit(), None)? {
-            Outcome::Done(mut runs) => Ok(runs.remove(0)),
+            Outcome::Done(mut runs, others) => Ok((runs.remove(0), others)),
             Outcome::Failed(why) => Err(why),
             Outcome::Timeout => Err(format!("alone, it does not end within {} s", self.options.timeout)),
         })
@@ -421,14 +421,18 @@ impl Bench {
         let commands =
             [(a, a.command(cpus)), (b, b.command(cpus)), (b, self.under_lissom(b, &[], &self.nobody()))];
         let mut runs = Vec::new();
+        let mut most = 0.0f64;
         for (program, command) in commands {
             match self.play_one(program, command)? {
-                Ok(done) => runs.push(done),
+                Ok((done, others)) => {
+                    runs.push(done);
+                    most = most.max(others);
+                }
                 Err(why) => return Ok(Err(why)),
             }
         }
         let [rigid, malleable, under_lissom] = runs.try_into().expect("one for each command");
-        Ok(Ok(Alone { rigid, malleable, under_lissom }))
+        Ok(Ok(Alone { rigid, malleable, under_lissom, others: most }))
     }
 
     fn play_scenario(&self, scenario: Scenario, a: Name, b: Name) -> anyhow::Result<Played> {
@@ -462,10 +466,11 @@ impl Bench {
         }
         let outcome = play(&self.session, &parts, self.options.completed, self.limit(), manager.as_mut())?;
         Ok(match outcome {
-            Outcome::Done(mut runs) => {
+            Outcome::Done(mut runs, others) => {
                 let malleable = runs.remove(1);
                 let manager_cpu = manager.map(Manager::stop).transpose()?;
-                Ok(Round { rigid: runs.remove(0), malleable, manager_cpu })
+                let others = (others - manager_cpu.unwrap_or(0.0) / f64::from(all)).max(0.0);
+                Ok(Round { rigid: runs.remove(0), malleable, others, manager_cpu })
             }
             Outcome::Failed(why) => Err((State::Failed, Some(why))),
             Outcome::Timeout => Err((State::Timeout, None)),

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::super::Session;
 use super::super::child::{Ended, Running};
 use super::programs::Program;
+use crate::process;
 
 /// One of those that run beside each other.
 pub struct Part<'a> {
@@ -28,8 +29,8 @@ pub struct Run {
 }
 
 pub enum Outcome {
-    /// By part.
-    Done(Vec<Vec<Run>>),
+    /// The complete runs, by part, and the part of the CPUs that was taken by others, the host of a virtual machine included.
+    Done(Vec<Vec<Run>>, f64),
     Failed(String),
     Timeout,
 }
@@ -46,7 +47,10 @@ pub fn play(
     limit: Duration,
     mut manager: Option<&mut Manager>,
 ) -> anyhow::Result<Outcome> {
-    let deadline = Instant::now() + limit;
+    let (begun, busy) = (Instant::now(), busy_seconds());
+    let deadline = begun + limit;
+    // Of all that was started here.
+    let mut used = 0.0;
     let start = |part: &Part, i: usize| {
         Running::start(&part.command, &session.scratch, &format!("part{i}"), part.cpus.as_deref())
     };
@@ -59,6 +63,7 @@ pub fn play(
         for (i, part) in parts.iter().enumerate() {
             let Some(exited) = running[i].poll()? else { continue };
             let name = part.program.name.text();
+            used += exited.cpu_seconds;
             match exited.ended {
                 Ended::Well(output) => {
                     if let Some(why) = part.program.check(&output) {
@@ -70,7 +75,12 @@ pub fn play(
                 Ended::TooSlow => return Ok(Outcome::Timeout),
             }
             if done.iter().all(|runs| runs.len() >= completed) {
-                return Ok(Outcome::Done(done));
+                drop(running.swap_remove(i));
+                for other in running {
+                    used += other.stop()?;
+                }
+                let there = begun.elapsed().as_secs_f64() * process::allowed_cpus().len() as f64;
+                return Ok(Outcome::Done(done, ((busy_seconds() - busy - used) / there).clamp(0.0, 1.0)));
             }
             running[i] = start(part, i)?;
         }
@@ -83,6 +93,24 @@ pub fn play(
         }
         session.signals.wait_for_child(left.min(LOOK))?;
     }
+}
+
+/// How long the CPUs that this process may use were busy so far, or their virtual machine had to wait.
+fn busy_seconds() -> f64 {
+    let (cpus, text) = (process::allowed_cpus(), std::fs::read_to_string("/proc/stat").unwrap_or_default());
+    let ticks: f64 = text.lines().filter_map(|line| busy_ticks(line, &cpus)).sum();
+    // SAFETY: plain call.
+    ticks / unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64
+}
+
+/// Of a line `cpu3 user nice system idle iowait irq softirq steal ...`, if it is one of `cpus`.
+fn busy_ticks(line: &str, cpus: &[usize]) -> Option<f64> {
+    let (cpu, fields) = line.strip_prefix("cpu")?.split_once(' ')?;
+    if !cpus.contains(&cpu.parse().ok()?) {
+        return None;
+    }
+    let ticks = fields.split_whitespace().take(8).enumerate().filter(|(i, _)| ![3, 4].contains(i));
+    ticks.map(|(_, t)| t.parse::<f64>().ok()).sum()
 }
 
 /// Where the programs under lissom and their manager find each other.
@@ -166,6 +194,14 @@ mod tests {
 
     fn shell(script: &str) -> Vec<OsString> {
         vec!["sh".into(), "-c".into(), script.into()]
+    }
+
+    #[test]
+    fn time_of_cpus() {
+        assert_eq!(busy_ticks("cpu1 10 20 30 1000 500 1 2 3 0 0", &[1, 2]), Some(66.0));
+        assert_eq!(busy_ticks("cpu11 10 20 30 1000 500 1 2 3 0 0", &[1, 2]), None);
+        assert_eq!(busy_ticks("cpu  10 20 30 1000 500 1 2 3 0 0", &[1, 2]), None);
+        assert!(busy_seconds() > 0.0);
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Bench {
             for (&threads, seconds) in counts.iter().zip(&mut seconds) {
                 progress.show_text(&format!("{}, {threads} threads: round {round}", program.name.text()));
                 match self.play_one(program, program.command(threads))? {
-                    Ok(runs) => seconds.push(geometric_mean(runs.iter().map(|r| r.seconds))),
+                    Ok((runs, _)) => seconds.push(geometric_mean(runs.iter().map(|r| r.seconds))),
                     Err(why) => return Ok(Err(why)),
                 }
             }

@@ -39,6 +39,8 @@ pub struct Alone {
     pub malleable: Vec<Run>,
     /// Under lissom, with the threads that it has there.
     pub under_lissom: Vec<Run>,
+    /// As in `Round`, the most of the three.
+    pub others: f64,
 }
 
 /// One scenario, in one round.
@@ -46,6 +48,8 @@ pub struct Alone {
 pub struct Round {
     pub rigid: Vec<Run>,
     pub malleable: Vec<Run>,
+    /// The part of the CPUs that processes had which are not of the benchmark, and the host of a virtual machine.
+    pub others: f64,
     /// Of one CPU, that the manager itself has used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager_cpu: Option<f64>,
@@ -124,6 +128,12 @@ fn idle(runs: &[Run], cpus: u32) -> f64 {
 impl Mix {
     pub fn name(&self) -> String {
         format!("{} + {}", self.rigid, self.malleable)
+    }
+
+    /// The most that others had of the CPUs in any round.
+    pub fn others(&self) -> f64 {
+        let alone = self.rounds_alone.iter().map(|a| a.others);
+        alone.chain(self.cells.iter().flat_map(|c| &c.rounds).map(|r| r.others)).fold(0.0, f64::max)
     }
 
     /// From the rounds to the figures.
@@ -337,13 +347,14 @@ pub mod tests {
     }
 
     fn cell(scenario: Scenario, rigid: &[f64], malleable: &[f64]) -> Cell {
-        let round = Round { rigid: runs(rigid), malleable: runs(malleable), manager_cpu: None };
+        let round = Round { rigid: runs(rigid), malleable: runs(malleable), others: 0.2, manager_cpu: None };
         Cell { scenario, state: State::Ok, error: None, result: None, rounds: vec![round] }
     }
 
     /// Alone 1 s, with one of two CPUs, and 2 s.
     pub fn mix() -> Mix {
-        let alone = Alone { rigid: runs(&[1.0]), malleable: runs(&[2.0]), under_lissom: runs(&[2.5]) };
+        let alone =
+            Alone { rigid: runs(&[1.0]), malleable: runs(&[2.0]), under_lissom: runs(&[2.5]), others: 0.0 };
         let mut failed = cell(Scenario::Manager, &[], &[]);
         (failed.state, failed.error) = (State::Failed, Some("lissom manager has ended".into()));
         let mut mix = Mix {

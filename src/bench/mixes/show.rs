@@ -5,6 +5,9 @@ use super::super::table::number;
 use super::report::{Cell, IDLE, Mix, Profile, Report, Summary};
 use crate::stats::{plural, wrap};
 
+/// If others have more of the CPUs, in one scenario of one round, times say little.
+const NOISE: f64 = 0.1;
+
 pub fn text(report: &Report) -> String {
     let (machine, options) = (&report.machine, &report.options);
     let mut lines = wrap(
@@ -177,6 +180,14 @@ fn notes(report: &Report) -> Vec<String> {
     if let Some(signal) = report.interrupted {
         notes.push(format!("Interrupted by signal {signal}: what was complete by then is shown."));
     }
+    let noisy = report.mixes.iter().filter(|m| m.others() > NOISE);
+    let noisy: Vec<String> = noisy.map(|m| format!("{} of {}", percent(m.others()), m.name())).collect();
+    if !noisy.is_empty() {
+        notes.push(format!(
+            "Noise: others had up to this part of the CPUs: {}. Stop what else runs.",
+            noisy.join(", ")
+        ));
+    }
     // What is wrong with all of them, a manager that does not start, say, is said once.
     let mut errors: Vec<(String, Vec<String>)> = Vec::new();
     let mut add = |error: String, mix: &Mix| match errors.iter_mut().find(|(e, _)| *e == error) {
@@ -344,6 +355,7 @@ mod tests {
             text.contains("lissom            1.25   2.50 1.60 1.60-1.60    1.60  1.25  1.25  1.25     0.62"),
             "{text}"
         );
+        assert!(text.contains("20% of blackscholes + ep"), "{text}");
         assert!(text.contains("manager failed: lissom manager has ended"), "{text}");
         let markdown = markdown(&report);
         assert!(markdown.contains("| blackscholes + ep | manager | failed |"), "{markdown}");
