@@ -228,13 +228,13 @@ fn spread(s: &Spread) -> String {
 pub fn markdown(report: &Report) -> String {
     let (machine, options) = (&report.machine, &report.options);
     let mut text = format!(
-        "lissom {} bench mixes: {} CPUs, {}, Linux {}. {}\n",
-        report.version,
-        options.cpus,
-        machine.cpu_model,
-        machine.kernel,
-        legend(report)
+        "lissom {} bench mixes: {} CPUs, {}, Linux {}.",
+        report.version, options.cpus, machine.cpu_model, machine.kernel
     );
+    if !report.mixes.is_empty() {
+        text.push_str(&format!(" {}", legend(report)));
+    }
+    text.push('\n');
     let optional = |s: &Option<Spread>| s.as_ref().map_or(String::new(), spread);
     if !report.mixes.is_empty() {
         text.push_str(&heading(&[
