@@ -120,3 +120,23 @@ pub fn affinity(thread: u32) -> Option<Vec<usize>> {
         Some((0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect())
     }
 }
+
+pub fn cpu_set(cpus: &[usize]) -> libc::cpu_set_t {
+    // SAFETY: all zeros is the empty set; CPU_SET stays inside it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        cpus.iter()
+            .filter(|cpu| **cpu < libc::CPU_SETSIZE as usize)
+            .for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
+        set
+    }
+}
+
+/// Of the calling thread and what it starts.
+pub fn set_affinity(set: &libc::cpu_set_t) -> io::Result<()> {
+    // SAFETY: a set that the kernel reads.
+    match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

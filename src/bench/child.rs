@@ -89,6 +89,14 @@ impl Signals {
         }
     }
 
+    /// Until a child has ended, perhaps, or the time is over. The error is `Interrupted`.
+    pub fn wait_for_child(&self, time: Duration) -> anyhow::Result<()> {
+        match self.wait(time) {
+            0 | libc::SIGCHLD => Ok(()),
+            signal => bail!(Interrupted(signal)),
+        }
+    }
+
     /// The next of them; 0 when the time is over first.
     fn wait(&self, time: Duration) -> i32 {
         let time = libc::timespec {
@@ -145,6 +153,119 @@ pub enum Ended {
     TooSlow,
 }
 
+/// A program that has been started. It is ended when this is dropped.
+pub struct Running {
+    child: Child,
+    begun: Instant,
+    out: PathBuf,
+    err: PathBuf,
+    is_reaped: bool,
+}
+
+/// One that has ended by itself.
+pub struct Exited {
+    pub ended: Ended,
+    pub seconds: f64,
+    /// Of all threads, and of the children that it has waited for.
+    pub cpu_seconds: f64,
+}
+
+impl Running {
+    /// `name`: of the files in `scratch` that it writes to, no other program's at the same time. `cpus`: those that it may use, or else those of this
+    /// process.
+    pub fn start(
+        command: &[OsString],
+        scratch: &Scratch,
+        name: &str,
+        cpus: Option<&[usize]>,
+    ) -> anyhow::Result<Running> {
+        // Files and no pipes: nobody has to read while the program runs.
+        let file = |what: &str| scratch.path().join(format!("{name}.{what}"));
+        let (out, err) = (file("stdout"), file("stderr"));
+        let mut prepared = prepare(command);
+        if let Some(cpus) = cpus {
+            let set = process::cpu_set(cpus);
+            // SAFETY: one system call on a set that it owns, between fork and exec.
+            unsafe { prepared.pre_exec(move || process::set_affinity(&set)) };
+        }
+        let begun = Instant::now();
+        let child = prepared
+            .stdout(File::create(&out)?)
+            .stderr(File::create(&err)?)
+            .spawn()
+            .with_context(|| command[0].to_string_lossy().into_owned())?;
+        Ok(Running { child, begun, out, err, is_reaped: false })
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.begun.elapsed().as_secs_f64()
+    }
+
+    /// None: it runs. Once it has ended, this is not asked again.
+    pub fn poll(&mut self) -> anyhow::Result<Option<Exited>> {
+        assert!(!self.is_reaped);
+        let Some((status, cpu_seconds)) = self.reap(libc::WNOHANG)? else { return Ok(None) };
+        let seconds = self.seconds();
+        let ended = if status.success() {
+            Ended::Well(fs::read_to_string(&self.out)?)
+        } else {
+            let said = fs::read(&self.err).unwrap_or_default();
+            let said = String::from_utf8_lossy(&said);
+            let last = error_line(&said);
+            let why = [describe(status).as_str(), last].join(": ");
+            Ended::Badly(why.trim_end_matches(": ").to_string())
+        };
+        Ok(Some(Exited { ended, seconds, cpu_seconds }))
+    }
+
+    /// Ends it. Post: the CPU seconds that it has used.
+    pub fn stop(mut self) -> anyhow::Result<f64> {
+        self.kill_group();
+        Ok(self.reap(0)?.map_or(0.0, |(_, cpu_seconds)| cpu_seconds))
+    }
+
+    /// How it has ended, and the CPU seconds.
+    fn reap(&mut self, options: libc::c_int) -> anyhow::Result<Option<(ExitStatus, f64)>> {
+        let pid = libc::pid_t::try_from(self.child.id())?;
+        let mut status = 0;
+        // SAFETY: all zeros is a valid rusage; the pointers are to the stack.
+        let (reaped, usage) = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            (libc::wait4(pid, &mut status, options, &mut usage), usage)
+        };
+        if reaped < 0 {
+            return Err(io::Error::last_os_error()).context("wait4");
+        }
+        if reaped == 0 {
+            return Ok(None);
+        }
+        self.is_reaped = true;
+        let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6;
+        Ok(Some((ExitStatus::from_raw(status), seconds(usage.ru_utime) + seconds(usage.ru_stime))))
+    }
+
+    /// Kills all of it. Before the leader is waited for, so its number cannot belong to another group.
+    fn kill_group(&self) {
+        if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
+            // SAFETY: plain system call.
+            unsafe { libc::kill(-pid, libc::SIGKILL) };
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            self.kill_group();
+            let _ = self.reap(0);
+        }
+    }
+}
+
 /// Runs a program to its end. The error is `Interrupted`, or that it could not be run at all.
 pub fn run(
     command: &[OsString],
@@ -152,39 +273,25 @@ pub fn run(
     scratch: &Scratch,
     limit: Duration,
 ) -> anyhow::Result<Ended> {
-    // Files and no pipes: nobody has to read while the program runs.
-    let (out, err) = (scratch.path().join("stdout"), scratch.path().join("stderr"));
-    let mut child = prepare(command)
-        .stdout(File::create(&out)?)
-        .stderr(File::create(&err)?)
-        .spawn()
-        .with_context(|| command[0].to_string_lossy().into_owned())?;
-    let deadline = Instant::now() + limit;
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
+    let mut running = Running::start(command, scratch, "program", None)?;
+    let deadline = running.begun + limit;
+    loop {
+        if let Some(exited) = running.poll()? {
+            return Ok(exited.ended);
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            end(&mut child);
             return Ok(Ended::TooSlow);
         }
-        match signals.wait(left) {
-            0 | libc::SIGCHLD => {}
-            signal => {
-                end(&mut child);
-                bail!(Interrupted(signal));
-            }
-        }
-    };
-    if status.success() {
-        return Ok(Ended::Well(fs::read_to_string(&out)?));
+        signals.wait_for_child(left)?;
     }
-    // The last line is the error in nearly all programs, Python included.
-    let said = fs::read(&err).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let last = said.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("");
-    Ok(Ended::Badly([describe(status).as_str(), last].join(": ").trim_end_matches(": ").to_string()))
+}
+
+/// The last line is the error in nearly all programs, Python included; not where options are wrong, and a hint follows.
+fn error_line(said: &str) -> &str {
+    let mut lines = said.lines().rev().filter(|l| !l.trim().is_empty());
+    let last = lines.next().unwrap_or("");
+    lines.find(|l| l.starts_with("error: ")).unwrap_or(last)
 }
 
 fn describe(status: ExitStatus) -> String {

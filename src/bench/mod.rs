@@ -8,7 +8,9 @@ mod elastic;
 mod harness;
 mod machine;
 mod markdown;
+mod mixes;
 mod ml;
+mod output;
 mod report;
 mod sensitivity;
 mod server;
@@ -21,9 +23,8 @@ mod workload;
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, bail};
@@ -35,6 +36,7 @@ use crate::cli::Switch;
 use child::{Ended, Hogs, Interrupted, Scratch, Signals};
 use harness::{BOUND, Group, NATIVE, Outcome, Ran, Sample, Scenario, Turn};
 use machine::Machine;
+use output::Outputs;
 use report::{Options, Report};
 use watch::{Watch, Watched};
 
@@ -52,6 +54,7 @@ pub enum What {
     Ml(ml::MlArgs),
     Elastic(elastic::ElasticArgs),
     Server(server::ServerArgs),
+    Mixes(mixes::MixesArgs),
 }
 
 /// Options of all benchmarks.
@@ -160,14 +163,15 @@ fn scenarios(
 }
 
 pub fn bench(args: &BenchArgs) -> i32 {
-    let common = match &args.what {
-        What::Sync(args) => &args.common,
-        What::Spin(args) => &args.common,
-        What::Ml(args) => &args.common,
-        What::Elastic(args) => &args.common,
-        What::Server(args) => &args.common,
+    let result = match &args.what {
+        What::Sync(a) => measure_and_report(&a.common, |session| sync::prepare(a, session)),
+        What::Spin(a) => measure_and_report(&a.common, |session| spin::prepare(a, session)),
+        What::Ml(a) => measure_and_report(&a.common, |session| ml::prepare(a, session)),
+        What::Elastic(a) => measure_and_report(&a.common, |session| elastic::prepare(a, session)),
+        What::Server(a) => measure_and_report(&a.common, |session| server::prepare(a, session)),
+        What::Mixes(a) => mixes::measure_and_report(a),
     };
-    match measure_and_report(args, common) {
+    match result {
         Ok(code) => code,
         Err(error) => {
             eprintln!("lissom: {error:#}");
@@ -176,33 +180,19 @@ pub fn bench(args: &BenchArgs) -> i32 {
     }
 }
 
-fn measure_and_report(args: &BenchArgs, common: &Common) -> anyhow::Result<i32> {
-    // Opened first: a wrong path should not be found out an hour later.
-    let to_stdout = common.json.as_deref() == Some(Path::new("-"));
-    let mut file = match &common.json {
-        Some(path) if !to_stdout => {
-            Some(File::create(path).with_context(|| format!("--json {}", path.display()))?)
-        }
-        _ => None,
-    };
-    let mut markdown = match &common.markdown {
-        Some(path) => Some(File::create(path).with_context(|| format!("--markdown {}", path.display()))?),
-        None => None,
-    };
-    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let session = Session {
-        machine: Machine::look(),
-        scratch: Scratch::create()?,
-        signals: Signals::block(),
-        lissom: std::env::current_exe().context("lissom's own path")?,
-    };
-    let bench = match &args.what {
-        What::Sync(args) => sync::prepare(args, &session)?,
-        What::Spin(args) => spin::prepare(args, &session)?,
-        What::Ml(args) => ml::prepare(args, &session)?,
-        What::Elastic(args) => elastic::prepare(args, &session)?,
-        What::Server(args) => server::prepare(args, &session)?,
-    };
+/// In seconds since 1970.
+fn time() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+fn measure_and_report(
+    common: &Common,
+    prepare: impl FnOnce(&Session) -> anyhow::Result<Bench>,
+) -> anyhow::Result<i32> {
+    let outputs = Outputs::open(common.json.as_deref(), common.markdown.as_deref())?;
+    let time = time();
+    let session = Session::begin()?;
+    let bench = prepare(&session)?;
     let hogs =
         if common.hog { Hogs::start(&workload::compile(&session, workload::SYNC)?)? } else { Hogs::none() };
     let (groups, watched, interrupted) = session.measure(&bench, common, hogs)?;
@@ -218,20 +208,20 @@ fn measure_and_report(args: &BenchArgs, common: &Common) -> anyhow::Result<i32> 
         notes: bench.notes,
         interrupted,
     };
-    if let Some(file) = &mut file {
-        file.write_all(report.json().as_bytes()).context("--json")?;
-    }
-    if let Some(file) = &mut markdown {
-        file.write_all(markdown::render(&report).as_bytes()).context("--markdown")?;
-    }
-    let text = if to_stdout { report.json() } else { table::render(&report) };
-    match crate::print(text.as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => bail!("cannot write to standard output: {e}"),
-        _ => Ok(report.exit_code()),
-    }
+    outputs.write(|| report.json(), || markdown::render(&report), || table::render(&report))?;
+    Ok(report.exit_code())
 }
 
 impl Session {
+    fn begin() -> anyhow::Result<Session> {
+        Ok(Session {
+            machine: Machine::look(),
+            scratch: Scratch::create()?,
+            signals: Signals::block(),
+            lissom: std::env::current_exe().context("lissom's own path")?,
+        })
+    }
+
     fn cpus(&self) -> u32 {
         self.machine.cpus
     }

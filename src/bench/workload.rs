@@ -8,16 +8,23 @@ use clap::Args;
 
 use super::Session;
 
-/// The name of the source without its `.c`, and the flag that it needs beside the usual ones.
+/// The name of the source without its `.c`, and the flags that it needs beside the usual ones: behind the source, so libraries work.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Program(&'static str, &'static str);
+pub struct Program(&'static str, &'static [&'static str]);
 
-pub const SYNC: Program = Program("sync", "-pthread");
-pub const SYNC_OMP: Program = Program("sync_omp", "-fopenmp");
-pub const SPIN: Program = Program("spin", "-pthread");
-pub const SPIN_OMP: Program = Program("spin_omp", "-fopenmp");
-pub const SCHEDULE: Program = Program("schedule", "-O2");
-pub const WORK: Program = Program("work", "-pthread");
+pub const SYNC: Program = Program("sync", &["-pthread"]);
+pub const SYNC_OMP: Program = Program("sync_omp", &["-fopenmp"]);
+pub const SPIN: Program = Program("spin", &["-pthread"]);
+pub const SPIN_OMP: Program = Program("spin_omp", &["-fopenmp"]);
+pub const SCHEDULE: Program = Program("schedule", &[]);
+pub const WORK: Program = Program("work", &["-pthread"]);
+pub const EP: Program = Program("ep", &["-fopenmp", "-lm"]);
+pub const CG: Program = Program("cg", &["-fopenmp", "-lm"]);
+pub const PARTICLE: Program = Program("particle", &["-fopenmp", "-lm"]);
+pub const STENCIL: Program = Program("stencil", &["-fopenmp"]);
+pub const PATHFINDER: Program = Program("pathfinder", &["-fopenmp"]);
+pub const BLACKSCHOLES: Program = Program("blackscholes", &["-pthread", "-lm"]);
+pub const FFT3D: Program = Program("fft3d", &["-pthread", "-lfftw3_threads", "-lfftw3", "-lm"]);
 
 macro_rules! sources {
     ($($name:literal)*) => { [$(($name, include_str!(concat!("../../workloads/", $name)))),*] };
@@ -26,6 +33,7 @@ macro_rules! sources {
 /// Each program includes some of the headers; all are written, side by side as they are in workloads/.
 const SOURCES: &[(&str, &str)] = &sources! {
     "sync.c" "sync_omp.c" "spin.c" "spin_omp.c" "work.c" "schedule.c"
+    "ep.c" "cg.c" "particle.c" "stencil.c" "pathfinder.c" "blackscholes.c" "fft3d.c" "mix.h"
     "sync.h" "threads.h" "spin.h" "spin_block.h" "spin_sensitivity.h"
     "locks/all.h" "locks/aqs.h" "locks/array.h" "locks/clh.h" "locks/cna.h" "locks/instance.h" "locks/lock.h"
     "locks/loops.h" "locks/malthusian.h" "locks/mcs.h" "locks/numa.h" "locks/partitioned.h" "locks/pthread.h"
@@ -46,7 +54,7 @@ pub fn compiler_version(session: &Session) -> String {
 
 /// Into the session's own folder each time: it takes a moment, and nothing has to be trusted or found stale.
 pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
-    let Program(name, flag) = program;
+    let Program(name, flags) = program;
     let folder = session.scratch.path();
     let built = folder.join(name);
     if built.exists() {
@@ -56,8 +64,9 @@ pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
     for (name, text) in SOURCES.iter().chain([&("abi.h", ABI)]) {
         session.scratch.write(name, text)?;
     }
-    let mut command = vec![compiler(), "-std=gnu11".into(), "-O2".into(), flag.into()];
+    let mut command = vec![compiler(), "-std=gnu11".into(), "-O2".into()];
     command.push(folder.join(format!("{name}.c")).into());
+    command.extend(flags.iter().map(OsString::from));
     command.extend(["-o".into(), built.clone().into()]);
     session.output(&command).context(
         "a workload cannot be compiled (on Debian: apt-get install gcc libc6-dev; CC names the compiler)",

@@ -9,7 +9,7 @@ mod options;
 mod packing;
 mod sample;
 mod server;
-mod source;
+pub mod source;
 mod topology;
 mod vector;
 

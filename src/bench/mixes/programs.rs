@@ -1,0 +1,272 @@
+//! The programs of the mixes: how they are got ready, started and checked.
+
+use std::cell::OnceCell;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use super::super::workload::{self, BLACKSCHOLES, CG, EP, FFT3D, PARTICLE, PATHFINDER, STENCIL};
+use super::super::{Session, ml, watch};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Name {
+    Blackscholes,
+    Pathfinder,
+    Fft3d,
+    Blastn,
+    Blastp,
+    Ep,
+    Cg,
+    Particle,
+    Stencil,
+    Lightgbm,
+    Histgb,
+}
+
+use Name::*;
+
+/// Programs with as many threads as they are told, which leave CPUs idle at times.
+pub const RIGID: [Name; 5] = [Blackscholes, Pathfinder, Fft3d, Blastn, Blastp];
+/// Those that run under lissom.
+pub const MALLEABLE: [Name; 6] = [Ep, Cg, Particle, Stencil, Lightgbm, Histgb];
+
+impl Name {
+    pub fn text(self) -> &'static str {
+        match self {
+            Blackscholes => "blackscholes",
+            Pathfinder => "pathfinder",
+            Fft3d => "fft3d",
+            Blastn => "blastn",
+            Blastp => "blastp",
+            Ep => "ep",
+            Cg => "cg",
+            Particle => "particle",
+            Stencil => "stencil",
+            Lightgbm => "lightgbm",
+            Histgb => "histgb",
+        }
+    }
+
+    pub fn is_malleable(self) -> bool {
+        MALLEABLE.contains(&self)
+    }
+
+    fn all() -> impl Iterator<Item = Name> {
+        RIGID.into_iter().chain(MALLEABLE)
+    }
+
+    pub fn parse(text: &str) -> Option<Name> {
+        Name::all().find(|n| n.text() == text)
+    }
+}
+
+/// What all complete runs of a program have to have in common: it must not matter who else runs, nor with how many threads.
+enum Answer {
+    /// This field of its last line, which is JSON.
+    Field(&'static str),
+    /// The same, but for this part of its value: sums depend on the order of the threads a little.
+    Near(&'static str, f64),
+    /// All that it prints.
+    Output,
+}
+
+/// How much work a run is: one or two seconds of two CPUs.
+enum Start {
+    Workload { program: PathBuf, rounds: f64 },
+    Blast { program: &'static str, database: PathBuf, queries: PathBuf },
+    Ml { python: PathBuf, program: PathBuf, library: &'static str, trees: f64 },
+}
+
+pub struct Program {
+    pub name: Name,
+    start: Start,
+    answer: Answer,
+    /// Of the first run.
+    known: OnceCell<String>,
+}
+
+impl Program {
+    /// The error says what is missing.
+    pub fn prepare(
+        name: Name,
+        session: &Session,
+        scale: f64,
+        python: Option<&PathBuf>,
+    ) -> anyhow::Result<Program> {
+        let workload = |program, rounds: f64| -> anyhow::Result<(Start, Answer)> {
+            let program = workload::compile(session, program)?;
+            Ok((Start::Workload { program, rounds: (rounds * scale).ceil() }, Answer::Field("checksum")))
+        };
+        let (start, answer) = match name {
+            Blackscholes => workload(BLACKSCHOLES, 20.0)?,
+            Pathfinder => workload(PATHFINDER, 20.0)?,
+            Fft3d => workload(FFT3D, 30.0).context("needs FFTW (on Debian: apt-get install libfftw3-dev)")?,
+            Ep => workload(EP, 16.0)?,
+            Cg => workload(CG, 50.0)?,
+            Particle => workload(PARTICLE, 5.0)?,
+            Stencil => workload(STENCIL, 50.0)?,
+            Blastn => (blast(session, "blastn", "nucl", 4000.0 * scale)?, Answer::Output),
+            Blastp => (blast(session, "blastp", "prot", 20.0 * scale)?, Answer::Output),
+            Lightgbm => {
+                (ml(session, python, "lightgbm", "lightgbm", 200.0 * scale)?, Answer::Near("error", 0.05))
+            }
+            Histgb => (
+                ml(session, python, "histgb", "sklearn.ensemble", 100.0 * scale)?,
+                Answer::Near("error", 0.05),
+            ),
+        };
+        Ok(Program { name, start, answer, known: OnceCell::new() })
+    }
+
+    pub fn command(&self, threads: u32) -> Vec<OsString> {
+        let mut command: Vec<OsString> = Vec::new();
+        let threads = threads.to_string();
+        match &self.start {
+            Start::Workload { program, rounds } => {
+                command.push(program.into());
+                command.extend(["--threads", &threads, "--rounds", &rounds.to_string()].map(OsString::from));
+            }
+            Start::Blast { program, database, queries } => {
+                command.extend([
+                    program.into(),
+                    "-db".into(),
+                    database.into(),
+                    "-query".into(),
+                    queries.into(),
+                ]);
+                command.extend(["-num_threads", &threads, "-outfmt", "6"].map(OsString::from));
+            }
+            Start::Ml { python, program, library, trees } => {
+                command.extend([python.into(), program.into()]);
+                command.extend(["--library", library, "--threads", &threads].map(OsString::from));
+                command.extend(["--rows", "50000", "--trees", &trees.to_string()].map(OsString::from));
+            }
+        }
+        command
+    }
+
+    /// What is wrong with what it said, if so.
+    pub fn check(&self, output: &str) -> Option<String> {
+        let answer = match &self.answer {
+            Answer::Output => Ok(output.to_string()),
+            Answer::Field(field) | Answer::Near(field, _) => field_of(output, field),
+        };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(why) => return Some(why),
+        };
+        if answer.trim().is_empty() {
+            return Some("it has no result".into());
+        }
+        let known = self.known.get_or_init(|| answer.clone());
+        let same = match self.answer {
+            Answer::Near(_, part) => match (answer.parse::<f64>(), known.parse::<f64>()) {
+                (Ok(answer), Ok(known)) => (answer - known).abs() <= part * known.abs(),
+                _ => false,
+            },
+            _ => answer == *known,
+        };
+        let shown = |text: &str| text.chars().take(40).collect::<String>();
+        (!same).then(|| format!("the result is {} and was {}", shown(&answer), shown(known)))
+    }
+}
+
+fn field_of(output: &str, field: &str) -> Result<String, String> {
+    let line = output.lines().last().unwrap_or_default();
+    match serde_json::from_str::<Value>(line).map(|v| v[field].clone()) {
+        Ok(Value::String(text)) => Ok(text),
+        Ok(Value::Number(number)) => Ok(number.to_string()),
+        _ => Err(format!("its output has no {field}: {line}")),
+    }
+}
+
+fn ml(
+    session: &Session,
+    python: Option<&PathBuf>,
+    library: &'static str,
+    module: &str,
+    trees: f64,
+) -> anyhow::Result<Start> {
+    let python = python.cloned().unwrap_or_else(ml::default_python);
+    session
+        .output(&[python.clone().into(), "-c".into(), format!("import numpy, {module}").into()])
+        .with_context(|| format!("{} has no {module} (`make bench` installs it)", python.display()))?;
+    let program = session.scratch.write("ml.py", ml::PROGRAM)?;
+    Ok(Start::Ml { python, program, library, trees: trees.ceil() })
+}
+
+/// Made-up sequences, and queries that are pieces of some of them with changes.
+fn blast(session: &Session, program: &'static str, kind: &str, queries: f64) -> anyhow::Result<Start> {
+    for needed in [program, "makeblastdb"] {
+        if watch::is_missing(needed.as_ref()).is_some() {
+            bail!("needs {needed} (on Debian: apt-get install ncbi-blast+)");
+        }
+    }
+    let mut random = fastrand::Rng::with_seed(1);
+    // Sequences, letters of each, letters of a query, and how many in a hundred are changed.
+    let (alphabet, sequences, length, query, changed) = match kind {
+        "nucl" => ("ACGT", 400, 20_000, 1000, 10),
+        _ => ("ACDEFGHIKLMNPQRSTVWY", 8000, 350, 300, 40),
+    };
+    let letter = |random: &mut fastrand::Rng| alphabet.as_bytes()[random.usize(..alphabet.len())];
+    let database: Vec<Vec<u8>> =
+        (0..sequences).map(|_| (0..length).map(|_| letter(&mut random)).collect()).collect();
+    let pieces: Vec<Vec<u8>> = (0..queries.ceil() as usize)
+        .map(|_| {
+            let from = &database[random.usize(..sequences)];
+            let at = random.usize(..=length - query);
+            let piece = from[at..at + query].iter();
+            piece.map(|&l| if random.u32(..100) < changed { letter(&mut random) } else { l }).collect()
+        })
+        .collect();
+    let path = session.scratch.write(&format!("{program}.fasta"), &fasta(&database))?;
+    let queries = session.scratch.write(&format!("{program}.queries"), &fasta(&pieces))?;
+    let database = session.scratch.path().join(format!("{program}.database"));
+    let mut make: Vec<OsString> = ["makeblastdb", "-dbtype", kind, "-in"].map(OsString::from).to_vec();
+    make.extend([path.into(), "-out".into(), database.clone().into()]);
+    session.output(&make)?;
+    Ok(Start::Blast { program, database, queries })
+}
+
+fn fasta(sequences: &[Vec<u8>]) -> String {
+    let mut text = String::new();
+    for (i, sequence) in sequences.iter().enumerate() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, ">s{i}\n{}", String::from_utf8_lossy(sequence));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(answer: Answer) -> Program {
+        let start = Start::Workload { program: "ep".into(), rounds: 1.0 };
+        Program { name: Ep, start, answer, known: OnceCell::new() }
+    }
+
+    #[test]
+    fn results_must_be_the_same() {
+        let exact = program(Answer::Field("checksum"));
+        assert_eq!(exact.check("a warning\n{\"checksum\": \"ab\"}\n"), None);
+        assert_eq!(exact.check("{\"checksum\": \"ab\", \"seconds\": 2}"), None);
+        assert_eq!(exact.check("{\"checksum\": \"cd\"}"), Some("the result is cd and was ab".into()));
+        assert!(exact.check("{}").is_some() && exact.check("").is_some());
+        let near = program(Answer::Near("error", 0.05));
+        assert_eq!(near.check("{\"error\": 0.5}"), None);
+        assert_eq!(near.check("{\"error\": 0.51}"), None);
+        assert!(near.check("{\"error\": 0.6}").is_some());
+        let whole = program(Answer::Output);
+        assert!(whole.check("\n").is_some());
+    }
+
+    #[test]
+    fn names() {
+        assert!(Name::all().all(|n| Name::parse(n.text()) == Some(n)));
+        assert!(!Blastp.is_malleable() && Histgb.is_malleable());
+    }
+}

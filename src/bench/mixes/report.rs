@@ -1,0 +1,413 @@
+//! What was found out of the mixes, by numbers. Nothing here starts a process or reads a clock.
+
+use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::super::harness::{Compare, Spread, State, pairwise};
+use super::super::machine::Machine;
+use super::play::Run;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scenario {
+    /// Natively, each bound to half of the CPUs, with as many threads
+    Halves,
+    /// Natively, both with a thread for each CPU
+    Oversubscribed,
+    /// The malleable one under `lissom run`
+    Lissom,
+    /// The same, with `lissom manager`
+    Manager,
+}
+
+impl Scenario {
+    pub fn name(self) -> &'static str {
+        match self {
+            Scenario::Halves => "halves",
+            Scenario::Oversubscribed => "oversubscribed",
+            Scenario::Lissom => "lissom",
+            Scenario::Manager => "manager",
+        }
+    }
+}
+
+/// Each program by itself, in one round: natively with all CPUs.
+#[derive(Serialize)]
+pub struct Alone {
+    pub rigid: Vec<Run>,
+    pub malleable: Vec<Run>,
+    /// Under lissom, with the threads that it has there.
+    pub under_lissom: Vec<Run>,
+    /// As in `Round`, the most of the three.
+    pub others: f64,
+}
+
+/// One scenario, in one round.
+#[derive(Serialize)]
+pub struct Round {
+    pub rigid: Vec<Run>,
+    pub malleable: Vec<Run>,
+    /// The part of the CPUs that processes had which are not of the benchmark, and the host of a virtual machine.
+    pub others: f64,
+    /// Of one CPU, that the manager itself has used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manager_cpu: Option<f64>,
+}
+
+#[derive(Serialize)]
+pub struct Cell {
+    pub scenario: Scenario,
+    pub state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Figures>,
+    pub rounds: Vec<Round>,
+}
+
+/// Of a scenario, over rounds. Each is set against the same round.
+#[derive(Clone, Serialize)]
+pub struct Figures {
+    /// Seconds of a run: the geometric mean of the complete ones of a round.
+    pub rigid: Spread,
+    pub malleable: Spread,
+    /// How many times as long as alone.
+    pub rigid_slowdown: Spread,
+    pub malleable_slowdown: Spread,
+    /// The sum of (time alone / time here): how many programs' worth of work is done.
+    pub stp: Spread,
+    /// The mean slowdown.
+    pub antt: Spread,
+    /// Against the scenario `halves`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stp_to_halves: Option<Spread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rigid_to_halves: Option<Spread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manager_cpu: Option<Spread>,
+}
+
+#[derive(Serialize)]
+pub struct Mix {
+    pub rigid: &'static str,
+    pub malleable: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Seconds, as in `Figures`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone: Option<AloneFigures>,
+    pub cells: Vec<Cell>,
+    pub rounds_alone: Vec<Alone>,
+}
+
+#[derive(Clone, Serialize)]
+pub struct AloneFigures {
+    pub rigid: Spread,
+    pub malleable: Spread,
+    pub under_lissom: Spread,
+    /// The part of the CPUs that the rigid program leaves, alone.
+    pub rigid_idle: Spread,
+}
+
+pub fn geometric_mean(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (sum, count) = values.into_iter().fold((0.0, 0), |(sum, n), v| (sum + v.ln(), n + 1));
+    (sum / f64::from(count)).exp()
+}
+
+fn seconds(runs: &[Run]) -> f64 {
+    geometric_mean(runs.iter().map(|r| r.seconds))
+}
+
+/// Of `cpus`, the part that was not used.
+fn idle(runs: &[Run], cpus: u32) -> f64 {
+    let (used, there) = runs.iter().fold((0.0, 0.0), |(u, t), r| (u + r.cpu_seconds, t + r.seconds));
+    (1.0 - used / (there * f64::from(cpus))).max(0.0)
+}
+
+impl Mix {
+    pub fn name(&self) -> String {
+        format!("{} + {}", self.rigid, self.malleable)
+    }
+
+    /// The most that others had of the CPUs in any round.
+    pub fn others(&self) -> f64 {
+        let alone = self.rounds_alone.iter().map(|a| a.others);
+        alone.chain(self.cells.iter().flat_map(|c| &c.rounds).map(|r| r.others)).fold(0.0, f64::max)
+    }
+
+    /// From the rounds to the figures.
+    pub fn reckon(&mut self, cpus: u32) {
+        let alone = |of: fn(&Alone) -> &Vec<Run>| -> Vec<f64> {
+            self.rounds_alone.iter().map(|a| seconds(of(a))).collect()
+        };
+        let (rigid, malleable) = (alone(|a| &a.rigid), alone(|a| &a.malleable));
+        let idle: Vec<f64> = self.rounds_alone.iter().map(|a| idle(&a.rigid, cpus)).collect();
+        self.alone = figures_alone(&rigid, &malleable, &alone(|a| &a.under_lissom), &idle);
+        let halves = self.cells.iter().find(|c| c.scenario == Scenario::Halves && c.state == State::Ok);
+        let base = halves.map(|c| Times::of(&c.rounds, &rigid, &malleable));
+        for cell in &mut self.cells {
+            let times = Times::of(&cell.rounds, &rigid, &malleable);
+            cell.result = match cell.state {
+                State::Ok => times.figures(base.as_ref(), &cell.rounds),
+                _ => None,
+            };
+        }
+    }
+
+    pub fn figures(&self, scenario: Scenario) -> Option<&Figures> {
+        self.cells.iter().find(|c| c.scenario == scenario)?.result.as_ref()
+    }
+}
+
+fn figures_alone(
+    rigid: &[f64],
+    malleable: &[f64],
+    under_lissom: &[f64],
+    idle: &[f64],
+) -> Option<AloneFigures> {
+    Some(AloneFigures {
+        rigid: Spread::of(rigid)?,
+        malleable: Spread::of(malleable)?,
+        under_lissom: Spread::of(under_lissom)?,
+        rigid_idle: Spread::of(idle)?,
+    })
+}
+
+/// By round.
+struct Times {
+    rigid: Vec<f64>,
+    malleable: Vec<f64>,
+    slowdowns: Vec<(f64, f64)>,
+    stp: Vec<f64>,
+}
+
+impl Times {
+    fn of(rounds: &[Round], rigid_alone: &[f64], malleable_alone: &[f64]) -> Times {
+        let rigid: Vec<f64> = rounds.iter().map(|r| seconds(&r.rigid)).collect();
+        let malleable: Vec<f64> = rounds.iter().map(|r| seconds(&r.malleable)).collect();
+        let over = |times: &[f64], alone: &[f64]| -> Vec<f64> {
+            times.iter().zip(alone).map(|(t, a)| t / a).collect()
+        };
+        let slowdowns: Vec<(f64, f64)> =
+            over(&rigid, rigid_alone).into_iter().zip(over(&malleable, malleable_alone)).collect();
+        let stp = slowdowns.iter().map(|(a, b)| 1.0 / a + 1.0 / b).collect();
+        Times { rigid, malleable, slowdowns, stp }
+    }
+
+    fn figures(&self, base: Option<&Times>, rounds: &[Round]) -> Option<Figures> {
+        let each =
+            |of: fn(&(f64, f64)) -> f64| Spread::of(&self.slowdowns.iter().map(of).collect::<Vec<f64>>());
+        let manager: Vec<f64> = rounds.iter().filter_map(|r| r.manager_cpu).collect();
+        Some(Figures {
+            rigid: Spread::of(&self.rigid)?,
+            malleable: Spread::of(&self.malleable)?,
+            rigid_slowdown: each(|s| s.0)?,
+            malleable_slowdown: each(|s| s.1)?,
+            stp: Spread::of(&self.stp)?,
+            antt: each(|s| (s.0 + s.1) / 2.0)?,
+            stp_to_halves: base.and_then(|b| pairwise(&self.stp, &b.stp, Compare::Ratio)),
+            rigid_to_halves: base.and_then(|b| pairwise(&self.rigid, &b.rigid, Compare::Ratio)),
+            manager_cpu: Spread::of(&manager),
+        })
+    }
+}
+
+/// Over mixes: geometric means.
+#[derive(Serialize)]
+pub struct Summary {
+    pub scenario: Scenario,
+    /// Only mixes whose rigid program leaves at least this part of the CPUs.
+    pub idle_at_least: f64,
+    pub mixes: usize,
+    pub stp: f64,
+    pub antt: f64,
+    pub rigid_slowdown: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stp_to_halves: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rigid_to_halves: Option<f64>,
+}
+
+/// Where a program leaves so much, a manager should gain.
+pub const IDLE: f64 = 0.4;
+
+pub fn summaries(mixes: &[Mix], scenarios: &[Scenario]) -> Vec<Summary> {
+    let mut list = Vec::new();
+    for idle_at_least in [0.0, IDLE] {
+        for &scenario in scenarios {
+            let idle = |m: &&Mix| m.alone.as_ref().is_some_and(|a| a.rigid_idle.median >= idle_at_least);
+            let of: Vec<&Figures> = mixes.iter().filter(idle).filter_map(|m| m.figures(scenario)).collect();
+            if of.is_empty() {
+                continue;
+            }
+            let mean = |what: fn(&Figures) -> f64| geometric_mean(of.iter().map(|f| what(f)));
+            let to_halves = |what: fn(&Figures) -> &Option<Spread>| {
+                let values: Option<Vec<f64>> = of.iter().map(|f| what(f).map(|s| s.median)).collect();
+                values.map(geometric_mean)
+            };
+            list.push(Summary {
+                scenario,
+                idle_at_least,
+                mixes: of.len(),
+                stp: mean(|f| f.stp.median),
+                antt: mean(|f| f.antt.median),
+                rigid_slowdown: mean(|f| f.rigid_slowdown.median),
+                stp_to_halves: to_halves(|f| &f.stp_to_halves),
+                rigid_to_halves: to_halves(|f| &f.rigid_to_halves),
+            });
+        }
+    }
+    list
+}
+
+/// How long a program had how many runnable threads.
+#[derive(Serialize)]
+pub struct Profile {
+    pub program: &'static str,
+    pub threads: u32,
+    pub seconds: f64,
+    /// `[i]`: the part of the time with i; the last one: with as many or more.
+    pub shares: Vec<f64>,
+}
+
+/// How long it takes, by the number of threads.
+#[derive(Serialize)]
+pub struct Scaling {
+    pub program: &'static str,
+    pub points: Vec<Point>,
+}
+
+#[derive(Serialize)]
+pub struct Point {
+    pub threads: u32,
+    pub seconds: Spread,
+    /// Against one thread, round by round.
+    pub speedup: Spread,
+}
+
+#[derive(Serialize)]
+pub struct Options {
+    pub cpus: u32,
+    pub switch: &'static str,
+    /// Of the malleable program where it runs under lissom, and of the rigid one there.
+    pub malleable_threads: u32,
+    pub rigid_threads: u32,
+    pub runs: usize,
+    pub completed: usize,
+    pub timeout: f64,
+    pub scale: f64,
+}
+
+#[derive(Serialize)]
+pub struct Report {
+    pub version: &'static str,
+    pub benchmark: &'static str,
+    /// When it began, in seconds since 1970.
+    pub time: u64,
+    pub machine: Machine,
+    pub options: Options,
+    pub parameters: Value,
+    pub mixes: Vec<Mix>,
+    pub summary: Vec<Summary>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub profile: Vec<Profile>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<Scaling>,
+    pub notes: Vec<String>,
+    /// The signal that ended it early.
+    pub interrupted: Option<i32>,
+}
+
+impl Report {
+    pub fn json(&self) -> String {
+        // Serializing plain numbers and strings cannot fail.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// 1 if something did not run as it should. That a program is too slow natively is a result.
+    pub fn exit_code(&self) -> i32 {
+        if let Some(signal) = self.interrupted {
+            return 128 + signal;
+        }
+        let managed = |s| matches!(s, Scenario::Lissom | Scenario::Manager);
+        let bad = |c: &Cell| c.state == State::Failed || c.state == State::Timeout && managed(c.scenario);
+        i32::from(self.mixes.iter().any(|m| m.error.is_some() || m.cells.iter().any(bad)))
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    fn runs(seconds: &[f64]) -> Vec<Run> {
+        seconds.iter().map(|&seconds| Run { seconds, cpu_seconds: seconds }).collect()
+    }
+
+    fn cell(scenario: Scenario, rigid: &[f64], malleable: &[f64]) -> Cell {
+        let round = Round { rigid: runs(rigid), malleable: runs(malleable), others: 0.2, manager_cpu: None };
+        Cell { scenario, state: State::Ok, error: None, result: None, rounds: vec![round] }
+    }
+
+    /// Alone 1 s, with one of two CPUs, and 2 s.
+    pub fn mix() -> Mix {
+        let alone =
+            Alone { rigid: runs(&[1.0]), malleable: runs(&[2.0]), under_lissom: runs(&[2.5]), others: 0.0 };
+        let mut failed = cell(Scenario::Manager, &[], &[]);
+        (failed.state, failed.error) = (State::Failed, Some("lissom manager has ended".into()));
+        let mut mix = Mix {
+            rigid: "blackscholes",
+            malleable: "ep",
+            error: None,
+            alone: None,
+            cells: vec![
+                cell(Scenario::Halves, &[1.0, 4.0], &[4.0, 4.0, 4.0]),
+                cell(Scenario::Lissom, &[1.25], &[2.5]),
+                failed,
+            ],
+            rounds_alone: vec![alone],
+        };
+        mix.reckon(2);
+        mix
+    }
+
+    #[test]
+    fn figures_of_a_mix() {
+        let mix = mix();
+        assert_eq!(mix.alone.as_ref().map(|a| a.rigid_idle.median), Some(0.5));
+        let halves = mix.figures(Scenario::Halves).expect("figures");
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        near(halves.rigid.median, 2.0);
+        near(halves.stp.median, 1.0);
+        near(halves.antt.median, 2.0);
+        let lissom = mix.figures(Scenario::Lissom).expect("figures");
+        near(lissom.stp.median, 1.6);
+        near(lissom.rigid_slowdown.median, 1.25);
+        near(lissom.antt.median, 1.25);
+        near(lissom.stp_to_halves.expect("a ratio").median, 1.6);
+        near(lissom.rigid_to_halves.expect("a ratio").median, 0.625);
+        assert!(mix.figures(Scenario::Manager).is_none());
+    }
+
+    #[test]
+    fn summaries_are_of_what_there_is() {
+        let all = [Scenario::Halves, Scenario::Lissom, Scenario::Manager];
+        let (mut idle, mut busy) = (mix(), mix());
+        busy.rounds_alone[0].rigid[0].cpu_seconds = 2.0;
+        idle.reckon(2);
+        busy.reckon(2);
+        let list = summaries(&[idle, busy], &all);
+        let counts: Vec<(Scenario, f64, usize)> =
+            list.iter().map(|s| (s.scenario, s.idle_at_least, s.mixes)).collect();
+        let expected = [
+            (Scenario::Halves, 0.0, 2),
+            (Scenario::Lissom, 0.0, 2),
+            (Scenario::Halves, IDLE, 1),
+            (Scenario::Lissom, IDLE, 1),
+        ];
+        assert_eq!(counts, expected);
+        assert!((list[1].stp - 1.6).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,364 @@
+//! The mixes' report as text for people, at most 80 columns wide, and as Markdown.
+
+use super::super::harness::{Spread, State};
+use super::super::table::number;
+use super::report::{Cell, IDLE, Mix, Profile, Report, Summary};
+use crate::stats::{plural, wrap};
+
+/// If others have more of the CPUs, in one scenario of one round, times say little.
+const NOISE: f64 = 0.1;
+
+pub fn text(report: &Report) -> String {
+    let (machine, options) = (&report.machine, &report.options);
+    let mut lines = wrap(
+        &format!(
+            "lissom {} bench mixes: {} CPUs, {}, Linux {}",
+            report.version, options.cpus, machine.cpu_model, machine.kernel
+        ),
+        "",
+        2,
+    );
+    if !report.mixes.is_empty() {
+        lines.extend(wrap(&legend(report), "", 0));
+    }
+    for mix in &report.mixes {
+        lines.push(String::new());
+        lines.extend(wrap(&format!("{}: {}", mix.name(), alone(mix, options.cpus)), "", 2));
+        lines.push(format!(
+            "{:15}{:>7}{:>7}{:>15}{:>8}{:>6}{:>6}{:>6}{:>9}",
+            "", "A s", "B s", "STP", "/halves", "ANTT", "A", "B", "A/halves"
+        ));
+        lines.extend(mix.cells.iter().map(row));
+    }
+    lines.extend(summary(&report.summary));
+    lines.extend(profiles(&report.profile));
+    lines.extend(scaling(report));
+    let notes = notes(report);
+    if !notes.is_empty() {
+        lines.push(String::new());
+        lines.extend(notes.iter().flat_map(|n| wrap(n, "", 2)));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn legend(report: &Report) -> String {
+    let options = &report.options;
+    format!(
+        "A is the program that is not malleable, B the malleable one, natively with a thread for each CPU they have (halves, \
+         oversubscribed), or under lissom with {} (B; A: {}). Median of {} (STP: least-most); seconds are \
+         geometric means of at least {}. A, B: times as long as alone. STP: the sum of the inverse, ANTT the mean.",
+        options.malleable_threads,
+        options.rigid_threads,
+        plural(options.runs as u64, "round"),
+        plural(options.completed as u64, "run")
+    )
+}
+
+fn alone(mix: &Mix, cpus: u32) -> String {
+    let Some(alone) = &mix.alone else { return String::new() };
+    format!(
+        "alone {} s and {} s ({} s under lissom); A leaves {} of {cpus} CPUs idle",
+        number(alone.rigid.median),
+        number(alone.malleable.median),
+        number(alone.under_lissom.median),
+        percent(alone.rigid_idle.median),
+    )
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0}%", part * 100.0)
+}
+
+fn optional(spread: &Option<Spread>) -> String {
+    spread.map_or(String::new(), |s| number(s.median))
+}
+
+fn state(cell: &Cell) -> &'static str {
+    match cell.state {
+        State::Failed => "failed",
+        State::Timeout => "timeout",
+        State::Ok => "-",
+    }
+}
+
+fn row(cell: &Cell) -> String {
+    let name = cell.scenario.name();
+    let Some(f) = &cell.result else { return format!("{name:15}{:>7}", state(cell)) };
+    let stp = format!("{} {}-{}", number(f.stp.median), number(f.stp.least), number(f.stp.most));
+    format!(
+        "{name:15}{:>7}{:>7}{stp:>15}{:>8}{:>6}{:>6}{:>6}{:>9}",
+        number(f.rigid.median),
+        number(f.malleable.median),
+        optional(&f.stp_to_halves),
+        number(f.antt.median),
+        number(f.rigid_slowdown.median),
+        number(f.malleable_slowdown.median),
+        optional(&f.rigid_to_halves),
+    )
+    .trim_end()
+    .into()
+}
+
+fn of_mixes(summary: &Summary) -> String {
+    let which = if summary.idle_at_least == 0.0 {
+        "all".into()
+    } else {
+        format!("A leaves {} or more", percent(IDLE))
+    };
+    format!("{which} ({})", summary.mixes)
+}
+
+fn summary(list: &[Summary]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if list.is_empty() {
+        return lines;
+    }
+    lines.extend([String::new(), "Geometric means over mixes".into()]);
+    lines.push(format!(
+        "{:15}{:25}{:>8}{:>8}{:>6}{:>6}{:>9}",
+        "", "", "STP", "/halves", "ANTT", "A", "A/halves"
+    ));
+    for s in list {
+        let optional = |v: Option<f64>| v.map_or(String::new(), number);
+        lines.push(format!(
+            "{:15}{:25}{:>8}{:>8}{:>6}{:>6}{:>9}",
+            s.scenario.name(),
+            of_mixes(s),
+            number(s.stp),
+            optional(s.stp_to_halves),
+            number(s.antt),
+            number(s.rigid_slowdown),
+            optional(s.rigid_to_halves)
+        ));
+    }
+    lines.iter().map(|l| l.trim_end().to_string()).collect()
+}
+
+fn profiles(list: &[Profile]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if list.is_empty() {
+        return lines;
+    }
+    lines.extend([String::new(), "Part of the time with so many runnable threads".into()]);
+    for p in list {
+        lines.extend(wrap(&format!("{}, {} threads: {}", p.program, p.threads, shares(p).join(", ")), "", 2));
+    }
+    lines
+}
+
+/// `0: 12%`; what is less than half a percent is left out.
+fn shares(profile: &Profile) -> Vec<String> {
+    let counts = profile.shares.iter().enumerate().filter(|(_, share)| **share >= 0.005);
+    counts.map(|(i, share)| format!("{i}: {}", percent(*share))).collect()
+}
+
+fn scaling(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    if report.scaling.is_empty() {
+        return lines;
+    }
+    lines.extend([
+        String::new(),
+        "Seconds natively and alone, and how many times as fast as with one thread".into(),
+    ]);
+    for s in &report.scaling {
+        let points = s.points.iter().map(|p| {
+            format!("{}: {} s (x {})", p.threads, number(p.seconds.median), number(p.speedup.median))
+        });
+        lines.extend(wrap(
+            &format!("{}, threads {}", s.program, points.collect::<Vec<_>>().join(", ")),
+            "",
+            2,
+        ));
+    }
+    lines
+}
+
+fn notes(report: &Report) -> Vec<String> {
+    let mut notes = report.notes.clone();
+    if let Some(signal) = report.interrupted {
+        notes.push(format!("Interrupted by signal {signal}: what was complete by then is shown."));
+    }
+    let noisy = report.mixes.iter().filter(|m| m.others() > NOISE);
+    let noisy: Vec<String> = noisy.map(|m| format!("{} of {}", percent(m.others()), m.name())).collect();
+    if !noisy.is_empty() {
+        notes.push(format!(
+            "Noise: others had up to this part of the CPUs: {}. Stop what else runs.",
+            noisy.join(", ")
+        ));
+    }
+    // What is wrong with all of them, a manager that does not start, say, is said once.
+    let mut errors: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |error: String, mix: &Mix| match errors.iter_mut().find(|(e, _)| *e == error) {
+        Some((_, mixes)) => mixes.push(mix.name()),
+        None => errors.push((error, vec![mix.name()])),
+    };
+    for mix in &report.mixes {
+        if let Some(error) = &mix.error {
+            add(error.clone(), mix);
+        }
+        for cell in &mix.cells {
+            let name = cell.scenario.name();
+            if let Some(error) = &cell.error {
+                add(format!("{name} failed: {error}"), mix);
+            }
+            if cell.state == State::Timeout {
+                add(format!("{name} took longer than {} s (--timeout)", report.options.timeout), mix);
+            }
+        }
+    }
+    notes.extend(errors.into_iter().map(|(error, mixes)| format!("{}: {error}", mixes.join(", "))));
+    notes
+}
+
+fn line(fields: &[String]) -> String {
+    format!("| {} |\n", fields.join(" | "))
+}
+
+fn heading(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    format!("\n{}{}", line(&names), line(&vec!["---".to_string(); names.len()]))
+}
+
+fn spread(s: &Spread) -> String {
+    format!("{} ({}-{})", number(s.median), number(s.least), number(s.most))
+}
+
+pub fn markdown(report: &Report) -> String {
+    let (machine, options) = (&report.machine, &report.options);
+    let mut text = format!(
+        "lissom {} bench mixes: {} CPUs, {}, Linux {}.",
+        report.version, options.cpus, machine.cpu_model, machine.kernel
+    );
+    if !report.mixes.is_empty() {
+        text.push_str(&format!(" {}", legend(report)));
+    }
+    text.push('\n');
+    let optional = |s: &Option<Spread>| s.as_ref().map_or(String::new(), spread);
+    if !report.mixes.is_empty() {
+        text.push_str(&heading(&[
+            "mix",
+            "A alone, s",
+            "B alone, s",
+            "B alone under lissom",
+            "A leaves idle",
+        ]));
+        for mix in &report.mixes {
+            let Some(a) = &mix.alone else { continue };
+            let times = [&a.rigid, &a.malleable, &a.under_lissom].map(spread);
+            let fields = [mix.name()].into_iter().chain(times).chain([percent(a.rigid_idle.median)]);
+            text.push_str(&line(&fields.collect::<Vec<_>>()));
+        }
+        text.push_str(&heading(&[
+            "mix",
+            "scenario",
+            "A, s",
+            "B, s",
+            "STP",
+            "/ halves",
+            "ANTT",
+            "A / alone",
+            "B / alone",
+            "A / halves",
+        ]));
+        for (mix, cell) in report.mixes.iter().flat_map(|m| m.cells.iter().map(move |c| (m, c))) {
+            let mut fields = vec![mix.name(), cell.scenario.name().into()];
+            match &cell.result {
+                Some(f) => {
+                    fields.extend([&f.rigid, &f.malleable].map(|s| number(s.median)));
+                    fields.extend([spread(&f.stp), optional(&f.stp_to_halves), number(f.antt.median)]);
+                    fields.extend([&f.rigid_slowdown, &f.malleable_slowdown].map(spread));
+                    fields.push(optional(&f.rigid_to_halves));
+                }
+                None => fields.push(state(cell).into()),
+            }
+            fields.resize(10, String::new());
+            text.push_str(&line(&fields));
+        }
+    }
+    if !report.summary.is_empty() {
+        text.push_str(&heading(&["mixes", "scenario", "STP", "/ halves", "ANTT", "A / alone", "A / halves"]));
+        for s in &report.summary {
+            let optional = |v: Option<f64>| v.map_or(String::new(), number);
+            text.push_str(&line(&[
+                of_mixes(s),
+                s.scenario.name().into(),
+                number(s.stp),
+                optional(s.stp_to_halves),
+                number(s.antt),
+                number(s.rigid_slowdown),
+                optional(s.rigid_to_halves),
+            ]));
+        }
+    }
+    if !report.profile.is_empty() {
+        text.push_str(&heading(&["program", "threads", "part of the time with so many runnable threads"]));
+        for p in &report.profile {
+            text.push_str(&line(&[p.program.into(), p.threads.to_string(), shares(p).join(", ")]));
+        }
+    }
+    if !report.scaling.is_empty() {
+        text.push_str(&heading(&["program", "threads", "seconds", "x one thread"]));
+        for (s, p) in report.scaling.iter().flat_map(|s| s.points.iter().map(move |p| (s, p))) {
+            text.push_str(&line(&[
+                s.program.into(),
+                p.threads.to_string(),
+                spread(&p.seconds),
+                spread(&p.speedup),
+            ]));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::machine::Machine;
+    use super::super::report::{self, Options, Point, Scaling, Scenario};
+    use super::*;
+
+    #[test]
+    fn tables_fit() {
+        let mixes = vec![report::tests::mix()];
+        let spread = Spread::of(&[1.5, 12_345.0]).expect("numbers");
+        let report = Report {
+            version: "0.1.0",
+            benchmark: "mixes",
+            time: 0,
+            machine: Machine::look(),
+            options: Options {
+                cpus: 2,
+                switch: "auto",
+                malleable_threads: 8,
+                rigid_threads: 2,
+                runs: 1,
+                completed: 3,
+                timeout: 60.0,
+                scale: 1.0,
+            },
+            parameters: serde_json::Value::Null,
+            summary: report::summaries(&mixes, &[Scenario::Halves, Scenario::Lissom]),
+            mixes,
+            profile: vec![Profile { program: "ep", threads: 200, seconds: 1.0, shares: vec![0.01; 100] }],
+            scaling: vec![Scaling {
+                program: "ep",
+                points: vec![Point { threads: 64, seconds: spread, speedup: spread }],
+            }],
+            notes: vec![],
+            interrupted: None,
+        };
+        let text = text(&report);
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+        assert!(text.contains("A leaves 50%"), "{text}");
+        assert!(
+            text.contains("lissom            1.25   2.50 1.60 1.60-1.60    1.60  1.25  1.25  1.25     0.62"),
+            "{text}"
+        );
+        assert!(text.contains("20% of blackscholes + ep"), "{text}");
+        assert!(text.contains("manager failed: lissom manager has ended"), "{text}");
+        let markdown = markdown(&report);
+        assert!(markdown.contains("| blackscholes + ep | manager | failed |"), "{markdown}");
+        assert_eq!(report.exit_code(), 1);
+    }
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+// What the programs of `lissom bench mixes` share: options, rounds, and the line of JSON that each prints. A round is the program's whole problem,
+// computed anew; its checksum depends on --size alone: not on the number of threads, nor on who computes what.
+//
+//     PROGRAM [--threads N] [--size N] [--rounds N] [--seconds S]
+#ifndef LISSOM_WORKLOADS_MIX_H
+#define LISSOM_WORKLOADS_MIX_H
+
+#include "sync.h"
+
+struct mix {
+    const char *program;
+    int threads;
+    long size;      // what of depends on the program
+    long rounds;
+    double seconds; // > 0: for so long, instead of `rounds`
+    // What follows is mix_next's.
+    long done;
+    uint64_t checksum;
+    double begun;
+};
+
+static struct mix mix_parse(const char *program, long size, long rounds, int argc, char **argv) {
+    struct mix m = {.program = program, .threads = 2, .size = size, .rounds = rounds};
+    if (argc % 2 == 0)
+        fail("usage: %s [--threads N] [--size N] [--rounds N] [--seconds S]", program);
+    for (int i = 1; i < argc; i += 2) {
+        double value = number(argv[i], argv[i + 1]);
+        if (!strcmp(argv[i], "--threads"))
+            m.threads = (int)value;
+        else if (!strcmp(argv[i], "--size"))
+            m.size = (long)value;
+        else if (!strcmp(argv[i], "--rounds"))
+            m.rounds = (long)value;
+        else if (!strcmp(argv[i], "--seconds"))
+            m.seconds = value;
+        else
+            fail("unknown option %s", argv[i]);
+    }
+    if (m.threads < 1 || m.threads > 10000 || m.size < 1 || m.rounds < 1)
+        fail("--threads must be 1 to 10000, --size and --rounds at least 1");
+    return m;
+}
+
+// FNV-1a. Begins with `hash` 0.
+static inline uint64_t mix_hash(uint64_t hash, const void *data, size_t bytes) {
+    const unsigned char *p = data;
+    if (!hash)
+        hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ p[i]) * 0x100000001b3u;
+    return hash;
+}
+
+// splitmix64: number `i` of stream `seed`, so that no thread needs another's state.
+static inline uint64_t mix_random(uint64_t seed, uint64_t i) {
+    uint64_t x = seed * 0xd1342543de82ef95u + (i + 1) * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+// In [0, 1).
+static inline double mix_uniform(uint64_t seed, uint64_t i) { return (double)(mix_random(seed, i) >> 11) * 0x1p-53; }
+
+static inline void *mix_memory(size_t bytes) {
+    void *p = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
+    if (!p)
+        fail("no memory");
+    return memset(p, 0, bytes);
+}
+
+// After a round. Whether another follows.
+static int mix_next(struct mix *m, uint64_t checksum) {
+    if (m->done && checksum != m->checksum)
+        fail("%s: the checksum of round %ld is %016llx, that of the first %016llx", m->program, m->done + 1,
+             (unsigned long long)checksum, (unsigned long long)m->checksum);
+    m->checksum = checksum;
+    m->done++;
+    return m->seconds > 0 ? now() - m->begun < m->seconds : m->done < m->rounds;
+}
+
+static int mix_report(const struct mix *m) {
+    double seconds = now() - m->begun;
+    printf("{\"program\": \"%s\", \"threads\": %d, \"size\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
+           "\"checksum\": \"%016llx\"}\n",
+           m->program, m->threads, m->size, m->done, seconds, (unsigned long long)m->checksum);
+    return 0;
+}
+
+// Rounds until all is done. Pre: `round` computes the whole problem and returns its checksum.
+static int mix_run(struct mix *m, uint64_t (*round)(void)) {
+    m->begun = now();
+    while (mix_next(m, round()))
+        ;
+    return mix_report(m);
+}
+
+#endif
