@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The functions of OpenMP runtimes that hand out chunks, and what their calls mean.
+ *
+ * libgomp: a thread comes to a loop with GOMP_loop_*_start, or with its first *_next if the region began with the loop (GOMP_parallel_loop_*), asks again
+ * with *_next, and leaves with GOMP_loop_end*, mostly having been told before that nothing is left.
+ * LLVM's libomp: only __kmpc_dispatch_next_*. It has libgomp's functions, too, which call these.
+ *
+ *     OMP_START         comes to a loop, and gets its first chunk
+ *     OMP_START_ALONE   doacross: iterations wait for others; left alone, with all that follows in the loop
+ *     OMP_NEXT          asks for a chunk
+ *     OMP_NEXT_ORDERED  the same in libgomp, and passes the turn on: who waited before it would hold up all others
+ *     OMP_END           leaves
+ *     OMP_DISPATCH      comes to a loop, if it calls from elsewhere than before; asks for a chunk
+ */
+#include "omp/loops.h"
+
+/* Post: what follows the prefix, or NULL. */
+static const char *after(const char *s, const char *prefix)
+{
+    while (*prefix)
+        if (*s++ != *prefix++)
+            return NULL;
+    return s;
+}
+
+static bool is(const char *s, const char *other)
+{
+    const char *rest = after(s, other);
+    return rest && !*rest;
+}
+
+/* Chunks of these are handed out one by one. */
+static const char *schedule(const char *s)
+{
+    static const char *const names[] = {"dynamic_", "guided_", "runtime_", "nonmonotonic_dynamic_", "nonmonotonic_guided_",
+                                        "nonmonotonic_runtime_", "maybe_nonmonotonic_runtime_"};
+    const char *rest = NULL;
+    for (unsigned i = 0; i < sizeof names / sizeof *names && !rest; i++)
+        rest = after(s, names[i]);
+    return rest;
+}
+
+uint32_t omp_function_what(const char *name)
+{
+    const char *s = after(name, "__kmpc_dispatch_next_"), *rest;
+    if (s)
+        return is(s, "4") || is(s, "4u") || is(s, "8") || is(s, "8u") ? OMP_DISPATCH : 0;
+    s = after(name, "GOMP_loop_");
+    if (!s)
+        return 0;
+    if (is(s, "end") || is(s, "end_nowait") || is(s, "end_cancel"))
+        return OMP_END;
+    if ((rest = after(s, "ull_")))
+        s = rest;
+    if ((rest = after(s, "doacross_")))
+        return is(rest, "start") || ((rest = schedule(rest)) && is(rest, "start")) ? OMP_START_ALONE : 0;
+    bool ordered = after(s, "ordered_");
+    if (ordered)
+        s = after(s, "ordered_");
+    rest = schedule(s);
+    if (!rest)
+        return 0;
+    return is(rest, "start") ? OMP_START : !is(rest, "next") ? 0 : ordered ? OMP_NEXT_ORDERED : OMP_NEXT;
+}
+
+/* Around every call of a redirected function, from entry.S; `caller`: where it returns to. */
+void lissom_omp_before(const struct patch_redirect *function, uintptr_t caller);
+void lissom_omp_after(const struct patch_redirect *function, uint8_t result);
+
+void lissom_omp_before(const struct patch_redirect *function, uintptr_t caller)
+{
+    struct thread *t = lissom_self;
+    if (!t)
+        return;
+    switch (function->what) {
+    case OMP_NEXT:
+        if (t->at_work) {
+            loop_asks_again(t);
+            return;
+        }
+        break;
+    case OMP_NEXT_ORDERED:
+        return;
+    case OMP_DISPATCH:
+        if (t->at_work && t->loop_caller == caller) {
+            loop_asks_again(t);
+            return;
+        }
+        loop_leaves(t);
+        break;
+    case OMP_START:
+        t->loop_alone = false;
+        loop_leaves(t);
+        break;
+    default: /* OMP_START_ALONE, OMP_END */
+        t->loop_alone = function->what == OMP_START_ALONE;
+        loop_leaves(t);
+        return;
+    }
+    if (!t->loop_alone && !sched.native_waits)
+        loop_asks(t, caller);
+}
+
+void lissom_omp_after(const struct patch_redirect *function, uint8_t result)
+{
+    struct thread *t = lissom_self;
+    if (t && t->loop && function->what != OMP_END && function->what != OMP_START_ALONE)
+        loop_got(t, result);
+}
+
+/* Nothing is left of the loop of the calling thread, which was at work. */
+void lissom_omp_over(void);
+void lissom_omp_over(void) { loop_got(lissom_self, false); }
