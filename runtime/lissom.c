@@ -96,7 +96,7 @@ static bool read_options(char **environment)
     }
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))
         options.cpus = number(v, LISSOM_MAX_SLOTS);
-    options.malleable = !((v = value_of(environment, LISSOM_ENV_MALLEABLE)) && same(v, "0"));
+    options.malleable = (v = value_of(environment, LISSOM_ENV_MALLEABLE)) && same(v, "1");
     if ((v = value_of(environment, LISSOM_ENV_ACTIVE_THREADS)))
         options.active_threads = number(v, LISSOM_MAX_SLOTS);
     if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {

@@ -66,9 +66,9 @@ pub struct RunArgs {
           value_parser = clap::value_parser!(u32).range(1..=abi::MAX_SLOTS as i64))]
     pub cpus: Option<u32>,
 
-    /// OpenMP loops with schedule dynamic or guided [default: 1]. 1: threads for which there
-    /// is no CPU wait between chunks until there is one, or the loop ends. 0: they take chunks
-    /// in turns, as without lissom
+    /// OpenMP loops with schedule dynamic or guided [default: 0]. 1: threads for which there
+    /// is no CPU wait between chunks until there is one, or the loop ends; can make loops
+    /// of less than a second 10 % slower. 0: they take chunks in turns, as without lissom
     #[arg(long, value_name = "0|1", env = abi::ENV_MALLEABLE, hide_env_values = true,
           value_parser = clap::value_parser!(u8).range(0..=1))]
     pub malleable: Option<u8>,

@@ -25,9 +25,6 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         je      .Lsame
         cmp     $OMP_DISPATCH, %r10d
         jne     .Llook
-        mov     (%rsp), %r10
-        cmp     %r10, T_LOOP_CALLER(%rax)
-        jne     .Llook
 .Lsame: mov     T_LOOP(%rax), %r10
         mov     LOOP_WORKING(%r10), %r10d
         cmp     lissom_omp_target(%rip), %r10d
@@ -67,7 +64,7 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         push    %r9
         lea     -8(%rsp), %rsp
         mov     %r11, %rdi
-        mov     8(%rbp), %rsi
+        mov     8(%rbp), %rsi                    /* and rdx as called */
         call    lissom_omp_before
         lea     8(%rsp), %rsp
         pop     %r9

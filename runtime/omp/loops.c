@@ -149,7 +149,6 @@ void loop_asks(struct thread *t, uintptr_t caller)
 {
     struct loop *l = loop_from(caller);
     t->loop = l;
-    t->loop_caller = caller;
     if (working(l) >= target() && !young(l))
         lissom_omp_call(l, CALL_WAIT, 0);
 }
@@ -245,7 +244,8 @@ static void look_at(struct loop *l, uint64_t now, bool idle)
     l->looked = now;
     if (l->chunks != l->chunks_now) {
         uint64_t gap = now - l->moved;
-        l->longest = gap > l->longest ? gap : l->longest - l->longest / 16;
+        if (l->roused <= l->moved) /* by itself, not because a waiter was let go */
+            l->longest = gap > l->longest ? gap : l->longest - l->longest / 16;
         l->chunks = l->chunks_now;
         l->moved = now;
     }

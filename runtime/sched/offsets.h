@@ -15,9 +15,8 @@
 #define T_XSAVE 48
 #define T_RAISE_MASK 56
 #define T_LOOP 64
-#define T_LOOP_CALLER 72
-#define T_CHUNKS 80
-#define T_AT_WORK 84
+#define T_CHUNKS 72
+#define T_AT_WORK 76
 
 #define LOOP_WORKING 0
 
@@ -55,6 +54,9 @@
 #define OMP_NEXT_ORDERED 4
 #define OMP_END 5
 #define OMP_DISPATCH 0x101
+#define OMP_DISPATCH_INIT 0x102
+#define OMP_DOACROSS 0x103
+#define OMP_DOACROSS_END 0x104
 
 /* what lissom_syscall tells switch.S to do */
 #define ACTION_RETURN 0  /* back to the program with regs->rax */

@@ -21,7 +21,6 @@ _Static_assert(offsetof(struct thread, fsbase) == T_FSBASE, "offsets.h");
 _Static_assert(offsetof(struct thread, xsave) == T_XSAVE, "offsets.h");
 _Static_assert(offsetof(struct thread, raise_mask) == T_RAISE_MASK, "offsets.h");
 _Static_assert(offsetof(struct thread, loop) == T_LOOP, "offsets.h");
-_Static_assert(offsetof(struct thread, loop_caller) == T_LOOP_CALLER, "offsets.h");
 _Static_assert(offsetof(struct thread, chunks) == T_CHUNKS, "offsets.h");
 _Static_assert(offsetof(struct thread, at_work) == T_AT_WORK, "offsets.h");
 _Static_assert(offsetof(struct patch_redirect, real) == REDIRECT_REAL, "offsets.h");

@@ -45,7 +45,6 @@ struct thread {
     uint64_t raise_mask;          /* signal mask to go back to when kept signals are sent again */
     /* Loops of OpenMP (omp/loops.h). Written by t only. */
     struct loop *loop;            /* whose chunks it asks for; NULL: of none */
-    uintptr_t loop_caller;        /* from where */
     uint32_t chunks;              /* that it has asked for */
     uint32_t at_work;             /* 1: it has a chunk, and counts among those that do, ... */
 
@@ -90,6 +89,7 @@ struct thread {
 
     bool loop_blocked;            /* ... but not at the moment (at_work) */
     bool loop_alone;              /* the loop that it is in is not our business */
+    bool loop_open;               /* libomp: it has come to one that is */
 
     const void *sampled;          /* the ucontext_t in which a sample found it */
     bool sample_waited;           /* and its last sample found it waiting */
