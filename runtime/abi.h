@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define LISSOM_ABI_VERSION 4u
+#define LISSOM_ABI_VERSION 5u
 #define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
 
 /* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
@@ -28,6 +28,9 @@
 #define LISSOM_ENV_SWITCH "LISSOM_SWITCH"    /* auto | user | kernel | off */
 #define LISSOM_ENV_CPUS "LISSOM_CPUS"        /* upper bound of the slot count; 1..LISSOM_MAX_SLOTS */
 #define LISSOM_ENV_OPENMP "LISSOM_OPENMP"    /* "poll": OpenMP was told not to spin, slots poll in its place */
+#define LISSOM_ENV_MALLEABLE "LISSOM_MALLEABLE" /* "1": threads wait in loops of OpenMP */
+#define LISSOM_ENV_MAX_THREADS "LISSOM_MAX_THREADS" /* for `lissom run`: the threads of a team, while OMP_NUM_THREADS says how many of them work on a loop */
+#define LISSOM_ENV_ACTIVE_THREADS "LISSOM_ACTIVE_THREADS" /* that number */
 #define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
 #define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
 #define LISSOM_ENV_MANAGER "LISSOM_MANAGER"  /* path of the manager's socket */
@@ -64,6 +67,9 @@
     X(yields, "slices that ended at a futex call") \
     X(homings, "times a context went home to its own kernel thread") \
     X(signals_deferred, "signals put off until the runtime was left") \
+    X(loop_waits, "times a thread waited in an OpenMP loop for which there were threads enough") \
+    X(loop_functions, "functions of OpenMP that hand out chunks, redirected") \
+    X(loop_functions_left, "such functions left alone") \
     X(sites_patched, "system call sites redirected") \
     X(sites_left, "system call sites left alone")
 

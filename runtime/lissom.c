@@ -10,6 +10,7 @@
 #include "cpus/manager.h"
 #include "events/events.h"
 #include "futex/futex.h"
+#include "omp/loops.h"
 #include "prim/text.h"
 #include "report.h"
 #include "sched/actions.h"
@@ -31,8 +32,10 @@ struct lissom_record *record = &private_record;
 
 static struct {
     bool verbose;
+    bool malleable;
     int stats_fd;
     uint32_t cpus;
+    uint32_t active_threads;
 } options = {.stats_fd = -1};
 static struct lissom_region *region;
 
@@ -96,6 +99,9 @@ static bool read_options(char **environment)
     sched.shares = !((v = value_of(environment, LISSOM_ENV_SHARE)) && same(v, "off"));
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))
         options.cpus = number(v, LISSOM_MAX_SLOTS);
+    options.malleable = (v = value_of(environment, LISSOM_ENV_MALLEABLE)) && same(v, "1");
+    if ((v = value_of(environment, LISSOM_ENV_ACTIVE_THREADS)))
+        options.active_threads = number(v, LISSOM_MAX_SLOTS);
     if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {
         uint32_t fd = number(v, 1 << 20);
         options.stats_fd = fd || same(v, "0") ? (int)fd : -1;
@@ -198,13 +204,25 @@ static uint16_t object_found(const char *name, uintptr_t lo, uintptr_t hi)
     return OBJECT_OPENMP;
 }
 
-static const struct patch_config patch_config = {
+static void functions_done(const char *name, unsigned redirected, unsigned left)
+{
+    count_add(loop_functions, redirected);
+    count_add(loop_functions_left, left);
+    if (options.verbose && redirected + left)
+        report("%s: %u OpenMP loop functions redirected, %u left alone", name, redirected, left);
+}
+
+static struct patch_config patch_config = {
     .class_table = syscalls_class,
     .class_table_rtld = syscalls_class_rtld,
     .entry = lissom_syscall_entry,
     .report = site_left,
     .object_found = object_found,
     .object_done = object_done,
+    .functions_in = OBJECT_OPENMP,
+    .function_what = omp_function_what,
+    .function_entry = lissom_omp_entry,
+    .functions_done = functions_done,
 };
 
 static unsigned long auxiliary(char **environment, unsigned long type)
@@ -281,6 +299,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     claim_record();
     state(LISSOM_STATE_starting, "");
     slots_init(sched.slots);
+    loops_init(options.active_threads);
     sched.user_switch = (auxiliary(environment, AT_HWCAP2) & 2 /* FSGSBASE */) && vector_state();
     sched.tsc_per_us = tsc_per_us();
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
@@ -289,6 +308,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     syscalls_init();
     actions_init();
 
+    if (!options.malleable)
+        patch_config.functions_in = OBJECT_OTHER;
     unsigned unsafe = 0;
     int n = patch_startup(&patch_config, &unsafe);
     if (n < 0) {
@@ -362,6 +383,7 @@ void lissom_forked(struct thread *t)
     cpus_after_fork();
     spin_sites_after_fork();
     spin_loops_after_fork();
+    loops_after_fork(t);
     memset(&private_record, 0, sizeof private_record);
     uint32_t objects = record->objects;
     struct lissom_record *old = record;

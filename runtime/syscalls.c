@@ -15,6 +15,7 @@
 #include "events/events.h"
 #include "futex/futex.h"
 #include "lissom.h"
+#include "omp/loops.h"
 #include "sched/actions.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
@@ -461,7 +462,9 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
     if (carrier_is_reserved(t))
         slot_yield(t);
     uint8_t kind = nr >= 0 && nr < 65536 ? syscalls_class[nr] : KIND_HOME;
-    if (kind == KIND_ANYWHERE) {
+    if (t->site == &lissom_omp_site) {
+        action = loops_call(t, r);
+    } else if (kind == KIND_ANYWHERE) {
         action = rtld_call(r);
     } else if (kind == KIND_DESCRIPTORS) {
         action = descriptor_call(t, r);

@@ -58,6 +58,8 @@ need_test() {
     # The version that Debian 12 calls by this name; other releases have another.
     if apt-cache show libomp5-14 >/dev/null 2>&1; then
         want_library libomp5-14 libomp.so.5
+        want clang clang
+        want_file libomp-14-dev /usr/lib/llvm-14/lib/libomp.so
     fi
 }
 

@@ -23,6 +23,9 @@ pub const RSEQ_TUNABLE: &str = "glibc.pthread.rseq";
 const WAIT_POLICY: &str = "OMP_WAIT_POLICY";
 const GOMP_SPIN: &str = "GOMP_SPINCOUNT";
 const KMP_SPIN: &str = "KMP_BLOCKTIME";
+/// Of OpenMP: the schedule of loops that leave it to the environment, and the size of teams.
+const SCHEDULE: &str = "OMP_SCHEDULE";
+const NUM_THREADS: &str = "OMP_NUM_THREADS";
 
 pub fn run(args: RunArgs) -> i32 {
     let mut environment = Environment::inherited();
@@ -95,6 +98,7 @@ fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::R
     if calm_openmp(environment) {
         environment.set(abi::ENV_OPENMP, "poll");
     }
+    set_up_openmp(environment, args);
     if let Some(cpus) = args.cpus {
         environment.set(abi::ENV_CPUS, cpus.to_string());
     }
@@ -140,6 +144,34 @@ fn calm_openmp(environment: &mut Environment) -> bool {
     environment.set(GOMP_SPIN, "0");
     environment.set(KMP_SPIN, "0");
     true
+}
+
+/// Teams of --max-threads, of which so many work as the user wanted threads.
+fn set_up_openmp(environment: &mut Environment, args: &RunArgs) {
+    if let Some(malleable) = args.malleable {
+        environment.set(abi::ENV_MALLEABLE, malleable.to_string());
+    }
+    if let Some(schedule) = &args.omp_schedule
+        && environment.get(SCHEDULE).is_none()
+    {
+        environment.set(SCHEDULE, schedule);
+    }
+    // Has an outer `lissom run` done it, its number of active threads stays.
+    if let Some(most) = args.max_threads
+        && environment.get(abi::ENV_ACTIVE_THREADS).is_none()
+    {
+        let wanted = environment.get(NUM_THREADS).and_then(OsStr::to_str).and_then(first_number);
+        if let Some(wanted) = wanted {
+            environment.set(abi::ENV_ACTIVE_THREADS, wanted.to_string());
+        }
+        environment.set(NUM_THREADS, most.to_string());
+        environment.set(abi::ENV_MAX_THREADS, most.to_string());
+    }
+}
+
+/// Of a list: OMP_NUM_THREADS has a number for each level of nested regions.
+fn first_number(list: &str) -> Option<u32> {
+    list.split(',').next()?.trim().parse().ok().filter(|&n| n >= 1 && n as usize <= abi::MAX_SLOTS)
 }
 
 /// None if the user has decided about rseq already.
@@ -235,6 +267,15 @@ mod tests {
         assert_eq!(added(Some("")).as_deref(), Some("glibc.pthread.rseq=0"));
         assert_eq!(added(Some("a.b=1")).as_deref(), Some("a.b=1:glibc.pthread.rseq=0"));
         assert_eq!(added(Some("a.b=1:glibc.pthread.rseq=1")), None);
+    }
+
+    #[test]
+    fn numbers_of_threads() {
+        assert_eq!(first_number("4"), Some(4));
+        assert_eq!(first_number(" 3 , 2"), Some(3));
+        assert_eq!(first_number("0"), None);
+        assert_eq!(first_number(""), None);
+        assert_eq!(first_number("99999"), None);
     }
 
     #[test]

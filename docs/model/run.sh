@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the models of this folder with spin.   run.sh [small|large|mutants] [slots|signals|events]   (small includes the mutants; all models)
+# Checks the models of this folder with spin.   run.sh [small|large|mutants] [slots|signals|events|omp]   (small includes the mutants; all models)
 # One line per configuration: result, states, seconds.  Last line: N passed, M failed.  Exit 1 if anything failed.
 # small: all exhaustive, under three minutes on one core.  large: under 20 minutes, < 6 GB; the one that says bitstate is not exhaustive
 # (a hashed state table: an error found is real, some states may be missed).
@@ -7,7 +7,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 what=${1:-small}
-models=${2:-slots signals events}
+models=${2:-slots signals events omp}
 model=
 for tool in spin gcc; do
 	command -v $tool >/dev/null || { echo "$tool is needed (apt-get install spin gcc)"; exit 2; }
@@ -253,11 +253,36 @@ signals_large() {
 	big 'ends, doorbells'     SIGS=2 BELLS=1 LIVE=1
 }
 
+omp_mutants() {
+	mut 'waiters++ late'        M=1 N=2 TARGET=1 CHUNKS=2
+	mut 'word stays'            M=2 N=2 TARGET=1 CHUNKS=2
+	mut 'loop is over, untold'  M=3 N=3 TARGET=1 CHUNKS=2
+	mut 'blocked, untold'       M=4 N=3 TARGET=1 CHUNKS=3 BLK=1
+	mut 'ended, untold'         M=5 N=3 TARGET=1 CHUNKS=3 END=1
+}
+
+omp_small() {
+	ok 'loop, 1 works'          N=3 TARGET=1 CHUNKS=3
+	ok 'loop, 2 work'           N=3 TARGET=2 CHUNKS=4
+	ok 'two loops'              N=3 TARGET=1 CHUNKS=2 TWICE=1
+	ok 'one blocks'             N=3 TARGET=1 CHUNKS=3 BLK=1
+	ok 'one blocks, two loops'  N=3 TARGET=2 CHUNKS=2 BLK=1 TWICE=1
+	ok 'one ends'               N=3 TARGET=1 CHUNKS=3 END=1
+	ok 'more are to work'       N=3 TARGET=1 CHUNKS=3 CHG=1 BLK=1
+	ok 'fewer are to work'      N=3 TARGET=2 CHUNKS=4 CHG=2
+}
+
+omp_large() {
+	big 'loop of 4'             N=4 TARGET=2 CHUNKS=5 BLK=1
+	big 'two loops of 4'        N=4 TARGET=2 CHUNKS=3 TWICE=1 END=1
+	big 'fewer, of 4'           N=4 TARGET=3 CHUNKS=5 CHG=2 BLK=1
+}
+
 case $what in small | large | mutants) ;; *) models=usage ;; esac
 for model in $models; do
 	case $model in
-	slots | signals | events) [ $what = mutants ] || ${model}_$what; [ $what = large ] || ${model}_mutants ;;
-	*) echo "usage: $0 [small|large|mutants] [slots|signals|events]"; exit 2 ;;
+	slots | signals | events | omp) [ $what = mutants ] || ${model}_$what; [ $what = large ] || ${model}_mutants ;;
+	*) echo "usage: $0 [small|large|mutants] [slots|signals|events|omp]"; exit 2 ;;
 	esac
 done
 echo "$passed passed, $failed failed"

@@ -355,7 +355,9 @@ long futex_wait_inside(struct thread *t, const uint32_t *word, uint32_t value, c
     return n;
 }
 
-bool futex_wake_inside(const uint32_t *word)
+bool futex_wake_inside(const uint32_t *word) { return futex_wake_some_inside(word, 1); }
+
+bool futex_wake_some_inside(const uint32_t *word, int n)
 {
     struct bucket *b = bucket_of((uintptr_t)word);
     struct thread *list = NULL, **tail = &list;
@@ -363,7 +365,7 @@ bool futex_wake_inside(const uint32_t *word)
     if (!__atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST))
         return false;
     lock_take(&b->lock);
-    take_waiters(b, (uintptr_t)word, 1, FUTEX_BITSET_MATCH_ANY, &tail);
+    take_waiters(b, (uintptr_t)word, n, FUTEX_BITSET_MATCH_ANY, &tail);
     lock_drop(&b->lock);
     slots_make_ready(list);
     return list != NULL;

@@ -100,7 +100,8 @@ static size_t gnu_hash_symbols(const struct object *o, uintptr_t table)
 
 void elf_dynamic(struct object *o, const Elf64_Phdr *phdr, unsigned phnum)
 {
-    uintptr_t symtab = 0, hash = 0, gnu_hash = 0;
+    uintptr_t symtab = 0, hash = 0, gnu_hash = 0, strtab = 0;
+    size_t strsz = 0;
     for (unsigned i = 0; i < phnum; i++) {
         if (phdr[i].p_type != PT_DYNAMIC || !elf_readable(o, o->bias + phdr[i].p_vaddr, phdr[i].p_filesz))
             continue;
@@ -109,6 +110,10 @@ void elf_dynamic(struct object *o, const Elf64_Phdr *phdr, unsigned phnum)
         for (; d < end && d->d_tag != DT_NULL; d++) {
             if (d->d_tag == DT_SYMTAB)
                 symtab = dynamic_pointer(o, d->d_un.d_ptr);
+            else if (d->d_tag == DT_STRTAB)
+                strtab = dynamic_pointer(o, d->d_un.d_ptr);
+            else if (d->d_tag == DT_STRSZ)
+                strsz = d->d_un.d_val;
             else if (d->d_tag == DT_HASH)
                 hash = dynamic_pointer(o, d->d_un.d_ptr);
             else if (d->d_tag == DT_GNU_HASH)
@@ -125,6 +130,10 @@ void elf_dynamic(struct object *o, const Elf64_Phdr *phdr, unsigned phnum)
     if (symtab && count && elf_readable(o, symtab, count * sizeof(Elf64_Sym))) {
         o->symbols = (const Elf64_Sym *)symtab;
         o->symbol_count = count;
+        if (strsz && elf_readable(o, strtab, strsz) && ((const char *)strtab)[strsz - 1] == 0) {
+            o->strings = (const char *)strtab;
+            o->string_bytes = strsz;
+        }
     }
 }
 

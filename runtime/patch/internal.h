@@ -10,6 +10,7 @@
  *     arena.c   where the stubs go
  *     emit.c    how instructions are written
  *     stub.c    what is in a stub
+ *     function.c functions that are redirected at their first instruction
  *     patch.c   the order, the writing and the undoing
  *     index.c   finding a site again from a signal handler
  *
@@ -43,6 +44,7 @@ struct segment {      /* the file-backed part of a PT_LOAD: reading it cannot fa
 };
 
 struct site;
+struct record;
 
 struct object {
     const char *name;               /* without folders */
@@ -55,6 +57,8 @@ struct object {
     bool text_relocations;          /* DT_TEXTREL: the loader may yet write into code */
     const Elf64_Sym *symbols;       /* .dynsym, or NULL */
     size_t symbol_count;
+    const char *strings;            /* the names of symbols, or NULL */
+    size_t string_bytes;
     uintptr_t eh_hdr;               /* .eh_frame_hdr with a search table of the usual encoding, or 0 */
     const int32_t *eh_table;        /* pairs (function, FDE), relative to eh_hdr, sorted */
     size_t eh_count;
@@ -171,6 +175,9 @@ static inline uint64_t swar_zero(uint64_t v) { return (v - SWAR_ONES) & ~v & 0x8
 /* Fills in o->site with the system calls of the object. Post: the number, or a negative errno. */
 long scan_sites(struct object *o);
 
+/* Makes the tables that code_sweep needs, once. Post: false: no memory. */
+bool scan_prepare(struct object *o);
+
 /* --- target.c ---------------------------------------------------------------------------------------- */
 
 /* Marks in every site what might be jumped to. Post: 0 or a negative errno. */
@@ -217,6 +224,9 @@ size_t stub_bound(const struct site *s);
 /* Writes the stub of `s` at `at` and describes it in `out`. Post: its length, or 0 if it does not reach. */
 size_t stub_write(uint8_t *at, const struct site *s, const struct stub_target *t,
                   struct patch_site *out);
+/* The same of a function's first instructions, `s->window`: the stub hands `redirect` to the entry, and redirect->real is filled in. */
+size_t stub_write_function(uint8_t *at, const struct site *s, uintptr_t entry_word, struct patch_redirect *redirect,
+                           struct patch_site *out);
 /* The jump that replaces the window. */
 void stub_jump(const struct patch_site *p, uint8_t bytes[32]);
 
@@ -235,6 +245,15 @@ uint8_t *arena_stubs(const struct object *o, size_t bytes);
 /* The memory of this process as a file, through which code is written. Post: a descriptor, or a negative errno. */
 int patch_memory(void);
 bool patch_write(int memory, uintptr_t at, const void *bytes, size_t n);
+
+/* Writes the jumps to the stubs of r's first n sites, and makes them known. Pre: the stubs are written. Post: 0 or a negative errno; then the
+ * code is as it was. */
+int patch_redirect_to(struct record *r, uint32_t n, int memory);
+
+/* --- function.c -------------------------------------------------------------------------------------- */
+
+/* Redirects the functions of `o` that config wants. Pre: o's system calls are done. What goes wrong leaves them alone. */
+void function_redirect(struct object *o, int memory, const struct patch_config *config);
 
 /* --- index.c ----------------------------------------------------------------------------------------- */
 

@@ -67,6 +67,26 @@ static void refuse_all(struct object *o, const char *reason)
 
 static void found(struct object *o) { o->kind = config.object_found ? config.object_found(o->name, o->lo, o->hi) : 0; }
 
+int patch_redirect_to(struct record *r, uint32_t n, int mem)
+{
+    if (prim_mprotect((void *)r->stubs, r->stubs_end - r->stubs, PROT_READ | PROT_EXEC) < 0)
+        return PATCH_ENOMEM;
+    /* Visible before the first jump exists, so that a signal handler always finds the site it is in. */
+    index_publish(r, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t bytes[32];
+        stub_jump(&r->site[i], bytes);
+        if (!patch_write(mem, r->site[i].window, bytes, r->site[i].window_len)) {
+            restore(mem, r->site, i + 1); /* the one that failed may be half written */
+            index_retire(r);
+            return PATCH_EIO;
+        }
+    }
+    if (n == 0)
+        index_retire(r);
+    return 0;
+}
+
 /* Post: 0 or a negative errno; then the object's code is as it was. */
 static int write_object(struct object *o, int mem, size_t count, size_t stub_bytes)
 {
@@ -98,23 +118,7 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
         n++;
         at += (len + 15) & ~15ul;
     }
-    if (prim_mprotect((void *)r->stubs, r->stubs_end - r->stubs, PROT_READ | PROT_EXEC) < 0)
-        return PATCH_ENOMEM;
-
-    /* Visible before the first jump exists, so that a signal handler always finds the site it is in. */
-    index_publish(r, n);
-    for (uint32_t i = 0; i < n; i++) {
-        uint8_t bytes[32];
-        stub_jump(&r->site[i], bytes);
-        if (!patch_write(mem, r->site[i].window, bytes, r->site[i].window_len)) {
-            restore(mem, r->site, i + 1); /* the one that failed may be half written */
-            index_retire(r);
-            return PATCH_EIO;
-        }
-    }
-    if (n == 0)
-        index_retire(r);
-    return 0;
+    return patch_redirect_to(r, n, mem);
 }
 
 /* True if a site may get a window. Large objects often have none, and the search for targets takes longest. */
@@ -165,6 +169,8 @@ static int patch_object(struct object *o, int mem, bool relocated, unsigned *uns
     }
     if (found && config.object_done)
         config.object_done(o->name, patched, left);
+    if (o->kind && o->kind == config.functions_in && !(o->text_relocations && !relocated))
+        function_redirect(o, mem, &config);
     arena_release(o->boundary, o->boundary_bytes);
     arena_release(o->swept, o->swept_bytes);
     arena_release(o->site, o->site_bytes);

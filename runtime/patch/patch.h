@@ -41,6 +41,17 @@ struct patch_site {
     uint8_t original[32];   /* the window's bytes before */
 };
 
+/* A function of an object that is redirected: its first instructions have become a jump to
+ *
+ *     stub:     movabs $redirect,%r11 ; jmp *function_entry
+ *     real:     displaced instructions, fixed up ; jmp behind the window
+ *
+ * The entry finds everything but r11 as the caller left it, and goes on, or calls what it stands for, at `real`. */
+struct patch_redirect {
+    uintptr_t real;         /* first: assembly reads it */
+    uint32_t what;          /* what patch_config.function_what said of it; not 0 */
+};
+
 /* What to do with the objects: filled in by the caller. */
 struct patch_config {
     const uint8_t *class_table;       /* 65536 bytes, indexed by the low 16 bits of eax: 0 = direct */
@@ -53,6 +64,13 @@ struct patch_config {
     uint16_t (*object_found)(const char *name, uintptr_t lo, uintptr_t hi);
     /* Called when an object is done; `name` as above. May be NULL. */
     void (*object_done)(const char *name, unsigned patched, unsigned left);
+    /* Functions that are redirected, of objects of kind `functions_in` (0: of none): what the caller wants to know one by;
+     * 0: it is to be left alone. If an object has some of several layers (what >> 8), only those of the highest are: the others call them. */
+    uint16_t functions_in;
+    uint32_t (*function_what)(const char *name);
+    void (*function_entry)(void);
+    /* Called when an object's are done; `left`: those that could not be redirected. */
+    void (*functions_done)(const char *name, unsigned redirected, unsigned left);
 };
 
 /* Patches every object that is loaded now, except the vdso and the one that contains this function.

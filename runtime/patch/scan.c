@@ -97,7 +97,7 @@ static bool examine(struct object *o, uintptr_t addr)
 }
 
 /* The tables that the sweep needs are made at the first find: an object without any needs none. */
-static bool prepare(struct object *o)
+bool scan_prepare(struct object *o)
 {
     if (o->boundary)
         return true;
@@ -115,7 +115,7 @@ long scan_sites(struct object *o)
         if (!s->code)
             continue;
         for (uintptr_t p = s->lo; (p = find_syscall(p, s->hi)) < s->hi; p++)
-            if (!prepare(o) || !examine(o, p))
+            if (!scan_prepare(o) || !examine(o, p))
                 return PATCH_ENOMEM;
     }
     return (long)o->sites;

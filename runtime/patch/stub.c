@@ -72,6 +72,31 @@ size_t stub_write(uint8_t *at, const struct site *s, const struct stub_target *t
     return e.bad || !emit_fits(jump) ? 0 : (size_t)(e.at - at);
 }
 
+size_t stub_write_function(uint8_t *at, const struct site *s, uintptr_t entry_word, struct patch_redirect *redirect,
+                           struct patch_site *out)
+{
+    struct emitter e = { at, (uintptr_t)at, false };
+    uintptr_t end = s->window + s->window_len;
+    *out = (struct patch_site){ .syscall = s->window, .stub = (uintptr_t)at, .window = s->window, .window_len = s->window_len };
+    __builtin_memcpy(out->original, (const void *)s->window, s->window_len);
+
+    note(&e, out, s->window);
+    EMIT(&e, 0x49, 0xbb);                        /* movabs $redirect,%r11 */
+    emit_64(&e, (uintptr_t)redirect);
+    EMIT(&e, 0xff, 0x25);                        /* jmp *entry_word(%rip) */
+    emit_rel32(&e, entry_word);
+
+    redirect->real = out->direct = out->after = e.address;
+    if (!displace(&e, s, out, s->window, end))
+        return 0;
+    note(&e, out, end);
+    emit_jump(&e, end);
+
+    out->stub_end = e.address;
+    intptr_t jump = (intptr_t)((uintptr_t)at - (s->window + 5));
+    return e.bad || !emit_fits(jump) ? 0 : (size_t)(e.at - at);
+}
+
 void stub_jump(const struct patch_site *p, uint8_t bytes[32])
 {
     int32_t rel = (int32_t)(intptr_t)(p->stub - (p->window + 5));

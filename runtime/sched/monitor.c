@@ -12,6 +12,7 @@
 #include "cpus/manager.h"
 #include "cpus/peers.h"
 #include "events/events.h"
+#include "omp/loops.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
 #include "sched/waiting.h"
@@ -86,6 +87,8 @@ static bool look(void)
         if (events_due(now - TICK_US * sched.tsc_per_us))
             events_rouse();
     }
+    if (loops_look(now))
+        ready = true;
     if (carrier_preempt_reserved())
         ready = true;
     if (slots_vacate())

@@ -14,10 +14,19 @@
 #define T_FSBASE 40
 #define T_XSAVE 48
 #define T_RAISE_MASK 56
+#define T_LOOP 64
+#define T_CHUNKS 72
+#define T_AT_WORK 76
+
+#define LOOP_WORKING 0
+
+#define REDIRECT_REAL 0
+#define REDIRECT_WHAT 8
 
 #define SITE_SYSCALL 0
 #define SITE_DIRECT 8
 #define SITE_AFTER 16
+#define SITE_SIZE 112
 
 /* struct user_registers, from the stack pointer upwards */
 #define R_RAX 0
@@ -37,6 +46,17 @@
 #define R_RSP 112 /* for the unwinder */
 #define R_RIP 120 /* for the unwinder: native address behind the syscall */
 #define R_SIZE 128
+
+/* what a redirected function is (patch_redirect.what): omp/functions.c says what they mean */
+#define OMP_START 1
+#define OMP_START_ALONE 2
+#define OMP_NEXT 3
+#define OMP_NEXT_ORDERED 4
+#define OMP_END 5
+#define OMP_DISPATCH 0x101
+#define OMP_DISPATCH_INIT 0x102
+#define OMP_DOACROSS 0x103
+#define OMP_DOACROSS_END 0x104
 
 /* what lissom_syscall tells switch.S to do */
 #define ACTION_RETURN 0  /* back to the program with regs->rax */

@@ -5,6 +5,7 @@
 #include "sched/slots.h"
 #include "cpus/cpus.h"
 #include "events/events.h"
+#include "omp/loops.h"
 #include "sched/contention.h"
 #include "sched/waiting.h"
 
@@ -126,6 +127,8 @@ static bool claim(struct slot *s)
 static void got_slot(struct thread *t)
 {
     t->has_slot = true;
+    if (t->loop_blocked)
+        loops_goes_on(t);
     __atomic_store_n(&t->slot->runner, t, __ATOMIC_RELAXED);
     if (t->pinned && (!t->bound || cpu_is_bound_elsewhere(t, t->slot)))
         cpu_bind(t, t->slot);
@@ -135,6 +138,8 @@ static void got_slot(struct thread *t)
 static void got_any_slot(struct thread *t)
 {
     t->has_slot = true;
+    if (t->loop_blocked)
+        loops_goes_on(t);
     __atomic_store_n(&t->slot->runner, t, __ATOMIC_RELAXED);
     if (cpu_is_bound_elsewhere(t, t->slot))
         cpu_unbind(t);
@@ -416,6 +421,8 @@ void slot_release(struct thread *t)
 {
     struct slot *s = t->slot;
     struct thread *u;
+    if (t->at_work)
+        loops_blocks(t);
     if (!leave(t, s, &u))
         return;
     if (u)
@@ -458,6 +465,8 @@ static bool granted_meanwhile(struct thread *t)
 bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadline, bool realtime)
 {
     struct thread *u;
+    if (t->at_work)
+        loops_blocks(t);
     if (leave(t, s, &u)) {
         if (!u)
             u = next_after(t, s);

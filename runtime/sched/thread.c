@@ -3,6 +3,7 @@
  * Threads and carriers come and go: registration at a thread's first intercepted system call, exit, fork.
  */
 #include "cpus/cpus.h"
+#include "omp/loops.h"
 #include "sched/signals.h"
 #include "sched/thread.h"
 #include "spin/spin.h"
@@ -19,6 +20,11 @@ _Static_assert(offsetof(struct thread, context_rsp) == T_CONTEXT_RSP, "offsets.h
 _Static_assert(offsetof(struct thread, fsbase) == T_FSBASE, "offsets.h");
 _Static_assert(offsetof(struct thread, xsave) == T_XSAVE, "offsets.h");
 _Static_assert(offsetof(struct thread, raise_mask) == T_RAISE_MASK, "offsets.h");
+_Static_assert(offsetof(struct thread, loop) == T_LOOP, "offsets.h");
+_Static_assert(offsetof(struct thread, chunks) == T_CHUNKS, "offsets.h");
+_Static_assert(offsetof(struct thread, at_work) == T_AT_WORK, "offsets.h");
+_Static_assert(offsetof(struct patch_redirect, real) == REDIRECT_REAL, "offsets.h");
+_Static_assert(offsetof(struct patch_redirect, what) == REDIRECT_WHAT, "offsets.h");
 _Static_assert(sizeof(struct user_registers) == R_SIZE, "offsets.h");
 _Static_assert(offsetof(struct user_registers, rip) == R_RIP, "offsets.h");
 _Static_assert(offsetof(struct user_registers, flags) == R_FLAGS, "offsets.h");
@@ -26,6 +32,7 @@ _Static_assert(offsetof(struct user_registers, r12) == R_R12, "offsets.h");
 _Static_assert(offsetof(struct patch_site, syscall) == SITE_SYSCALL, "offsets.h");
 _Static_assert(offsetof(struct patch_site, direct) == SITE_DIRECT, "offsets.h");
 _Static_assert(offsetof(struct patch_site, after) == SITE_AFTER, "offsets.h");
+_Static_assert(sizeof(struct patch_site) == SITE_SIZE, "offsets.h");
 
 __thread struct thread *lissom_self __attribute__((tls_model("initial-exec")));
 uint64_t lissom_xsave_mask;
@@ -255,6 +262,8 @@ struct thread *lissom_first_call(void) { return thread_register(); }
 void thread_exit(struct thread *t)
 {
     spin_thread_ends(t);
+    if (t->at_work)
+        loops_thread_ends(t);
     carrier_go_home(t);
     if (t->has_slot)
         slot_release(t);

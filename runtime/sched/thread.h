@@ -19,6 +19,7 @@
 struct carrier;
 struct slot;
 struct bucket;
+struct loop;
 struct spin_site;
 
 struct user_registers { /* as switch.S pushes them on the runtime stack */
@@ -31,7 +32,7 @@ enum { WAIT_WORDS = 12, INBOX = 16 };
 
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED }; /* docs/slots.md */
 
-/* An application thread.  Fields up to raise_mask are known to switch.S (offsets.h). */
+/* An application thread.  Fields up to at_work are known to switch.S (offsets.h). */
 struct thread {
     uint32_t in_runtime;          /* 1 while on the runtime stack: signals are kept */
     volatile uint32_t attention;  /* a signal was kept or the doorbell rung here: look before leaving the runtime */
@@ -42,6 +43,10 @@ struct thread {
     uintptr_t fsbase;
     void *xsave;                  /* vector state of a context that is not running */
     uint64_t raise_mask;          /* signal mask to go back to when kept signals are sent again */
+    /* Loops of OpenMP (omp/loops.h). Written by t only. */
+    struct loop *loop;            /* whose chunks it asks for; NULL: of none */
+    uint32_t chunks;              /* that it has asked for */
+    uint32_t at_work;             /* 1: it has a chunk, and counts among those that do, ... */
 
     uint32_t attach;              /* enum attach; a futex word */
     int32_t tid;
@@ -81,6 +86,10 @@ struct thread {
     uint16_t handler_depth;       /* handlers of the program on its stack: their masks are this kernel thread's */
     long nr;                      /* the system call being handled */
     uint8_t clone_state;          /* enum clone_state */
+
+    bool loop_blocked;            /* ... but not at the moment (at_work) */
+    bool loop_alone;              /* the loop that it is in is not our business */
+    bool loop_open;               /* libomp: it has come to one that is */
 
     const void *sampled;          /* the ucontext_t in which a sample found it */
     bool sample_waited;           /* and its last sample found it waiting */

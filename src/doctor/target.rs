@@ -24,6 +24,18 @@ pub struct Target {
 struct Object {
     path: PathBuf,
     syscalls: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    openmp_loops: Option<Loops>,
+}
+
+/// What an object that uses OpenMP asks its library for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Loops {
+    /// Chunks, one by one.
+    Chunks,
+    /// None: its loops, if there are any, are divided among the threads before they begin.
+    Static,
 }
 
 pub fn examine(name: &OsStr) -> Target {
@@ -102,6 +114,46 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
     let text = if with.is_empty() { "none".to_string() } else { with.join(", ") };
     let why = format!("{text}; in {} objects, without those it loads later", target.objects.len());
     target.findings.push(Finding::ok("system calls", why));
+    target.findings.extend(loops(&target.objects));
+}
+
+fn loops(objects: &[Object]) -> Option<Finding> {
+    let names = |kind| {
+        let of_kind = objects.iter().filter(|o| o.openmp_loops == Some(kind));
+        of_kind
+            .map(|o| o.path.file_name().unwrap_or_default().to_string_lossy())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let (chunks, none) = (names(Loops::Chunks), names(Loops::Static));
+    if !chunks.is_empty() {
+        let why = format!("malleable with schedule dynamic or guided: {chunks}; static ones by slots only");
+        return Some(Finding::ok("OpenMP loops", why));
+    }
+    let fix = "compile loops with schedule(runtime), and give --omp-schedule";
+    (!none.is_empty())
+        .then(|| Finding::limited("OpenMP loops", format!("static, malleable by slots only: {none}"), fix))
+}
+
+/// By the names of what is imported. An OpenMP library itself has them, too.
+fn loops_of(path: &Path, data: &[u8]) -> Option<Loops> {
+    const CHUNKS: &[&str] = &["dynamic_", "guided_", "runtime_"];
+    let file = path.file_name()?.to_string_lossy();
+    if ["libgomp", "libomp", "libiomp"].iter().any(|library| file.starts_with(library)) {
+        return None;
+    }
+    let mut found = None;
+    for name in data.split(|&b| b == 0).filter_map(|name| std::str::from_utf8(name).ok()) {
+        if name.starts_with("__kmpc_dispatch_next_")
+            || (name.starts_with("GOMP_loop_") && CHUNKS.iter().any(|c| name.contains(c)))
+        {
+            return Some(Loops::Chunks);
+        }
+        if name == "GOMP_parallel" || name == "__kmpc_fork_call" {
+            found = Some(Loops::Static);
+        }
+    }
+    found
 }
 
 /// `libm.so.6 => /lib/libm.so.6 (0x...)` or `/lib64/ld-linux-x86-64.so.2 (0x...)`; the vdso has no path.
@@ -115,7 +167,7 @@ fn listed_path(line: &str) -> Option<PathBuf> {
 fn count(path: PathBuf) -> Option<Object> {
     let data = fs::read(&path).ok()?;
     let Kind::Elf(elf) = elf::classify(&data) else { return None };
-    Some(Object { syscalls: elf::count_syscalls(&data, &elf), path })
+    Some(Object { syscalls: elf::count_syscalls(&data, &elf), openmp_loops: loops_of(&path, &data), path })
 }
 
 /// The version that libc.so.6 carries in its greeting; reading it runs nothing.
@@ -137,6 +189,16 @@ fn glibc(path: &Path) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn openmp_loops() {
+        let of = |name, data: &[u8]| loops_of(Path::new(name), data);
+        assert_eq!(of("a.out", b"x\0GOMP_parallel\0GOMP_loop_ull_guided_next\0"), Some(Loops::Chunks));
+        assert_eq!(of("a.out", b"\0GOMP_parallel\0GOMP_loop_static_next\0"), Some(Loops::Static));
+        assert_eq!(of("a.out", b"\0__kmpc_dispatch_next_8u\0"), Some(Loops::Chunks));
+        assert_eq!(of("/lib/libgomp.so.1", b"\0GOMP_loop_dynamic_next\0"), None);
+        assert_eq!(of("a.out", b"\0malloc\0"), None);
+    }
 
     #[test]
     fn loader_lines() {

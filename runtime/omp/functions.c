@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The functions of OpenMP runtimes that hand out chunks, and what their calls mean.
+ *
+ * libgomp: a thread comes to a loop with GOMP_loop_*_start, or with its first *_next if the region began with the loop (GOMP_parallel_loop_*), asks again
+ * with *_next, and leaves with GOMP_loop_end*, mostly having been told before that nothing is left.
+ * LLVM's libomp: it comes with __kmpc_dispatch_init_*, which says what kind of loop it is, and asks with __kmpc_dispatch_next_*. It has libgomp's functions, too, which call these.
+ *
+ *     OMP_START         comes to a loop, and gets its first chunk
+ *     OMP_START_ALONE   doacross: iterations wait for others; left alone, with all that follows in the loop
+ *     OMP_NEXT          asks for a chunk
+ *     OMP_NEXT_ORDERED  the same in libgomp, and passes the turn on: who waited before it would hold up all others
+ *     OMP_END           leaves
+ *     OMP_DISPATCH_INIT comes to a loop
+ *     OMP_DISPATCH      asks for a chunk
+ *     OMP_DOACROSS, OMP_DOACROSS_END   around the calls of a doacross loop
+ */
+#include "omp/loops.h"
+
+/* Post: what follows the prefix, or NULL. */
+static const char *after(const char *s, const char *prefix)
+{
+    while (*prefix)
+        if (*s++ != *prefix++)
+            return NULL;
+    return s;
+}
+
+static bool is(const char *s, const char *other)
+{
+    const char *rest = after(s, other);
+    return rest && !*rest;
+}
+
+static bool is_type(const char *s) { return is(s, "4") || is(s, "4u") || is(s, "8") || is(s, "8u"); }
+
+/* Chunks of these are handed out one by one. */
+static const char *schedule(const char *s)
+{
+    static const char *const names[] = {"dynamic_", "guided_", "runtime_", "nonmonotonic_dynamic_", "nonmonotonic_guided_",
+                                        "nonmonotonic_runtime_", "maybe_nonmonotonic_runtime_"};
+    const char *rest = NULL;
+    for (unsigned i = 0; i < sizeof names / sizeof *names && !rest; i++)
+        rest = after(s, names[i]);
+    return rest;
+}
+
+uint32_t omp_function_what(const char *name)
+{
+    const char *s, *rest;
+    if ((s = after(name, "__kmpc_dispatch_next_")))
+        return is_type(s) ? OMP_DISPATCH : 0;
+    if ((s = after(name, "__kmpc_dispatch_init_")))
+        return is_type(s) ? OMP_DISPATCH_INIT : 0;
+    if (is(name, "__kmpc_doacross_init"))
+        return OMP_DOACROSS;
+    if (is(name, "__kmpc_doacross_fini"))
+        return OMP_DOACROSS_END;
+    s = after(name, "GOMP_loop_");
+    if (!s)
+        return 0;
+    if (is(s, "end") || is(s, "end_nowait") || is(s, "end_cancel"))
+        return OMP_END;
+    if ((rest = after(s, "ull_")))
+        s = rest;
+    if ((rest = after(s, "doacross_")))
+        return is(rest, "start") || ((rest = schedule(rest)) && is(rest, "start")) ? OMP_START_ALONE : 0;
+    bool ordered = after(s, "ordered_");
+    if (ordered)
+        s = after(s, "ordered_");
+    rest = schedule(s);
+    if (!rest)
+        return 0;
+    return is(rest, "start") ? OMP_START : !is(rest, "next") ? 0 : ordered ? OMP_NEXT_ORDERED : OMP_NEXT;
+}
+
+/* The schedule of __kmpc_dispatch_init_*: enum sched_type of kmp.h. Not the ordered ones: there the library may spin for the turn of a thread that
+ * waits, with a part of the loop that is its own. */
+static bool may_wait(uint32_t kind)
+{
+    enum { MODIFIERS = 3u << 29, DYNAMIC = 35, GUIDED = 36, RUNTIME = 37 };
+    kind &= ~(uint32_t)MODIFIERS;
+    return kind == DYNAMIC || kind == GUIDED || kind == RUNTIME;
+}
+
+/* Around every call of a redirected function, from entry.S; `caller`: where it returns to; `third`: its third argument. */
+void lissom_omp_before(const struct patch_redirect *function, uintptr_t caller, uint32_t third);
+void lissom_omp_after(const struct patch_redirect *function, uint8_t result);
+
+void lissom_omp_before(const struct patch_redirect *function, uintptr_t caller, uint32_t third)
+{
+    struct thread *t = lissom_self;
+    if (!t)
+        return;
+    switch (function->what) {
+    case OMP_NEXT:
+        if (t->at_work)
+            loop_asks_again(t);
+        else if (!t->loop_alone && !sched.native_waits)
+            loop_asks(t, caller);
+        return;
+    case OMP_NEXT_ORDERED:
+        return;
+    case OMP_DISPATCH:
+        if (t->at_work)
+            loop_asks_again(t);
+        else if (t->loop_open && !sched.native_waits)
+            loop_asks(t, caller);
+        return;
+    case OMP_DISPATCH_INIT:
+        loop_leaves(t);
+        t->loop_open = !t->loop_alone && may_wait(third);
+        return;
+    case OMP_START:
+        t->loop_alone = false;
+        loop_leaves(t);
+        if (!sched.native_waits)
+            loop_asks(t, caller);
+        return;
+    default: /* OMP_START_ALONE, OMP_DOACROSS, OMP_END, OMP_DOACROSS_END */
+        t->loop_alone = function->what == OMP_START_ALONE || function->what == OMP_DOACROSS;
+        t->loop_open = false;
+        loop_leaves(t);
+    }
+}
+
+/* Of the functions that say whether there is a chunk. */
+void lissom_omp_after(const struct patch_redirect *function, uint8_t result)
+{
+    struct thread *t = lissom_self;
+    switch (function->what) {
+    case OMP_START:
+    case OMP_NEXT:
+    case OMP_NEXT_ORDERED:
+    case OMP_DISPATCH:
+        if (t && t->loop)
+            loop_got(t, result);
+    }
+}
+
+/* Nothing is left of the loop of the calling thread, which was at work. */
+void lissom_omp_over(void);
+void lissom_omp_over(void) { loop_got(lissom_self, false); }

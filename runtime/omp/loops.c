@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The protocol is in docs/omp.md; docs/model/omp.pml checks it. The names are the same.
+ *
+ * `asks`, `got` and `leaves` run as the program's code does: a handler of the program may interrupt and even leave them. What takes locks of ours is
+ * done by loops_call, inside the runtime.
+ */
+#include "omp/loops.h"
+#include "futex/futex.h"
+#include "sched/contention.h"
+#include "sched/signals.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <time.h>
+
+enum {
+    LOOPS = 256,
+    YOUNG_US = 500,      /* of a loop that has just begun nobody waits: it may be at its end */
+    STILL_US = 10000,    /* that no chunk was asked for, before a waiter is let go: somebody may wait for what it would do ... */
+    STILL_MAX_US = 1000000, /* ... or, where chunks are long, twice the time of the longest lately, but no more than this */
+    IDLE_US = 3000,      /* over which the use of the CPUs is looked at */
+};
+
+struct loop {
+    int32_t working;      /* threads that have a chunk, and are not blocked */
+    uint32_t word;        /* futex: changes when waiters are to go on */
+    uint32_t waiters;
+    uint64_t began;       /* tsc: when the first one began to work */
+    /* by the monitor */
+    uint64_t looked, moved, roused; /* tsc: its last look; when the last chunk was asked for; when a waiter was let go */
+    uint64_t longest;     /* tsc: between two chunks lately */
+    uint32_t chunks, chunks_now;
+} __attribute__((aligned(128)));
+
+static struct loop loops[LOOPS];
+static uint32_t waiting; /* in all loops */
+static uint32_t most;
+int32_t lissom_omp_target; /* how many are to work on a loop: entry.S knows it */
+_Static_assert(offsetof(struct loop, working) == LOOP_WORKING, "offsets.h");
+
+void loops_init(uint32_t n)
+{
+    most = n;
+    loops_resized();
+}
+
+void loops_resized(void)
+{
+    uint32_t n = slots_open();
+    __atomic_store_n(&lissom_omp_target, (int32_t)(most && most < n ? most : n), __ATOMIC_SEQ_CST);
+}
+
+static int32_t target(void) { return __atomic_load_n(&lissom_omp_target, __ATOMIC_RELAXED); }
+
+static struct loop *loop_from(uintptr_t caller) { return &loops[(caller * 0x9e3779b97f4a7c15ull) >> 56]; }
+static int32_t working(const struct loop *l) { return __atomic_load_n(&l->working, __ATOMIC_SEQ_CST); }
+static uint32_t waiters(const struct loop *l) { return __atomic_load_n(&l->waiters, __ATOMIC_SEQ_CST); }
+
+/* --- inside the runtime ------------------------------------------------------------------------------------------------ */
+
+/* Pre: inside the runtime, or the monitor. */
+static void let_go(struct loop *l, int n)
+{
+    __atomic_fetch_add(&l->word, 1, __ATOMIC_SEQ_CST);
+    futex_wake_some_inside(&l->word, n);
+}
+
+/* Post: 0, or -EINTR: a signal for t waits. */
+static long wait(struct thread *t, struct loop *l)
+{
+    long n = 0;
+    uint32_t word = __atomic_load_n(&l->word, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&l->waiters, 1, __ATOMIC_SEQ_CST);
+    if (working(l) >= target()) {
+        __atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
+        monitor_poke();
+        count(loop_waits);
+        n = futex_wait_inside(t, &l->word, word, NULL);
+        __atomic_fetch_sub(&waiting, 1, __ATOMIC_SEQ_CST);
+    }
+    __atomic_fetch_sub(&l->waiters, 1, __ATOMIC_SEQ_CST);
+    return n;
+}
+
+enum { CALL_WAIT, CALL_LET_GO };
+
+/* In entry.S: into the runtime, by way of lissom_omp_site. */
+void lissom_omp_call(struct loop *l, long what, long n);
+
+long loops_call(struct thread *t, struct user_registers *r)
+{
+    struct loop *l = (struct loop *)r->rdi;
+    if (r->rsi == CALL_LET_GO) {
+        let_go(l, (int)r->rdx);
+    } else if (!sched.native_waits && wait(t, l) == -EINTR) {
+        return signals_end_wait(t, r, true);
+    }
+    return ACTION_RETURN;
+}
+
+void loops_blocks(struct thread *t)
+{
+    struct loop *l = t->loop;
+    t->loop_blocked = true;
+    __atomic_fetch_sub(&l->working, 1, __ATOMIC_SEQ_CST);
+    if (waiters(l))
+        let_go(l, 1);
+}
+
+void loops_goes_on(struct thread *t)
+{
+    t->loop_blocked = false;
+    if (t->at_work)
+        __atomic_fetch_add(&t->loop->working, 1, __ATOMIC_SEQ_CST);
+}
+
+static void stop_work(struct thread *t)
+{
+    t->at_work = false;
+    if (t->loop_blocked)
+        t->loop_blocked = false; /* it does not count already: a handler during a call that blocks */
+    else
+        __atomic_fetch_sub(&t->loop->working, 1, __ATOMIC_SEQ_CST);
+}
+
+void loops_thread_ends(struct thread *t)
+{
+    struct loop *l = t->loop;
+    stop_work(t);
+    t->loop = NULL;
+    if (waiters(l))
+        let_go(l, 1);
+}
+
+void loops_after_fork(struct thread *t)
+{
+    __builtin_memset(loops, 0, sizeof loops);
+    waiting = 0;
+    t->loop = NULL;
+    t->at_work = t->loop_blocked = false;
+}
+
+/* --- the program's calls ------------------------------------------------------------------------------------------------- */
+
+static bool young(const struct loop *l) { return tsc() - __atomic_load_n(&l->began, __ATOMIC_RELAXED) < YOUNG_US * sched.tsc_per_us; }
+
+void loop_asks(struct thread *t, uintptr_t caller)
+{
+    struct loop *l = loop_from(caller);
+    t->loop = l;
+    if (working(l) >= target() && !young(l))
+        lissom_omp_call(l, CALL_WAIT, 0);
+}
+
+/* One of too many stops; never so many that fewer than the target go on. */
+static bool one_less(struct loop *l)
+{
+    int32_t n = working(l);
+    while (n > target())
+        if (__atomic_compare_exchange_n(&l->working, &n, n - 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            return true;
+    return false;
+}
+
+void loop_asks_again(struct thread *t)
+{
+    struct loop *l = t->loop;
+    t->chunks++;
+    int32_t n = __atomic_load_n(&l->working, __ATOMIC_RELAXED), want = target();
+    if (n == want)
+        return;
+    if (n < want) {
+        if (waiters(l))
+            lissom_omp_call(l, CALL_LET_GO, want - n);
+    } else if (!young(l) && one_less(l)) {
+        t->at_work = false;
+        lissom_omp_call(l, CALL_WAIT, 0);
+    }
+}
+
+static void begin_work(struct thread *t)
+{
+    struct loop *l = t->loop;
+    t->at_work = true;
+    if (__atomic_fetch_add(&l->working, 1, __ATOMIC_SEQ_CST) <= 0)
+        __atomic_store_n(&l->began, tsc(), __ATOMIC_RELAXED);
+}
+
+void loop_leaves(struct thread *t)
+{
+    struct loop *l = t->loop;
+    if (!l)
+        return;
+    if (t->at_work)
+        stop_work(t);
+    t->loop = NULL;
+    if (waiters(l))
+        lissom_omp_call(l, CALL_LET_GO, INT_MAX);
+}
+
+void loop_got(struct thread *t, bool chunk)
+{
+    if (!chunk)
+        loop_leaves(t);
+    else if (t->loop && !t->at_work)
+        begin_work(t);
+}
+
+/* --- the monitor's looks --------------------------------------------------------------------------------------------------- */
+
+static void add_chunks(struct thread *t)
+{
+    struct loop *l = __atomic_load_n(&t->loop, __ATOMIC_RELAXED);
+    if (l)
+        l->chunks_now += __atomic_load_n(&t->chunks, __ATOMIC_RELAXED);
+}
+
+/* Whether about a CPU was left idle since the last look: somebody with a chunk is blocked in a way that is not known here. */
+static bool cpu_idle(uint64_t now)
+{
+    static uint64_t at, used;
+    struct timespec c;
+    uint64_t elapsed = (now - at) / sched.tsc_per_us;
+    if (elapsed < IDLE_US)
+        return false;
+    prim_syscall3(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &c, 0);
+    uint64_t us = (uint64_t)c.tv_sec * 1000000 + (uint64_t)c.tv_nsec / 1000, since = us - used;
+    at = now;
+    used = us;
+    return elapsed < STILL_US && !contended(now) && since + elapsed * 3 / 4 < elapsed * (uint64_t)target();
+}
+
+static void look_at(struct loop *l, uint64_t now, bool idle)
+{
+    uint64_t us = sched.tsc_per_us, bound = 2 * l->longest;
+    int32_t missing = target() - working(l);
+    if (bound < STILL_US * us)
+        bound = STILL_US * us;
+    if (bound > STILL_MAX_US * us)
+        bound = STILL_MAX_US * us;
+    if (now - l->looked > STILL_US * us) /* nobody waited */
+        l->moved = l->roused = now;
+    l->looked = now;
+    if (l->chunks != l->chunks_now) {
+        uint64_t gap = now - l->moved;
+        if (l->roused <= l->moved) /* by itself, not because a waiter was let go */
+            l->longest = gap > l->longest ? gap : l->longest - l->longest / 16;
+        l->chunks = l->chunks_now;
+        l->moved = now;
+    }
+    uint64_t still = now - (l->roused > l->moved ? l->roused : l->moved);
+    if (missing <= 0 && !idle && still < bound)
+        return;
+    l->roused = now;
+    let_go(l, missing > 0 ? missing : 1);
+}
+
+bool loops_look(uint64_t now)
+{
+    if (!__atomic_load_n(&waiting, __ATOMIC_SEQ_CST))
+        return false;
+    bool idle = cpu_idle(now);
+    for (unsigned i = 0; i < LOOPS; i++)
+        loops[i].chunks_now = 0;
+    threads_each(add_chunks);
+    for (unsigned i = 0; i < LOOPS; i++)
+        if (waiters(&loops[i]))
+            look_at(&loops[i], now, idle);
+    return true;
+}

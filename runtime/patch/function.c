@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Functions that are redirected at their first instruction, so that a caller gets to us whatever object it belongs to and however it
+ * found the function. Only calls from outside of the object are certain to be seen: inside, a compiler may have made a copy, or jump to what the
+ * function consists of.
+ *
+ * The window is the first five bytes or a little more, behind an endbr64. Nothing may jump into it but to its beginning, and each of its instructions
+ * must do the same elsewhere: the rules are those for system calls (target.c, window.c). A function of which that cannot be shown is left alone.
+ */
+#include "internal.h"
+
+enum { JUMP = 5, MOST = 128 /* functions of an object */, STUB = 128 /* bytes, at most: 16 for the way in, 32 displaced ones that may grow */ };
+
+struct wanted {
+    struct site site[MOST];
+    uint32_t what[MOST];
+    unsigned count;
+};
+
+static bool same(const struct object *o, uintptr_t at, const uint8_t *bytes, size_t n)
+{
+    return elf_readable(o, at, n) && !__builtin_memcmp((const void *)at, bytes, n);
+}
+
+/* Sorted by address, and each but once: functions have several names. */
+static void want(struct wanted *w, uintptr_t at, uint32_t what)
+{
+    if (w->count && what >> 8 != w->what[0] >> 8) {
+        if (what >> 8 < w->what[0] >> 8)
+            return;
+        w->count = 0;
+    }
+    unsigned i = w->count;
+    for (unsigned k = 0; k < w->count; k++)
+        if (w->site[k].syscall == at)
+            return;
+    if (w->count == MOST)
+        return;
+    for (; i > 0 && w->site[i - 1].syscall > at; i--) {
+        w->site[i] = w->site[i - 1];
+        w->what[i] = w->what[i - 1];
+    }
+    w->site[i] = (struct site){ .syscall = at };
+    w->what[i] = what;
+    w->count++;
+}
+
+static void find(const struct object *o, struct wanted *w, const struct patch_config *config)
+{
+    static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+    for (size_t i = 0; i < o->symbol_count; i++) {
+        const Elf64_Sym *s = &o->symbols[i];
+        if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || s->st_shndx == SHN_UNDEF || s->st_name >= o->string_bytes)
+            continue;
+        uint32_t what = config->function_what(o->strings + s->st_name);
+        uintptr_t at = o->bias + s->st_value;
+        if (what && elf_code(o, at))
+            want(w, same(o, at, endbr64, sizeof endbr64) ? at + sizeof endbr64 : at, what);
+    }
+}
+
+/* Post: NULL, or why not. */
+static const char *choose(const struct object *o, struct site *s)
+{
+    struct insn in;
+    uintptr_t p = s->syscall;
+    if (s->refused)
+        return s->refused;
+    while (p < s->syscall + JUMP) {
+        if (!code_decode(p, s->fn_hi, &in) || in.kind == INSN_FIXED || in.kind == INSN_SYSCALL)
+            return "first instructions cannot be moved";
+        if (in.relative && !elf_code(o, in.target))
+            return "a jump out of the object";
+        p += in.len;
+        if (in.kind == INSN_JMP && p < s->syscall + JUMP)
+            return "shorter than a jump";
+    }
+    for (uintptr_t t = s->syscall + 1; t < p; t++)
+        if (target_is(s, t))
+            return "something may jump between its first instructions";
+    s->window = s->syscall;
+    s->window_len = (uint8_t)(p - s->syscall);
+    return NULL;
+}
+
+static unsigned write(struct object *o, struct wanted *w, int mem, const struct patch_config *config)
+{
+    struct patch_redirect *redirect = arena_keep(w->count * sizeof *redirect);
+    struct record *r = redirect ? index_record(o, w->count, w->count * STUB + 16) : NULL;
+    if (!r)
+        return 0;
+    uintptr_t entry = (uintptr_t)config->function_entry;
+    uint8_t *at = (uint8_t *)r->stubs;
+    __builtin_memset(at, 0xcc, r->stubs_end - r->stubs);
+    __builtin_memcpy(at, &entry, sizeof entry);
+    at += 16;
+    uint32_t n = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        if (w->site[i].refused)
+            continue;
+        redirect[n].what = w->what[i];
+        size_t len = stub_write_function(at, &w->site[i], r->stubs, &redirect[n], &r->site[n]);
+        if (!len)
+            continue;
+        n++;
+        at += (len + 15) & ~15ul;
+    }
+    return patch_redirect_to(r, n, mem) == 0 ? n : 0;
+}
+
+static void choose_all(struct object *o, struct wanted *w, const struct patch_config *config)
+{
+    struct site *others = o->site;
+    size_t count = o->sites;
+    for (unsigned i = 0; i < w->count; i++)
+        if (!code_sweep(o, w->site[i].syscall, &w->site[i].fn_lo, &w->site[i].fn_hi))
+            w->site[i].refused = "function cannot be decoded";
+    o->site = w->site;
+    o->sites = w->count;
+    int err = target_mark(o);
+    o->site = others;
+    o->sites = count;
+    for (unsigned i = 0; i < w->count; i++) {
+        struct site *s = &w->site[i];
+        s->refused = err < 0 ? "no memory" : choose(o, s);
+        if (s->refused && config->report)
+            config->report(o->name, s->syscall - o->bias, s->refused);
+    }
+}
+
+void function_redirect(struct object *o, int mem, const struct patch_config *config)
+{
+    unsigned n = 0;
+    struct wanted *w = arena_scratch(sizeof *w);
+    if (!w)
+        return;
+    if (o->strings)
+        find(o, w, config);
+    if (w->count && scan_prepare(o)) {
+        choose_all(o, w, config);
+        n = write(o, w, mem, config);
+    }
+    config->functions_done(o->name, n, w->count - n);
+    arena_release(w, sizeof *w);
+}
