@@ -107,6 +107,7 @@ slots_mutants() {
 	mut 'closed, last not gone' M=41 N=3 S=2 EXIT=1 RSZ=1
 	mut 'park on a closed slot' M=42 N=3 S=2 EXIT=1 RSZ=1 SPN=3
 	mut 'closed while idle'     M=43 N=3 S=2 EXIT=1 RSZ=1
+	mut 'step back unpaid'      M=44 N=3 S=1 EXIT=1 OC=1 YLD=1
 	mut 'over before ready'     M=36 N=3 S=1 EXIT=1 WORK=2 SPN=3 LIVE=1
 }
 
@@ -124,6 +125,7 @@ slots_small() {
 	ok 'system call'         N=3 S=2 EXIT=1 SYS=1
 	ok 'yield'               N=3 S=1 R=2 EXIT=1 YLD=1
 	ok 'overcommit'          N=3 S=1 EXIT=1 OC=1
+	ok 'overcommit, yield'   N=3 S=1 EXIT=1 OC=1 YLD=1
 	ok 'contended'           N=3 S=1 EXIT=1 SYS=5 CON=1
 	ok 'any list'            N=3 S=2 PLACE=1
 	ok 'forwarded signal'    N=3 S=2 FWD=1
@@ -151,6 +153,9 @@ slots_large() {
 	big 'yield, semaphores'     N=3 S=2 R=2 EXIT=1 WORK=1 TOK=1 YLD=7
 	big 'yield, barrier'        N=3 S=2 EXIT=1 YLD=3
 	big 'overcommit, 2 slots'   N=3 S=2 EXIT=1 OC=1
+	big 'overcommit, yield'     N=3 S=2 EXIT=1 OC=1 YLD=3
+	big 'overcommit twice, yield' N=3 S=1 R=2 EXIT=1 WORK=1 TOK=2 OC=2 YLD=3
+	big 'closed, overcommit, yield' N=3 S=2 EXIT=1 RSZ=1 OC=1 YLD=1
 	big 'overcommit twice'      N=3 S=1 R=2 EXIT=1 WORK=1 TOK=2 OC=2
 	big '3 slots'               N=3 S=3 EXIT=1
 	big 'contended, waits'      N=3 S=2 EXIT=1 PIN=3 KW=3 CON=2

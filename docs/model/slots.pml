@@ -159,6 +159,7 @@
 #define M_CLOSED_PAID   41   /* block: the last runner of a closed slot does not say that it is gone */
 #define M_PARK_CLOSED   42   /* park: T on the waiting list of its slot, which was closed while it looked for a successor elsewhere */
 #define M_CLOSE_IDLE    43   /* close: leaves an idle slot IDLE */
+#define M_STEP_UNPAID   44   /* step_back: without overcommit-- */
 
 #define DETACHED 0
 #define ATTACHED 1
@@ -594,6 +595,11 @@ YIELD:	atomic { inop++; mounted[s]--; att = PINNED(t);
 #endif
 #if OC || CON
 		:: !resv[k] && OPEN(s) && oc[s] > 0 && RUNNABLE(s) != 0 -> rdy[s] = rdy[s] | BIT(t); oc[s]--; goto REST   /* one runner fewer */
+		:: !resv[k] && OPEN(s) && oc[s] > 0 -> wm = BIT(t); acq = 1;      /* step_back: the same, whoever is runnable */
+#if M != M_STEP_UNPAID
+			oc[s]--;
+#endif
+			goto MADE_READY
 #endif
 		:: !resv[k] && OPEN(s) -> rdy[s] = rdy[s] | BIT(t); i = s; ret = RB; goto FIND
 		fi };

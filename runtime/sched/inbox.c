@@ -7,7 +7,7 @@
 /* In si_errno, which no signal but seccomp's SIGSYS uses: it was sent by inbox_send_again. */
 enum { SENT_AGAIN = 0x6c737369 };
 
-const char doorbell_mark, sample_mark;
+const char doorbell_mark, sample_mark, slice_mark;
 
 /* The kernel counts those, and keeps each with its siginfo and in order; of the others one at a time is pending. */
 static bool is_counted(int sig) { return sig >= 32; }
@@ -161,6 +161,6 @@ void doorbell_ring_at(struct thread *t, const char *mark)
 
 bool is_doorbell(int sig, const siginfo_t *info)
 {
-    return sig == DOORBELL && info->si_code == SI_QUEUE &&
-           (info->si_value.sival_ptr == &doorbell_mark || info->si_value.sival_ptr == &sample_mark);
+    const void *mark = info->si_value.sival_ptr;
+    return sig == DOORBELL && info->si_code == SI_QUEUE && (mark == &doorbell_mark || mark == &sample_mark || mark == &slice_mark);
 }

@@ -38,6 +38,6 @@ void doorbell_ring(const struct carrier *k, const char *mark);
 /* At who runs t, unless t has left its slot. */
 void doorbell_ring_at(struct thread *t, const char *mark);
 bool is_doorbell(int sig, const siginfo_t *info);
-extern const char doorbell_mark, sample_mark; /* look who wants this carrier; look whether you wait in a loop */
+extern const char doorbell_mark, sample_mark, slice_mark; /* look who wants this carrier; look whether you wait in a loop; your slice is over */
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The monitor: one kernel thread of our own that sleeps while no thread is ready, and looks every slice while some
- * are: a slot that has not scheduled since the last look is run by a thread that computes, or that is blocked in the
- * kernel; the first of its ready list is then let run beside it (docs/slots.md, overcommit).
+ * are (sched/slices.c).
  *
  * It also sees how many CPUs there are (cpus/limit.c), and changes the number of slots. So it is made when a second slot is first used, and
  * then wakes twenty times a second as long as two are; programs that never run two threads at a time have none.
@@ -13,8 +12,10 @@
 #include "cpus/peers.h"
 #include "events/events.h"
 #include "omp/loops.h"
+#include "prim/task.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
+#include "sched/slices.h"
 #include "sched/waiting.h"
 #include "spin/site.h"
 #include "spin/spin.h"
@@ -26,7 +27,7 @@
 #include <time.h>
 
 enum {
-    TICK_US = 3000, /* a slice; shorter (spin_period_us) where threads are looked at for busy-waiting */
+    TICK_US = SLICE_US, /* shorter (spin_period_us) where threads are looked at for busy-waiting */
     QUIET_TICKS = 32, /* without a ready thread, before it looks at nothing but the number of CPUs */
     CPUS_US = 50000, /* between two looks at that */
     DOZE_US = 6000,  /* ... among other programs */
@@ -38,13 +39,15 @@ static uint32_t alive;   /* the kernel clears it and wakes its waiters when the 
 static uint32_t leaving; /* the monitor is asked to go */
 static bool other_mask;  /* who made it has a mask of its own: not what all threads have, of which the monitor's tells */
 
-static void sample(struct slot *s)
+static struct lock working; /* on files */
+static bool sandboxed;
+
+bool monitor_task_stat(int32_t tid, struct task_stat *stat)
 {
-    struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
-    if (!__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && t && t->has_slot && t->slot == s)
-        signals_sample(t);
-    else /* several, or the last of several to come has left */
-        threads_on_slot(s, signals_sample);
+    lock_take(&working);
+    bool known = !sandboxed && task_stat(tid, stat);
+    lock_drop(&working);
+    return known;
 }
 
 /* Every slot's thread at every tick, whatever is ready. Post: true. */
@@ -52,7 +55,7 @@ static bool observe(void)
 {
     for (uint32_t i = 0; i < sched.slots; i++)
         if (__atomic_load_n(&sched.slot[i].state, __ATOMIC_RELAXED) != SLOT_IDLE)
-            sample(&sched.slot[i]);
+            slices_sample(&sched.slot[i]);
     return true;
 }
 
@@ -63,22 +66,12 @@ static bool look(void)
     for (uint32_t i = 0; i < sched.slots; i++) {
         struct slot *s = &sched.slot[i];
         bool parked = __atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED);
-        bool extra = sched.detect_spinning && __atomic_load_n(&s->overcommit, __ATOMIC_RELAXED);
+        bool extra = __atomic_load_n(&s->overcommit, __ATOMIC_RELAXED);
         if (parked || extra)
             ready = true;
         if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED) || extra || waiting_any_over(s, now, false)) {
             ready = true;
-            bool stuck = s->monitor_seen == __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);
-            bool late = stuck && now - s->monitor_stuck >= TICK_US * sched.tsc_per_us;
-            /* Asked once, a thread that goes on computes, or has the doorbell blocked. */
-            bool unmoved = late && s->monitor_asked;
-            s->monitor_asked = !unmoved && spin_may_sample(s, now);
-            if (s->monitor_asked)
-                sample(s);
-            if (!stuck || (late && !s->monitor_asked))
-                s->monitor_stuck = now;
-            if (late && !s->monitor_asked)
-                slot_overcommit(s);
+            slices_look(s, now);
         }
         s->monitor_seen = __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);
     }
@@ -120,8 +113,6 @@ static bool word_becomes(uint32_t from, uint32_t to)
     return __atomic_compare_exchange_n(&sched.monitor_word, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-static struct lock working; /* on files */
-static bool sandboxed;
 static uint64_t share_after; /* tsc */
 
 void monitor_sandboxed(void)

@@ -34,6 +34,13 @@ static void set_mask_of(ucontext_t *uc, uint64_t mask) { memcpy(&uc->uc_sigmask,
 uint64_t signals_ours(void) { return signal_bit(DOORBELL); }
 void signals_preempt(struct carrier *k) { doorbell_ring(k, &doorbell_mark); }
 void signals_sample(struct thread *t) { doorbell_ring_at(t, &sample_mark); }
+void signals_end_slice(struct thread *t) { doorbell_ring_at(t, &slice_mark); }
+
+void signals_step_back(struct thread *t)
+{
+    __atomic_store_n(&t->told_to_step_back, true, __ATOMIC_RELAXED);
+    doorbell_ring_at(t, &slice_mark);
+}
 
 void signals_after_fork(struct thread *t)
 {
@@ -186,13 +193,16 @@ static void answer(void *argument)
         slot_yield(t);
 }
 
-/* The kernel keeps one doorbell pending, so a sample may stand for somebody who wants the carrier too, or for a slot that has been closed. */
+/* The kernel keeps one doorbell pending, so a sample may stand for somebody who wants the carrier too, for a slot that has been closed, or for a slice that is over. */
 static void answer_sample(void *argument)
 {
     struct thread *t = argument;
-    if (t->has_slot && (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit))
+    if (t->sampled && t->has_slot && (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit))
         spin_sampled(t, t->sampled);
-    if (t->has_slot && (carrier_is_reserved(t) || slot_is_closed(t->slot)))
+    bool extra = __atomic_exchange_n(&t->told_to_step_back, false, __ATOMIC_RELAXED);
+    if (!t->has_slot || (extra && !carrier_is_reserved(t) && slot_step_back(t)))
+        return;
+    if (carrier_is_reserved(t) || slot_over_slice(t))
         slot_yield(t);
 }
 
@@ -226,8 +236,9 @@ static void send_kept(struct thread *t, ucontext_t *uc)
 
 static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t *uc)
 {
-    if (info->si_value.sival_ptr == &sample_mark) {
-        t->sampled = uc;
+    const void *mark = info->si_value.sival_ptr;
+    if (mark != &doorbell_mark) {
+        t->sampled = mark == &sample_mark ? uc : NULL;
         in_runtime(t, answer_sample, uc);
     } else if (!thread_stays(t)) {
         in_runtime(t, answer, uc);
@@ -271,7 +282,7 @@ void signals_handler(int sig, siginfo_t *info, void *context)
     if (bell) {
         if (t && !inside)
             answer_doorbell(t, info, uc);
-        else if (t && (info->si_value.sival_ptr != &sample_mark || carrier_is_reserved(t)))
+        else if (t && (info->si_value.sival_ptr == &doorbell_mark || carrier_is_reserved(t)))
             alert(t, uc);
         return;
     }

@@ -26,6 +26,10 @@ long signals_end_wait(struct thread *t, struct user_registers *r, bool timed);
 void signals_preempt(struct carrier *k);
 /* Makes t, if it runs, look whether it waits in a loop, and give way if so. */
 void signals_sample(struct thread *t);
+/* t, which runs, gives way if others are ready and it has run for a slice. */
+void signals_end_slice(struct thread *t);
+/* t, which runs on a slot that several threads have, waits for its turn. */
+void signals_step_back(struct thread *t);
 
 /* The signals that the runtime sends to itself, as a mask: a thread that blocks one is not carried elsewhere. */
 uint64_t signals_ours(void);

@@ -7,13 +7,13 @@
 #include "events/events.h"
 #include "omp/loops.h"
 #include "sched/contention.h"
+#include "sched/slices.h"
 #include "sched/waiting.h"
 
 struct scheduler sched;
 
 enum {
     IMBALANCE = 2,   /* threads by which ready lists may differ */
-    SLICE_US = 3000, /* a thread that calls the runtime after so long gives way to the next (CFS's slice) */
 };
 
 void slots_init(uint32_t n)
@@ -559,6 +559,25 @@ void slot_yield(struct thread *t)
         return;
     count(yields);
     slot_hand_over(t, s, extra ? NULL : u);
+}
+
+bool slot_step_back(struct thread *t)
+{
+    struct slot *s = t->slot;
+    lock_take(&s->lock);
+    bool extra = s->overcommit && !s->closed;
+    if (extra) {
+        s->overcommit--;
+        s->schedules++;
+    }
+    lock_drop(&s->lock);
+    if (!extra)
+        return false;
+    count(yields);
+    slot_make_ready(t);
+    t->has_slot = false;
+    rest(t);
+    return true;
 }
 
 bool slot_over_slice(const struct thread *t)

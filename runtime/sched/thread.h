@@ -91,6 +91,10 @@ struct thread {
     bool loop_alone;              /* the loop that it is in is not our business */
     bool loop_open;               /* libomp: it has come to one that is */
 
+    uint64_t monitor_cpu_time;    /* ns; the monitor's: at its last look at a slot that several threads have, ... */
+    uint64_t monitor_looked;      /* ... tsc */
+    bool told_to_step_back;
+
     const void *sampled;          /* the ucontext_t in which a sample found it */
     bool sample_waited;           /* and its last sample found it waiting */
     /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it is on a waiting list. */
@@ -178,8 +182,10 @@ struct slot {
     /* by the monitor */
     uint64_t sample_after __attribute__((aligned(64))); /* tsc: its thread is not looked at for busy-waiting before (spin/sample.c) */
     uint32_t monitor_seen;        /* `schedules` at the last look, ... */
-    bool monitor_asked;           /* ... whether its threads were sent a sample then, ... */
-    uint64_t monitor_stuck;       /* ... and since when it has found nothing scheduled, or granted an extra thread (tsc) */
+    uint32_t monitor_told;        /* ... how often its threads have been told since that their slices are over, ... */
+    uint64_t monitor_stuck;       /* ... since when it has found nothing scheduled, has told them or has granted an extra thread (tsc), ... */
+    int32_t monitor_tid;          /* ... and which kernel thread ran it, ... */
+    uint64_t monitor_cpu_time, monitor_looked; /* ... that had used so much CPU time (ns) then (tsc) */
 } __attribute__((aligned(128)));
 
 struct scheduler {
@@ -264,6 +270,8 @@ void slot_release(struct thread *t);
 /* A waker owns t, which holds no slot and runs: until it is granted. Pre: not interruptible. */
 void slot_await(struct thread *t);
 void slot_yield(struct thread *t);
+/* docs/slots.md: step back. Post: true: t, which had an extra place, has waited for its turn, and holds t->slot. false: there was none. */
+bool slot_step_back(struct thread *t);
 void slot_pass_on(struct slot *s);
 /* Post: true: t, which had none, holds t->slot, which was idle. */
 bool slot_try_acquire(struct thread *t);
@@ -299,6 +307,9 @@ void monitor_slot_busy(void); /* a slot is not idle any more */
 /* The program is about to forbid itself system calls: those that it does not make might be its end. From here on the monitor opens nothing: spin
  * sites and the number of slots stay as they are. */
 void monitor_sandboxed(void);
+/* task_stat, unless system calls have been forbidden. By the monitor. */
+struct task_stat;
+bool monitor_task_stat(int32_t tid, struct task_stat *stat);
 void monitor_after_fork(void);
 /* Each thread calls this right after it changed its credentials: the monitor ends, and if it is needed the caller makes
  * it again, with the caller's. The last thread to change so leaves none that has the old ones. */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the kernel says of a thread of this process: /proc/self/task/TID/stat.
+ */
+#ifndef LISSOM_TASK_H
+#define LISSOM_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct task_stat {
+    char state; /* proc(5): 'R' runs or waits for a CPU, 'S' and 'D' are blocked */
+    long cpu;   /* where it runs, or ran last */
+};
+
+/* Post: false: it cannot be read, *s is as it was. 6 us. Opens a file. */
+bool task_stat(int32_t tid, struct task_stat *s);
+
+#endif
