@@ -20,6 +20,7 @@ const NUMBERS: &[(&str, &str)] = &[
     ("LISSOM_PROGRAM_MAGIC", "u64"),
     ("LISSOM_PROGRAM_VERSION", "u32"),
     ("LISSOM_PROGRAM_BYTES", "usize"),
+    ("LISSOM_PEER_CPUS", "usize"),
 ];
 
 /// structure -> fields whose offsets are checked
@@ -47,7 +48,9 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "active_threads",
             "demand",
             "threads",
+            "limit",
             "waits",
+            "cpus",
         ],
     ),
 ];

@@ -204,8 +204,9 @@ struct lissom_program {               /* one process */
     uint32_t active_threads;          /* that do */
     uint32_t demand;                  /* threads that could run */
     uint32_t threads;                 /* alive */
-    uint32_t reserved2;
+    uint32_t limit;                   /* slots that it would have alone: by its mask, CPU quota and --cpus */
     uint64_t waits;                   /* of its threads for each other, that have ended: how far it has come */
+    uint64_t cpus[LISSOM_PEER_CPUS / 64]; /* its mask: CPUs 0 to 1023 */
 };
 _Static_assert(sizeof(struct lissom_program) <= LISSOM_PROGRAM_BYTES, "");
 

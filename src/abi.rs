@@ -71,8 +71,9 @@ pub struct Program {
     pub active_threads: AtomicU32,
     pub demand: AtomicU32,
     pub threads: AtomicU32,
-    pub reserved2: AtomicU32,
+    pub limit: AtomicU32,
     pub waits: AtomicU64,
+    pub cpus: [AtomicU64; PEER_CPUS / 64],
 }
 
 macro_rules! same_layout {
@@ -144,7 +145,9 @@ same_layout!(
     active_threads = C_OFFSET_LISSOM_PROGRAM_ACTIVE_THREADS,
     demand = C_OFFSET_LISSOM_PROGRAM_DEMAND,
     threads = C_OFFSET_LISSOM_PROGRAM_THREADS,
-    waits = C_OFFSET_LISSOM_PROGRAM_WAITS
+    limit = C_OFFSET_LISSOM_PROGRAM_LIMIT,
+    waits = C_OFFSET_LISSOM_PROGRAM_WAITS,
+    cpus = C_OFFSET_LISSOM_PROGRAM_CPUS
 );
 const _: () = assert!(std::mem::size_of::<Program>() <= PROGRAM_BYTES);
 const _: () = assert!(std::mem::size_of::<Region>() == REGION_BYTES);

@@ -83,7 +83,7 @@ uint32_t cpus_share(uint32_t limit)
 {
     if (!mask.bytes)
         return limit;
-    uint32_t among_peers = peers_share(limit, &mask, quota), target = manager_target(); /* both are told, whoever decides */
+    uint32_t among_peers = peers_share(limit, &mask, quota), target = manager_target(limit, &mask); /* both are told, whoever decides */
     return target ? least(target, limit) : among_peers;
 }
 

@@ -7,6 +7,7 @@
  * Nobody is woken when the target grows: the monitor looks every 3 ms while threads are ready, and otherwise there is nobody to run.
  */
 #include "cpus/manager.h"
+#include "cpus/cpus.h"
 #include "prim/prim.h"
 #include "sched/thread.h"
 
@@ -176,7 +177,7 @@ static uint64_t waits(void)
 
 static void set(uint32_t *field, uint32_t value) { __atomic_store_n(field, value, __ATOMIC_RELAXED); }
 
-uint32_t manager_target(void)
+uint32_t manager_target(uint32_t limit, const struct cpu_mask *mask)
 {
     uint64_t now = now_ns(), now_ms = now / 1000000;
     if (!is_connected(now_ms))
@@ -188,7 +189,10 @@ uint32_t manager_target(void)
     set(&p->active_threads, running);
     set(&p->demand, demand);
     set(&p->threads, __atomic_load_n(&sched.threads, __ATOMIC_RELAXED));
+    set(&p->limit, limit);
     __atomic_store_n(&p->waits, waits(), __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < LISSOM_PEER_CPUS / 64; i++)
+        __atomic_store_n(&p->cpus[i], mask->word[i], __ATOMIC_RELAXED);
     __atomic_store_n(&p->heartbeat, now, __ATOMIC_RELAXED);
     uint64_t target = __atomic_load_n(&p->target, __ATOMIC_RELAXED), until = target >> 16;
     return until > now_ms && until <= now_ms + FAR_MS ? (uint32_t)(target & 0xffff) : 0;

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use allocation::{Application, Id, Kind, Share};
 use options::Limits;
 use sample::Seen;
-use server::Server;
+use server::{Report, Server};
 use source::Source;
 use vector::ActivityVector;
 
@@ -117,16 +117,18 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     let min_threshold = Duration::from_millis(args.min_threshold);
     let ended = end_when_asked()?;
     let mut server = if args.dry_run { None } else { Some(listen(args)?) };
-    let mut source = Source::open(args.activity)?;
+    let mut source = Source::open(args.activity, args.quiet)?;
     let packing = args.limits.packing();
     let mut idle_for = BTreeMap::new();
     let mut last = None;
     while !ended.load(Relaxed) {
         let mut seen = source.period(period)?;
+        let mut reports = BTreeMap::new();
         if let Some(server) = &mut server {
             server.serve().context("the socket")?;
+            reports = server.reports();
             for program in &mut seen {
-                program.malleable = server.report(program.id).is_some_and(|r| r.is_malleable);
+                program.malleable = reports.get(&program.id).is_some_and(|r| r.is_malleable);
             }
         }
         let counts: BTreeMap<Id, u32> =
@@ -135,7 +137,7 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
         let keep = Duration::from_millis(args.keep);
         let counted = seen.iter().filter(|s| idle_for[&s.id] <= keep);
         let applications: Vec<Application> =
-            counted.map(|s| args.limits.application(s, kind(s, counts[&s.id]))).collect();
+            counted.map(|s| args.limits.application(s, kind(s, counts[&s.id]), reports.get(&s.id))).collect();
         let cpus = crate::process::allowed_cpus();
         let shares = allocation::allocate(&applications, &cpus, &packing);
         if let Some(server) = &server {
@@ -143,7 +145,7 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
         }
         if (args.dry_run || args.verbose) && last.as_ref() != Some(&shares) {
             let text = if args.json {
-                format!("{}\n", document(&seen, &counts, &shares, &cpus))
+                format!("{}\n", document(&seen, &counts, &shares, &cpus, &reports))
             } else {
                 table(&seen, &counts, &shares, &cpus)
             };
@@ -231,13 +233,14 @@ fn document(
     counts: &BTreeMap<Id, u32>,
     shares: &BTreeMap<Id, Share>,
     cpus: &[usize],
+    reports: &BTreeMap<Id, Report>,
 ) -> Value {
     let programs = seen.iter().map(|s| {
         let share = shares.get(&s.id);
         json!({
             "pid": s.id, "name": s.name, "kind": kind_name(s, counts[&s.id]), "threads": s.threads,
             "activity_ms": milliseconds(&s.activity), "typical_thread_count": counts[&s.id],
-            "target_threads": share.and_then(|s| s.target_threads), "cpus": share.map(|s| &s.cpus),
+            "target_threads": share.and_then(|s| s.target_threads), "cpus": share.map(|s| &s.cpus), "slots": reports.get(&s.id).map(|r| r.slots),
         })
     });
     json!({ "cpus": cpus, "programs": programs.collect::<Vec<_>>() })

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use super::allocation::{Application, Kind};
 use super::packing::Packing;
 use super::sample::Seen;
+use super::server::Report;
 use super::topology::Topology;
 
 #[derive(Args)]
@@ -41,12 +42,17 @@ impl Limits {
         }
     }
 
-    /// A program that was not made to change keeps to the CPUs of its first thread's mask. One under lissom binds its threads itself, so their masks do not say what it may use.
-    pub fn application(&self, seen: &Seen, kind: Kind) -> Application {
+    /// A program that was not made to change keeps to the CPUs of its first thread's mask. One under lissom binds its threads itself, so their masks do not say what it may use: its report does.
+    pub fn application(&self, seen: &Seen, kind: Kind, report: Option<&Report>) -> Application {
         let ran = matches!(kind, Kind::Rigid { typical_thread_count: 1.. });
-        let may_use = if ran && !seen.malleable { crate::process::affinity(seen.id) } else { None };
+        let may_use = match report {
+            // None: they have higher numbers than a report can tell of.
+            Some(report) => Some(report.cpus.clone()).filter(|cpus| !cpus.is_empty()),
+            None if ran && !seen.malleable => crate::process::affinity(seen.id),
+            None => None,
+        };
         let weight = given(&self.weight, &seen.name).unwrap_or(1);
-        let cap = given(&self.cap, &seen.name);
+        let cap = given(&self.cap, &seen.name).into_iter().chain(report.map(|r| r.limit)).min();
         Application { may_use, weight, cap, ..Application::new(seen.id, kind) }
     }
 }

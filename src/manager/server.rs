@@ -1,7 +1,7 @@
 //! The socket to which programs under lissom connect, and the page of memory that each of them is handed (runtime/abi.h, struct lissom_program). Whatever a program does to its page or its
 //! connection concerns that program only: it is read as numbers that anybody may have written, and nothing here waits for it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -59,18 +59,30 @@ impl Program {
         // are a value; the memory is sealed, so it cannot shrink.
         unsafe { &*self.page.as_ptr().cast() }
     }
+
+    fn report(&self) -> Report {
+        let page = self.page();
+        let word = |i: usize| page.cpus[i / 64].load(Relaxed);
+        Report {
+            is_malleable: page.is_malleable.load(Relaxed) != 0,
+            slots: page.slots.load(Relaxed).min(abi::MAX_SLOTS as u32),
+            limit: page.limit.load(Relaxed).clamp(1, abi::MAX_SLOTS as u32),
+            cpus: (0..abi::PEER_CPUS).filter(|&i| word(i) >> (i % 64) & 1 != 0).collect(),
+        }
+    }
 }
 
 /// What a program says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// It follows its target.
     pub is_malleable: bool,
-    /// Threads that may run at a time, and that did at its last look; at most MAX_SLOTS.
+    /// Threads that may run at a time; at most MAX_SLOTS.
     pub slots: u32,
-    pub active_threads: u32,
-    /// How far it has come, as a number that grows; 0: it has not said yet.
-    pub waits: u64,
+    /// As many as it would have alone: more CPUs are no use to it; at least 1.
+    pub limit: u32,
+    /// Those that it may use.
+    pub cpus: Vec<usize>,
 }
 
 pub struct Server {
@@ -164,15 +176,10 @@ impl Server {
         }
     }
 
-    /// Whether the program is connected, and malleable.
-    pub fn report(&self, id: Id) -> Option<Report> {
-        let page = self.programs.get(&id)?.page();
-        Some(Report {
-            is_malleable: page.is_malleable.load(Relaxed) != 0,
-            slots: page.slots.load(Relaxed).min(abi::MAX_SLOTS as u32),
-            active_threads: page.active_threads.load(Relaxed).min(abi::MAX_SLOTS as u32),
-            waits: page.waits.load(Relaxed),
-        })
+    /// Of the programs that are connected, and have looked at their page.
+    pub fn reports(&self) -> BTreeMap<Id, Report> {
+        let looked = self.programs.iter().filter(|(_, program)| program.page().heartbeat.load(Relaxed) != 0);
+        looked.map(|(&id, program)| (id, program.report())).collect()
     }
 
     /// `threads` at a time, 1 to MAX_SLOTS, from now on for as long as `lasting`. A program that is not connected is left alone.

@@ -23,8 +23,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// Says on standard error if it cannot be the better one.
-    pub fn open(choice: Choice) -> anyhow::Result<Source> {
+    /// Says on standard error if it cannot be the better one, unless `quiet`.
+    pub fn open(choice: Choice, quiet: bool) -> anyhow::Result<Source> {
         if choice == Choice::Proc {
             return Ok(Source::Proc(Sampler::default()));
         }
@@ -34,10 +34,12 @@ impl Source {
                 Err(error.context("activity by BPF (it takes root, or CAP_BPF and CAP_PERFMON)"))
             }
             Err(error) => {
-                eprintln!(
-                    "lissom: activity is sampled from /proc, which misses short bursts. BPF sees all, and takes root, or \
-                     CAP_BPF and CAP_PERFMON ({error:#})"
-                );
+                if !quiet {
+                    eprintln!(
+                        "lissom: activity is sampled from /proc, which misses short bursts. BPF sees all, and takes \
+                         root, or CAP_BPF and CAP_PERFMON ({error:#})"
+                    );
+                }
                 Ok(Source::Proc(Sampler::default()))
             }
         }

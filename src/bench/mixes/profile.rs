@@ -63,7 +63,7 @@ impl Bench {
     fn profile(&self, program: &Program) -> anyhow::Result<Result<Profile, String>> {
         let threads = self.options.cpus;
         let mut running = Running::start(&program.command(threads), &self.session.scratch, "part0", None)?;
-        let (mut source, mut time) = (Source::open(Choice::Auto)?, Vec::<Duration>::new());
+        let (mut source, mut time) = (Source::open(Choice::Auto, false)?, Vec::<Duration>::new());
         let exited = loop {
             let period = activity(&mut source, running.id())?;
             // A period in which it has ended is not one of its own.
