@@ -2,11 +2,11 @@
 
 mod activity;
 mod allocation;
-#[cfg_attr(not(test), allow(dead_code, reason = "until programs tell of their progress"))]
 mod feedback;
 mod matching;
 mod options;
 mod packing;
+mod progress;
 mod sample;
 mod server;
 pub mod source;
@@ -25,7 +25,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use allocation::{Application, Id, Kind, Share};
+use feedback::Feedback;
 use options::Limits;
+use progress::Rates;
 use sample::Seen;
 use server::{Report, Server};
 use source::Source;
@@ -119,6 +121,8 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     let mut server = if args.dry_run { None } else { Some(listen(args)?) };
     let mut source = Source::open(args.activity, args.quiet)?;
     let packing = args.limits.packing();
+    let mut feedback = args.limits.slowdown.map(|percent| Feedback::new(f64::from(percent) / 100.0));
+    let (mut rates, mut caps) = (Rates::default(), BTreeMap::new());
     let mut idle_for = BTreeMap::new();
     let mut last = None;
     while !ended.load(Relaxed) {
@@ -136,12 +140,25 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
         idle_for = how_long_idle(&idle_for, &counts, period);
         let keep = Duration::from_millis(args.keep);
         let counted = seen.iter().filter(|s| idle_for[&s.id] <= keep);
-        let applications: Vec<Application> =
-            counted.map(|s| args.limits.application(s, kind(s, counts[&s.id]), reports.get(&s.id))).collect();
+        let applications: Vec<Application> = counted
+            .map(|s| {
+                args.limits.application(
+                    s,
+                    kind(s, counts[&s.id]),
+                    reports.get(&s.id),
+                    caps.get(&s.id).copied(),
+                )
+            })
+            .collect();
         let cpus = crate::process::allowed_cpus();
         let shares = allocation::allocate(&applications, &cpus, &packing);
         if let Some(server) = &server {
             tell(server, &seen, &counts, &shares, cpus.len() as u32, period);
+        }
+        if let Some(feedback) = &mut feedback {
+            let target = |(&id, share): (&Id, &Share)| share.target_threads.map(|n| (id, n));
+            let targets = shares.iter().filter_map(target).collect();
+            caps = feedback.period(&rates.since_last(&reports, &targets, period));
         }
         if (args.dry_run || args.verbose) && last.as_ref() != Some(&shares) {
             let text = if args.json {

@@ -21,6 +21,12 @@ pub struct Limits {
     #[arg(long, value_name = "NAME=N", value_parser = named)]
     pub cap: Vec<(String, u32)>,
 
+    /// Percent by which one program's growth may slow another [default: any]. One that slows
+    /// another more goes back by one CPU, and tries again later. Counts between programs under
+    /// `lissom run` whose threads wait for each other, and takes steady periods to judge
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub slowdown: Option<u8>,
+
     /// Which CPUs programs under `lissom run` get
     #[arg(long, value_enum, value_name = "HOW", default_value = "number")]
     pub pack: Pack,
@@ -42,8 +48,14 @@ impl Limits {
         }
     }
 
-    /// A program that was not made to change keeps to the CPUs of its first thread's mask. One under lissom binds its threads itself, so their masks do not say what it may use: its report does.
-    pub fn application(&self, seen: &Seen, kind: Kind, report: Option<&Report>) -> Application {
+    /// A program that was not made to change keeps to the CPUs of its first thread's mask. One under lissom binds its threads itself, so their masks do not say what it may use: its report does. found: a cap by feedback.
+    pub fn application(
+        &self,
+        seen: &Seen,
+        kind: Kind,
+        report: Option<&Report>,
+        found: Option<u32>,
+    ) -> Application {
         let ran = matches!(kind, Kind::Rigid { typical_thread_count: 1.. });
         let may_use = match report {
             // None: they have higher numbers than a report can tell of.
@@ -52,7 +64,7 @@ impl Limits {
             None => None,
         };
         let weight = given(&self.weight, &seen.name).unwrap_or(1);
-        let cap = given(&self.cap, &seen.name).into_iter().chain(report.map(|r| r.limit)).min();
+        let cap = given(&self.cap, &seen.name).into_iter().chain(report.map(|r| r.limit)).chain(found).min();
         Application { may_use, weight, cap, ..Application::new(seen.id, kind) }
     }
 }

@@ -68,6 +68,8 @@ impl Program {
             slots: page.slots.load(Relaxed).min(abi::MAX_SLOTS as u32),
             limit: page.limit.load(Relaxed).clamp(1, abi::MAX_SLOTS as u32),
             cpus: (0..abi::PEER_CPUS).filter(|&i| word(i) >> (i % 64) & 1 != 0).collect(),
+            heartbeat: page.heartbeat.load(Relaxed),
+            waits: page.waits.load(Relaxed),
         }
     }
 }
@@ -83,6 +85,10 @@ pub struct Report {
     pub limit: u32,
     /// Those that it may use.
     pub cpus: Vec<usize>,
+    /// Changes whenever it has looked.
+    pub heartbeat: u64,
+    /// How far it has come, as a number that grows.
+    pub waits: u64,
 }
 
 pub struct Server {
