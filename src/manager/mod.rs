@@ -126,10 +126,23 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     let mut idle_for = BTreeMap::new();
     let mut last = None;
     while !ended.load(Relaxed) {
-        let mut seen = source.period(period)?;
+        let mut seen = match &mut server {
+            Some(server) => {
+                let mut failed = Ok(());
+                let mut wait = |time| {
+                    if failed.is_ok() {
+                        failed = server.wait(time);
+                    }
+                };
+                let seen = source.period(period, &mut wait)?;
+                failed.context("the socket")?;
+                seen
+            }
+            None => source.period(period, &mut std::thread::sleep)?,
+        };
         let mut reports = BTreeMap::new();
         if let Some(server) = &mut server {
-            server.serve().context("the socket")?;
+            server.forget_closed();
             reports = server.reports();
             for program in &mut seen {
                 program.malleable = reports.get(&program.id).is_some_and(|r| r.is_malleable);
@@ -152,7 +165,7 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
             .collect();
         let cpus = crate::process::allowed_cpus();
         let shares = allocation::allocate(&applications, &cpus, &packing);
-        if let Some(server) = &server {
+        if let Some(server) = &mut server {
             tell(server, &seen, &counts, &shares, cpus.len() as u32, period);
         }
         if let Some(feedback) = &mut feedback {
@@ -210,9 +223,9 @@ fn listen(args: &ManagerArgs) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// Targets hold for some periods, so that one that comes late is no gap. A malleable program that is idle may begin with what the active ones of the others leave.
+/// Targets hold for some periods, so that one that comes late is no gap. A malleable program that is idle, or comes, may begin with what the active ones of the others leave.
 fn tell(
-    server: &Server,
+    server: &mut Server,
     seen: &[Seen],
     counts: &BTreeMap<Id, u32>,
     shares: &BTreeMap<Id, Share>,
@@ -222,6 +235,7 @@ fn tell(
     let lasting = period * 3 + Duration::from_millis(200);
     let needed: u32 = seen.iter().filter(|s| !s.malleable).map(|s| counts[&s.id]).sum();
     let left = cpus.saturating_sub(needed).max(1);
+    server.set_first_target(left, lasting);
     for program in seen.iter().filter(|s| s.malleable) {
         let target = shares.get(&program.id).and_then(|s| s.target_threads);
         server.set_target(program.id, target.unwrap_or(left), lasting);

@@ -55,13 +55,13 @@ struct Watched {
 }
 
 impl Sampler {
-    /// Looks for as long as `period`.
-    pub fn period(&mut self, period: Duration) -> anyhow::Result<Vec<Seen>> {
+    /// Looks for as long as `period`; waits in between, by `wait`.
+    pub fn period(&mut self, period: Duration, wait: &mut dyn FnMut(Duration)) -> anyhow::Result<Vec<Seen>> {
         let mut watched = self.find()?;
         let step = period / LOOKS;
         let mut last = Instant::now();
         for _ in 0..LOOKS {
-            std::thread::sleep(step);
+            wait(step);
             let now = Instant::now();
             for process in watched.iter_mut().filter(|w| w.active) {
                 process.look(now - last);
@@ -153,7 +153,7 @@ mod tests {
         let (busy, idle) = (shell("while :; do :; done"), shell("exec sleep 100"));
         let mut sampler = Sampler::default();
         let mut count = |of: &Busy| {
-            let seen = sampler.period(Duration::from_millis(200)).expect("/proc");
+            let seen = sampler.period(Duration::from_millis(200), &mut std::thread::sleep).expect("/proc");
             let seen = seen.iter().find(|s| s.id == of.0.id()).expect("it runs");
             assert!(!seen.malleable && seen.threads == 1);
             seen.activity.typical_thread_count(Duration::from_millis(2))

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use memmap2::MmapMut;
@@ -96,6 +96,8 @@ pub struct Server {
     path: PathBuf,
     user: u32,
     programs: HashMap<Id, Program>,
+    /// What a program is told when it connects: target, and for how long.
+    first: Option<(u32, Duration)>,
     /// Held for as long as this is the manager.
     _lock: Flock<File>,
 }
@@ -127,31 +129,55 @@ impl Server {
         bound.with_context(|| format!("cannot listen at {}", path.display()))?;
         fs::set_permissions(path, Permissions::from_mode(if is_root { 0o666 } else { 0o600 }))?;
         socket::listen(&listener, Backlog::new(1024)?)?;
-        Ok(Server { listener, path: path.into(), user, programs: HashMap::new(), _lock: lock })
+        Ok(Server { listener, path: path.into(), user, programs: HashMap::new(), first: None, _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Lets those in that have connected, and forgets those that have gone. What they send is not read. Does not wait.
-    pub fn serve(&mut self) -> io::Result<()> {
-        self.forget_closed();
+    /// For as long as `time`, lets those in that connect.
+    pub fn wait(&mut self, time: Duration) -> io::Result<()> {
+        let end = Instant::now() + time;
+        loop {
+            // Rounded up, so that the last millisecond is not spent in turns of none.
+            let left = end.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
+            let left = PollTimeout::try_from(left.as_millis()).unwrap_or(PollTimeout::MAX);
+            match poll::poll(&mut [PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)], left) {
+                Ok(0) => return Ok(()),
+                // No more descriptors: it would be ready for ever.
+                Ok(_) if !self.admit_all()? => {
+                    std::thread::sleep(end.saturating_duration_since(Instant::now()));
+                    return Ok(());
+                }
+                Ok(_) => {}
+                // Asked to end.
+                Err(Errno::EINTR) => return Ok(()),
+                Err(e) => return Err(e.into()),
+            }
+            if Instant::now() >= end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Does not wait. What they send is not read. False: some are left for later.
+    fn admit_all(&mut self) -> io::Result<bool> {
         loop {
             let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
             match socket::accept4(self.listener.as_raw_fd(), flags) {
                 // SAFETY: accept4 has just made this descriptor; nobody else owns it.
                 Ok(fd) => self.admit(unsafe { OwnedFd::from_raw_fd(fd) }),
-                Err(Errno::EAGAIN) => return Ok(()),
+                Err(Errno::EAGAIN) => return Ok(true),
                 Err(Errno::ECONNABORTED | Errno::EINTR) => {}
-                // No more descriptors: later, perhaps.
-                Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM) => return Ok(()),
+                Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM) => return Ok(false),
                 Err(e) => return Err(e.into()),
             }
         }
     }
 
-    fn forget_closed(&mut self) {
+    /// Forgets those that have gone.
+    pub fn forget_closed(&mut self) {
         let ids: Vec<Id> = self.programs.keys().copied().collect();
         let poll = |id| PollFd::new(self.programs[id].connection.as_fd(), PollFlags::empty());
         let mut polled: Vec<PollFd> = ids.iter().map(poll).collect();
@@ -179,6 +205,9 @@ impl Server {
         // One that connects again (it has changed its user, or its monitor has been made anew) leaves its old page.
         if let Ok(page) = hand_over(&connection) {
             self.programs.insert(id, Program { user, connection, page });
+            if let Some((threads, lasting)) = self.first {
+                self.set_target(id, threads, lasting);
+            }
         }
     }
 
@@ -186,6 +215,11 @@ impl Server {
     pub fn reports(&self) -> BTreeMap<Id, Report> {
         let looked = self.programs.iter().filter(|(_, program)| program.page().heartbeat.load(Relaxed) != 0);
         looked.map(|(&id, program)| (id, program.report())).collect()
+    }
+
+    /// Who connects from now on is told this at once: it need not wait for the next decision.
+    pub fn set_first_target(&mut self, threads: u32, lasting: Duration) {
+        self.first = Some((threads, lasting));
     }
 
     /// `threads` at a time, 1 to MAX_SLOTS, from now on for as long as `lasting`. A program that is not connected is left alone.

@@ -45,14 +45,14 @@ impl Source {
         }
     }
 
-    /// Waits for as long as `period`, and says what happened in it.
-    pub fn period(&mut self, period: Duration) -> anyhow::Result<Vec<Seen>> {
+    /// Waits for as long as `period`, by `wait`, and says what happened in it.
+    pub fn period(&mut self, period: Duration, wait: &mut dyn FnMut(Duration)) -> anyhow::Result<Vec<Seen>> {
         match self {
             Source::Bpf(activity) => {
-                std::thread::sleep(period);
+                wait(period);
                 Ok(activity.seen())
             }
-            Source::Proc(sampler) => sampler.period(period),
+            Source::Proc(sampler) => sampler.period(period, wait),
         }
     }
 }

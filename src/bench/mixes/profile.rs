@@ -15,7 +15,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// What the process does in one period: `[i]`: for how long it has i runnable threads.
 fn activity(source: &mut Source, process: u32) -> anyhow::Result<Vec<Duration>> {
-    let seen = source.period(PERIOD)?;
+    let seen = source.period(PERIOD, &mut std::thread::sleep)?;
     Ok(seen.iter().find(|s| s.id == process).map(|s| s.activity.times().collect()).unwrap_or_default())
 }
 
