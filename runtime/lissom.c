@@ -258,20 +258,6 @@ static bool vector_state(void)
     return size <= 4096;
 }
 
-static uint64_t tsc_per_us(void)
-{
-    struct timespec a, b;
-    uint64_t from = tsc(), now;
-    prim_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, &a, 0);
-    for (;;) {
-        prim_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, &b, 0);
-        now = tsc();
-        uint64_t ns = (uint64_t)((b.tv_sec - a.tv_sec) * 1000000000l + b.tv_nsec - a.tv_nsec);
-        if (ns >= 100000)
-            return (now - from) * 1000 / ns;
-    }
-}
-
 typedef int pthread_create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static pthread_create_function *real_pthread_create;
 
@@ -301,7 +287,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     slots_init(sched.slots);
     loops_init(options.active_threads);
     sched.user_switch = (auxiliary(environment, AT_HWCAP2) & 2 /* FSGSBASE */) && vector_state();
-    sched.tsc_per_us = tsc_per_us();
+    sched.tsc_per_us = clock_tsc_per_us(clock_read);
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     prim_syscall4(SYS_rt_sigprocmask, 0, 0, &sched.base_mask, 8);
     sched.base_mask &= ~signals_ours();

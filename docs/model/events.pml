@@ -2,7 +2,9 @@
  *
  * Waits for events (docs/events.md), on top of the slot protocol: here a thread is granted a slot in one step, and a waker that makes a thread
  * ready gives it an idle slot or lists it in one step, since slots.pml checks that. What is checked: no thread is left blocked whose
- * events are there, in any interleaving of waits, events, leaders and slots that become idle; each wake-up is the right thread's.
+ * events are there, in any interleaving of waits, events, leaders and slots that become idle; each wake-up is the right thread's. And (with
+ * LIVE, which only says how the verifier is to look) that no slot that becomes idle goes on for ever to look after watchers of whom none runs. (Two that
+ * rouse each other may do so for ever, if each looks just while the other is ready: both are at work then, and see all events.)
  *
  * N threads, S slots, E events that come from outside; SIG: a signal ends one wait of thread 0; END: the last thread blocks for
  * good in some other way (1), or computes for good (2; with another slot). M: a mutant.
@@ -31,6 +33,8 @@ bit armed[N];      /* i's instance is in the process's one, and would be told of
 bit word[N];       /* i has been told */
 bit listed[N];     /* i is in its wait queue, and its waker's to take */
 bit registered[N]; /* i may be told */
+bit counted[N];    /* i is one of the watchers */
+bit leads[N];      /* i is the leader: only the kernel wakes it */
 bit ready[N], granted[N];
 bit in_kernel[N];  /* i sleeps there, for itself */
 byte idle = 0;     /* slots */
@@ -65,15 +69,26 @@ inline pass_on() {
 	}
 }
 
+inline uncount(x) { atomic { if :: counted[x] -> counted[x] = 0; watchers-- :: else fi } }
+
+/* What x has to see, under the lock that x takes to withdraw: of the wait that is told, and not of its next one, after which nobody would look. M == 7:
+ * not under one lock. Pre: registered[x] */
+inline mark(x) {
+	word[x] = 1;
+	if :: counted[x] && M != 6 && M != 7 -> counted[x] = 0; watchers-- :: else fi
+}
+
+/* After that. It may be in its next wait by now, and is woken for nothing. Post: mine: x was waiting, and is ready. */
+inline wake(x) {
+	if :: M == 7 -> uncount(x) :: else fi;
+	atomic { if :: listed[x] -> listed[x] = 0; mine = 1 :: else -> mine = 0 fi }
+	if :: mine -> make_ready(x) :: else fi
+}
+
 /* Whoever has taken x's event out of the process's instance. */
 inline tell(x) {
-	if
-	:: registered[x] ->
-		word[x] = 1;
-		atomic { if :: listed[x] -> listed[x] = 0; mine = 1 :: else -> mine = 0 fi }
-		if :: mine -> make_ready(x) :: else fi
-	:: else
-	fi
+	atomic { mine = registered[x]; if :: mine -> mark(x) :: else fi }
+	if :: mine -> wake(x) :: else fi
 }
 
 inline poll() {
@@ -95,15 +110,22 @@ inline poll() {
 
 /* A slot that is about to be idle, or an idle one that the caller has claimed: somebody is to wait for the others. Pre: the caller holds a slot. */
 inline rouse() {
-	atomic {
-		k = 0;
+	k = 0;
+	do
+	:: atomic {
 		do
-		:: k < N && !listed[k] -> k++
+		:: k < N && (!registered[k] || leads[k]) -> k++
 		:: else -> break
 		od;
-		if :: k < N -> listed[k] = 0 :: else fi
-	}
-	if :: k < N -> word[k] = 1; make_ready(k) :: else fi
+		if :: k < N -> mark(k) :: else fi
+	   }
+	   if
+	   :: k == N -> break
+	   :: else ->
+		wake(k);
+		if :: mine -> break :: else -> k++ fi
+	   fi
+	od
 }
 
 /* go_idle, from where IDLE has been published */
@@ -165,7 +187,7 @@ again:
 		word[me] = 0;
 		registered[me] = 1;
 		armed[me] = 1;
-		if :: M != 2 -> watchers++ :: else fi;
+		if :: M != 2 -> watchers++; counted[me] = 1 :: else fi;
 		atomic {
 			if
 			:: word[me] && M != 3 -> mine = 1
@@ -173,16 +195,17 @@ again:
 			fi
 		}
 		if
-		:: mine -> watchers--; registered[me] = 0; goto again
+		:: mine -> uncount(me); registered[me] = 0; goto again
 		:: else
 		fi;
 		release();
-		if :: M == 2 -> watchers++ :: else fi;
+		if :: M == 2 -> watchers++; counted[me] = 1 :: else fi;
 		if
 		:: atomic { granted[me] -> granted[me] = 0 }
 		:: atomic { me == 0 && signal && listed[me] -> listed[me] = 0 } acquire()
 		fi;
-		watchers--;
+progress_woken:
+		uncount(me);
 		registered[me] = 0;
 		goto again
 	:: else
@@ -198,6 +221,7 @@ in_the_kernel:
 	if
 	:: led ->
 		word[me] = 0;
+		leads[me] = 1;
 		registered[me] = 1;
 		armed[me] = 1;
 		release();
@@ -207,6 +231,7 @@ in_the_kernel:
 		:: (armed[0] && there[0]) || (armed[1 % N] && there[1 % N]) || (armed[2 % N] && there[2 % N]) || (armed[3 % N] && there[3 % N]) -> poll(); break
 		od;
 		registered[me] = 0;
+		leads[me] = 0;
 		acquire();
 		leader = 0;
 		if

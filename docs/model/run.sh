@@ -38,7 +38,12 @@ check() {
 		esac
 	fi
 	# events.pml says itself what is to be true when nothing can move.
-	[ $model != events ] || search=-E
+	if [ $model = events ]; then
+		case $defs in
+		*LIVE*) kind='-DNP -DNFAIR=4' search='-l -f -E' ;;
+		*) search=-E ;;
+		esac
+	fi
 	# shellcheck disable=SC2086
 	if spin -a $defs "$here/$model.pml" >spin.out 2>&1 && gcc $opt -w $kind -DMEMLIM=6000 $cflags -o pan pan.c 2>>spin.out; then
 		timeout 900 ./pan -m100000 -w"$bits" $search >pan.out 2>&1
@@ -190,17 +195,23 @@ events_mutants() {
 	mut 'told before listed'    M=3 N=3 S=2 END=2 E=1
 	mut 'leader leaves nobody'  M=4 N=3 S=2 END=2 E=1
 	mut 'leader sleeps, told'   M=5 N=3 S=2 END=2 E=1
+	mut 'counted until it runs' M=6 N=3 S=2 END=1 E=0 LIVE
+	mut 'told without a lock'   M=7 N=3 S=2 END=1 E=1
 }
 
 events_small() {
 	ok 'events, signal'         N=2 S=1 END=1 SIG=1
 	ok 'events, 1 slot'         N=3 S=1 END=1 E=2
 	big 'events, one computes'  N=3 S=2 END=2 E=1
+	ok 'events, signal'         N=2 S=1 END=1 SIG=1 E=2 LIVE
+	ok 'events, 1 slot'         N=3 S=1 END=1 E=1 LIVE
+	ok1 'events, 2 slots'       N=3 S=2 END=1 E=0 LIVE
 }
 
 events_large() {
 	big 'events, one blocks'    N=3 S=2 END=1 E=1
 	big 'events, 2 slots'       N=2 S=2 E=6 SIG=1
+	bit 'events, 2 slots'       N=3 S=2 END=1 E=1 LIVE
 	big 'events, 1 slot'        N=3 S=1 END=1 E=4
 	bit 'events, 4 threads'     N=4 S=2 END=2 E=2
 }

@@ -56,12 +56,6 @@ void manager_paths(const char *socket, const char *runtime_dir)
     path_is(&path[1], LISSOM_MANAGER_SYSTEM, "");
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    return prim_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, &t, 0) ? 0 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* --- the connection -------------------------------------------------------------------------------------------------------- */
 
 static void disconnect(void)
@@ -179,7 +173,7 @@ static void set(uint32_t *field, uint32_t value) { __atomic_store_n(field, value
 
 uint32_t manager_target(uint32_t limit, const struct cpu_mask *mask)
 {
-    uint64_t now = now_ns(), now_ms = now / 1000000;
+    uint64_t now = clock_ns(CLOCK_MONOTONIC), now_ms = now / 1000000;
     if (!is_connected(now_ms))
         return 0;
     struct lissom_program *p = manager.program;

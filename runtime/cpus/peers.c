@@ -47,12 +47,6 @@ static struct {
     uint64_t cpu_time, at, checked; /* ns */
 } sleeper[LISSOM_MAX_PEERS];
 
-static uint64_t clock_ns(int clock)
-{
-    struct timespec t;
-    return prim_syscall3(SYS_clock_gettime, clock, &t, 0) ? 0 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* --- the file ------------------------------------------------------------------------------------------------------------- */
 
 static long lock_entry(int command, uint32_t i, struct flock *lock)
@@ -160,7 +154,7 @@ static bool sleeper_runs(uint32_t i, const struct lissom_peer *p, uint64_t now)
         return false;
     if (sleeper[i].pid == p->pid && now - sleeper[i].checked < SLEEPERS_US * 1000ull)
         return sleeper[i].runs;
-    uint64_t cpu_time = is_alive(i) ? clock_ns((int)(~p->pid << 3 | 2)) : 0; /* clock_getcpuclockid(3) */
+    uint64_t cpu_time = is_alive(i) ? clock_ns(clock_of_process((int32_t)p->pid)) : 0;
     bool known = sleeper[i].pid == p->pid && now - sleeper[i].at < 10ull * SLEEPERS_US * 1000;
     sleeper[i].runs = known && cpu_time && cpu_time - sleeper[i].cpu_time > (now - sleeper[i].at) / 4;
     sleeper[i].pid = p->pid;

@@ -107,6 +107,22 @@ static bool prepare(struct thread *t, long descriptor, bool leads)
     return false;
 }
 
+/* t has been told, or has gone: it looks for itself, and does not depend on who looks for the others. Were it counted until it runs again, a slot that
+ * becomes idle could look after it for ever, on the very kernel thread that t is to run on. Pre: the lock, if the caller is not t: or it may be t's next
+ * wait by now. */
+static void uncount(struct thread *t)
+{
+    if (__atomic_exchange_n(&t->events_counted, 0, __ATOMIC_SEQ_CST))
+        __atomic_fetch_sub(&events_watchers, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Pre: the lock. */
+static void set_told(struct thread *t)
+{
+    __atomic_store_n(&t->events_told, 1, __ATOMIC_SEQ_CST);
+    uncount(t);
+}
+
 /* `by`: who does it, if that is the leader itself. */
 static void tell(uint64_t descriptor, const struct thread *by)
 {
@@ -116,7 +132,7 @@ static void tell(uint64_t descriptor, const struct thread *by)
     lock_take(&lock);
     t = watcher[descriptor];
     if (t)
-        __atomic_store_n(&t->events_told, 1, __ATOMIC_SEQ_CST);
+        set_told(t);
     bool sleeps = t && leading == t && by != t;
     lock_drop(&lock);
     if (sleeps)
@@ -168,7 +184,7 @@ void events_rouse(void)
         if (t) {
             take_out(t);
             append(t); /* another one the next time */
-            __atomic_store_n(&t->events_told, 1, __ATOMIC_SEQ_CST);
+            set_told(t);
         }
         lock_drop(&lock);
         __atomic_store_n(&polled_at, tsc(), __ATOMIC_RELAXED);
@@ -304,10 +320,11 @@ static void lead(struct thread *t, const struct timespec *deadline)
 static long follow(struct thread *t, const struct timespec *deadline)
 {
     __atomic_fetch_add(&events_watchers, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->events_counted, 1, __ATOMIC_SEQ_CST);
     monitor_poke();
     count_on(t->slot, event_waits, 1);
     long n = futex_wait_inside(t, &t->events_told, 0, deadline);
-    __atomic_fetch_sub(&events_watchers, 1, __ATOMIC_SEQ_CST);
+    uncount(t);
     return n;
 }
 

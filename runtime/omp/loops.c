@@ -220,12 +220,10 @@ static void add_chunks(struct thread *t)
 static bool cpu_idle(uint64_t now)
 {
     static uint64_t at, used;
-    struct timespec c;
     uint64_t elapsed = (now - at) / sched.tsc_per_us;
     if (elapsed < IDLE_US)
         return false;
-    prim_syscall3(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &c, 0);
-    uint64_t us = (uint64_t)c.tv_sec * 1000000 + (uint64_t)c.tv_nsec / 1000, since = us - used;
+    uint64_t us = clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000, since = us - used;
     at = now;
     used = us;
     return elapsed < STILL_US && !contended(now) && since + elapsed * 3 / 4 < elapsed * (uint64_t)target();

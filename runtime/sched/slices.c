@@ -29,13 +29,7 @@ static void tell(const struct slot *s, void (*f)(struct thread *))
 void slices_sample(const struct slot *s) { tell(s, signals_sample); }
 
 /* In ns, of a kernel thread. Post: 0: it is not known. */
-static uint64_t cpu_time_of(int32_t tid)
-{
-    struct timespec used;
-    if (!tid || prim_syscall3(SYS_clock_gettime, (int32_t)(~(uint32_t)tid << 3 | 6) /* pthread_getcpuclockid(3) */, &used, 0))
-        return 0;
-    return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-}
+static uint64_t cpu_time_of(int32_t tid) { return tid ? clock_ns(clock_of_thread(tid)) : 0; }
 
 /* It has used an eighth of the time since then, or more. */
 static bool is_much(uint64_t ns, uint64_t since, uint64_t now) { return ns >= (now - since) / sched.tsc_per_us * 1000 / 8; }

@@ -7,6 +7,7 @@
 
 #include "abi.h"
 #include "patch/patch.h"
+#include "prim/clock.h"
 #include "prim/lock.h"
 #include "prim/prim.h"
 #include "sched/offsets.h"
@@ -75,6 +76,7 @@ struct thread {
     uint32_t wait_bitset;
 
     uint32_t events_told;         /* futex word: there may be events that it waits for (events/events.c) */
+    uint32_t events_counted;      /* it is one of events_watchers */
     struct thread *events_next;
 
     uint64_t mounted_at;          /* tsc; for slices */
@@ -327,12 +329,6 @@ long lissom_guarded_copy(void *to, const void *from, size_t bytes);
 struct epoll_event;
 long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms, const volatile uint32_t *attention);
 
-static inline uint64_t tsc(void)
-{
-    uint32_t lo, hi;
-    __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
-    return ((uint64_t)hi << 32) | lo;
-}
 /* Only its own kernel thread may run it: pinned, with a signal mask of its own, or a handler of the program, whose mask is the kernel thread's, is on
  * its stack. */
 static inline bool thread_stays(const struct thread *t) { return t->pinned || t->own_mask || t->handler_depth; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Tests of what is read of cgroups: trees of files as machines, containers and careless people have them; and of how CPUs are shared.
+# Tests of what is read of cgroups: trees of files as machines, containers and careless people have them; of how CPUs are shared; and of clocks.
 # Last line: `N passed, M failed`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,6 +12,8 @@ ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=addr
     "$here/driver.c" "$root/runtime/cpus/cgroup.c" -o "$out/driver" || fail driver
 ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined -I"$root/runtime" \
     "$here/share_test.c" "$root/runtime/cpus/share.c" -o "$out/share_test" || fail share_test
+${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined -I"$root/runtime" \
+    "$here/clock_test.c" "$root/runtime/prim/clock.c" -o "$out/clock_test" || fail clock_test
 passed=0 failed=0
 t=$out/t
 
@@ -201,13 +203,15 @@ file /proc/self/cgroup '0::/b (deleted)'$'\n'
 file /proc/self/mountinfo "$v2"
 expect '2 1 0 1' before after gone after
 expect '2 2 1' before nothing after # /proc cannot be read: as before
-timeout 60 "$out/share_test" >"$out/share.txt" 2>&1
-sed '$d' "$out/share.txt"
-counts=$(tail -1 "$out/share.txt")
-if [[ $counts =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
-    passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
-else
-    failed=$((failed + 1))
-fi
+for test in share_test clock_test; do
+    timeout 60 "$out/$test" >"$out/$test.txt" 2>&1
+    sed '$d' "$out/$test.txt"
+    counts=$(tail -1 "$out/$test.txt")
+    if [[ $counts =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+        passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
+    else
+        failed=$((failed + 1))
+    fi
+done
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
