@@ -51,6 +51,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "limit",
             "waits",
             "cpus",
+            "keep_to",
         ],
     ),
 ];

@@ -186,7 +186,7 @@ _Static_assert(sizeof(struct lissom_peer) == 64, "no entry is in two cache lines
 /* What the manager hands to a program that connects (SOCK_SEQPACKET): one message with this header and the descriptor of a memfd of LISSOM_PROGRAM_BYTES,
  * sealed against being cut off. The connection then says that the other one is alive, and nothing more is sent. */
 #define LISSOM_PROGRAM_MAGIC 0x6d6f7373696c0002ull
-#define LISSOM_PROGRAM_VERSION 1u
+#define LISSOM_PROGRAM_VERSION 2u
 #define LISSOM_PROGRAM_BYTES 4096
 
 struct lissom_program {               /* one process */
@@ -207,6 +207,8 @@ struct lissom_program {               /* one process */
     uint32_t limit;                   /* slots that it would have alone: by its mask, CPU quota and --cpus */
     uint64_t waits;                   /* of its threads for each other, that have ended: how far it has come */
     uint64_t cpus[LISSOM_PEER_CPUS / 64]; /* its mask: CPUs 0 to 1023 */
+    /* By the manager: of these, on which its threads are to run, as long as the target holds. None: wherever the kernel puts them. */
+    uint64_t keep_to[LISSOM_PEER_CPUS / 64];
 };
 _Static_assert(sizeof(struct lissom_program) <= LISSOM_PROGRAM_BYTES, "");
 

@@ -74,6 +74,7 @@ pub struct Program {
     pub limit: AtomicU32,
     pub waits: AtomicU64,
     pub cpus: [AtomicU64; PEER_CPUS / 64],
+    pub keep_to: [AtomicU64; PEER_CPUS / 64],
 }
 
 macro_rules! same_layout {
@@ -147,7 +148,8 @@ same_layout!(
     threads = C_OFFSET_LISSOM_PROGRAM_THREADS,
     limit = C_OFFSET_LISSOM_PROGRAM_LIMIT,
     waits = C_OFFSET_LISSOM_PROGRAM_WAITS,
-    cpus = C_OFFSET_LISSOM_PROGRAM_CPUS
+    cpus = C_OFFSET_LISSOM_PROGRAM_CPUS,
+    keep_to = C_OFFSET_LISSOM_PROGRAM_KEEP_TO
 );
 const _: () = assert!(std::mem::size_of::<Program>() <= PROGRAM_BYTES);
 const _: () = assert!(std::mem::size_of::<Region>() == REGION_BYTES);

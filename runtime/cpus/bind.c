@@ -108,17 +108,25 @@ static void go_along(const struct cpu_mask *from)
         prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word);
 }
 
-void cpus_confine(uint32_t n)
+static bool is_part(const struct cpu_mask *a, const struct cpu_mask *of)
+{
+    for (uint32_t i = 0; i < CPU_MASK_WORDS; i++)
+        if (a->word[i] & ~of->word[i])
+            return false;
+    return true;
+}
+
+void cpus_confine(uint32_t n, const struct cpu_mask *among)
 {
     lock_take(&setting);
-    if (n == confined_to) {
+    if (n == confined_to && is_part(&kept, among)) {
         threads_each(confine_loose);
     } else if (!sandboxed) {
         const struct cpu_mask *from = confined_to ? &kept_before : &process_mask;
         kept_before = kept;
         memset(&kept, 0, sizeof kept);
         kept.bytes = process_mask.bytes;
-        cpus_choose(&process_mask, n, cpu_of_slot);
+        cpus_choose(among, n, cpu_of_slot);
         for (uint32_t i = 0; i < n; i++)
             kept.word[cpu_of_slot[i] / 64] |= 1ull << (cpu_of_slot[i] % 64);
         slots_with_cpu = confined_to = n;

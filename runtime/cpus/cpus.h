@@ -14,6 +14,14 @@ struct cpu_mask {
     uint32_t bytes; /* as many as the kernel has */
 };
 
+static inline uint32_t cpus_count(const struct cpu_mask *m)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->bytes / 8; i++)
+        n += (uint32_t)__builtin_popcountll(m->word[i]);
+    return n;
+}
+
 /* --- limit.c -------------------------------------------------------------------------------------------- */
 
 /* How many slots there are to be: 1..LISSOM_MAX_SLOTS. option: --cpus, or 0. To be called while there is one thread. */
@@ -37,8 +45,8 @@ void cpus_unbind_self(void);
 bool cpus_confined(struct cpu_mask *m, bool *is_all);
 /* There is a slot for each CPU of the process: they are its. */
 void cpus_each_slot_its_own(void);
-/* There are fewer: all threads, and the monitor, which calls it, keep to n CPUs, one for each slot. */
-void cpus_confine(uint32_t n);
+/* There are fewer: all threads, and the monitor, which calls it, keep to n CPUs, one for each slot. Pre: `among`: n or more of the process's. */
+void cpus_confine(uint32_t n, const struct cpu_mask *among);
 /* There are fewer, but not now: no slot has a CPU. By the monitor. */
 void cpus_free(void);
 /* The monitor will not look for long. */

@@ -16,14 +16,6 @@
 
 static uint32_t asked_for; /* --cpus; 0: not given */
 
-static uint32_t count_cpus(const struct cpu_mask *m)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < m->bytes / 8; i++)
-        n += (uint32_t)__builtin_popcountll(m->word[i]);
-    return n;
-}
-
 /* Whether the mask is all that the process may have, rather than chosen by somebody: it is then to grow when more is allowed. */
 static bool is_all_allowed(const struct cpu_mask *m)
 {
@@ -50,7 +42,7 @@ static void mask_behind(struct cpu_mask *m)
         changed |= word != m->word[i];
         m->word[i] = word;
     }
-    if (changed && count_cpus(m)) {
+    if (changed && cpus_count(m)) {
         cpus_leave(); /* the monitor, too: its mask is to be that of the process again */
         cpus_mask_is(m, is_all);
     }
@@ -74,7 +66,7 @@ uint32_t cpus_limit(void)
     } else {
         mask_behind(&mask);
     }
-    uint32_t cpus = count_cpus(&mask), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
+    uint32_t cpus = cpus_count(&mask), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
     n = quota ? least(n, quota) : n;
     return asked_for ? least(n, asked_for) : n;
 }
@@ -91,10 +83,13 @@ void cpus_settle(uint32_t n, uint32_t limit)
 {
     /* With less than the limit, the rest is somebody else's: the kernel knows where he runs. */
     bool others = n < limit || contended(tsc()) || __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= n;
-    if (n >= count_cpus(&mask))
+    const struct cpu_mask *told = manager_cpus(&mask, n);
+    if (n >= cpus_count(&mask))
         cpus_each_slot_its_own();
+    else if (told || !others)
+        cpus_confine(n, told ? told : &mask);
     else
-        others ? cpus_free() : cpus_confine(n);
+        cpus_free();
     contention_by_quota(quota && quota <= n);
 }
 

@@ -33,6 +33,7 @@ static struct {
     int socket;                     /* -1: not connected */
     uint64_t retry;                 /* ms */
     struct lissom_program *program; /* NULL: not received */
+    bool has_target;                /* ... that holds */
 } manager = {.forbidden = true, .socket = -1};
 
 static void path_is(struct sockaddr_un *a, const char *folder, const char *file)
@@ -63,6 +64,7 @@ static void disconnect(void)
     if (manager.program)
         prim_munmap(manager.program, LISSOM_PROGRAM_BYTES);
     manager.program = NULL;
+    manager.has_target = false;
     if (manager.socket >= 0)
         prim_close(manager.socket);
     manager.socket = -1;
@@ -146,7 +148,11 @@ static bool is_connected(uint64_t now_ms)
     return manager.program;
 }
 
-void manager_after_fork(void) { manager.program = NULL; /* the page is not the child's, nor is the descriptor */ }
+void manager_after_fork(void)
+{
+    manager.program = NULL; /* the page is not the child's, nor is the descriptor */
+    manager.has_target = false;
+}
 
 void manager_begin(bool own_descriptors)
 {
@@ -189,5 +195,18 @@ uint32_t manager_target(uint32_t limit, const struct cpu_mask *mask)
         __atomic_store_n(&p->cpus[i], mask->word[i], __ATOMIC_RELAXED);
     __atomic_store_n(&p->heartbeat, now, __ATOMIC_RELAXED);
     uint64_t target = __atomic_load_n(&p->target, __ATOMIC_RELAXED), until = target >> 16;
-    return until > now_ms && until <= now_ms + FAR_MS ? (uint32_t)(target & 0xffff) : 0;
+    manager.has_target = (target & 0xffff) && until > now_ms && until <= now_ms + FAR_MS;
+    return manager.has_target ? (uint32_t)(target & 0xffff) : 0;
+}
+
+const struct cpu_mask *manager_cpus(const struct cpu_mask *mask, uint32_t n)
+{
+    static struct cpu_mask told;
+    if (!manager.has_target)
+        return NULL;
+    memset(&told, 0, sizeof told);
+    told.bytes = mask->bytes;
+    for (uint32_t i = 0; i < LISSOM_PEER_CPUS / 64; i++)
+        told.word[i] = __atomic_load_n(&manager.program->keep_to[i], __ATOMIC_RELAXED) & mask->word[i];
+    return cpus_count(&told) >= n ? &told : NULL;
 }

@@ -17,6 +17,8 @@ void manager_after_fork(void);
 void manager_begin(bool own_descriptors);
 /* What is known of the process is told; limit, mask: how many slots it would have alone, and its CPUs. Post: the target, at least 1; 0: there is none, or it is too old. 0.3 us; looks for a manager once a second. */
 uint32_t manager_target(uint32_t limit, const struct cpu_mask *mask);
+/* Those CPUs of the mask on which n threads, at most as many as the target, are to run. NULL: any. */
+const struct cpu_mask *manager_cpus(const struct cpu_mask *mask, uint32_t n);
 /* Whether there is one. */
 bool manager_is_there(void);
 

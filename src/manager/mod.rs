@@ -29,7 +29,7 @@ use feedback::Feedback;
 use options::Limits;
 use progress::Rates;
 use sample::Seen;
-use server::{Report, Server};
+use server::{Report, Server, Target};
 use source::Source;
 use vector::ActivityVector;
 
@@ -77,6 +77,11 @@ pub struct ManagerArgs {
     /// them. Longer: who begins again runs at once; shorter: the others can use it sooner
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pub keep: u64,
+
+    /// Say how many CPUs programs get, and not which: the kernel puts their threads anywhere.
+    /// They then disturb the others more, but can use a CPU that becomes idle at once
+    #[arg(long)]
+    pub no_bind: bool,
 
     /// Print each decision that differs from the one before [default: with --dry-run only]
     #[arg(short, long)]
@@ -166,7 +171,7 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
         let cpus = crate::process::allowed_cpus();
         let shares = allocation::allocate(&applications, &cpus, &packing);
         if let Some(server) = &mut server {
-            tell(server, &seen, &counts, &shares, cpus.len() as u32, period);
+            tell(server, &seen, &counts, &shares, &cpus, args);
         }
         if let Some(feedback) = &mut feedback {
             let target = |(&id, share): (&Id, &Share)| share.target_threads.map(|n| (id, n));
@@ -229,17 +234,23 @@ fn tell(
     seen: &[Seen],
     counts: &BTreeMap<Id, u32>,
     shares: &BTreeMap<Id, Share>,
-    cpus: u32,
-    period: Duration,
+    cpus: &[usize],
+    args: &ManagerArgs,
 ) {
-    let lasting = period * 3 + Duration::from_millis(200);
+    let lasting = Duration::from_millis(args.period) * 3 + Duration::from_millis(200);
+    let target = |threads: u32, cpus: &[usize]| Target {
+        threads,
+        cpus: if args.no_bind { Vec::new() } else { cpus.into() },
+    };
     let needed: u32 = seen.iter().filter(|s| !s.malleable).map(|s| counts[&s.id]).sum();
-    let left = cpus.saturating_sub(needed).max(1);
-    server.set_first_target(left, lasting);
+    let left = (cpus.len() as u32).saturating_sub(needed).max(1);
+    let left = target(left, &cpus[cpus.len().saturating_sub(left as usize)..]);
     for program in seen.iter().filter(|s| s.malleable) {
-        let target = shares.get(&program.id).and_then(|s| s.target_threads);
-        server.set_target(program.id, target.unwrap_or(left), lasting);
+        let share = shares.get(&program.id);
+        let told = share.and_then(|s| Some(target(s.target_threads?, &s.cpus)));
+        server.set_target(program.id, told.as_ref().unwrap_or(&left), lasting);
     }
+    server.set_first_target(left, lasting);
 }
 
 /// A malleable program that did nothing is one that is idle: it has no use for CPUs now.

@@ -91,13 +91,22 @@ pub struct Report {
     pub waits: u64,
 }
 
+/// What a program is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// That may run at a time: 1 to MAX_SLOTS.
+    pub threads: u32,
+    /// On these; on any, if there are fewer of them that the program may use.
+    pub cpus: Vec<usize>,
+}
+
 pub struct Server {
     listener: OwnedFd,
     path: PathBuf,
     user: u32,
     programs: HashMap<Id, Program>,
     /// What a program is told when it connects: target, and for how long.
-    first: Option<(u32, Duration)>,
+    first: Option<(Target, Duration)>,
     /// Held for as long as this is the manager.
     _lock: Flock<File>,
 }
@@ -205,8 +214,8 @@ impl Server {
         // One that connects again (it has changed its user, or its monitor has been made anew) leaves its old page.
         if let Ok(page) = hand_over(&connection) {
             self.programs.insert(id, Program { user, connection, page });
-            if let Some((threads, lasting)) = self.first {
-                self.set_target(id, threads, lasting);
+            if let Some((target, lasting)) = &self.first {
+                self.set_target(id, target, *lasting);
             }
         }
     }
@@ -218,16 +227,21 @@ impl Server {
     }
 
     /// Who connects from now on is told this at once: it need not wait for the next decision.
-    pub fn set_first_target(&mut self, threads: u32, lasting: Duration) {
-        self.first = Some((threads, lasting));
+    pub fn set_first_target(&mut self, target: Target, lasting: Duration) {
+        self.first = Some((target, lasting));
     }
 
-    /// `threads` at a time, 1 to MAX_SLOTS, from now on for as long as `lasting`. A program that is not connected is left alone.
-    pub fn set_target(&self, id: Id, threads: u32, lasting: Duration) {
+    /// From now on for as long as `lasting`. A program that is not connected is left alone.
+    pub fn set_target(&self, id: Id, target: &Target, lasting: Duration) {
         let Some(program) = self.programs.get(&id) else { return };
         let Ok(now) = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from) else { return };
         let until = (now + lasting).as_millis() as u64;
-        let threads = u64::from(threads.clamp(1, abi::MAX_SLOTS as u32));
+        let threads = u64::from(target.threads.clamp(1, abi::MAX_SLOTS as u32));
+        // The program looks every few milliseconds: if it sees the one without the other, it soon sees both.
+        for (i, word) in program.page().keep_to.iter().enumerate() {
+            let bits = target.cpus.iter().filter(|&cpu| cpu / 64 == i).map(|cpu| 1 << (cpu % 64));
+            word.store(bits.fold(0, |all: u64, bit| all | bit), Relaxed);
+        }
         program.page().target.store(until << 16 | threads, Relaxed);
     }
 }

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-enum { WORKERS = 2, USER = 54321 };
+enum { WORKERS = 2 };
 
 static struct shared {
 	struct c_gate gate[WORKERS], hogs;
@@ -17,7 +17,13 @@ static struct shared {
 	atomic_long done[WORKERS];
 } *shared;
 static int n_cpus, self, lissom;
+static uid_t user; // 0: the same as ours
 static char folder[64], socket_path[96];
+
+// Another user's programs are not counted, so whatever else runs on this machine is not either; nor is who looks on, which waits for a CPU like others where there is none.
+static void as_user(void) {
+	if (user) SYS(setresuid(user, user, user));
+}
 
 // --- who computes -------------------------------------------------------------------------------------------------
 
@@ -38,7 +44,7 @@ static pid_t begin(int i) {
 	pid_t child = fork();
 	SYS(child);
 	if (child) return child;
-	SYS(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)); // its user has changed; `corrupt` writes its memory
+	as_user();
 	self = i;
 	int n = t_threads() + n_cpus;
 	pthread_t t[1024];
@@ -51,6 +57,7 @@ static pid_t begin_hog(void) {
 	pid_t child = fork();
 	SYS(child);
 	if (child) return child;
+	as_user();
 	while (!atomic_load(&shared->over)) {
 		c_gate_pass(&shared->hogs);
 		compute(1000);
@@ -72,6 +79,7 @@ static pid_t begin_manager(void) {
 	pid_t child = fork();
 	SYS(child);
 	if (child) return child;
+	as_user();
 	unsetenv("LD_PRELOAD");
 	char *argv[] = {"lissom", "manager", "--quiet", "--period=50", NULL};
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -98,7 +106,9 @@ static int connected(void) {
 }
 
 // To the manager: nonsense, and connections that end at once.
-static void pester(void) {
+static void pester(pid_t parent) {
+	(void)parent;
+	as_user();
 	uint64_t seed = t_seed();
 	int kept[20];
 	for (int i = 0; i < 200; i++) {
@@ -124,6 +134,7 @@ static void impostor(void) {
 	SYS(s);
 	unlink(socket_path);
 	SYS(bind(s, (struct sockaddr *)&a, sizeof a));
+	SYS(chmod(socket_path, 0777));
 	SYS(listen(s, 100));
 	for (int i = 0; i < 4; i++) {
 		struct pollfd p = {s, POLLIN, 0};
@@ -188,15 +199,49 @@ static void corrupt(pid_t pid) {
 
 // --- in turn --------------------------------------------------------------------------------------------------------
 
-// Another user's programs are not counted, so whatever else runs on this machine is not either. The binary may be where he cannot look.
-static void become_another_user(const char *binary) {
+// The binary may be where the user cannot look.
+static void begin_as_user(const char *binary) {
 	lissom = open(binary, O_PATH | O_CLOEXEC);
 	CHECK(lissom >= 0, "%s: %s", binary, strerror(errno));
-	if (geteuid() == 0) SYS(setresuid(USER, USER, USER));
+	if (geteuid() == 0) user = 50000 + (uid_t)getpid() % 10000;
 	snprintf(folder, sizeof folder, "%s", getenv(LISSOM_ENV_MANAGER));
 	*strrchr(folder, '/') = 0;
 	SYS(mkdir(folder, 0700));
+	if (user) SYS(chown(folder, user, (gid_t)-1));
 	snprintf(socket_path, sizeof socket_path, "%s", getenv(LISSOM_ENV_MANAGER));
+}
+
+// Of `all`, those with the n highest numbers.
+static cpu_set_t highest(const cpu_set_t *all, int n) {
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && CPU_COUNT(&set) < n; cpu--)
+		if (CPU_ISSET(cpu, all)) CPU_SET(cpu, &set);
+	return set;
+}
+
+// Whether all threads of the process keep to these.
+static int keeps_to(pid_t pid, const cpu_set_t *set) {
+	char path[64];
+	int all = 1;
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	DIR *d = opendir(path);
+	CHECK(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		cpu_set_t is;
+		if (e->d_name[0] == '.' || sched_getaffinity(atoi(e->d_name), sizeof is, &is)) continue;
+		CPU_OR(&is, &is, set);
+		all &= CPU_EQUAL(&is, set);
+	}
+	closedir(d);
+	return all;
+}
+
+// As many slots as CPUs, and on those.
+static void is_given(pid_t pid, const cpu_set_t *set) {
+	c_slots_become(pid, CPU_COUNT(set));
+	for (int i = 0; i < 1000 && c_slots(pid) > 0 && !keeps_to(pid, set); i++) t_sleep_ms(10);
+	CHECK(c_slots(pid) < 0 || keeps_to(pid, set));
 }
 
 static void managed(const pid_t *pid, int slots) {
@@ -221,7 +266,7 @@ int main(int argc, char **argv) {
 	for (int i = 0; i < WORKERS; i++) c_gate_init(&shared->gate[i]);
 	c_gate_init(&shared->hogs);
 	c_gate_close(&shared->hogs, 1);
-	become_another_user(argv[1]);
+	begin_as_user(argv[1]);
 	pid_t pid[WORKERS];
 	for (int i = 0; i < WORKERS; i++) pid[i] = begin(i);
 	pid_t hog = begin_hog();
@@ -233,7 +278,8 @@ int main(int argc, char **argv) {
 	c_slots_become(pid[0], alone);
 	pid_t manager = begin_manager();
 	c_gate_close(&shared->hogs, 0);
-	c_slots_become(pid[0], beside);
+	cpu_set_t beside_hog = highest(&all, beside);
+	is_given(pid[0], &beside_hog);
 	c_gate_close(&shared->hogs, 1);
 	c_slots_become(pid[0], alone);
 	c_gate_close(&shared->gate[1], 0);
@@ -248,14 +294,14 @@ int main(int argc, char **argv) {
 		c_slots_become(pid[0], alone);
 		go_on();
 		SYS(kill(manager, SIGCONT));
-		c_slots_become(pid[0], beside);
+		is_given(pid[0], &beside_hog);
 		end(manager, i ? SIGTERM : SIGKILL);
 		c_slots_become(pid[0], alone);
 		go_on();
 		manager = begin_manager();
 	}
 	c_slots_become(pid[0], beside);
-	pester();
+	c_ended_well(c_beside(pester));
 	c_gate_close(&shared->hogs, 1);
 	c_slots_become(pid[0], alone);
 	c_gate_close(&shared->hogs, 0);
@@ -279,5 +325,8 @@ int main(int argc, char **argv) {
 	unlink(lock);
 	unlink(socket_path);
 	rmdir(folder);
+	char peers[64];
+	snprintf(peers, sizeof peers, LISSOM_PEERS_PATH "%d", (int)(user ? user : geteuid()));
+	unlink(peers);
 	return t_ok("cpus_managed");
 }

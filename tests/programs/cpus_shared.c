@@ -131,5 +131,6 @@ int main(int argc, char **argv) {
 	share(pid, PROCESSES);
 	atomic_store(&shared->over, 1);
 	for (int i = 0; i < PROCESSES; i++) c_ended_well(pid[i]);
+	unlink(path);
 	return t_ok("cpus_shared");
 }
