@@ -90,6 +90,7 @@ void cpus_settle(uint32_t n, uint32_t limit)
         cpus_confine(n, told ? told : &mask);
     else
         cpus_free();
+    contention_bounded(n < limit);
     contention_by_quota(quota && quota <= n);
 }
 

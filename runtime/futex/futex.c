@@ -470,7 +470,7 @@ static bool in_kernel_by_choice(const struct thread *t, uintptr_t address)
 {
     if (sched.native_waits)
         return true;
-    return thread_stays(t) && contended(tsc()) && !__atomic_load_n(&requeues, __ATOMIC_RELAXED) &&
+    return thread_stays(t) && kernel_decides(tsc()) && !__atomic_load_n(&requeues, __ATOMIC_RELAXED) &&
            !__atomic_load_n(&bucket_of(address)->waiters, __ATOMIC_RELAXED);
 }
 

@@ -25,6 +25,12 @@ static void set(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, 
 
 bool contended(uint64_t now) { return now < get(&avoid_until); }
 
+static bool bounded;
+
+void contention_bounded(bool is_bounded) { bounded = is_bounded; }
+
+bool kernel_decides(uint64_t now) { return !bounded && contended(now); }
+
 static bool quota;
 
 void contention_by_quota(bool is_limit) { quota = is_limit; }

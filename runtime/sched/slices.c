@@ -112,7 +112,7 @@ void slices_look(struct slot *s, uint64_t now)
         s->monitor_stuck = now;
         s->monitor_told = 0;
     }
-    if (__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && !contended(now))
+    if (__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && !kernel_decides(now))
         end_overcommit(s, now);
     if (stuck && now - s->monitor_stuck >= SLICE_US * sched.tsc_per_us)
         end_slice(s, now, use);

@@ -375,7 +375,7 @@ void slot_acquire(struct thread *t)
 {
     if (slot_try_acquire(t))
         return;
-    if (!thread_stays(t) || !contended(tsc()) || !take_extra(t->slot)) {
+    if (!thread_stays(t) || !kernel_decides(tsc()) || !take_extra(t->slot)) {
         slot_make_ready(t);
         carrier_sleep_attached(t, NULL, false);
     }
@@ -388,7 +388,7 @@ void slot_acquire(struct thread *t)
 bool slot_hands_on(const struct slot *s)
 {
     uint64_t now = tsc();
-    return now < s->hand_on_until || contended(now);
+    return now < s->hand_on_until || kernel_decides(now);
 }
 
 /* t gives up s. Post: true: s is the caller's to pass on, to *next if that is not NULL. false: t was an extra thread, or s is
