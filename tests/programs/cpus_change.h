@@ -17,7 +17,7 @@
 static struct lissom_region *region;
 
 // Begins the program again with a region for statistics, as `lissom run --stats` would.
-static void c_region(char **argv) {
+static inline void c_region(char **argv) {
 	const char *fd = getenv(LISSOM_ENV_STATS_FD);
 	if (!fd) {
 		int made = memfd_create("region", 0);
@@ -37,7 +37,7 @@ static void c_region(char **argv) {
 }
 
 // Of process pid; -1: it is not under lissom.
-static int c_slots(pid_t pid) {
+static inline int c_slots(pid_t pid) {
 	int slots = -1;
 	for (uint32_t i = 0; i < region->header.claimed && i < LISSOM_MAX_RECORDS; i++)
 		if (region->record[i].pid == (uint32_t)pid && region->record[i].state == LISSOM_STATE_active)
@@ -47,7 +47,7 @@ static int c_slots(pid_t pid) {
 
 // Within ten seconds, unless the process has no slots. (Promised is a tenth of one; how long it took is not tested.)
 #define c_slots_become(pid, slots) c_slots_become_at(pid, slots, __LINE__)
-static void c_slots_become_at(pid_t pid, int slots, int line) {
+static inline void c_slots_become_at(pid_t pid, int slots, int line) {
 	for (int i = 0; i < 1000 && c_slots(pid) != slots; i++) {
 		if (c_slots(pid) < 0)
 			return;
@@ -58,10 +58,10 @@ static void c_slots_become_at(pid_t pid, int slots, int line) {
 
 // --- the process beside it ----------------------------------------------------------------------------------------
 
-static int c_parent_lives(void) { return getppid() != 1; }
+static inline int c_parent_lives(void) { return getppid() != 1; }
 
 // f(pid) in a child, which is natively: pid is the caller.
-static pid_t c_beside(void (*f)(pid_t)) {
+static inline pid_t c_beside(void (*f)(pid_t)) {
 	pid_t self = getpid(), child = fork();
 	SYS(child);
 	if (!child) {
@@ -71,7 +71,7 @@ static pid_t c_beside(void (*f)(pid_t)) {
 	return child;
 }
 
-static void c_ended_well(pid_t child) {
+static inline void c_ended_well(pid_t child) {
 	int status;
 	while (waitpid(child, &status, 0) < 0)
 		EQ(errno, EINTR);
@@ -79,7 +79,7 @@ static void c_ended_well(pid_t child) {
 }
 
 // As `taskset -a -p`.
-static void c_affinity(pid_t pid, const cpu_set_t *set) {
+static inline void c_affinity(pid_t pid, const cpu_set_t *set) {
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
 	DIR *d = opendir(path);
@@ -91,7 +91,7 @@ static void c_affinity(pid_t pid, const cpu_set_t *set) {
 }
 
 // A file of a cgroup. Post: -1: errno says why not.
-static int c_try_write(const char *folder, const char *file, const char *text) {
+static inline int c_try_write(const char *folder, const char *file, const char *text) {
 	char path[512];
 	snprintf(path, sizeof path, "%s/%s", folder, file);
 	FILE *f = fopen(path, "w");
@@ -101,7 +101,7 @@ static int c_try_write(const char *folder, const char *file, const char *text) {
 }
 
 // How many CPUs the kernel lets the calling thread use. (sched_getaffinity says what it should.)
-static int c_cpus_allowed(void) {
+static inline int c_cpus_allowed(void) {
 	char line[4096];
 	int n = 0;
 	FILE *f = fopen("/proc/thread-self/status", "r");
@@ -128,14 +128,14 @@ static atomic_int flag;
 static int spinners;
 static long guarded;
 
-static void compute(int us) {
+static inline void compute(int us) {
 	int64_t end = t_now(CLOCK_MONOTONIC) + (int64_t)us * 1000;
 	while (t_now(CLOCK_MONOTONIC) < end)
 		;
 }
 
 // By turns, with a condition variable.
-static void take_turn(int i) {
+static inline void take_turn(int i) {
 	pthread_mutex_lock(&mutex);
 	while (turn % at_turns != i && !stop) pthread_cond_wait(&turn_changed, &mutex);
 	turn++;
@@ -144,13 +144,13 @@ static void take_turn(int i) {
 }
 
 // By turns, with a flag that is spun for.
-static void pass_flag(int i) {
+static inline void pass_flag(int i) {
 	while (atomic_load_explicit(&flag, memory_order_acquire) % spinners != i && !stop) __builtin_ia32_pause();
 	atomic_fetch_add(&flag, 1);
 }
 
 // A kind for each: turns, flags, a mutex, computing with sleeps, computing alone.
-static void *c_worker(void *arg) {
+static inline void *c_worker(void *arg) {
 	int i = (int)(intptr_t)arg;
 	uint64_t seed = t_seed() + (uint64_t)i;
 	while (!stop) {
@@ -184,7 +184,7 @@ struct c_gate {
 	int closed;
 };
 
-static void c_gate_init(struct c_gate *g) {
+static inline void c_gate_init(struct c_gate *g) {
 	pthread_mutexattr_t m;
 	pthread_condattr_t c;
 	OK(pthread_mutexattr_init(&m));
@@ -195,13 +195,13 @@ static void c_gate_init(struct c_gate *g) {
 	OK(pthread_cond_init(&g->opened, &c));
 }
 
-static void c_gate_pass(struct c_gate *g) {
+static inline void c_gate_pass(struct c_gate *g) {
 	OK(pthread_mutex_lock(&g->mutex));
 	while (g->closed) OK(pthread_cond_wait(&g->opened, &g->mutex));
 	OK(pthread_mutex_unlock(&g->mutex));
 }
 
-static void c_gate_close(struct c_gate *g, int closed) {
+static inline void c_gate_close(struct c_gate *g, int closed) {
 	OK(pthread_mutex_lock(&g->mutex));
 	g->closed = closed;
 	if (!closed) OK(pthread_cond_broadcast(&g->opened));
@@ -209,7 +209,7 @@ static void c_gate_close(struct c_gate *g, int closed) {
 }
 
 // n threads that work until f has ended, and each of which then has done something.
-static void c_work_beside(int n, void (*f)(pid_t)) {
+static inline void c_work_beside(int n, void (*f)(pid_t)) {
 	at_turns = (n + 4) / 5;
 	spinners = (n + 3) / 5;
 	pid_t child = c_beside(f);
@@ -220,5 +220,58 @@ static void c_work_beside(int n, void (*f)(pid_t)) {
 		for (int k = 0; atomic_load(&done_by[i]) == 0; k++) t_sleep_ms(1); // a hang, if one never gets there
 	stop = 1;
 	for (int i = 0; i < n; i++) t_join(t[i]);
+}
+
+// --- processes of such threads ------------------------------------------------------------------------------------
+
+enum { C_PROCESSES = 3 }; // at most
+
+static struct c_shared {
+	struct c_gate gate[C_PROCESSES];
+	atomic_int over;
+	atomic_long done[C_PROCESSES];
+} *c_shared;
+static int c_self, c_n_cpus;
+
+// Before any of them begins.
+static inline void c_share(void) {
+	cpu_set_t all;
+	SYS(sched_getaffinity(0, sizeof all, &all));
+	c_n_cpus = CPU_COUNT(&all);
+	c_shared = mmap(NULL, sizeof *c_shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(c_shared != MAP_FAILED);
+	for (int i = 0; i < C_PROCESSES; i++) c_gate_init(&c_shared->gate[i]);
+}
+
+static inline void *c_work(void *arg) {
+	(void)arg;
+	while (!atomic_load(&c_shared->over)) {
+		c_gate_pass(&c_shared->gate[c_self]);
+		pthread_mutex_lock(&mutex);
+		guarded++;
+		pthread_mutex_unlock(&mutex);
+		compute(100);
+		atomic_fetch_add(&c_shared->done[c_self], 1);
+	}
+	return NULL;
+}
+
+// Process i, of more threads than CPUs. It calls `first`, unless that is NULL, while it has one.
+static inline pid_t c_begin(int i, void (*first)(void)) {
+	pid_t child = fork();
+	SYS(child);
+	if (child) return child;
+	if (first) first();
+	c_self = i;
+	int n = t_threads() + c_n_cpus;
+	pthread_t t[1024];
+	for (int k = 0; k < n; k++) t[k] = t_spawn(c_work, NULL);
+	for (int k = 0; k < n; k++) t_join(t[k]);
+	_exit(0);
+}
+
+static inline void c_goes_on(int i) {
+	long before = atomic_load(&c_shared->done[i]);
+	while (atomic_load(&c_shared->done[i]) < before + 20) t_sleep_ms(1);
 }
 #endif

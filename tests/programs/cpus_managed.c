@@ -9,14 +9,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-enum { WORKERS = 2 };
+enum { WORKERS = 2, HOG = WORKERS };
 
-static struct shared {
-	struct c_gate gate[WORKERS], hogs;
-	atomic_int over;
-	atomic_long done[WORKERS];
-} *shared;
-static int n_cpus, self, lissom;
+static int lissom;
 static uid_t user; // 0: the same as ours
 static char folder[64], socket_path[96];
 
@@ -27,50 +22,22 @@ static void as_user(void) {
 
 // --- who computes -------------------------------------------------------------------------------------------------
 
-static void *work(void *arg) {
-	(void)arg;
-	while (!atomic_load(&shared->over)) {
-		c_gate_pass(&shared->gate[self]);
-		pthread_mutex_lock(&mutex);
-		guarded++;
-		pthread_mutex_unlock(&mutex);
-		compute(100);
-		atomic_fetch_add(&shared->done[self], 1);
-	}
-	return NULL;
-}
-
-static pid_t begin(int i) {
-	pid_t child = fork();
-	SYS(child);
-	if (child) return child;
-	as_user();
-	self = i;
-	int n = t_threads() + n_cpus;
-	pthread_t t[1024];
-	for (int k = 0; k < n; k++) t[k] = t_spawn(work, NULL);
-	for (int k = 0; k < n; k++) t_join(t[k]);
-	_exit(0);
-}
 
 static pid_t begin_hog(void) {
 	pid_t child = fork();
 	SYS(child);
 	if (child) return child;
 	as_user();
-	while (!atomic_load(&shared->over)) {
-		c_gate_pass(&shared->hogs);
+	while (!atomic_load(&c_shared->over)) {
+		c_gate_pass(&c_shared->gate[HOG]);
 		compute(1000);
 	}
 	_exit(0);
 }
 
 static void go_on(void) {
-	for (int i = 0; i < WORKERS; i++) {
-		if (shared->gate[i].closed) continue;
-		long before = atomic_load(&shared->done[i]);
-		while (atomic_load(&shared->done[i]) < before + 20) t_sleep_ms(1);
-	}
+	for (int i = 0; i < WORKERS; i++)
+		if (!c_shared->gate[i].closed) c_goes_on(i);
 }
 
 // --- the manager --------------------------------------------------------------------------------------------------
@@ -260,34 +227,30 @@ int main(int argc, char **argv) {
 	t_watchdog();
 	cpu_set_t all;
 	SYS(sched_getaffinity(0, sizeof all, &all));
-	n_cpus = CPU_COUNT(&all);
-	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(shared != MAP_FAILED);
-	for (int i = 0; i < WORKERS; i++) c_gate_init(&shared->gate[i]);
-	c_gate_init(&shared->hogs);
-	c_gate_close(&shared->hogs, 1);
+	c_share();
+	c_gate_close(&c_shared->gate[HOG], 1);
 	begin_as_user(argv[1]);
 	pid_t pid[WORKERS];
-	for (int i = 0; i < WORKERS; i++) pid[i] = begin(i);
+	for (int i = 0; i < WORKERS; i++) pid[i] = c_begin(i, as_user);
 	pid_t hog = begin_hog();
-	int alone = n_cpus, beside = n_cpus > 1 ? n_cpus - 1 : 1, half = n_cpus > 1 ? n_cpus / 2 : 1;
+	int alone = c_n_cpus, beside = c_n_cpus > 1 ? c_n_cpus - 1 : 1, half = c_n_cpus > 1 ? c_n_cpus / 2 : 1;
 	go_on();
 
 	// With the manager: the other one sleeps, then it does not, and the hog comes and goes.
-	c_gate_close(&shared->gate[1], 1);
+	c_gate_close(&c_shared->gate[1], 1);
 	c_slots_become(pid[0], alone);
 	pid_t manager = begin_manager();
-	c_gate_close(&shared->hogs, 0);
+	c_gate_close(&c_shared->gate[HOG], 0);
 	cpu_set_t beside_hog = highest(&all, beside);
 	is_given(pid[0], &beside_hog);
-	c_gate_close(&shared->hogs, 1);
+	c_gate_close(&c_shared->gate[HOG], 1);
 	c_slots_become(pid[0], alone);
-	c_gate_close(&shared->gate[1], 0);
+	c_gate_close(&c_shared->gate[1], 0);
 	managed(pid, half);
-	c_gate_close(&shared->gate[1], 1);
+	c_gate_close(&c_shared->gate[1], 1);
 
 	// It is stopped, killed, and there again.
-	c_gate_close(&shared->hogs, 0);
+	c_gate_close(&c_shared->gate[HOG], 0);
 	for (int i = 0; i < 2; i++) {
 		c_slots_become(pid[0], beside);
 		SYS(kill(manager, SIGSTOP));
@@ -302,22 +265,22 @@ int main(int argc, char **argv) {
 	}
 	c_slots_become(pid[0], beside);
 	c_ended_well(c_beside(pester));
-	c_gate_close(&shared->hogs, 1);
+	c_gate_close(&c_shared->gate[HOG], 1);
 	c_slots_become(pid[0], alone);
-	c_gate_close(&shared->hogs, 0);
+	c_gate_close(&c_shared->gate[HOG], 0);
 	c_slots_become(pid[0], beside);
 	if (c_slots(pid[0]) > 0) corrupt(pid[0]);
 	c_slots_become(pid[0], beside);
-	c_gate_close(&shared->gate[1], 0);
+	c_gate_close(&c_shared->gate[1], 0);
 	go_on();
 	end(manager, SIGKILL);
-	c_gate_close(&shared->gate[1], 1);
+	c_gate_close(&c_shared->gate[1], 1);
 	impostor();
 	c_slots_become(pid[0], alone);
 	go_on();
 
-	atomic_store(&shared->over, 1);
-	c_gate_close(&shared->gate[1], 0);
+	atomic_store(&c_shared->over, 1);
+	c_gate_close(&c_shared->gate[1], 0);
 	for (int i = 0; i < WORKERS; i++) c_ended_well(pid[i]);
 	c_ended_well(hog);
 	char lock[128];

@@ -7,46 +7,9 @@
 
 enum { PROCESSES = 3 };
 
-static struct shared {
-	struct c_gate gate[PROCESSES];
-	atomic_int over;
-	atomic_long done[PROCESSES];
-} *shared;
-static int n_cpus, self;
-
-static void *work(void *arg) {
-	(void)arg;
-	while (!atomic_load(&shared->over)) {
-		c_gate_pass(&shared->gate[self]);
-		pthread_mutex_lock(&mutex);
-		guarded++;
-		pthread_mutex_unlock(&mutex);
-		compute(100);
-		atomic_fetch_add(&shared->done[self], 1);
-	}
-	return NULL;
-}
-
-static pid_t begin(int i) {
-	pid_t child = fork();
-	SYS(child);
-	if (child) return child;
-	self = i;
-	int n = t_threads() + n_cpus;
-	pthread_t t[1024];
-	for (int k = 0; k < n; k++) t[k] = t_spawn(work, NULL);
-	for (int k = 0; k < n; k++) t_join(t[k]);
-	_exit(0);
-}
-
-static void goes_on(int i) {
-	long before = atomic_load(&shared->done[i]);
-	while (atomic_load(&shared->done[i]) < before + 20) t_sleep_ms(1);
-}
-
 // They have, at one time, as many slots as CPUs together, but each one at least. (What does not come out even goes round.)
 static void share(const pid_t *pid, int n) {
-	int sum = 0, want = n_cpus > n ? n_cpus : n;
+	int sum = 0, want = c_n_cpus > n ? c_n_cpus : n;
 	if (c_slots(pid[0]) < 0)
 		return;
 	for (int tries = 0; tries < 10000; tries++) {
@@ -81,7 +44,7 @@ static void spoil(const pid_t *pid) {
 		SYS(pwrite(fd, p, sizeof p, 0));
 		if (k % 50 == 49) SYS(ftruncate(fd, (off_t)(t_rand(&seed) % 10000)));
 		t_sleep_us((int)(t_rand(&seed) % 2000));
-		if (k % 60 == 0) goes_on(k / 60 % PROCESSES);
+		if (k % 60 == 0) c_goes_on(k / 60 % PROCESSES);
 	}
 	SYS(ftruncate(fd, 0));
 	close(fd);
@@ -91,45 +54,40 @@ int main(int argc, char **argv) {
 	(void)argc;
 	c_region(argv);
 	t_watchdog();
-	cpu_set_t all;
-	SYS(sched_getaffinity(0, sizeof all, &all));
-	n_cpus = CPU_COUNT(&all);
-	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(shared != MAP_FAILED);
-	for (int i = 0; i < PROCESSES; i++) c_gate_init(&shared->gate[i]);
+	c_share();
 	pid_t pid[PROCESSES];
-	for (int i = 0; i < PROCESSES; i++) pid[i] = begin(i);
-	for (int i = 0; i < PROCESSES; i++) goes_on(i);
+	for (int i = 0; i < PROCESSES; i++) pid[i] = c_begin(i, NULL);
+	for (int i = 0; i < PROCESSES; i++) c_goes_on(i);
 	share(pid, PROCESSES);
 	spoil(pid);
 	share(pid, PROCESSES);
-	for (int i = 0; i < PROCESSES; i++) goes_on(i);
+	for (int i = 0; i < PROCESSES; i++) c_goes_on(i);
 
 	// One alone, while the others sleep.
-	c_gate_close(&shared->gate[1], 1);
-	c_gate_close(&shared->gate[2], 1);
-	c_slots_become(pid[0], n_cpus);
-	c_gate_close(&shared->gate[1], 0);
+	c_gate_close(&c_shared->gate[1], 1);
+	c_gate_close(&c_shared->gate[2], 1);
+	c_slots_become(pid[0], c_n_cpus);
+	c_gate_close(&c_shared->gate[1], 0);
 	share(pid, 2);
 	// A stopped one does not count, nor one that is gone.
 	kill(pid[1], SIGSTOP);
-	c_slots_become(pid[0], n_cpus);
-	goes_on(0);
+	c_slots_become(pid[0], c_n_cpus);
+	c_goes_on(0);
 	kill(pid[1], SIGCONT);
 	share(pid, 2);
-	goes_on(1);
+	c_goes_on(1);
 	kill(pid[0], SIGKILL);
 	waitpid(pid[0], NULL, 0);
-	c_slots_become(pid[1], n_cpus);
+	c_slots_become(pid[1], c_n_cpus);
 
 	// Others find them under the name of the file, again after it has been removed.
 	char path[64];
 	snprintf(path, sizeof path, LISSOM_PEERS_PATH "%d", (int)geteuid());
 	unlink(path);
-	c_gate_close(&shared->gate[2], 0);
-	pid[0] = begin(0);
+	c_gate_close(&c_shared->gate[2], 0);
+	pid[0] = c_begin(0, NULL);
 	share(pid, PROCESSES);
-	atomic_store(&shared->over, 1);
+	atomic_store(&c_shared->over, 1);
 	for (int i = 0; i < PROCESSES; i++) c_ended_well(pid[i]);
 	unlink(path);
 	return t_ok("cpus_shared");

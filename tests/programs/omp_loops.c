@@ -1,6 +1,6 @@
-// build: -fopenmp -Wno-unused-function
+// build: -fopenmp
 // compiler@clang: clang
-// build@clang: -fopenmp -Wno-unused-function
+// build@clang: -fopenmp
 // Loops whose chunks are handed out: every schedule, type, stride and edge; with reductions, orders, nested and cancelled regions, tasks, sequences
 // without barriers, short ones. Each iteration is run exactly once. With an argument the CPUs change all the time.
 #include "cpus_change.h"
