@@ -70,6 +70,12 @@ pub fn print(bytes: &[u8]) -> std::io::Result<()> {
     out.flush()
 }
 
+/// As all verbs write a report.
+pub fn json(report: &impl serde::Serialize) -> String {
+    // Serializing plain numbers and strings cannot fail.
+    serde_json::to_string_pretty(report).unwrap_or_default() + "\n"
+}
+
 /// One page for lissom and one for each verb, with what that one takes, one after the other.
 fn manual() -> std::io::Result<Vec<u8>> {
     let mut command = cli::Cli::command();

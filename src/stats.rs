@@ -214,13 +214,6 @@ impl Report {
         }
     }
 
-    pub fn json(&self) -> String {
-        // Serializing plain numbers and strings cannot fail.
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
-    }
-
     pub fn table(&self) -> String {
         let mut lines = vec![format!("lissom: {:.2} s, {}", self.command.seconds, self.command.ended)];
         if let Some(reason) = &self.command.native {
@@ -409,7 +402,7 @@ mod tests {
         assert!(table.lines().all(|l| l.chars().count() <= WIDTH), "{table}");
         assert!(table.contains("2,500,000  waits that blocked in user space"), "{table}");
         assert!(table.contains("2 processes without threads to manage"), "{table}");
-        let json: serde_json::Value = serde_json::from_str(&report.json()).expect("valid JSON");
+        let json: serde_json::Value = serde_json::from_str(&crate::json(&report)).expect("valid JSON");
         assert_eq!(json["processes"][0]["counters"]["threads_peak"], 33);
         assert_eq!(json["processes"][0]["pinned"]["unproven"], 3);
     }

@@ -208,7 +208,7 @@ fn measure_and_report(
         notes: bench.notes,
         interrupted,
     };
-    outputs.write(|| report.json(), || markdown::render(&report), || table::render(&report))?;
+    outputs.write(&report, || markdown::render(&report), || table::render(&report))?;
     Ok(report.exit_code())
 }
 

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use serde::Serialize;
 
 pub struct Outputs {
     json_to_stdout: bool,
@@ -26,17 +27,17 @@ impl Outputs {
 
     pub fn write(
         self,
-        json: impl Fn() -> String,
+        report: &impl Serialize,
         markdown: impl Fn() -> String,
         text: impl Fn() -> String,
     ) -> anyhow::Result<()> {
         if let Some(mut file) = self.json {
-            file.write_all(json().as_bytes()).context("--json")?;
+            file.write_all(crate::json(report).as_bytes()).context("--json")?;
         }
         if let Some(mut file) = self.markdown {
             file.write_all(markdown().as_bytes()).context("--markdown")?;
         }
-        let text = if self.json_to_stdout { json() } else { text() };
+        let text = if self.json_to_stdout { crate::json(report) } else { text() };
         match crate::print(text.as_bytes()) {
             Err(e) if e.kind() != ErrorKind::BrokenPipe => bail!("cannot write to standard output: {e}"),
             _ => Ok(()),

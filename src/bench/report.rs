@@ -34,13 +34,6 @@ pub struct Options {
 }
 
 impl Report {
-    pub fn json(&self) -> String {
-        // Serializing plain numbers and strings cannot fail.
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
-    }
-
     /// 1 if something did not run as it should. That a program is too slow natively is a result.
     pub fn exit_code(&self) -> i32 {
         if let Some(signal) = self.interrupted {

@@ -68,12 +68,7 @@ pub fn doctor(args: &DoctorArgs) -> i32 {
     let findings = machine.iter().chain(program.iter().flat_map(|p| &p.findings));
     let active = findings.clone().all(|f| f.state != State::Off);
     let report = Report { version: env!("CARGO_PKG_VERSION"), active, machine, program };
-    let text = if args.json {
-        // Serializing plain numbers and strings cannot fail.
-        serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"
-    } else {
-        report.text()
-    };
+    let text = if args.json { crate::json(&report) } else { report.text() };
     if let Err(e) = crate::print(text.as_bytes())
         && e.kind() != std::io::ErrorKind::BrokenPipe
     {

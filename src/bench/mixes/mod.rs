@@ -266,7 +266,7 @@ pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
         notes: bench.notes,
         interrupted,
     };
-    outputs.write(|| report.json(), || show::markdown(&report), || show::text(&report))?;
+    outputs.write(&report, || show::markdown(&report), || show::text(&report))?;
     Ok(report.exit_code())
 }
 
