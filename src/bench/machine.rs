@@ -51,6 +51,12 @@ impl Machine {
             load: first_number(&read("/proc/loadavg")).unwrap_or(0.0),
         }
     }
+
+    /// What a report begins with. `cpus`: that the benchmark uses.
+    pub fn title(&self, benchmark: &str, cpus: u32) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        format!("lissom {version} bench {benchmark}: {cpus} CPUs, {}, Linux {}", self.cpu_model, self.kernel)
+    }
 }
 
 fn read(path: &str) -> String {

@@ -1,17 +1,14 @@
 //! A report as a table in Markdown, to be kept or put into a page.
 
+use std::borrow::Borrow;
+
 use super::harness::{BOUND, Cell, Compare, Measured, NATIVE, Spread, State};
 use super::report::Report;
 use super::table::{number, one_sided};
 use super::watch;
 
 pub fn render(report: &Report) -> String {
-    let machine = &report.machine;
-    let hog = if report.options.hog { ", beside a CPU hog on each" } else { "" };
-    let mut text = format!(
-        "lissom {} bench {}: {} CPUs, {}, Linux {}{hog}.",
-        report.version, report.benchmark, machine.cpus, machine.cpu_model, machine.kernel,
-    );
+    let mut text = report.title() + ".";
     if !report.groups.is_empty() {
         text.push_str(&format!(
             " Median (least-most) of {} rounds; ratios are of runs of the same round.",
@@ -44,7 +41,7 @@ fn heading(group: &Measured) -> String {
             names.extend(managed(group).map(|c| format!("{} / {base}", c.scenario)));
         }
     }
-    format!("\n{}{}", line(&names), line(&vec!["---".to_string(); names.len()]))
+    head(&names)
 }
 
 fn row(group: &Measured) -> String {
@@ -63,7 +60,12 @@ fn row(group: &Measured) -> String {
     line(&fields)
 }
 
-fn line(fields: &[String]) -> String {
+/// The lines that a table begins with.
+pub fn head<S: Borrow<str>>(names: &[S]) -> String {
+    format!("\n{}{}", line(names), line(&vec!["---"; names.len()]))
+}
+
+pub fn line<S: Borrow<str>>(fields: &[S]) -> String {
     format!("| {} |\n", fields.join(" | "))
 }
 
@@ -77,6 +79,6 @@ fn value(cell: &Cell) -> String {
     }
 }
 
-fn spread(s: &Spread) -> String {
+pub fn spread(s: &Spread) -> String {
     format!("{} ({}-{})", number(s.median), number(s.least), number(s.most))
 }

@@ -34,6 +34,11 @@ pub struct Options {
 }
 
 impl Report {
+    pub fn title(&self) -> String {
+        let hog = if self.options.hog { ", beside a CPU hog on each" } else { "" };
+        self.machine.title(self.benchmark, self.machine.cpus) + hog
+    }
+
     /// 1 if something did not run as it should. That a program is too slow natively is a result.
     pub fn exit_code(&self) -> i32 {
         if let Some(signal) = self.interrupted {

@@ -15,19 +15,7 @@ const NOISE: f64 = 0.15;
 
 pub fn render(report: &Report) -> String {
     let machine = &report.machine;
-    let mut lines = wrap(
-        &format!(
-            "lissom {} bench {}: {} CPUs, {}, Linux {}{}",
-            report.version,
-            report.benchmark,
-            machine.cpus,
-            machine.cpu_model,
-            machine.kernel,
-            if report.options.hog { ", beside a CPU hog on each" } else { "" },
-        ),
-        "",
-        2,
-    );
+    let mut lines = wrap(&report.title(), "", 2);
     if !report.groups.is_empty() {
         lines.extend(wrap(
             &format!(
@@ -51,7 +39,11 @@ pub fn render(report: &Report) -> String {
         rows(group, &mut lines);
     }
     lines.extend(watch::table(&report.watched));
-    let notes = notes(report);
+    close(lines, &notes(report))
+}
+
+/// The whole text: with the notes behind the tables.
+pub fn close(mut lines: Vec<String>, notes: &[String]) -> String {
     if !notes.is_empty() {
         lines.push(String::new());
         lines.extend(notes.iter().flat_map(|n| wrap(n, "", 2)));
@@ -121,7 +113,7 @@ pub fn one_sided(s: &Spread, cell: &Cell, group: &Measured, base: &str) -> Optio
     }
 }
 
-fn spread(s: &Spread) -> String {
+pub fn spread(s: &Spread) -> String {
     format!("{} {}-{}", number(s.median), number(s.least), number(s.most))
 }
 
@@ -141,11 +133,13 @@ pub fn number(value: f64) -> String {
     }
 }
 
+pub fn interruption(signal: i32) -> String {
+    format!("Interrupted by signal {signal}: what was complete by then is shown.")
+}
+
 fn notes(report: &Report) -> Vec<String> {
     let mut notes = report.notes.clone();
-    if let Some(signal) = report.interrupted {
-        notes.push(format!("Interrupted by signal {signal}: what was complete by then is shown."));
-    }
+    notes.extend(report.interrupted.map(interruption));
     for group in &report.groups {
         let place = format!("{}, {} threads", group.workload, group.threads);
         for cell in &group.cells {

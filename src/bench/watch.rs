@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::child::{self, Ended};
+use super::markdown::{head, line};
 use super::table::number;
 use crate::program;
 use crate::stats::wrap;
@@ -246,11 +247,11 @@ pub fn markdown(watched: &[Watched]) -> String {
         if rows.is_empty() {
             continue;
         }
-        text.push_str(&format!("\n{}\n\n|  | {} |\n", title(what), switches.join(" | ")));
-        text.push_str(&format!("|{}\n", " --- |".repeat(switches.len() + 1)));
+        text.push_str(&format!("\n{}\n", title(what)));
+        text.push_str(&head(&[&[""], &switches[..]].concat()));
         for (name, cells) in rows {
-            let cells: Vec<String> = cells.into_iter().map(cell).collect();
-            text.push_str(&format!("| {name} | {} |\n", cells.join(" | ")));
+            let cells = cells.into_iter().map(cell);
+            text.push_str(&line(&[name.to_string()].into_iter().chain(cells).collect::<Vec<_>>()));
         }
     }
     text

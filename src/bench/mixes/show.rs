@@ -1,7 +1,8 @@
 //! The mixes' report as text for people, at most 80 columns wide, and as Markdown.
 
 use super::super::harness::{Spread, State};
-use super::super::table::number;
+use super::super::markdown::{head, line, spread};
+use super::super::table::{self, close, interruption, number};
 use super::report::{Cell, IDLE, Mix, Profile, Report, Summary};
 use crate::stats::{plural, wrap};
 
@@ -9,21 +10,14 @@ use crate::stats::{plural, wrap};
 const NOISE: f64 = 0.1;
 
 pub fn text(report: &Report) -> String {
-    let (machine, options) = (&report.machine, &report.options);
-    let mut lines = wrap(
-        &format!(
-            "lissom {} bench mixes: {} CPUs, {}, Linux {}",
-            report.version, options.cpus, machine.cpu_model, machine.kernel
-        ),
-        "",
-        2,
-    );
+    let cpus = report.options.cpus;
+    let mut lines = wrap(&report.machine.title(report.benchmark, cpus), "", 2);
     if !report.mixes.is_empty() {
         lines.extend(wrap(&legend(report), "", 0));
     }
     for mix in &report.mixes {
         lines.push(String::new());
-        lines.extend(wrap(&format!("{}: {}", mix.name(), alone(mix, options.cpus)), "", 2));
+        lines.extend(wrap(&format!("{}: {}", mix.name(), alone(mix, cpus)), "", 2));
         lines.push(format!(
             "{:15}{:>7}{:>7}{:>15}{:>8}{:>6}{:>6}{:>6}{:>9}",
             "", "A s", "B s", "STP", "/halves", "ANTT", "A", "B", "A/halves"
@@ -33,13 +27,7 @@ pub fn text(report: &Report) -> String {
     lines.extend(summary(&report.summary));
     lines.extend(profiles(&report.profile));
     lines.extend(scaling(report));
-    let notes = notes(report);
-    if !notes.is_empty() {
-        lines.push(String::new());
-        lines.extend(notes.iter().flat_map(|n| wrap(n, "", 2)));
-    }
-    lines.push(String::new());
-    lines.join("\n")
+    close(lines, &notes(report))
 }
 
 fn legend(report: &Report) -> String {
@@ -85,11 +73,11 @@ fn state(cell: &Cell) -> &'static str {
 fn row(cell: &Cell) -> String {
     let name = cell.scenario.name();
     let Some(f) = &cell.result else { return format!("{name:15}{:>7}", state(cell)) };
-    let stp = format!("{} {}-{}", number(f.stp.median), number(f.stp.least), number(f.stp.most));
     format!(
-        "{name:15}{:>7}{:>7}{stp:>15}{:>8}{:>6}{:>6}{:>6}{:>9}",
+        "{name:15}{:>7}{:>7}{:>15}{:>8}{:>6}{:>6}{:>6}{:>9}",
         number(f.rigid.median),
         number(f.malleable.median),
+        table::spread(&f.stp),
         optional(&f.stp_to_halves),
         number(f.antt.median),
         number(f.rigid_slowdown.median),
@@ -177,9 +165,7 @@ fn scaling(report: &Report) -> Vec<String> {
 
 fn notes(report: &Report) -> Vec<String> {
     let mut notes = report.notes.clone();
-    if let Some(signal) = report.interrupted {
-        notes.push(format!("Interrupted by signal {signal}: what was complete by then is shown."));
-    }
+    notes.extend(report.interrupted.map(interruption));
     let noisy = report.mixes.iter().filter(|m| m.others() > NOISE);
     let noisy: Vec<String> = noisy.map(|m| format!("{} of {}", percent(m.others()), m.name())).collect();
     if !noisy.is_empty() {
@@ -212,45 +198,22 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-fn line(fields: &[String]) -> String {
-    format!("| {} |\n", fields.join(" | "))
-}
-
-fn heading(names: &[&str]) -> String {
-    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    format!("\n{}{}", line(&names), line(&vec!["---".to_string(); names.len()]))
-}
-
-fn spread(s: &Spread) -> String {
-    format!("{} ({}-{})", number(s.median), number(s.least), number(s.most))
-}
-
 pub fn markdown(report: &Report) -> String {
-    let (machine, options) = (&report.machine, &report.options);
-    let mut text = format!(
-        "lissom {} bench mixes: {} CPUs, {}, Linux {}.",
-        report.version, options.cpus, machine.cpu_model, machine.kernel
-    );
+    let mut text = report.machine.title(report.benchmark, report.options.cpus) + ".";
     if !report.mixes.is_empty() {
         text.push_str(&format!(" {}", legend(report)));
     }
     text.push('\n');
     let optional = |s: &Option<Spread>| s.as_ref().map_or(String::new(), spread);
     if !report.mixes.is_empty() {
-        text.push_str(&heading(&[
-            "mix",
-            "A alone, s",
-            "B alone, s",
-            "B alone under lissom",
-            "A leaves idle",
-        ]));
+        text.push_str(&head(&["mix", "A alone, s", "B alone, s", "B alone under lissom", "A leaves idle"]));
         for mix in &report.mixes {
             let Some(a) = &mix.alone else { continue };
             let times = [&a.rigid, &a.malleable, &a.under_lissom].map(spread);
             let fields = [mix.name()].into_iter().chain(times).chain([percent(a.rigid_idle.median)]);
             text.push_str(&line(&fields.collect::<Vec<_>>()));
         }
-        text.push_str(&heading(&[
+        text.push_str(&head(&[
             "mix",
             "scenario",
             "A, s",
@@ -278,7 +241,7 @@ pub fn markdown(report: &Report) -> String {
         }
     }
     if !report.summary.is_empty() {
-        text.push_str(&heading(&["mixes", "scenario", "STP", "/ halves", "ANTT", "A / alone", "A / halves"]));
+        text.push_str(&head(&["mixes", "scenario", "STP", "/ halves", "ANTT", "A / alone", "A / halves"]));
         for s in &report.summary {
             let optional = |v: Option<f64>| v.map_or(String::new(), number);
             text.push_str(&line(&[
@@ -293,13 +256,13 @@ pub fn markdown(report: &Report) -> String {
         }
     }
     if !report.profile.is_empty() {
-        text.push_str(&heading(&["program", "threads", "part of the time with so many runnable threads"]));
+        text.push_str(&head(&["program", "threads", "part of the time with so many runnable threads"]));
         for p in &report.profile {
             text.push_str(&line(&[p.program.into(), p.threads.to_string(), shares(p).join(", ")]));
         }
     }
     if !report.scaling.is_empty() {
-        text.push_str(&heading(&["program", "threads", "seconds", "x one thread"]));
+        text.push_str(&head(&["program", "threads", "seconds", "x one thread"]));
         for (s, p) in report.scaling.iter().flat_map(|s| s.points.iter().map(move |p| (s, p))) {
             text.push_str(&line(&[
                 s.program.into(),
