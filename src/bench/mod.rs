@@ -235,6 +235,25 @@ impl Session {
         }
     }
 
+    /// What goes in front of a command. `told`: it leaves statistics.
+    fn under_lissom(&self, switch: &str, options: &[&str], told: bool) -> Vec<OsString> {
+        let mut command: Vec<OsString> =
+            vec![self.lissom.clone().into(), "run".into(), format!("--switch={switch}").into()];
+        command.extend(options.iter().map(OsString::from));
+        if told {
+            let file = self.scratch.path().join(STATISTICS);
+            command.extend(["--stats=json".into(), "--stats-file".into(), file.into()]);
+        }
+        command.push("--".into());
+        command
+    }
+
+    /// Those that the last command has left.
+    fn statistics(&self) -> Option<Value> {
+        let text = std::fs::read_to_string(self.scratch.path().join(STATISTICS)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
     /// What was complete when all was done, or when the given signal came.
     fn measure(&self, bench: &Bench, common: &Common, hogs: Hogs) -> anyhow::Result<Complete> {
         let limit = Duration::from_secs_f64(bench.timeout);
@@ -274,7 +293,6 @@ impl Session {
         limit: Duration,
     ) -> anyhow::Result<Ran> {
         // Statistics are taken once, and where they cost the measurement nothing.
-        let statistics = self.scratch.path().join(STATISTICS);
         let watched = scenario.switch.is_some() && turn == Turn::WarmUp;
         let mut command: Vec<OsString> = scenario.around.clone();
         if !group.environment.is_empty() {
@@ -282,13 +300,7 @@ impl Session {
             command.extend(group.environment.iter().map(OsString::from));
         }
         if let Some(switch) = scenario.switch {
-            let switch = format!("--switch={switch}");
-            command.extend([self.lissom.clone().into(), "run".into(), switch.into()]);
-            command.extend(group.options.iter().map(OsString::from));
-            if watched {
-                command.extend(["--stats=json".into(), "--stats-file".into(), statistics.clone().into()]);
-            }
-            command.push("--".into());
+            command.extend(self.under_lissom(switch, group.options, watched));
         }
         command.extend(scenario.command.iter().cloned());
         if let Some(rounds) = rounds {
@@ -300,8 +312,7 @@ impl Session {
             Ended::Badly(why) => Outcome::Failed(why),
             Ended::TooSlow => Outcome::Timeout,
         };
-        let told = watched.then(|| std::fs::read_to_string(&statistics).ok()).flatten();
-        let told: Option<Value> = told.and_then(|t| serde_json::from_str(&t).ok());
+        let told = watched.then(|| self.statistics()).flatten();
         let native_because = told.as_ref().and_then(native_because);
         Ok(Ran { outcome, statistics: told, native_because })
     }

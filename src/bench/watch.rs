@@ -2,7 +2,6 @@
 //! it found them waiting in a loop.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -80,12 +79,9 @@ impl Watch {
         format!("{}, {}", self.name, self.switch)
     }
 
-    fn command(&self, session: &Session, statistics: &Path) -> Vec<OsString> {
+    fn command(&self, session: &Session) -> Vec<OsString> {
         let mut command = self.outside.clone();
-        command.extend([session.lissom.clone().into(), "run".into()]);
-        command.push(format!("--switch={}", self.switch).into());
-        command.extend(self.options.iter().map(OsString::from));
-        command.extend(["--stats=json".into(), "--stats-file".into(), statistics.into(), "--".into()]);
+        command.extend(session.under_lissom(self.switch, &self.options, true));
         command.extend(self.command.iter().cloned());
         command
     }
@@ -97,8 +93,7 @@ pub fn is_missing(program: &OsStr) -> Option<String> {
 }
 
 pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Result<Watched> {
-    let statistics = session.scratch.path().join("statistics.json");
-    let command = watch.command(session, &statistics);
+    let command = watch.command(session);
     let mut watched = Watched {
         what: watch.what,
         name: watch.name.clone(),
@@ -117,7 +112,10 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
     }
     while watched.samples < watch.samples && !watched.hopeless(watch.samples) {
         let error = match child::run(&command, &session.signals, &session.scratch, limit)? {
-            Ended::Well(output) => watched.add(&output, &statistics, watch.process),
+            Ended::Well(output) => {
+                let statistics = session.statistics().unwrap_or_default();
+                watched.add(&output, &statistics, watch.process)
+            }
             Ended::Badly(why) => Some(why),
             Ended::TooSlow => Some(format!("not finished in {} s (--timeout)", limit.as_secs_f64())),
         };
@@ -131,16 +129,14 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
 
 impl Watched {
     /// Adds what a run has counted; the error, if that says nothing.
-    fn add(&mut self, output: &str, statistics: &Path, process: &str) -> Option<String> {
+    fn add(&mut self, output: &str, statistics: &Value, process: &str) -> Option<String> {
         let output: Option<Value> = serde_json::from_str(output.trim()).ok();
-        let text = std::fs::read_to_string(statistics).unwrap_or_default();
-        let statistics = serde_json::from_str(&text).unwrap_or(Value::Null);
-        if let Some(why) = super::native_because(&statistics) {
+        if let Some(why) = super::native_because(statistics) {
             return Some(format!("it ran natively: {why}"));
         }
         let (samples, waits) = match (self.what, &output) {
             (What::Waits, Some(said)) => counted_waits(said),
-            _ => counted(&statistics, process),
+            _ => counted(statistics, process),
         };
         self.outputs.extend(output);
         self.runs += 1;

@@ -20,7 +20,7 @@ use self::report::{Alone, Cell, Mix, Options, Report, Round, Scenario};
 use super::child::{self, Ended};
 use super::harness::State;
 use super::output::Outputs;
-use super::{Progress, STATISTICS, Session, workload};
+use super::{Progress, Session, workload};
 use crate::cli::Switch;
 use crate::process;
 
@@ -362,11 +362,8 @@ impl Bench {
         let program = &self.programs[i];
         let (name, cpus) = (program.name, self.options.cpus);
         let mut commands = vec![program.command(cpus)];
-        let statistics = self.session.scratch.path().join(STATISTICS);
         if name.is_malleable() {
-            let told: [OsString; 3] =
-                ["--stats=json".into(), "--stats-file".into(), statistics.clone().into()];
-            commands.push(self.under_lissom(program, &told, &self.nobody()));
+            commands.push(self.under_lissom(program, &self.nobody(), true));
         }
         for command in commands {
             let ended = child::run(&command, &self.session.signals, &self.session.scratch, self.limit())?;
@@ -379,7 +376,7 @@ impl Bench {
                 self.notes.push(format!("{}, {}: {why}", name.text(), command[0].display()));
             }
         }
-        let told = std::fs::read_to_string(&statistics).ok().and_then(|t| serde_json::from_str(&t).ok());
+        let told = self.session.statistics();
         if let Some(why) = told.as_ref().and_then(super::native_because).filter(|_| name.is_malleable()) {
             self.notes.push(format!("{} runs natively under lissom: {why}", name.text()));
         }
@@ -391,12 +388,9 @@ impl Bench {
         self.session.scratch.path().join("nobody")
     }
 
-    fn under_lissom(&self, program: &Program, options: &[OsString], socket: &Path) -> Vec<OsString> {
+    fn under_lissom(&self, program: &Program, socket: &Path, told: bool) -> Vec<OsString> {
         let mut command = with_socket(socket);
-        command.extend([self.session.lissom.clone().into(), "run".into()]);
-        command.push(format!("--switch={}", self.options.switch).into());
-        command.extend(options.iter().cloned());
-        command.push("--".into());
+        command.extend(self.session.under_lissom(self.options.switch, &[], told));
         command.extend(program.command(self.options.malleable_threads));
         command
     }
@@ -419,7 +413,7 @@ impl Bench {
         let cpus = self.options.cpus;
         let (a, b) = (self.program(a), self.program(b));
         let commands =
-            [(a, a.command(cpus)), (b, b.command(cpus)), (b, self.under_lissom(b, &[], &self.nobody()))];
+            [(a, a.command(cpus)), (b, b.command(cpus)), (b, self.under_lissom(b, &self.nobody(), false))];
         let mut runs = Vec::new();
         let mut most = 0.0f64;
         for (program, command) in commands {
@@ -448,7 +442,7 @@ impl Bench {
             Scenario::Halves => (a.command(lower.len() as u32), b.command(upper.len() as u32)),
             Scenario::Oversubscribed => (a.command(all), b.command(all)),
             Scenario::Lissom | Scenario::Manager => {
-                (a.command(self.options.rigid_threads), self.under_lissom(b, &[], &socket))
+                (a.command(self.options.rigid_threads), self.under_lissom(b, &socket, false))
             }
         };
         let half = |cpus: &[usize]| (scenario == Scenario::Halves).then(|| cpus.to_vec());
