@@ -57,11 +57,13 @@ pub enum What {
     Mixes(mixes::MixesArgs),
 }
 
+const EXIT_CODES: &str = "\
+Exit code: 0 if everything ran, 1 if something failed or was too slow under
+lissom, 2 if options are wrong. Ctrl-C ends it and shows what is complete.";
+
 /// Options of all benchmarks.
 #[derive(Args)]
-#[command(after_long_help = "\
-Exit code: 0 if everything ran, 1 if something failed or was too slow under
-lissom, 2 if options are wrong. Ctrl-C ends it and shows what is complete.")]
+#[command(after_long_help = EXIT_CODES)]
 pub struct Common {
     /// Ways of switching to measure beside the bound and native
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_value = "kernel,user")]

@@ -50,12 +50,7 @@ use crate::process;
 ///
 /// What is not installed is left out, and said.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_long_help = "\
-Exit code: 0 if everything ran, 1 if something failed or was too slow under
-lissom, 2 if options are wrong. Ctrl-C ends it and shows what is complete."
-)]
+#[command(verbatim_doc_comment, after_long_help = super::EXIT_CODES)]
 pub struct MixesArgs {
     /// Mixes to measure: names by `+`, or `all` for each A with each B [default: nine of them]
     #[arg(long = "mix", value_name = "A+B,...", value_delimiter = ',', value_parser = mix)]
