@@ -87,7 +87,7 @@ int main(int argc, char **argv) {
         pthread_t thread;
         int error = pthread_create(&thread, NULL, work, (void *)i);
         if (error)
-            fail("thread %ld of %d cannot be created: %s", i + 1, mix.threads, strerror(error));
+            fail("thread %ld of %ld cannot be created: %s", i + 1, mix.threads, strerror(error));
     }
     return mix_run(&mix, round_of_options);
 }

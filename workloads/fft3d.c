@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     field = fftw_malloc(sizeof *field * (size_t)n * (size_t)n * (size_t)n);
     if (!field || !fftw_init_threads())
         fail("FFTW cannot be set up");
-    fftw_plan_with_nthreads(mix.threads);
+    fftw_plan_with_nthreads((int)mix.threads);
     there = fftw_plan_dft_3d(n, n, n, field, field, FFTW_FORWARD, FFTW_ESTIMATE);
     back = fftw_plan_dft_3d(n, n, n, field, field, FFTW_BACKWARD, FFTW_ESTIMATE);
     if (!there || !back)

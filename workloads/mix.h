@@ -10,7 +10,7 @@
 
 struct mix {
     const char *program;
-    int threads;
+    long threads;
     long size;      // what of depends on the program
     long rounds;
     double seconds; // > 0: for so long, instead of `rounds`
@@ -24,19 +24,10 @@ static struct mix mix_parse(const char *program, long size, long rounds, int arg
     struct mix m = {.program = program, .threads = 2, .size = size, .rounds = rounds};
     if (argc % 2 == 0)
         fail("usage: %s [--threads N] [--size N] [--rounds N] [--seconds S]", program);
-    for (int i = 1; i < argc; i += 2) {
-        double value = number(argv[i], argv[i + 1]);
-        if (!strcmp(argv[i], "--threads"))
-            m.threads = (int)value;
-        else if (!strcmp(argv[i], "--size"))
-            m.size = (long)value;
-        else if (!strcmp(argv[i], "--rounds"))
-            m.rounds = (long)value;
-        else if (!strcmp(argv[i], "--seconds"))
-            m.seconds = value;
-        else
-            fail("unknown option %s", argv[i]);
-    }
+    const struct setting known[] = {{"--threads", &m.threads, NULL}, {"--size", &m.size, NULL},
+                                    {"--rounds", &m.rounds, NULL},   {"--seconds", NULL, &m.seconds},
+                                    {0}};
+    read_settings(known, argc - 1, argv + 1);
     if (m.threads < 1 || m.threads > 10000 || m.size < 1 || m.rounds < 1)
         fail("--threads must be 1 to 10000, --size and --rounds at least 1");
     return m;
@@ -82,7 +73,7 @@ static int mix_next(struct mix *m, uint64_t checksum) {
 
 static int mix_report(const struct mix *m) {
     double seconds = now() - m->begun;
-    printf("{\"program\": \"%s\", \"threads\": %d, \"size\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
+    printf("{\"program\": \"%s\", \"threads\": %ld, \"size\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
            "\"checksum\": \"%016llx\"}\n",
            m->program, m->threads, m->size, m->done, seconds, (unsigned long long)m->checksum);
     return 0;

@@ -43,29 +43,40 @@ static double number(const char *name, const char *text) {
     return value;
 }
 
+// The number behind an option goes to one of the two.
+struct setting {
+    const char *option;
+    long *whole;
+    double *real;
+};
+
+// Pre: the last of `known` is all zeros; `words` is even.
+static void read_settings(const struct setting *known, int words, char **word) {
+    for (int i = 0; i < words; i += 2) {
+        double value = number(word[i], word[i + 1]);
+        const struct setting *s = known;
+        while (s->option && strcmp(s->option, word[i]))
+            s++;
+        if (s->whole)
+            *s->whole = (long)value;
+        else if (s->real)
+            *s->real = value;
+        else
+            fail("unknown option %s", word[i]);
+    }
+}
+
 static struct options parse(int argc, char **argv) {
     struct options o = {.threads = 2, .rounds = 1000, .cpu = -1};
     if (argc < 2 || argc % 2 != 0)
         fail("usage: %s WORKLOAD [--threads N] [--rounds N] [--work N] [--outside N] [--seconds S] [--cpu N]",
              argv[0]);
     o.workload = argv[1];
-    for (int i = 2; i < argc; i += 2) {
-        double value = number(argv[i], argv[i + 1]);
-        if (!strcmp(argv[i], "--threads"))
-            o.threads = (long)value;
-        else if (!strcmp(argv[i], "--rounds"))
-            o.rounds = (long)value;
-        else if (!strcmp(argv[i], "--work"))
-            o.work = (long)value;
-        else if (!strcmp(argv[i], "--outside"))
-            o.outside = (long)value;
-        else if (!strcmp(argv[i], "--seconds"))
-            o.seconds = value;
-        else if (!strcmp(argv[i], "--cpu"))
-            o.cpu = (long)value;
-        else
-            fail("unknown option %s", argv[i]);
-    }
+    const struct setting known[] = {{"--threads", &o.threads, NULL}, {"--rounds", &o.rounds, NULL},
+                                    {"--work", &o.work, NULL},       {"--outside", &o.outside, NULL},
+                                    {"--seconds", NULL, &o.seconds}, {"--cpu", &o.cpu, NULL},
+                                    {0}};
+    read_settings(known, argc - 2, argv + 2);
     if (o.threads < 1 || o.threads > 100000 || o.rounds < 1)
         fail("--threads must be 1 to 100000, and --rounds at least 1");
     return o;
