@@ -319,11 +319,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 static void path_of(int fd, char *path, size_t size)
 {
     char link[32] = "/proc/self/fd/";
-    size_t at = strlen(link);
-    for (int scale = 1000000000; scale; scale /= 10)
-        if (fd >= scale || scale == 1)
-            link[at++] = (char)('0' + fd / scale % 10);
-    link[at] = 0;
+    write_number(link + strlen(link), (uint32_t)fd);
     long n = prim_syscall3(SYS_readlink, link, path, size - 1);
     path[n > 0 ? n : 0] = 0;
 }

@@ -9,6 +9,7 @@
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
+#include "prim/hash.h"
 #include "prim/prim.h"
 #include "prim/text.h"
 
@@ -295,13 +296,12 @@ static uint32_t quota_v1(const char *folder, size_t n)
     return in_cpus(quota, period);
 }
 
-/* FNV-1a. */
 static uint64_t hash(const char *s, size_t n)
 {
-    uint64_t h = 0xcbf29ce484222325;
+    uint64_t h = HASH_BEGIN;
     for (size_t i = 0; i < n; i++)
-        h = (h ^ (uint8_t)s[i]) * 0x100000001b3;
-    return h ? h : 1;
+        h = hash_add(h, (uint8_t)s[i]);
+    return hash_end(h);
 }
 
 /* *least: 0, or what has been found elsewhere. */

@@ -8,7 +8,9 @@
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
 #include "cpus/share.h"
+#include "prim/hash.h"
 #include "prim/prim.h"
+#include "prim/text.h"
 #include "sched/thread.h"
 
 #include <fcntl.h>
@@ -58,13 +60,9 @@ static long lock_entry(int command, uint32_t i, struct flock *lock)
 /* Post: whether it is there, and this user's alone. */
 static bool open_file(void)
 {
-    char path[64] = LISSOM_PEERS_PATH, *p = path + strlen(path);
-    uint32_t uid = (uint32_t)prim_syscall3(SYS_geteuid, 0, 0, 0), unit = 1;
-    while (uid / unit > 9)
-        unit *= 10;
-    for (; unit; unit /= 10)
-        *p++ = (char)('0' + uid / unit % 10);
-    *p = 0;
+    char path[64] = LISSOM_PEERS_PATH;
+    uint32_t uid = (uint32_t)prim_syscall3(SYS_geteuid, 0, 0, 0);
+    write_number(path + strlen(path), uid);
     struct stat about;
     own.fd = (int)prim_syscall4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
     if (own.fd < 0)
@@ -121,14 +119,14 @@ static bool mask_is(const struct cpu_mask *m)
     memcpy(&cut, m->word, sizeof cut);
     if (own.entry.mask_hash && !memcmp(&cut, &own.mask, sizeof cut))
         return true;
-    uint64_t hash = 0xcbf29ce484222325;
+    uint64_t hash = HASH_BEGIN;
     own.entry.cpus = 0;
     for (uint32_t i = 0; i < LISSOM_PEER_CPUS / 64; i++) {
-        hash = (hash ^ cut.word[i]) * 0x100000001b3;
+        hash = hash_add(hash, cut.word[i]);
         own.entry.cpus += (uint32_t)__builtin_popcountll(cut.word[i]);
     }
     own.mask = cut;
-    own.entry.mask_hash = hash ? hash : 1;
+    own.entry.mask_hash = hash_end(hash);
     prim_pwrite(own.fd, &cut, sizeof cut, LISSOM_MAX_PEERS * sizeof(struct lissom_peer) + own.self * sizeof cut);
     return true;
 }

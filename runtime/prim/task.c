@@ -10,13 +10,8 @@ enum { FIELDS_BEFORE_CPU = 36 }; /* of proc(5), stat: from `state`, the first af
 
 bool task_stat(int32_t tid, struct task_stat *s)
 {
-    char path[40] = "/proc/self/task/", text[512], *p = path + 16;
-    int32_t unit = 1;
-    while (tid / unit > 9)
-        unit *= 10;
-    for (; unit; unit /= 10)
-        *p++ = (char)('0' + tid / unit % 10);
-    memcpy(p, "/stat", 6);
+    char path[40] = "/proc/self/task/", text[512];
+    memcpy(write_number(path + strlen(path), (uint32_t)tid), "/stat", 6);
     int fd = prim_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
@@ -30,7 +25,8 @@ bool task_stat(int32_t tid, struct task_stat *s)
         if (*c == ')') /* the name may hold some */
             after = c;
     int blanks = 0;
-    for (p = after; *p && blanks <= FIELDS_BEFORE_CPU; p++)
+    const char *p = after;
+    for (; *p && blanks <= FIELDS_BEFORE_CPU; p++)
         blanks += *p == ' ';
     if (!is_digit(*p))
         return false;

@@ -6,6 +6,7 @@
 #define LISSOM_TEXT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 static inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -14,6 +15,18 @@ static inline bool same(const char *a, const char *b)
     while (*a && *a == *b)
         a++, b++;
     return *a == *b;
+}
+
+/* Up to 10 digits and the zero behind them. Post: where the zero is. */
+static inline char *write_number(char *to, uint32_t n)
+{
+    uint32_t unit = 1;
+    while (n / unit > 9)
+        unit *= 10;
+    for (; unit; unit /= 10)
+        *to++ = (char)('0' + n / unit % 10);
+    *to = 0;
+    return to;
 }
 
 #endif
