@@ -31,25 +31,13 @@ static void once(long n) {
 }
 
 #define PRAGMA(...) _Pragma(#__VA_ARGS__)
-#define UP(NAME, TYPE, ...) \
+// SIGN, WHILE: + and <, or - and >.
+#define LOOP(NAME, TYPE, SIGN, WHILE, ...) \
 	static void NAME(TYPE lo, TYPE step, long n) { \
-		TYPE end = (TYPE)(lo + (TYPE)((TYPE)n * step)); \
+		TYPE end = (TYPE)(lo SIGN (TYPE)((TYPE)n * step)); \
 		long sum = 0; \
-		PRAGMA(omp parallel for reduction(+ : sum) __VA_ARGS__) for (TYPE i = lo; i < end; i += step) { \
-			long k = (long)((TYPE)(i - lo) / step); \
-			hit[k]++; \
-			sum += k; \
-			work(k); \
-		} \
-		EQ(sum, n * (n - 1) / 2); \
-		once(n); \
-	}
-#define DOWN(NAME, TYPE, ...) \
-	static void NAME(TYPE lo, TYPE step, long n) { \
-		TYPE end = (TYPE)(lo - (TYPE)((TYPE)n * step)); \
-		long sum = 0; \
-		PRAGMA(omp parallel for reduction(+ : sum) __VA_ARGS__) for (TYPE i = lo; i > end; i -= step) { \
-			long k = (long)((TYPE)(lo - i) / step); \
+		PRAGMA(omp parallel for reduction(+ : sum) __VA_ARGS__) for (TYPE i = lo; i WHILE end; i SIGN##= step) { \
+			long k = (long)((TYPE)(0 SIGN (i - lo)) / step); \
 			hit[k]++; \
 			sum += k; \
 			work(k); \
@@ -58,12 +46,12 @@ static void once(long n) {
 		once(n); \
 	}
 #define TYPES(NAME, ...) \
-	UP(NAME##_int, int, __VA_ARGS__) \
-	UP(NAME##_unsigned, unsigned, __VA_ARGS__) \
-	UP(NAME##_long, long, __VA_ARGS__) \
-	UP(NAME##_ulong, unsigned long, __VA_ARGS__) \
-	DOWN(NAME##_int_down, int, __VA_ARGS__) \
-	DOWN(NAME##_ulong_down, unsigned long, __VA_ARGS__) \
+	LOOP(NAME##_int, int, +, <, __VA_ARGS__) \
+	LOOP(NAME##_unsigned, unsigned, +, <, __VA_ARGS__) \
+	LOOP(NAME##_long, long, +, <, __VA_ARGS__) \
+	LOOP(NAME##_ulong, unsigned long, +, <, __VA_ARGS__) \
+	LOOP(NAME##_int_down, int, -, >, __VA_ARGS__) \
+	LOOP(NAME##_ulong_down, unsigned long, -, >, __VA_ARGS__) \
 	static void NAME(void) { \
 		static const long sizes[] = {0, 1, 33, 500}; \
 		for (int s = 0; s < 4; s++) { \
