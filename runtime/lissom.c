@@ -355,8 +355,19 @@ void lissom_give_up(const char *reason)
         report("gives up: %s", reason);
 }
 
+/* What threads that OpenMP makes are to run. */
+struct start {
+    void *(*function)(void *);
+    void *argument;
+    struct start *next;
+};
+static struct lock starts_lock;
+static struct start *starts_free;
+
 void lissom_forked(struct thread *t)
 {
+    starts_lock.word = 0;
+    starts_free = NULL; /* another thread may have been changing it */
     thread_forget_others(t);
     futex_after_fork();
     events_after_fork();
@@ -382,16 +393,20 @@ void lissom_forked(struct thread *t)
 
 /* --- what kind of thread it is ----------------------------------------------------------------------------------------------- */
 
-struct start {
-    void *(*function)(void *);
-    void *argument;
-    struct start *next;
-};
-static struct lock starts_lock;
-static struct start *starts_free;
+/* Here the program's code runs, and the doorbell may give its slot away at any instruction; what that does takes locks, too. So nothing comes while one is held.
+ * Post: the mask to be set again. */
+static uint64_t signals_off(void)
+{
+    uint64_t all = ~0ull, mask = 0;
+    prim_syscall4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, 8);
+    return mask;
+}
+
+static void signals_on(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8); }
 
 static struct start *start_get(void)
 {
+    uint64_t mask = signals_off();
     lock_take(&starts_lock);
     if (!starts_free) {
         struct start *s = prim_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -405,21 +420,30 @@ static struct start *start_get(void)
     if (s)
         starts_free = s->next;
     lock_drop(&starts_lock);
+    signals_on(mask);
     return s;
+}
+
+/* Pre: signals_off. */
+static void start_put(struct start *s)
+{
+    lock_take(&starts_lock);
+    s->next = starts_free;
+    starts_free = s;
+    lock_drop(&starts_lock);
 }
 
 /* OpenMP workers are known to be safe on any kernel thread: they start mounted. */
 static void *openmp_worker(void *argument)
 {
     struct start *s = argument, copy = *s;
-    lock_take(&starts_lock);
-    s->next = starts_free;
-    starts_free = s;
-    lock_drop(&starts_lock);
+    uint64_t mask = signals_off();
+    start_put(s);
     if (lissom_self)
         lissom_self->openmp = true;
     if (lissom_self && sched.level == LEVEL_AUTO && lissom_self->pin_reason == LISSOM_PIN_unproven)
         thread_unpin(lissom_self);
+    signals_on(mask);
     return copy.function(copy.argument);
 }
 
@@ -448,10 +472,9 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *thread, con
             s->argument = argument;
             int error = real_pthread_create(thread, attr, openmp_worker, s);
             if (error) {
-                lock_take(&starts_lock);
-                s->next = starts_free;
-                starts_free = s;
-                lock_drop(&starts_lock);
+                uint64_t mask = signals_off();
+                start_put(s);
+                signals_on(mask);
             }
             return error;
         }
