@@ -28,7 +28,7 @@
 #define LISSOM_ENV_SWITCH "LISSOM_SWITCH"    /* auto | user | kernel | off */
 #define LISSOM_ENV_CPUS "LISSOM_CPUS"        /* upper bound of the slot count; 1..LISSOM_MAX_SLOTS */
 #define LISSOM_ENV_OPENMP "LISSOM_OPENMP"    /* "poll": OpenMP was told not to spin, slots poll in its place */
-#define LISSOM_ENV_MALLEABLE "LISSOM_MALLEABLE" /* "1": threads wait in loops of OpenMP */
+#define LISSOM_ENV_MALLEABLE "LISSOM_MALLEABLE" /* "1": threads wait in loops of OpenMP; for tests also "shake": and how many are to work changes all the time */
 #define LISSOM_ENV_MAX_THREADS "LISSOM_MAX_THREADS" /* for `lissom run`: the threads of a team, while OMP_NUM_THREADS says how many of them work on a loop */
 #define LISSOM_ENV_ACTIVE_THREADS "LISSOM_ACTIVE_THREADS" /* that number */
 #define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */

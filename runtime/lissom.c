@@ -33,6 +33,7 @@ struct lissom_record *record = &private_record;
 static struct {
     bool verbose;
     bool malleable;
+    bool shake_loops;
     int stats_fd;
     uint32_t cpus;
     uint32_t active_threads;
@@ -99,7 +100,10 @@ static bool read_options(char **environment)
     sched.shares = !((v = value_of(environment, LISSOM_ENV_SHARE)) && same(v, "off"));
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))
         options.cpus = number(v, LISSOM_MAX_SLOTS);
-    options.malleable = (v = value_of(environment, LISSOM_ENV_MALLEABLE)) && same(v, "1");
+    if ((v = value_of(environment, LISSOM_ENV_MALLEABLE))) {
+        options.shake_loops = same(v, "shake");
+        options.malleable = same(v, "1") || options.shake_loops;
+    }
     if ((v = value_of(environment, LISSOM_ENV_ACTIVE_THREADS)))
         options.active_threads = number(v, LISSOM_MAX_SLOTS);
     if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {
@@ -285,7 +289,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     claim_record();
     state(LISSOM_STATE_starting, "");
     slots_init(sched.slots);
-    loops_init(options.active_threads);
+    loops_init(options.active_threads, options.shake_loops);
     sched.user_switch = (auxiliary(environment, AT_HWCAP2) & 2 /* FSGSBASE */) && vector_state();
     sched.tsc_per_us = clock_tsc_per_us(clock_read);
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;

@@ -36,22 +36,37 @@ struct loop {
 static struct loop loops[LOOPS];
 static uint32_t waiting; /* in all loops */
 static uint32_t most;
-int32_t lissom_omp_target; /* how many are to work on a loop: entry.S knows it */
+static bool shaken; /* for tests: the target is another one at every turn */
+static int32_t goal; /* how many are to work on a loop */
+int32_t lissom_omp_target; /* the same: entry.S knows it; -1: it is to ask here each time */
 _Static_assert(offsetof(struct loop, working) == LOOP_WORKING, "offsets.h");
 
-void loops_init(uint32_t n)
+static void set_target(int32_t n)
+{
+    __atomic_store_n(&goal, n, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&lissom_omp_target, shaken ? -1 : n, __ATOMIC_SEQ_CST);
+}
+
+void loops_init(uint32_t n, bool shake)
 {
     most = n;
+    shaken = shake;
     loops_resized();
 }
 
 void loops_resized(void)
 {
     uint32_t n = slots_open();
-    __atomic_store_n(&lissom_omp_target, (int32_t)(most && most < n ? most : n), __ATOMIC_SEQ_CST);
+    set_target((int32_t)(most && most < n ? most : n));
 }
 
-static int32_t target(void) { return __atomic_load_n(&lissom_omp_target, __ATOMIC_RELAXED); }
+static void shake(void)
+{
+    uint64_t x = tsc() * 0x9e3779b97f4a7c15ull;
+    set_target((int32_t)(1 + (x >> 40) % (2 * slots_open() + 2)));
+}
+
+static int32_t target(void) { return __atomic_load_n(&goal, __ATOMIC_RELAXED); }
 
 static struct loop *loop_from(uintptr_t caller) { return &loops[(caller * 0x9e3779b97f4a7c15ull) >> 56]; }
 static int32_t working(const struct loop *l) { return __atomic_load_n(&l->working, __ATOMIC_SEQ_CST); }
@@ -143,12 +158,14 @@ void loops_after_fork(struct thread *t)
 
 /* --- the program's calls ------------------------------------------------------------------------------------------------- */
 
-static bool young(const struct loop *l) { return tsc() - __atomic_load_n(&l->began, __ATOMIC_RELAXED) < YOUNG_US * sched.tsc_per_us; }
+static bool young(const struct loop *l) { return !shaken && tsc() - __atomic_load_n(&l->began, __ATOMIC_RELAXED) < YOUNG_US * sched.tsc_per_us; }
 
 void loop_asks(struct thread *t, uintptr_t caller)
 {
     struct loop *l = loop_from(caller);
     t->loop = l;
+    if (shaken)
+        shake();
     if (working(l) >= target() && !young(l))
         lissom_omp_call(l, CALL_WAIT, 0);
 }
@@ -167,6 +184,8 @@ void loop_asks_again(struct thread *t)
 {
     struct loop *l = t->loop;
     t->chunks++;
+    if (shaken)
+        shake();
     int32_t n = __atomic_load_n(&l->working, __ATOMIC_RELAXED), want = target();
     if (n == want)
         return;
@@ -256,6 +275,8 @@ static void look_at(struct loop *l, uint64_t now, bool idle)
 
 bool loops_look(uint64_t now)
 {
+    if (shaken)
+        shake();
     if (!__atomic_load_n(&waiting, __ATOMIC_SEQ_CST))
         return false;
     bool idle = cpu_idle(now);

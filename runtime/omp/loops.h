@@ -19,8 +19,8 @@ void loops_thread_ends(struct thread *t);
 /* The monitor's look at who waits. Post: whether anybody does. */
 bool loops_look(uint64_t now);
 void loops_after_fork(struct thread *t);
-/* At the start. Most threads of a loop that are to work, whatever the slots; 0: as many as there are slots. */
-void loops_init(uint32_t most);
+/* At the start. Most threads of a loop that are to work, whatever the slots; 0: as many as there are slots. shake, for tests: another number all the time. */
+void loops_init(uint32_t most, bool shake);
 /* The number of slots has changed. */
 void loops_resized(void);
 
