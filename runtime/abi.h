@@ -29,6 +29,7 @@
 #define LISSOM_ENV_CPUS "LISSOM_CPUS"        /* upper bound of the slot count; 1..LISSOM_MAX_SLOTS */
 #define LISSOM_ENV_OPENMP "LISSOM_OPENMP"    /* "poll": OpenMP was told not to spin, slots poll in its place */
 #define LISSOM_ENV_MALLEABLE "LISSOM_MALLEABLE" /* "1": threads wait in loops of OpenMP; for tests also "shake": and how many are to work changes all the time */
+#define LISSOM_ENV_OMP_TEAM "LISSOM_OMP_TEAM" /* program | slots: whether teams are made as small as there are slots */
 #define LISSOM_ENV_MAX_THREADS "LISSOM_MAX_THREADS" /* for `lissom run`: the threads of a team, while OMP_NUM_THREADS says how many of them work on a loop */
 #define LISSOM_ENV_ACTIVE_THREADS "LISSOM_ACTIVE_THREADS" /* that number */
 #define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
@@ -68,7 +69,7 @@
     X(homings, "times a context went home to its own kernel thread") \
     X(signals_deferred, "signals put off until the runtime was left") \
     X(loop_waits, "times a thread waited in an OpenMP loop for which there were threads enough") \
-    X(loop_functions, "functions of OpenMP that hand out chunks, redirected") \
+    X(loop_functions, "functions of OpenMP for chunks and teams, redirected") \
     X(loop_functions_left, "such functions left alone") \
     X(sites_patched, "system call sites redirected") \
     X(sites_left, "system call sites left alone")

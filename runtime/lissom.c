@@ -11,6 +11,7 @@
 #include "events/events.h"
 #include "futex/futex.h"
 #include "omp/loops.h"
+#include "omp/teams.h"
 #include "prim/text.h"
 #include "report.h"
 #include "sched/actions.h"
@@ -34,6 +35,7 @@ static struct {
     bool verbose;
     bool malleable;
     bool shake_loops;
+    bool small_teams;
     int stats_fd;
     uint32_t cpus;
     uint32_t active_threads;
@@ -104,6 +106,7 @@ static bool read_options(char **environment)
         options.shake_loops = same(v, "shake");
         options.malleable = same(v, "1") || options.shake_loops;
     }
+    options.small_teams = (v = value_of(environment, LISSOM_ENV_OMP_TEAM)) && same(v, "slots");
     if ((v = value_of(environment, LISSOM_ENV_ACTIVE_THREADS)))
         options.active_threads = number(v, LISSOM_MAX_SLOTS);
     if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {
@@ -213,7 +216,7 @@ static void functions_done(const char *name, unsigned redirected, unsigned left)
     count_add(loop_functions, redirected);
     count_add(loop_functions_left, left);
     if (options.verbose && redirected + left)
-        report("%s: %u OpenMP loop functions redirected, %u left alone", name, redirected, left);
+        report("%s: %u OpenMP functions redirected, %u left alone", name, redirected, left);
 }
 
 static struct patch_config patch_config = {
@@ -225,6 +228,7 @@ static struct patch_config patch_config = {
     .object_done = object_done,
     .functions_in = OBJECT_OPENMP,
     .function_what = omp_function_what,
+    .functions_beside = omp_functions_beside,
     .function_entry = lissom_omp_entry,
     .functions_done = functions_done,
 };
@@ -298,7 +302,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     syscalls_init();
     actions_init();
 
-    if (!options.malleable)
+    omp_functions(options.malleable, options.small_teams);
+    if (!options.malleable && !options.small_teams)
         patch_config.functions_in = OBJECT_OTHER;
     unsigned unsafe = 0;
     int n = patch_startup(&patch_config, &unsafe);

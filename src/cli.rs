@@ -76,6 +76,10 @@ pub struct RunArgs {
           value_parser = clap::value_parser!(u8).range(0..=1))]
     pub malleable: Option<u8>,
 
+    /// Size of OpenMP's teams [default: program]
+    #[arg(long, value_enum, env = abi::ENV_OMP_TEAM, hide_env_values = true)]
+    pub omp_team: Option<Team>,
+
     /// Threads of OpenMP's teams [default: as OpenMP decides]. OMP_NUM_THREADS is set to N; what
     /// it was is then how many of them work on a dynamic or guided loop at most. Each
     /// thread has a stack, and takes part in every barrier
@@ -179,6 +183,25 @@ impl Share {
         match self {
             Share::Auto => "auto",
             Share::Off => "off",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Team {
+    /// As many threads as the program asks for
+    Program,
+    /// No more than there are CPUs for the program when the parallel region begins: cheaper
+    /// where regions are short. DANGER: a program that counts on the number that it asked for
+    /// hangs, or computes wrong results (llama.cpp, for one)
+    Slots,
+}
+
+impl Team {
+    pub fn name(self) -> &'static str {
+        match self {
+            Team::Program => "program",
+            Team::Slots => "slots",
         }
     }
 }

@@ -151,6 +151,9 @@ fn set_up_openmp(environment: &mut Environment, args: &RunArgs) {
     if let Some(malleable) = args.malleable {
         environment.set(abi::ENV_MALLEABLE, malleable.to_string());
     }
+    if let Some(team) = args.omp_team {
+        environment.set(abi::ENV_OMP_TEAM, team.name());
+    }
     if let Some(schedule) = &args.omp_schedule
         && environment.get(SCHEDULE).is_none()
     {

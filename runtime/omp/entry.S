@@ -48,7 +48,9 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
 .Lunknown:
         jmp     *REDIRECT_REAL(%r11)
 
-.Llook: push    %rbp
+.Llook: testl   $OMP_TEAM, REDIRECT_WHAT(%r11)
+        jnz     .Lteam
+        push    %rbp
         .cfi_def_cfa_offset 16
         .cfi_offset rbp, -16
         mov     %rsp, %rbp
@@ -86,6 +88,34 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         .cfi_def_cfa rsp, 8
         .cfi_same_value rbp
         ret
+
+        /* It may have arguments on the stack, any number of them: it is gone on with, not called. */
+.Lteam: push    %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset rbp, -16
+        mov     %rsp, %rbp
+        .cfi_def_cfa_register rbp
+        push    %rdi
+        push    %rsi
+        push    %rcx
+        push    %r8
+        push    %r9
+        push    %r11
+        mov     %rdx, %rsi
+        mov     %rdi, %rdx
+        mov     %r11, %rdi
+        call    lissom_omp_team
+        mov     %rax, %rdx
+        pop     %r11
+        pop     %r9
+        pop     %r8
+        pop     %rcx
+        pop     %rsi
+        pop     %rdi
+        pop     %rbp
+        .cfi_def_cfa rsp, 8
+        .cfi_same_value rbp
+        jmp     *REDIRECT_REAL(%r11)
         .cfi_endproc
         .size   lissom_omp_entry, . - lissom_omp_entry
 

@@ -14,6 +14,7 @@
  *     OMP_DISPATCH_INIT comes to a loop
  *     OMP_DISPATCH      asks for a chunk
  *     OMP_DOACROSS, OMP_DOACROSS_END   around the calls of a doacross loop
+ *     OMP_PARALLEL, OMP_PUSH_THREADS, OMP_FORK   of regions, not of loops: teams.c
  */
 #include "omp/loops.h"
 
@@ -45,9 +46,25 @@ static const char *schedule(const char *s)
     return rest;
 }
 
+static bool loops, teams;
+
+void omp_functions(bool of_loops, bool of_teams)
+{
+    loops = of_loops;
+    teams = of_teams;
+}
+
 uint32_t omp_function_what(const char *name)
 {
     const char *s, *rest;
+    if (teams && (s = after(name, "GOMP_parallel")) && !is(s, "_end"))
+        return OMP_PARALLEL;
+    if (teams && is(name, "__kmpc_push_num_threads"))
+        return OMP_PUSH_THREADS;
+    if (teams && is(name, "__kmpc_fork_call"))
+        return OMP_FORK;
+    if (!loops)
+        return 0;
     if ((s = after(name, "__kmpc_dispatch_next_")))
         return is_type(s) ? OMP_DISPATCH : 0;
     if ((s = after(name, "__kmpc_dispatch_init_")))

@@ -26,6 +26,8 @@ void loops_resized(void);
 
 /* --- functions.c: what is redirected, for patch_config ----------------------------------------------- */
 
+/* What is wanted, in the constructor. */
+void omp_functions(bool of_loops, bool of_teams);
 uint32_t omp_function_what(const char *name);
 void lissom_omp_entry(void); /* entry.S */
 

@@ -15,6 +15,7 @@ struct wanted {
     struct site site[MOST];
     uint32_t what[MOST];
     unsigned count;
+    uintptr_t beside[PATCH_BESIDE];
 };
 
 static bool same(const struct object *o, uintptr_t at, const uint8_t *bytes, size_t n)
@@ -45,6 +46,13 @@ static void want(struct wanted *w, uintptr_t at, uint32_t what)
     w->count++;
 }
 
+static bool same_name(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
 static void find(const struct object *o, struct wanted *w, const struct patch_config *config)
 {
     static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -52,8 +60,12 @@ static void find(const struct object *o, struct wanted *w, const struct patch_co
         const Elf64_Sym *s = &o->symbols[i];
         if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || s->st_shndx == SHN_UNDEF || s->st_name >= o->string_bytes)
             continue;
-        uint32_t what = config->function_what(o->strings + s->st_name);
+        const char *name = o->strings + s->st_name;
+        uint32_t what = config->function_what(name);
         uintptr_t at = o->bias + s->st_value;
+        for (unsigned k = 0; k < PATCH_BESIDE; k++)
+            if (same_name(name, config->functions_beside[k]))
+                w->beside[k] = at;
         if (what && elf_code(o, at))
             want(w, same(o, at, endbr64, sizeof endbr64) ? at + sizeof endbr64 : at, what);
     }
@@ -86,9 +98,11 @@ static const char *choose(const struct object *o, struct site *s)
 static unsigned write(struct object *o, struct wanted *w, int mem, const struct patch_config *config)
 {
     struct patch_redirect *redirect = arena_keep(w->count * sizeof *redirect);
-    struct record *r = redirect ? index_record(o, w->count, w->count * STUB + 16) : NULL;
+    uintptr_t *beside = arena_keep(sizeof w->beside);
+    struct record *r = redirect && beside ? index_record(o, w->count, w->count * STUB + 16) : NULL;
     if (!r)
         return 0;
+    __builtin_memcpy(beside, w->beside, sizeof w->beside);
     uintptr_t entry = (uintptr_t)config->function_entry;
     uint8_t *at = (uint8_t *)r->stubs;
     __builtin_memset(at, 0xcc, r->stubs_end - r->stubs);
@@ -99,6 +113,7 @@ static unsigned write(struct object *o, struct wanted *w, int mem, const struct 
         if (w->site[i].refused)
             continue;
         redirect[n].what = w->what[i];
+        redirect[n].beside = beside;
         size_t len = stub_write_function(at, &w->site[i], r->stubs, &redirect[n], &r->site[n]);
         if (!len)
             continue;

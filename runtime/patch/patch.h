@@ -47,9 +47,11 @@ struct patch_site {
  *     real:     displaced instructions, fixed up ; jmp behind the window
  *
  * The entry finds everything but r11 as the caller left it, and goes on, or calls what it stands for, at `real`. */
+enum { PATCH_BESIDE = 3 };
 struct patch_redirect {
     uintptr_t real;         /* first: assembly reads it */
     uint32_t what;          /* what patch_config.function_what said of it; not 0 */
+    const uintptr_t *beside; /* the functions of patch_config.functions_beside, of the same object; 0: it has none */
 };
 
 /* What to do with the objects: filled in by the caller. */
@@ -68,6 +70,7 @@ struct patch_config {
      * 0: it is to be left alone. If an object has some of several layers (what >> 8), only those of the highest are: the others call them. */
     uint16_t functions_in;
     uint32_t (*function_what)(const char *name);
+    const char *const *functions_beside; /* PATCH_BESIDE names */
     void (*function_entry)(void);
     /* Called when an object's are done; `left`: those that could not be redirected. */
     void (*functions_done)(const char *name, unsigned redirected, unsigned left);

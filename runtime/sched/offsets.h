@@ -53,10 +53,14 @@
 #define OMP_NEXT 3
 #define OMP_NEXT_ORDERED 4
 #define OMP_END 5
+#define OMP_TEAM 0x40 /* of those that say how large a team is to be */
+#define OMP_PARALLEL 0x41
 #define OMP_DISPATCH 0x101
 #define OMP_DISPATCH_INIT 0x102
 #define OMP_DOACROSS 0x103
 #define OMP_DOACROSS_END 0x104
+#define OMP_PUSH_THREADS 0x141
+#define OMP_FORK 0x142
 
 /* what lissom_syscall tells switch.S to do */
 #define ACTION_RETURN 0  /* back to the program with regs->rax */
