@@ -232,6 +232,18 @@ static struct c_shared {
 	atomic_long done[C_PROCESSES];
 } *c_shared;
 static int c_self, c_n_cpus;
+static uid_t c_user; // whose they are; 0: ours
+
+// Other users' programs are not counted, so whatever else runs on this machine is not either; nor is who looks on, which waits for a CPU like others where there is none.
+static inline void c_as_user(void) {
+	if (c_user) SYS(setresuid(c_user, c_user, c_user));
+}
+
+static inline const char *c_peers_path(void) {
+	static char path[64];
+	snprintf(path, sizeof path, LISSOM_PEERS_PATH "%d", (int)(c_user ? c_user : geteuid()));
+	return path;
+}
 
 // Before any of them begins.
 static inline void c_share(void) {
@@ -240,6 +252,7 @@ static inline void c_share(void) {
 	c_n_cpus = CPU_COUNT(&all);
 	c_shared = mmap(NULL, sizeof *c_shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(c_shared != MAP_FAILED);
+	if (geteuid() == 0) c_user = 50000 + (uid_t)getpid() % 10000;
 	for (int i = 0; i < C_PROCESSES; i++) c_gate_init(&c_shared->gate[i]);
 }
 
@@ -256,12 +269,12 @@ static inline void *c_work(void *arg) {
 	return NULL;
 }
 
-// Process i, of more threads than CPUs. It calls `first`, unless that is NULL, while it has one.
-static inline pid_t c_begin(int i, void (*first)(void)) {
+// Process i, of more threads than CPUs.
+static inline pid_t c_begin(int i) {
 	pid_t child = fork();
 	SYS(child);
 	if (child) return child;
-	if (first) first();
+	c_as_user();
 	c_self = i;
 	int n = t_threads() + c_n_cpus;
 	pthread_t t[1024];

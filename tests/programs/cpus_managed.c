@@ -12,22 +12,15 @@
 enum { WORKERS = 2, HOG = WORKERS };
 
 static int lissom;
-static uid_t user; // 0: the same as ours
 static char folder[64], socket_path[96];
 
-// Another user's programs are not counted, so whatever else runs on this machine is not either; nor is who looks on, which waits for a CPU like others where there is none.
-static void as_user(void) {
-	if (user) SYS(setresuid(user, user, user));
-}
-
 // --- who computes -------------------------------------------------------------------------------------------------
-
 
 static pid_t begin_hog(void) {
 	pid_t child = fork();
 	SYS(child);
 	if (child) return child;
-	as_user();
+	c_as_user();
 	while (!atomic_load(&c_shared->over)) {
 		c_gate_pass(&c_shared->gate[HOG]);
 		compute(1000);
@@ -46,7 +39,7 @@ static pid_t begin_manager(void) {
 	pid_t child = fork();
 	SYS(child);
 	if (child) return child;
-	as_user();
+	c_as_user();
 	unsetenv("LD_PRELOAD");
 	char *argv[] = {"lissom", "manager", "--quiet", "--period=50", NULL};
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -75,7 +68,7 @@ static int connected(void) {
 // To the manager: nonsense, and connections that end at once.
 static void pester(pid_t parent) {
 	(void)parent;
-	as_user();
+	c_as_user();
 	uint64_t seed = t_seed();
 	int kept[20];
 	for (int i = 0; i < 200; i++) {
@@ -170,11 +163,10 @@ static void corrupt(pid_t pid) {
 static void begin_as_user(const char *binary) {
 	lissom = open(binary, O_PATH | O_CLOEXEC);
 	CHECK(lissom >= 0, "%s: %s", binary, strerror(errno));
-	if (geteuid() == 0) user = 50000 + (uid_t)getpid() % 10000;
 	snprintf(folder, sizeof folder, "%s", getenv(LISSOM_ENV_MANAGER));
 	*strrchr(folder, '/') = 0;
 	SYS(mkdir(folder, 0700));
-	if (user) SYS(chown(folder, user, (gid_t)-1));
+	if (c_user) SYS(chown(folder, c_user, (gid_t)-1));
 	snprintf(socket_path, sizeof socket_path, "%s", getenv(LISSOM_ENV_MANAGER));
 }
 
@@ -231,7 +223,7 @@ int main(int argc, char **argv) {
 	c_gate_close(&c_shared->gate[HOG], 1);
 	begin_as_user(argv[1]);
 	pid_t pid[WORKERS];
-	for (int i = 0; i < WORKERS; i++) pid[i] = c_begin(i, as_user);
+	for (int i = 0; i < WORKERS; i++) pid[i] = c_begin(i);
 	pid_t hog = begin_hog();
 	int alone = c_n_cpus, beside = c_n_cpus > 1 ? c_n_cpus - 1 : 1, half = c_n_cpus > 1 ? c_n_cpus / 2 : 1;
 	go_on();
@@ -288,8 +280,6 @@ int main(int argc, char **argv) {
 	unlink(lock);
 	unlink(socket_path);
 	rmdir(folder);
-	char peers[64];
-	snprintf(peers, sizeof peers, LISSOM_PEERS_PATH "%d", (int)(user ? user : geteuid()));
-	unlink(peers);
+	unlink(c_peers_path());
 	return t_ok("cpus_managed");
 }

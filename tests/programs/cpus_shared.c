@@ -21,11 +21,7 @@ static void share(const pid_t *pid, int n) {
 	EQ(sum, want);
 }
 
-static int peers_file(void) {
-	char path[64];
-	snprintf(path, sizeof path, LISSOM_PEERS_PATH "%d", (int)geteuid());
-	return open(path, O_RDWR);
-}
+static int peers_file(void) { return open(c_peers_path(), O_RDWR); }
 
 // As somebody might who runs as this user: all entries are overwritten again and again, also by likely ones; the file is cut off, and removed.
 static void spoil(const pid_t *pid) {
@@ -56,7 +52,7 @@ int main(int argc, char **argv) {
 	t_watchdog();
 	c_share();
 	pid_t pid[PROCESSES];
-	for (int i = 0; i < PROCESSES; i++) pid[i] = c_begin(i, NULL);
+	for (int i = 0; i < PROCESSES; i++) pid[i] = c_begin(i);
 	for (int i = 0; i < PROCESSES; i++) c_goes_on(i);
 	share(pid, PROCESSES);
 	spoil(pid);
@@ -81,14 +77,12 @@ int main(int argc, char **argv) {
 	c_slots_become(pid[1], c_n_cpus);
 
 	// Others find them under the name of the file, again after it has been removed.
-	char path[64];
-	snprintf(path, sizeof path, LISSOM_PEERS_PATH "%d", (int)geteuid());
-	unlink(path);
+	unlink(c_peers_path());
 	c_gate_close(&c_shared->gate[2], 0);
-	pid[0] = c_begin(0, NULL);
+	pid[0] = c_begin(0);
 	share(pid, PROCESSES);
 	atomic_store(&c_shared->over, 1);
 	for (int i = 0; i < PROCESSES; i++) c_ended_well(pid[i]);
-	unlink(path);
+	unlink(c_peers_path());
 	return t_ok("cpus_shared");
 }

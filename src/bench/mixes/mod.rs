@@ -266,8 +266,12 @@ pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
 }
 
 fn unique(scenarios: &[Scenario]) -> Vec<Scenario> {
-    let mut list = scenarios.to_vec();
-    list.dedup();
+    let mut list = Vec::new();
+    for &scenario in scenarios {
+        if !list.contains(&scenario) {
+            list.push(scenario);
+        }
+    }
     list
 }
 
