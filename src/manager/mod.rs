@@ -238,11 +238,14 @@ fn tell(
     args: &ManagerArgs,
 ) {
     let lasting = Duration::from_millis(args.period) * 3 + Duration::from_millis(200);
+    let needed: u32 = seen.iter().filter(|s| !s.malleable).map(|s| counts[&s.id]).sum();
+    let given: u32 = shares.values().filter_map(|s| s.target_threads).sum();
+    // Where there are more threads than CPUs, some of them would be tied to the same ones while the kernel could take turns.
+    let bind = !args.no_bind && needed + given <= cpus.len() as u32;
     let target = |threads: u32, cpus: &[usize]| Target {
         threads,
-        cpus: if args.no_bind { Vec::new() } else { cpus.into() },
+        cpus: if bind { cpus.into() } else { Vec::new() },
     };
-    let needed: u32 = seen.iter().filter(|s| !s.malleable).map(|s| counts[&s.id]).sum();
     let left = (cpus.len() as u32).saturating_sub(needed).max(1);
     let left = target(left, &cpus[cpus.len().saturating_sub(left as usize)..]);
     for program in seen.iter().filter(|s| s.malleable) {
