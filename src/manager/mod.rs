@@ -242,10 +242,8 @@ fn tell(
     let given: u32 = shares.values().filter_map(|s| s.target_threads).sum();
     // Where there are more threads than CPUs, some of them would be tied to the same ones while the kernel could take turns.
     let bind = !args.no_bind && needed + given <= cpus.len() as u32;
-    let target = |threads: u32, cpus: &[usize]| Target {
-        threads,
-        cpus: if bind { cpus.into() } else { Vec::new() },
-    };
+    let target =
+        |threads: u32, cpus: &[usize]| Target { threads, cpus: if bind { cpus.into() } else { Vec::new() } };
     let left = (cpus.len() as u32).saturating_sub(needed).max(1);
     let left = target(left, &cpus[cpus.len().saturating_sub(left as usize)..]);
     for program in seen.iter().filter(|s| s.malleable) {
