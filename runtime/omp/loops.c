@@ -19,6 +19,7 @@ enum {
     YOUNG_US = 500,      /* of a loop that has just begun nobody waits: it may be at its end */
     STILL_US = 10000,    /* that no chunk was asked for, before a waiter is let go: somebody may wait for what it would do ... */
     STILL_MAX_US = 1000000, /* ... or, where chunks are long, twice the time of the longest lately, but no more than this */
+    LOOKS = 64,          /* at slots, at most: 0.3 us each */
     IDLE_US = 3000,      /* over which the use of the CPUs is looked at */
 };
 
@@ -235,17 +236,41 @@ static void add_chunks(struct thread *t)
         l->chunks_now += __atomic_load_n(&t->chunks, __ATOMIC_RELAXED);
 }
 
+/* Who ran a slot at the last look, and the CPU time of that kernel thread. (The process's clock counts, of threads that run on other CPUs than who asks, whole ticks of the kernel: 4 ms. By it one of two CPUs that
+ * worked all the time looked idle in every fourth look.) */
+static struct {
+    int32_t tid;
+    uint64_t ns;
+} ran[LOOKS];
+
+/* For how much of `elapsed` ns nothing ran on slot i, as far as is known. */
+static uint64_t idle_time(uint32_t i, uint64_t elapsed)
+{
+    const struct slot *s = &sched.slot[i];
+    const struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
+    bool is_idle = __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_IDLE;
+    int32_t tid = t && !is_idle ? t->carrier->tid : 0, before = ran[i].tid;
+    uint64_t ns = tid ? clock_ns(clock_of_thread(tid)) : 0, used = ns - ran[i].ns;
+    ran[i].tid = tid;
+    ran[i].ns = ns;
+    if (is_idle)
+        return elapsed;
+    return tid && tid == before && used < elapsed && !__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) ? elapsed - used : 0;
+}
+
 /* Whether about a CPU was left idle since the last look: somebody with a chunk is blocked in a way that is not known here. */
 static bool cpu_idle(uint64_t now)
 {
-    static uint64_t at, used;
-    uint64_t elapsed = (now - at) / sched.tsc_per_us;
-    if (elapsed < IDLE_US)
+    static uint64_t at;
+    uint64_t elapsed = (now - at) / sched.tsc_per_us * 1000, idle = 0;
+    if (elapsed < IDLE_US * 1000)
         return false;
-    uint64_t us = clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000, since = us - used;
+    uint32_t slots = slots_open(), to_work = (uint32_t)target();
     at = now;
-    used = us;
-    return elapsed < STILL_US && !contended(now) && since + elapsed * 3 / 4 < elapsed * (uint64_t)target();
+    for (uint32_t i = 0; i < slots && i < LOOKS; i++)
+        idle += idle_time(i, elapsed);
+    uint64_t meant = slots > to_work ? slots - to_work : 0; /* to be idle */
+    return elapsed < STILL_US * 1000 && !contended(now) && idle > elapsed * meant + elapsed * 3 / 4;
 }
 
 static void look_at(struct loop *l, uint64_t now, bool idle)
