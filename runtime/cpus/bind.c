@@ -29,7 +29,7 @@
 enum { LOOSE = 0xffff };
 
 static struct cpu_mask process_mask;
-static struct cpu_mask full; /* the same, or all CPUs there could ever be: what threads get that are not confined */
+static struct cpu_mask full; /* what was asked for it, cpusets or not: that, or all CPUs there could ever be. What threads get that are not confined */
 static struct cpu_mask wide; /* what unbound threads get: full, or kept */
 static struct cpu_mask kept, kept_before; /* to which the process is confined, or was: what threads may have inherited */
 static uint32_t confined_to; /* CPUs; 0: it is not */
@@ -40,21 +40,18 @@ static struct lock setting; /* the program's setting and ours: the program's is 
 
 static bool equal(const struct cpu_mask *a, const struct cpu_mask *b) { return !memcmp(a->word, b->word, sizeof a->word); }
 
-void cpus_own_mask(struct cpu_mask *m)
+static void mask_of(struct cpu_mask *m, long tid)
 {
     memset(m, 0, sizeof *m);
-    long bytes = prim_syscall3(SYS_sched_getaffinity, 0, sizeof m->word, m->word);
+    long bytes = prim_syscall3(SYS_sched_getaffinity, tid, sizeof m->word, m->word);
     m->bytes = bytes > 0 ? (uint32_t)bytes : 0;
 }
 
-bool cpus_is_mask(const struct cpu_mask *m) { return equal(m, confined_to ? &kept : &process_mask); }
+void cpus_own_mask(struct cpu_mask *m) { mask_of(m, 0); }
 
-bool cpus_confined(struct cpu_mask *m, bool *is_all)
-{
-    *m = process_mask;
-    *is_all = !equal(&full, &process_mask);
-    return confined_to;
-}
+void cpus_mask_now(struct cpu_mask *m) { mask_of(m, cpus_witness()); }
+
+bool cpus_is_mask(const struct cpu_mask *m) { return equal(m, &process_mask); }
 
 static void widen(struct thread *t)
 {
@@ -89,25 +86,6 @@ static void set_free(void)
     threads_each(release);
 }
 
-void cpus_mask_is(const struct cpu_mask *m, bool is_all)
-{
-    lock_take(&setting);
-    process_mask = full = *m;
-    if (is_all)
-        memset(full.word, 0xff, m->bytes);
-    set_free();
-    lock_drop(&setting);
-}
-
-/* The monitor goes along, unless somebody has changed its mask meanwhile, which it then sees the next time it looks. */
-static void go_along(const struct cpu_mask *from)
-{
-    struct cpu_mask now;
-    cpus_own_mask(&now);
-    if (equal(&now, from))
-        prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word);
-}
-
 static bool is_part(const struct cpu_mask *a, const struct cpu_mask *of)
 {
     for (uint32_t i = 0; i < CPU_MASK_WORDS; i++)
@@ -116,13 +94,28 @@ static bool is_part(const struct cpu_mask *a, const struct cpu_mask *of)
     return true;
 }
 
+/* The monitor goes along. Its own mask tells nothing while there is a witness. */
+static void go_along(void) { prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word); }
+
+void cpus_mask_is(const struct cpu_mask *m, bool is_all)
+{
+    lock_take(&setting);
+    bool was_confined = confined_to;
+    process_mask = full = *m;
+    if (is_all)
+        memset(full.word, 0xff, m->bytes);
+    set_free();
+    if (was_confined)
+        go_along();
+    lock_drop(&setting);
+}
+
 void cpus_confine(uint32_t n, const struct cpu_mask *among)
 {
     lock_take(&setting);
     if (n == confined_to && is_part(&kept, among)) {
         threads_each(confine_loose);
-    } else if (!sandboxed) {
-        const struct cpu_mask *from = confined_to ? &kept_before : &process_mask;
+    } else if (!sandboxed && cpus_witness_begins()) {
         kept_before = kept;
         memset(&kept, 0, sizeof kept);
         kept.bytes = process_mask.bytes;
@@ -132,7 +125,7 @@ void cpus_confine(uint32_t n, const struct cpu_mask *among)
         slots_with_cpu = confined_to = n;
         wide = kept;
         threads_each(confine);
-        go_along(from);
+        go_along();
     }
     lock_drop(&setting);
 }
@@ -143,7 +136,7 @@ static void leave(void)
     if (!confined_to)
         return;
     set_free();
-    go_along(&kept);
+    go_along();
 }
 
 void cpus_leave(void)
@@ -216,17 +209,19 @@ static bool is_expected(uint64_t tid_or_tls)
     return false;
 }
 
-void cpu_look_at_affinity(struct thread *t)
+bool cpu_look_at_affinity(struct thread *t)
 {
     struct cpu_mask m;
     lock_take(&setting);
     cpus_own_mask(&m);
     bool is_ours = kept.bytes && (equal(&m, &kept) || equal(&m, &kept_before));
     bool is_programs = is_expected((uint64_t)t->tid) | is_expected(t->fsbase);
-    t->own_affinity = !equal(&m, &process_mask) && (is_programs || !is_ours);
+    /* Who has made it may have found it already, and set its mask: cpu_set_by_program. */
+    t->own_affinity |= !equal(&m, &process_mask) && (is_programs || !is_ours);
     if (!t->own_affinity && (is_ours || confined_to) && !sandboxed)
         widen(t);
     lock_drop(&setting);
+    return t->own_affinity && is_programs;
 }
 
 bool cpu_bind(struct thread *t, const struct slot *s)
@@ -297,6 +292,7 @@ void cpus_after_fork(void)
 {
     setting.word = 0;
     lissom_self->bound = 0;
+    cpus_witness_after_fork();
     slots_with_cpu = confined_to = 0;
     wide = full;
 }

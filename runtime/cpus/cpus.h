@@ -35,14 +35,14 @@ void cpus_settle(uint32_t n, uint32_t limit);
 
 /* --- bind.c --------------------------------------------------------------------------------------------- */
 
-/* The mask of the process, to which threads go back when they are not bound. is_all: it is all that cpusets allow, and follows them. */
+/* The mask of the process, to which threads go back when they are not bound. is_all: it is all that cpusets allow, and follows them. Post: it is not confined. */
 void cpus_mask_is(const struct cpu_mask *m, bool is_all);
 bool cpus_is_mask(const struct cpu_mask *m);
 void cpus_own_mask(struct cpu_mask *m); /* of the calling thread; bytes 0: it cannot be read */
+/* By the monitor: its own or, while the process is confined, that which it would have otherwise. */
+void cpus_mask_now(struct cpu_mask *m);
 /* The calling thread, which is none of the program's, has inherited another mask than that of unbound threads. */
 void cpus_unbind_self(void);
-/* Whether the process is confined. Post: *m: what its mask would be otherwise; is_all as above. */
-bool cpus_confined(struct cpu_mask *m, bool *is_all);
 /* There is a slot for each CPU of the process: they are its. */
 void cpus_each_slot_its_own(void);
 /* There are fewer: all threads, and the monitor, which calls it, keep to n CPUs, one for each slot. Pre: `among`: n or more of the process's. */
@@ -55,8 +55,8 @@ void cpus_leave(void);
 void cpus_sandboxed(void);
 /* A thread that is being made gets a mask from the program, or inherits one. */
 void cpu_will_be_own(uint64_t tid_or_tls);
-/* The caller is t, whose tid and fsbase are set. */
-void cpu_look_at_affinity(struct thread *t);
+/* The caller is t, whose tid and fsbase are set. Post: true: its mask is the program's. */
+bool cpu_look_at_affinity(struct thread *t);
 /* Pre: the caller is t, or about to grant s to t, which sleeps. Post: true: t is bound to the CPU of s. */
 bool cpu_bind(struct thread *t, const struct slot *s);
 /* t, which runs, is bound to another CPU than that of s. */
@@ -71,6 +71,14 @@ bool cpu_is_hidden(const struct thread *t);
 long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask);
 void cpus_after_fork(void);
 const struct cpu_mask *cpus_of_process(void);
+
+/* --- witness.c: by the monitor -------------------------------------------------------------------------- */
+
+/* A thread whose mask nobody of us sets: the caller's at this moment, and what becomes of it. Post: false: there is none. */
+bool cpus_witness_begins(void);
+void cpus_witness_ends(void);
+long cpus_witness(void); /* its id; 0: none */
+void cpus_witness_after_fork(void);
 
 /* --- choose.c ------------------------------------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@
  * process's cgroups is worth, nor than --cpus.
  *
  * All of these change from outside while the program runs. The monitor looks twenty times a second while threads of the program run: 15 us. Its own
- * mask is what it looks at, since `taskset -a` and cpusets change every thread's; its own is never bound to a slot's CPU. While the process is confined
- * (cpus/bind.c) it is, too: what it takes is the quota's as well. Then somebody else's change is what differs from the CPUs that we have chosen, and cpusets are read.
+ * mask is what it looks at, since `taskset -a` and cpusets change every thread's; its own is never bound to a slot's CPU. While the process is confined (cpus/bind.c) it is,
+ * too: what it takes is the quota's as well. Then there is a thread beside it for that (cpus/witness.c).
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
@@ -15,6 +15,8 @@
 #include "sched/thread.h"
 
 static uint32_t asked_for; /* --cpus; 0: not given */
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 /* Whether the mask is all that the process may have, rather than chosen by somebody: it is then to grow when more is allowed. */
 static bool is_all_allowed(const struct cpu_mask *m)
@@ -28,44 +30,18 @@ static bool is_all_allowed(const struct cpu_mask *m)
     return true;
 }
 
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
-/* *m: the mask of the caller. Post: while the process is confined, that which it would have otherwise, as of now. */
-static void mask_behind(struct cpu_mask *m)
-{
-    static struct cpu_mask allowed;
-    bool is_all, changed = false;
-    if (!cpus_confined(m, &is_all) || !cgroup_cpuset(&allowed))
-        return;
-    for (uint32_t i = 0; i < m->bytes / 8; i++) {
-        uint64_t word = is_all ? allowed.word[i] : m->word[i] & allowed.word[i];
-        changed |= word != m->word[i];
-        m->word[i] = word;
-    }
-    if (changed && cpus_count(m)) {
-        cpus_leave(); /* the monitor, too: its mask is to be that of the process again */
-        cpus_mask_is(m, is_all);
-    }
-}
-
 static struct cpu_mask mask; /* at the last look */
 static uint32_t quota;
 
 uint32_t cpus_limit(void)
 {
-    cpus_own_mask(&mask);
+    cpus_mask_now(&mask);
     if (!mask.bytes)
         return sched.slots ? sched.slots : 1;
     quota = cgroup_quota_cpus(); /* before cpusets, which are of the same groups */
-    if (!cpus_is_mask(&mask)) {
-        bool is_all = is_all_allowed(&mask);
-        cpus_mask_is(&mask, is_all);
-        /* The kernel remembers what was set for the monitor while it was confined, and would bound it by that when the cpuset grows. */
-        if (is_all && sched.slots)
-            cpus_unbind_self();
-    } else {
-        mask_behind(&mask);
-    }
+    /* A cpuset that is being changed may be taken for a choice, since its file is changed first; until its threads' masks are, too. */
+    if (!cpus_is_mask(&mask))
+        cpus_mask_is(&mask, is_all_allowed(&mask));
     uint32_t cpus = cpus_count(&mask), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
     n = quota ? least(n, quota) : n;
     return asked_for ? least(n, asked_for) : n;

@@ -12,6 +12,7 @@
 #include "cpus/peers.h"
 #include "events/events.h"
 #include "omp/loops.h"
+#include "prim/kernel_thread.h"
 #include "prim/task.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
@@ -21,7 +22,6 @@
 #include "spin/spin.h"
 
 #include <linux/close_range.h>
-#include <linux/sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -208,6 +208,7 @@ static _Noreturn void monitor(void)
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
             work(cpus_leave);
+            cpus_witness_ends();
             prim_syscall3(SYS_exit, 0, 0, 0);
         }
         work(spin_sites_serve);
@@ -242,14 +243,12 @@ void monitor_after_fork(void)
 /* Pre: lifecycle. */
 static void end(void)
 {
-    uint32_t there;
     if (sched.monitor_started) {
         __atomic_store_n(&leaving, 1, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
         prim_futex_wake(&sched.monitor_word, 1);
         prim_futex_wake(&leaving, 1);
-        while ((there = __atomic_load_n(&alive, __ATOMIC_SEQ_CST)) != 0)
-            prim_syscall4(SYS_futex, &alive, 0 /* FUTEX_WAIT: the kernel's wake is a shared one */, there, 0);
+        prim_kernel_thread_join(&alive);
         __atomic_store_n(&leaving, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_word, DOZING, __ATOMIC_SEQ_CST);
@@ -263,17 +262,7 @@ static void start(void)
     other_mask = lissom_self && (lissom_self->bound || lissom_self->own_affinity);
     uint64_t all = ~0ull, mask;
     prim_syscall4(SYS_rt_sigprocmask, 2, &all, &mask, 8);
-    /* Right before the asm: a system call in between would use the same registers. */
-    register long flags __asm__("rdi") =
-        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
-    register void *top __asm__("rsi") = stack + STACK - 64;
-    register uint32_t *clear __asm__("r10") = &alive;
-    long ret;
-    __asm__ volatile("xor %%edx, %%edx\n\txor %%r8d, %%r8d\n\tsyscall\n\t"
-                     "test %%rax, %%rax\n\tjnz 1f\n\txor %%ebp, %%ebp\n\tcall *%[f]\n\tud2\n1:"
-                     : "=a"(ret)
-                     : "a"(SYS_clone), "r"(flags), "r"(top), "r"(clear), [f] "r"(&monitor)
-                     : "rcx", "r11", "rdx", "r8", "memory");
+    long ret = prim_kernel_thread(monitor, stack + STACK - 64, &alive);
     prim_syscall4(SYS_rt_sigprocmask, 2, &mask, 0, 8);
     if (ret < 0)
         alive = 0; /* no thread to be had now: tried again at the next poke */

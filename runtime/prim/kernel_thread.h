@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LISSOM_PRIM_KERNEL_THREAD_H
+#define LISSOM_PRIM_KERNEL_THREAD_H
+
+#include "prim/prim.h"
+
+#include <linux/sched.h>
+#include <stdint.h>
+
+/* A kernel thread of our own: no TLS, unknown to libc, with the signal mask, the affinity and all else that the caller has.
+ * Pre: f does not return, and calls nothing of libc; top: the end of its stack, 16-byte aligned; *alive is not 0.
+ * Post: its id, or a negated errno. When it is gone, and with it the last use of its stack, the kernel clears *alive and wakes those who wait there (FUTEX_WAIT, not private). */
+static inline long prim_kernel_thread(void (*f)(void), char *stack_top, uint32_t *alive)
+{
+    register long flags __asm__("rdi") =
+        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
+    register char *top __asm__("rsi") = stack_top;
+    register uint32_t *clear __asm__("r10") = alive;
+    long ret;
+    __asm__ volatile("xor %%edx, %%edx\n\txor %%r8d, %%r8d\n\tsyscall\n\t"
+                     "test %%rax, %%rax\n\tjnz 1f\n\txor %%ebp, %%ebp\n\tcall *%[f]\n\tud2\n1:"
+                     : "=a"(ret)
+                     : "a"(SYS_clone), "r"(flags), "r"(top), "r"(clear), [f] "r"(f)
+                     : "rcx", "r11", "rdx", "r8", "memory");
+    return ret;
+}
+
+/* Pre: it has been asked to go. */
+static inline void prim_kernel_thread_join(uint32_t *alive)
+{
+    uint32_t there;
+    while ((there = __atomic_load_n(alive, __ATOMIC_SEQ_CST)) != 0)
+        prim_syscall4(SYS_futex, alive, 0 /* FUTEX_WAIT: the kernel's wake is a shared one */, there, 0);
+}
+
+#endif
