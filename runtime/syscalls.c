@@ -211,6 +211,22 @@ static void sandbox(void)
     events_give_up();
 }
 
+static void pin(struct thread *t, struct thread *other)
+{
+    if (other == t)
+        thread_pin(t, LISSOM_PIN_affinity);
+    else
+        __atomic_store_n(&other->to_be_pinned, true, __ATOMIC_RELAXED);
+}
+
+/* Of thread `tid`; 0: t. One that is not known yet sees for itself, when it is. */
+static void pin_for_attributes(struct thread *t, int32_t tid)
+{
+    struct thread *of = tid ? thread_by_tid(tid) : t;
+    if (of)
+        pin(t, of);
+}
+
 static void note_attributes(struct thread *t, long nr, const struct user_registers *r)
 {
     switch (nr) {
@@ -226,12 +242,12 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
     case SYS_sched_setscheduler:
     case SYS_sched_setparam:
     case SYS_sched_setattr:
-    case SYS_setpriority: {
-        struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
-        if (other == t)
-            thread_pin(t, LISSOM_PIN_affinity);
+        pin_for_attributes(t, (int32_t)r->rdi);
         break;
-    }
+    case SYS_setpriority:
+        if (r->rdi == 0 /* PRIO_PROCESS */)
+            pin_for_attributes(t, (int32_t)r->rsi);
+        break;
     case SYS_unshare:
     case SYS_setns:
         events_give_up(); /* descriptors may not be shared any more */
@@ -286,8 +302,7 @@ static long setaffinity_call(struct thread *t, struct user_registers *r)
         if (!other)
             return ACTION_RETURN;
     }
-    if (other == t)
-        thread_pin(t, LISSOM_PIN_affinity);
+    pin(t, other);
     r->rax = cpu_set_by_program(other, (uint64_t)r->rsi, (const void *)r->rdx);
     return ACTION_RETURN;
 }
@@ -459,6 +474,10 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
         slot_acquire(t);
     if (sched.large_vectors && !t->pinned)
         thread_pin(t, LISSOM_PIN_vector);
+    if (__atomic_load_n(&t->to_be_pinned, __ATOMIC_RELAXED)) {
+        t->to_be_pinned = false;
+        thread_pin(t, LISSOM_PIN_affinity);
+    }
     if (carrier_is_reserved(t))
         slot_yield(t);
     uint8_t kind = nr >= 0 && nr < 65536 ? syscalls_class[nr] : KIND_HOME;

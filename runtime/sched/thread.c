@@ -64,7 +64,9 @@ static uint32_t chunk_left, registered;
 /* --- finding the carrier of a kernel thread, from signal handlers too ------------------------------------------ */
 
 enum { TIDS = 1 << 17 };
-static struct carrier *by_tid[TIDS]; /* open addressing; entries are replaced, never removed: a probe ends at NULL */
+/* Open addressing; entries are replaced, never removed: a probe ends at NULL. */
+static struct carrier *by_tid[TIDS];
+static int32_t inserted_as[TIDS]; /* the tid that it had then; under threads_lock */
 
 static uint32_t tid_hash(int32_t tid) { return ((uint32_t)tid * 2654435761u) >> 15; }
 
@@ -80,13 +82,13 @@ struct carrier *carrier_by_tid(int32_t tid)
     return NULL;
 }
 
+/* Replaced is who has another tid by now, and who has ended with this one, which the kernel has given out again. */
 static void tid_insert(struct carrier *k) /* under threads_lock */
 {
     uint32_t i = tid_hash(k->tid);
     for (uint32_t n = 0; n < TIDS; i = (i + 1) % TIDS, n++)
-        if (!by_tid[i] || by_tid[i] == k || by_tid[i]->tid == 0 || tid_hash(by_tid[i]->tid) != i) {
-            if (by_tid[i] && by_tid[i] != k && by_tid[i]->tid != 0)
-                continue;
+        if (!by_tid[i] || by_tid[i]->tid != inserted_as[i] || by_tid[i]->tid == k->tid) {
+            inserted_as[i] = k->tid;
             __atomic_store_n(&by_tid[i], k, __ATOMIC_RELEASE);
             return;
         }
@@ -95,7 +97,7 @@ static void tid_insert(struct carrier *k) /* under threads_lock */
 struct thread *thread_by_tid(int32_t tid)
 {
     struct carrier *k = carrier_by_tid(tid);
-    return k ? k->home_thread : NULL;
+    return k && !__atomic_load_n(&k->home_thread->ended, __ATOMIC_RELAXED) ? k->home_thread : NULL;
 }
 
 void threads_on_slot(const struct slot *s, void (*f)(struct thread *))
@@ -217,6 +219,17 @@ void thread_first_made(void)
     prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
 }
 
+/* SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, which the program was not started with: that of the calling kernel thread, and of no other. */
+static bool is_real_time_by_choice(void)
+{
+    enum { FIFO = 1, RR = 2, DEADLINE = 6, RESET_ON_FORK = 0x40000000 };
+    static long at_start = -1;
+    long policy = prim_syscall3(SYS_sched_getscheduler, 0, 0, 0) & ~RESET_ON_FORK;
+    if (at_start < 0)
+        at_start = policy;
+    return policy != at_start && (policy == FIFO || policy == RR || policy == DEADLINE);
+}
+
 struct thread *thread_register(void)
 {
     uint64_t all = ~0ull, mask;
@@ -245,7 +258,9 @@ struct thread *thread_register(void)
             thread_pin(t, LISSOM_PIN_vector);
         else if (sched.level == LEVEL_AUTO)
             thread_pin(t, LISSOM_PIN_unproven);
-        cpu_look_at_affinity(t);
+        bool has_mask = cpu_look_at_affinity(t);
+        if (has_mask || is_real_time_by_choice())
+            thread_pin(t, LISSOM_PIN_affinity);
         lissom_self = t;
     }
     prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);

@@ -110,6 +110,35 @@ static void *waits(void *arg) {
 	expect_set(&one, "set by another thread");
 	return arg;
 }
+// Threads that have a mask from their attributes, or by another thread, take turns with others that have none.
+static int cpu_of_one;
+static struct { int set; } masked; // of the thread that another sets
+static void expect_cpu(const char *who) {
+	unsigned cpu;
+	SYS(syscall(SYS_getcpu, &cpu, NULL, NULL));
+	CHECK((int)cpu == cpu_of_one, "%s: on CPU %u, not on %d", who, cpu, cpu_of_one);
+}
+static void *stays(void *how) {
+	for (int i = 0; i < rounds; i++) {
+		int set = __atomic_load_n(&masked.set, __ATOMIC_ACQUIRE);
+		int e = pthread_barrier_wait(&barrier);
+		CHECK(!e || e == PTHREAD_BARRIER_SERIAL_THREAD, "barrier: %d", e);
+		if (how == &one) expect_cpu("a mask from attributes");
+		if (how == &masked && set) expect_cpu("a mask by another thread");
+	}
+	return NULL;
+}
+static void stay(const pthread_attr_t *attr, int threads) {
+	pthread_t t[threads];
+	OK(pthread_barrier_destroy(&barrier));
+	OK(pthread_barrier_init(&barrier, NULL, (unsigned)threads));
+	for (int i = 0; i < threads; i++)
+		OK(pthread_create(&t[i], i == 1 ? attr : NULL, stays, i == 1 ? (void *)&one : i ? NULL : (void *)&masked));
+	t_sleep_ms(5);
+	OK(pthread_setaffinity_np(t[0], sizeof one, &one));
+	__atomic_store_n(&masked.set, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < threads; i++) t_join(t[i]);
+}
 
 int main(void) {
 	t_watchdog();
@@ -117,7 +146,7 @@ int main(void) {
 	CPU_ZERO(&one);
 	SYS(sched_getaffinity(0, sizeof all, &all));
 	for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
-		if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+		if (CPU_ISSET(i, &all)) CPU_SET(cpu_of_one = i, &one);
 	int threads = t_threads();
 	rounds = t_share(6400, threads);
 	OK(pthread_barrier_init(&barrier, NULL, (unsigned)threads));
@@ -134,6 +163,8 @@ int main(void) {
 	OK(pthread_attr_setaffinity_np(&attr, sizeof one, &one));
 	OK(pthread_create(&t, &attr, fresh, &one));
 	t_join(t);
+	PHASE("threads that stay where they are");
+	stay(&attr, threads > 1 ? threads : 2);
 	expect_set(&all, "main");
 	children(&all);
 	return t_ok("process_affinity");

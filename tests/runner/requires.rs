@@ -28,6 +28,7 @@ fn present(requirement: &str) -> bool {
         ("pids-cgroup", "") => cgroup(&["pids"], &["pids.max"]),
         ("cpu-cgroup", "") => cgroup(&["cpu", "cpu,cpuacct"], &["cpu.cfs_quota_us", "cpu.max"]),
         ("cpuset-cgroup", "") => cgroup(&["cpuset"], &["cpuset.cpus"]),
+        ("thread-ids", "") => fs::OpenOptions::new().write(true).open("/proc/sys/kernel/ns_last_pid").is_ok(),
         ("cpus", n) => at_least(n, run::cpus() as u64),
         ("threads", n) => at_least(n, threads_allowed()),
         ("lib", name) => library(name),
