@@ -68,7 +68,7 @@ static void release(struct thread *t)
 
 static void confine(struct thread *t)
 {
-    if (!t->own_affinity && t->clone_state == CLONE_NONE)
+    if (!t->own_affinity && t->affinity_known && t->clone_state == CLONE_NONE)
         widen(t);
 }
 
@@ -217,6 +217,7 @@ bool cpu_look_at_affinity(struct thread *t)
     bool is_ours = kept.bytes && (equal(&m, &kept) || equal(&m, &kept_before));
     bool is_programs = is_expected((uint64_t)t->tid) | is_expected(t->fsbase);
     /* Who has made it may have found it already, and set its mask: cpu_set_by_program. */
+    t->affinity_known = true;
     t->own_affinity |= !equal(&m, &process_mask) && (is_programs || !is_ours);
     if (!t->own_affinity && (is_ours || confined_to) && !sandboxed)
         widen(t);

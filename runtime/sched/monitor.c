@@ -195,6 +195,8 @@ static uint32_t tick_us(void)
 static _Noreturn void monitor(void)
 {
     uint32_t quiet = 0;
+    if (other_mask)
+        cpus_unbind_self(); /* at once: what somebody sets from now on is to hold */
     /* Guarded loads of what parked threads wait for: the program may have taken the page away. */
     uint64_t faults = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1);
     prim_syscall4(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, &faults, 0, 8);
@@ -203,8 +205,6 @@ static _Noreturn void monitor(void)
     bool own_descriptors = prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) == 0;
     peers_begin(own_descriptors);
     manager_begin(own_descriptors);
-    if (other_mask)
-        cpus_unbind_self();
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
             work(cpus_leave);

@@ -63,6 +63,7 @@ struct thread {
     uint8_t pin_reason;
     bool openmp;                  /* made by an OpenMP runtime */
     bool own_affinity;            /* the program set it */
+    bool affinity_known;          /* whether it has; until then nobody of us sets its mask */
     bool to_be_pinned;            /* because another thread has given it a mask, or scheduling attributes; by itself, at its next call */
     uint16_t bound;               /* to CPU bound - 1; 0: to none (cpus/bind.c) */
     bool was_bound;               /* ever */
