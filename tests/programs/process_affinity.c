@@ -126,6 +126,7 @@ static void *stays(void *how) {
 		if (how == &one) expect_cpu("a mask from attributes");
 		if (how == &masked && set) expect_cpu("a mask by another thread");
 	}
+	while (how == &masked && !__atomic_load_n(&masked.set, __ATOMIC_ACQUIRE)) t_sleep_us(200);
 	return NULL;
 }
 static void stay(const pthread_attr_t *attr, int threads) {
