@@ -259,7 +259,8 @@ static void start(void)
 {
     /* The child gets this stack and never returns; it has no TLS, and glibc does not know it. */
     alive = 1;
-    other_mask = lissom_self && (lissom_self->bound || lissom_self->own_affinity);
+    const struct thread *of = lissom_self ? lissom_self->carrier->home_thread : NULL; /* whose kernel thread this is */
+    other_mask = of && (of->bound || of->own_affinity);
     uint64_t all = ~0ull, mask;
     prim_syscall4(SYS_rt_sigprocmask, 2, &all, &mask, 8);
     long ret = prim_kernel_thread(monitor, stack + STACK - 64, &alive);

@@ -10,6 +10,7 @@ mod machine;
 mod markdown;
 mod mixes;
 mod ml;
+mod omp;
 mod output;
 mod report;
 mod sensitivity;
@@ -52,6 +53,7 @@ pub enum What {
     Sync(sync::SyncArgs),
     Spin(spin::SpinArgs),
     Ml(ml::MlArgs),
+    Omp(omp::OmpArgs),
     Elastic(elastic::ElasticArgs),
     Server(server::ServerArgs),
     Mixes(mixes::MixesArgs),
@@ -169,6 +171,7 @@ pub fn bench(args: &BenchArgs) -> i32 {
         What::Sync(a) => measure_and_report(&a.common, |session| sync::prepare(a, session)),
         What::Spin(a) => measure_and_report(&a.common, |session| spin::prepare(a, session)),
         What::Ml(a) => measure_and_report(&a.common, |session| ml::prepare(a, session)),
+        What::Omp(a) => measure_and_report(&a.common, |session| omp::prepare(a, session)),
         What::Elastic(a) => measure_and_report(&a.common, |session| elastic::prepare(a, session)),
         What::Server(a) => measure_and_report(&a.common, |session| server::prepare(a, session)),
         What::Mixes(a) => mixes::measure_and_report(a),
