@@ -147,22 +147,35 @@ static bool repeated(struct spin *s, unsigned turns)
     return true;
 }
 
-/* The same for a turn in which something else was done on the way: no counter has begun anew. */
+static bool only_dead(const struct head *h)
+{
+    for (unsigned i = 0; i < h->differences; i++)
+        if (!h->difference[i].varies)
+            return false;
+    return true;
+}
+
+/* The same for a turn in which something else was done on the way: a counter has gone on, and none has begun anew, that is, gone back. One that has gone another way on is a
+ * sum, to which less was added this time (an inner loop ended earlier, `if (few > 0)` around what adds). */
 static bool counters_went_on(const struct spin *s)
 {
     const struct head *h = s->rec.head;
     const struct state *a = &h->last, *b = &s->now;
+    bool any = only_dead(h);
     if (a->r[RSP] != b->r[RSP])
         return false;
     for (unsigned i = 0; i < h->differences; i++) {
         const struct difference *d = &h->difference[i];
         if (d->varies)
             continue;
-        if (d->granule ? b->store[d->index].value - a->store[d->index].value != (uint32_t)d->by
-                       : b->r[d->index] - a->r[d->index] != (uint64_t)d->by)
+        uint64_t moved = d->granule ? (uint64_t)(int64_t)(int32_t)(b->store[d->index].value - a->store[d->index].value)
+                                    : b->r[d->index] - a->r[d->index];
+        if (moved == (uint64_t)d->by)
+            any = true;
+        else if (moved && ((int64_t)moved < 0) != (d->by < 0))
             return false;
     }
-    return true;
+    return any;
 }
 
 /* What was stored outside of the stack has been taken back: memory is as it was. */
@@ -232,14 +245,6 @@ static void describe(struct spin *s)
     r->turn = (s->steps - s->rec.first_step) / (s->rec.counted ? 2 : 1);
     r->trail_length = s->rec.trail_length <= SPIN_TRAIL ? (uint8_t)s->rec.trail_length : 0;
     __builtin_memcpy(r->trail, s->rec.trail, sizeof r->trail);
-}
-
-static bool only_dead(const struct head *h)
-{
-    for (unsigned i = 0; i < h->differences; i++)
-        if (!h->difference[i].varies)
-            return false;
-    return true;
 }
 
 /* The recording has come to its end. Post: false if it proved nothing. */

@@ -98,7 +98,7 @@ LOOP(delay_exponential) { for (unsigned d = 64; d < 4096; d *= 2) for (unsigned 
 static unsigned char data[4096], copy[4096];
 static long numbers[512];
 static struct item { struct item *next; long v; } items[256];
-static volatile int mode = 3;
+static volatile int mode = 3, few = 12;
 static char text[] = "the quick brown fox jumps over the lazy dog, and then it does so again, as foxes do, until evening";
 
 LOOP(delay_plain) { for (volatile int i = 0; i < 1000; i++) { } return 1; }
@@ -109,6 +109,8 @@ LOOP(delay_numbers) { unsigned x = (unsigned)mode; for (unsigned k = 0; k < 1000
 LOOP(delay_loaded) { int n = many; for (volatile int i = 0; i < n; i++) { } return 1; }
 LOOP(reduction) { long sum = 0; for (int i = 0; i < 512; i++) sum += numbers[i]; return (unsigned long)sum; }
 LOOP(reduction_same) { const volatile long *p = numbers; long sum = 0; for (int i = 0; i < MANY; i++) sum += *p; return (unsigned long)sum; }
+LOOP(reduction_few) { long sum = 0; for (int i = 0; i < MANY; i++) { long part = 0; int n = few; for (int j = 0; j < n; j++) { part += numbers[j]; __asm__ volatile("" : "+r"(part)); } sum += part; } return (unsigned long)sum; }
+LOOP(conditional_sum) { long sum = 0; for (int i = 0; i < MANY; i++) { if (mode == 3) sum += 5; __asm__ volatile("" : "+r"(sum)); } return (unsigned long)sum; }
 LOOP(conditional_work) { long sum = 0; for (volatile int i = 0; i < MANY; i++) if (mode == 3) sum += i * 7; else sum -= i; return (unsigned long)sum; }
 LOOP(conditional_count) { volatile long sum = 0; for (volatile int i = 0; i < MANY; i++) if (mode == 2) sum += 2; return (unsigned long)sum; }
 LOOP(minimum) { long m = 1000000; for (int i = 0; i < 512; i++) if (numbers[i] < m) m = numbers[i]; return (unsigned long)m; }
@@ -172,7 +174,7 @@ const struct loop loops[] = {
     WAIT(counted_pause, C, flag), WAIT(counted_plain, C, flag), WAIT(counted_down, C, flag), WAIT(counted_stack, C, flag),
     WAIT(counted_long, C, aflag), WAIT(counted_cas, C, held), WAIT(counted_call, C, aflag),
     PAUSES(delay_pause), PAUSES(delay_pause_long), PAUSES(delay_pause_plt), PAUSES(delay_exponential),
-    WORK(delay_plain), WORK(delay_long), WORK(delay_register), WORK(delay_loaded), WORK(delay_sum), WORK(delay_numbers), WORK(reduction), WORK(reduction_same),
+    WORK(delay_plain), WORK(delay_long), WORK(delay_register), WORK(delay_loaded), WORK(delay_sum), WORK(delay_numbers), WORK(reduction), WORK(reduction_same), WORK(reduction_few), WORK(conditional_sum),
     WORK(conditional_work), WORK(conditional_count), WORK(minimum), WORK(copy_bytes), WORK(libc_copy), WORK(length),
     WORK(libc_length), WORK(find_byte), WORK(sort), WORK(hash), WORK(hash_string), WORK(random_numbers), WORK(congruential),
     WORK(list_walk), WORK(list_straight), WORK(popcount), WORK(shift_bits), WORK(divide_slow), WORK(divide), WORK(gcd),
