@@ -179,10 +179,10 @@ static cpu_set_t highest(const cpu_set_t *all, int n) {
 	return set;
 }
 
-// Whether all threads of the process keep to these.
+// Whether all threads of the process keep to these, but for one that sleeps for good: by it lissom sees which CPUs the process may use.
 static int keeps_to(pid_t pid, const cpu_set_t *set) {
 	char path[64];
-	int all = 1;
+	int others = 0;
 	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
 	DIR *d = opendir(path);
 	CHECK(d);
@@ -190,10 +190,10 @@ static int keeps_to(pid_t pid, const cpu_set_t *set) {
 		cpu_set_t is;
 		if (e->d_name[0] == '.' || sched_getaffinity(atoi(e->d_name), sizeof is, &is)) continue;
 		CPU_OR(&is, &is, set);
-		all &= CPU_EQUAL(&is, set);
+		others += !CPU_EQUAL(&is, set);
 	}
 	closedir(d);
-	return all;
+	return others <= 1;
 }
 
 // As many slots as CPUs, and on those.
