@@ -24,27 +24,20 @@ static inline uint64_t iteration(void) {
 
 // Each: so many loops; how many iterations have been done.
 
-static uint64_t dynamic_loops(const struct options *o) {
-    uint64_t done = 0;
-#pragma omp parallel num_threads((int)o->threads) reduction(+ : done)
-    for (long round = 0; round < o->rounds; round++) {
-#pragma omp for schedule(dynamic)
-        for (long i = 0; i < o->work; i++)
-            done += iteration();
+#define PRAGMA(text) _Pragma(#text)
+#define LOOPS(kind)                                                                                \
+    static uint64_t kind##_loops(const struct options *o) {                                        \
+        uint64_t done = 0;                                                                         \
+        PRAGMA(omp parallel num_threads((int)o->threads) reduction(+ : done))                      \
+        for (long round = 0; round < o->rounds; round++) {                                         \
+            PRAGMA(omp for schedule(kind))                                                         \
+            for (long i = 0; i < o->work; i++)                                                     \
+                done += iteration();                                                               \
+        }                                                                                          \
+        return done;                                                                               \
     }
-    return done;
-}
-
-static uint64_t guided_loops(const struct options *o) {
-    uint64_t done = 0;
-#pragma omp parallel num_threads((int)o->threads) reduction(+ : done)
-    for (long round = 0; round < o->rounds; round++) {
-#pragma omp for schedule(guided)
-        for (long i = 0; i < o->work; i++)
-            done += iteration();
-    }
-    return done;
-}
+LOOPS(dynamic)
+LOOPS(guided)
 
 static uint64_t regions(const struct options *o) {
     uint64_t done = 0;

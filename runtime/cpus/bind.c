@@ -94,7 +94,7 @@ static bool is_part(const struct cpu_mask *a, const struct cpu_mask *of)
     return true;
 }
 
-/* The monitor goes along. Its own mask tells nothing while there is a witness. */
+/* By the monitor, which goes along. Its own mask tells nothing while there is a witness. */
 static void go_along(void) { prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word); }
 
 void cpus_mask_is(const struct cpu_mask *m, bool is_all)
@@ -180,7 +180,7 @@ void cpus_sandboxed(void)
 void cpus_unbind_self(void)
 {
     lock_take(&setting);
-    prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word);
+    go_along();
     lock_drop(&setting);
 }
 

@@ -112,7 +112,7 @@ static void *waits(void *arg) {
 }
 // Threads that have a mask from their attributes, or by another thread, take turns with others that have none.
 static int cpu_of_one;
-static struct { int set; } masked; // of the thread that another sets
+static int masked; // whether another thread has set the mask of the one that is told of this
 static void expect_cpu(const char *who) {
 	unsigned cpu;
 	SYS(syscall(SYS_getcpu, &cpu, NULL, NULL));
@@ -120,13 +120,13 @@ static void expect_cpu(const char *who) {
 }
 static void *stays(void *how) {
 	for (int i = 0; i < rounds; i++) {
-		int set = __atomic_load_n(&masked.set, __ATOMIC_ACQUIRE);
+		int set = __atomic_load_n(&masked, __ATOMIC_ACQUIRE);
 		int e = pthread_barrier_wait(&barrier);
 		CHECK(!e || e == PTHREAD_BARRIER_SERIAL_THREAD, "barrier: %d", e);
 		if (how == &one) expect_cpu("a mask from attributes");
 		if (how == &masked && set) expect_cpu("a mask by another thread");
 	}
-	while (how == &masked && !__atomic_load_n(&masked.set, __ATOMIC_ACQUIRE)) t_sleep_us(200);
+	while (how == &masked && !__atomic_load_n(&masked, __ATOMIC_ACQUIRE)) t_sleep_us(200);
 	return NULL;
 }
 static void stay(const pthread_attr_t *attr, int threads) {
@@ -137,7 +137,7 @@ static void stay(const pthread_attr_t *attr, int threads) {
 		OK(pthread_create(&t[i], i == 1 ? attr : NULL, stays, i == 1 ? (void *)&one : i ? NULL : (void *)&masked));
 	t_sleep_ms(5);
 	OK(pthread_setaffinity_np(t[0], sizeof one, &one));
-	__atomic_store_n(&masked.set, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&masked, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < threads; i++) t_join(t[i]);
 }
 
