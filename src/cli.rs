@@ -71,7 +71,7 @@ pub struct RunArgs {
 
     /// OpenMP loops with schedule dynamic or guided [default: 0]. 1: threads for which there
     /// is no CPU wait between chunks until there is one, or the loop ends; makes loops with
-    /// chunks of less than 100 ns up to 20 % slower. 0: they take chunks in turns, as without
+    /// chunks of less than 100 ns up to 25 % slower. 0: they take chunks in turns, as without
     /// lissom
     #[arg(long, value_name = "0|1", env = abi::ENV_MALLEABLE, hide_env_values = true,
           value_parser = clap::value_parser!(u8).range(0..=1))]
