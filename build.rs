@@ -103,6 +103,7 @@ fn main() {
     abi::generate(&root.join("runtime/abi.h"), &compiler, &out);
 
     let runtime = root.join("runtime");
+    adapt(&runtime, &compiler);
     let zydis = zydis_sources();
     let include = |dir: PathBuf| format!("-I{}", dir.display());
     let zydis_includes = [include(zydis.join("include")), include(zydis.join("dependencies/zycore/include"))];
@@ -152,6 +153,13 @@ fn main() {
             let _ = fs::rename(&temporary, profile.join("liblissom.so"));
         }
     }
+}
+
+/// The controller of the runtime's thresholds is also that of `lissom kvm`: linked into the binary as well.
+fn adapt(runtime: &Path, compiler: &Path) {
+    let mut build = cc::Build::new();
+    build.compiler(compiler).std("gnu11").include(runtime).warnings(true).extra_warnings(true);
+    build.file(runtime.join("adapt/apple.c")).compile("lissom_adapt");
 }
 
 /// Every C and assembly file below `dir`, except tests that the parts keep beside their code
