@@ -38,6 +38,7 @@ test:
 	bash tests/patch/run.sh
 	bash tests/spin/run.sh
 	bash tests/cpus/run.sh
+	bash tests/idle/run.sh
 	cargo test --locked --test cases
 
 bench:

@@ -33,6 +33,7 @@
 #define LISSOM_ENV_MAX_THREADS "LISSOM_MAX_THREADS" /* for `lissom run`: the threads of a team, while OMP_NUM_THREADS says how many of them work on a loop */
 #define LISSOM_ENV_ACTIVE_THREADS "LISSOM_ACTIVE_THREADS" /* that number */
 #define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
+#define LISSOM_ENV_IDLE "LISSOM_IDLE"        /* sleep | poll | haltpoll: what a slot does that has nothing to run */
 #define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
 #define LISSOM_ENV_MANAGER "LISSOM_MANAGER"  /* path of the manager's socket */
 #define LISSOM_ENV_SHARE "LISSOM_SHARE"      /* auto | off: whether the CPUs are shared with other programs under lissom */

@@ -10,6 +10,7 @@
 #include "cpus/manager.h"
 #include "events/events.h"
 #include "futex/futex.h"
+#include "idle/idle.h"
 #include "omp/loops.h"
 #include "omp/teams.h"
 #include "prim/text.h"
@@ -98,6 +99,8 @@ static bool read_options(char **environment)
         sched.detect_spinning = same(v, "auto") || sched.misjudge_spinning;
         sched.observe_spinning = same(v, "observe");
     }
+    if ((v = value_of(environment, LISSOM_ENV_IDLE)))
+        sched.idle_policy = same(v, "sleep") ? IDLE_SLEEP : same(v, "poll") ? IDLE_POLL : IDLE_HALTPOLL;
     manager_paths(value_of(environment, LISSOM_ENV_MANAGER), value_of(environment, "XDG_RUNTIME_DIR"));
     sched.shares = !((v = value_of(environment, LISSOM_ENV_SHARE)) && same(v, "off"));
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))

@@ -3,44 +3,71 @@
  * What a slot does that has nothing to run, before it is given up: docs/polling.md.
  */
 #include "events/events.h"
+#include "idle/haltpoll.h"
+#include "idle/idle.h"
 #include "sched/contention.h"
 #include "sched/slots.h"
 
 enum {
-    POLL_US = 50,          /* how long a slot with nothing to run looks for work before it is given up */
-    OPENMP_POLL_US = 3000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
+    MAX_NS = 200000,         /* the longest window, as KVM's */
+    OPENMP_MAX_NS = 3000000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
 };
 
-/* How long t may poll. Only a program that has no more threads than CPUs would have spun for long natively. */
-static uint64_t poll_time(const struct thread *t, struct slot *s, uint64_t now)
+static uint64_t tsc_of_ns(uint64_t ns) { return ns * sched.tsc_per_us / 1000; }
+
+/* Only a program that has no more threads than CPUs would have spun for long natively. */
+static uint32_t max_window(const struct thread *t) { return sched.poll_for_openmp && t->openmp ? OPENMP_MAX_NS : MAX_NS; }
+
+/* The wait of slot s that began at s->idle_since is over. */
+static void learn(struct slot *s, uint64_t now)
 {
-    if (contention_on_cpu(s) || contended(now) || events_watched())
+    s->poll_ns = haltpoll_next(s->poll_ns, (now - s->idle_since) * 1000 / sched.tsc_per_us, s->poll_max_ns);
+    s->idle_since = 0;
+}
+
+void idle_ended(struct slot *s)
+{
+    if (s->idle_since)
+        learn(s, tsc());
+}
+
+/* When a poll of t on s that begins now is to end. Post: 0: there is to be none. Pre of a deadline: its poll is bounded, for nothing else ends it. */
+static uint64_t poll_until(struct thread *t, struct slot *s, uint64_t now)
+{
+    if (sched.idle_policy == IDLE_SLEEP || contention_on_cpu(s) || contended(now) || events_watched())
         return 0;
-    bool openmp = sched.poll_for_openmp && t->openmp && t->site->object_kind != OBJECT_OPENMP; /* else: polled in place */
-    return (openmp ? OPENMP_POLL_US : POLL_US) * sched.tsc_per_us;
+    if (sched.idle_policy == IDLE_POLL)
+        return t->deadline ? now + tsc_of_ns(MAX_NS) : UINT64_MAX;
+    s->poll_max_ns = max_window(t);
+    s->idle_since = t->polled_since ? t->polled_since : now;
+    t->polled_since = 0;
+    return s->idle_since + tsc_of_ns(s->poll_ns);
 }
 
 struct thread *slot_poll(struct thread *t, struct slot *s)
 {
     struct thread *u = NULL;
-    uint64_t now = tsc(), until = now + poll_time(t, s, now), last;
+    s->idle_since = 0;
+    uint64_t now = tsc(), until = poll_until(t, s, now), last;
     lock_take(&s->lock);
     u = slot_next(s);
-    if (!u)
+    if (!u && now < until)
         __atomic_store_n(&s->state, SLOT_POLLING, __ATOMIC_RELAXED);
     lock_drop(&s->lock);
-    if (u)
+    if (u || now >= until)
         return u;
     while (!u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention && !slot_is_closed(s)) {
         for (int i = 0; i < 8 && slot_lists_nothing(s); i++)
             cpu_relax();
-        u = slot_pop_with_events(s);
+        u = carrier_is_reserved(t) ? carrier_take_reserved(t) : slot_pop_with_events(s);
         if (!u)
             u = slot_steal(s);
         last = now;
         now = tsc();
-        if (contention_stood_still(last, now))
+        if (contention_stood_still(last, now)) {
+            s->idle_since = 0; /* the time of others is no wait */
             break;
+        }
     }
     lock_take(&s->lock);
     __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
@@ -48,6 +75,8 @@ struct thread *slot_poll(struct thread *t, struct slot *s)
     lock_drop(&s->lock);
     if (others)
         slots_look_for_idle(s);
+    if (u && s->idle_since)
+        learn(s, now);
     return u;
 }
 
@@ -55,11 +84,13 @@ struct thread *slot_poll(struct thread *t, struct slot *s)
 bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
 {
     struct slot *s = t->slot;
-    uint64_t now = tsc(), until = now + OPENMP_POLL_US * sched.tsc_per_us, last;
+    uint64_t now = tsc(), last;
     uint32_t is;
-    if (!sched.poll_for_openmp || t->site->object_kind != OBJECT_OPENMP || contended(now))
+    t->polled_since = 0;
+    if (!sched.poll_for_openmp || t->site->object_kind != OBJECT_OPENMP || sched.idle_policy == IDLE_SLEEP || contended(now))
         return false;
-    for (uint32_t i = 0; now < until && !t->attention && !slot_is_closed(s); i++) {
+    uint64_t begun = now, until = sched.idle_policy == IDLE_POLL ? UINT64_MAX : now + tsc_of_ns(s->poll_ns);
+    for (uint32_t i = 0; now < until && !t->attention && !slot_is_closed(s) && !carrier_is_reserved(t); i++) {
         if (lissom_guarded_load(word, &is) || is != value)
             return true;
         if (!slot_lists_nothing(s) || (i % 16 == 0 && (slots_anything_ready() || contention_on_cpu(s))))
@@ -70,5 +101,6 @@ bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
         if (contention_stood_still(last, now))
             return false;
     }
+    t->polled_since = begun;
     return false;
 }

@@ -5,6 +5,7 @@
 #include "sched/slots.h"
 #include "cpus/cpus.h"
 #include "events/events.h"
+#include "idle/idle.h"
 #include "omp/loops.h"
 #include "sched/contention.h"
 #include "sched/slices.h"
@@ -95,6 +96,7 @@ static void set_busy(struct slot *s)
 {
     __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
+    idle_ended(s);
 }
 
 /* A runner of closed slot s leaves it: an extra one, or the last. Pre: s->lock. */
@@ -274,6 +276,7 @@ static struct thread *go_idle(struct slot *s)
 /* The caller holds s without a thread to run on it and cannot run one itself. */
 void slot_pass_on(struct slot *s)
 {
+    s->idle_since = 0; /* who leaves for the kernel does not poll, and its wait says nothing */
     struct thread *u = slot_pop_with_events(s);
     if (!u)
         u = go_idle(s);

@@ -82,6 +82,7 @@ struct thread {
     struct thread *events_next;
 
     uint64_t mounted_at;          /* tsc; for slices */
+    uint64_t polled_since;        /* tsc: the wait that begins was polled for in place since then; 0: it was not (idle/poll.c) */
     uintptr_t kernel_wait;        /* the address it waits on in the kernel, counted in its bucket */
     bool foreign_wait;            /* counted in futex_foreign_waiters */
     uint32_t away_calls;          /* system calls that made it go home lately */
@@ -178,6 +179,8 @@ struct slot {
     uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
     /* seldom */
     uint32_t state __attribute__((aligned(64))); /* enum slot_state; under lock, read without */
+    uint32_t poll_ns, poll_max_ns; /* how long to look for work before it is given up, and the most (idle/poll.c): by who holds it, as ... */
+    uint64_t idle_since;          /* ... tsc: it has nothing to run since then; 0: it has, or that is not to be learnt from */
     bool closed;                  /* who runs on it is to leave it, and nobody is to come; under lock, read without */
     uint32_t index;
     uint32_t cpu;                 /* where its kernel thread was last seen; a hint, as ... */
@@ -212,6 +215,7 @@ struct scheduler {
     bool misjudge_spinning;       /* all that are looked at do: a test of the bounds */
     bool observe_spinning;        /* they are only counted */
     bool shares;                  /* the CPUs with other programs under lissom (cpus/peers.c) */
+    uint8_t idle_policy;          /* enum idle_policy */
     bool poll_for_openmp;         /* OpenMP's waits do not spin themselves */
     uint64_t tsc_per_us;
     struct lock free_lock;
