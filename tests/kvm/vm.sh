@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Runs a command in a virtual machine that can run virtual machines, in QEMU's software emulation:
+#     tests/kvm/vm.sh [OPTION]... -- COMMAND [ARG]...
+#
+#   --kernel VERSION   Debian's kernel, as for kernel.sh [default: 6.12]
+#   --program FILE     put FILE into the machine's /bin, with the libraries that it is linked to; may be repeated
+#   --files DIR        copy DIR there, as /files, which is also the working directory
+#   --cpus N           [default: 2]
+#   --memory MB        [default: 1024]
+#   --timeout SECONDS  ends the machine [default: 170]
+#   --cpu MODEL        QEMU's model [default: an AMD processor with SVM and the pause filter]
+#   --append ARGS      for the kernel's command line; may be repeated
+#   --console          shows the kernel's messages on standard error
+#
+# kvm and kvm_amd are loaded; arguments for them come from --append "kvm_amd.pause_filter_count=100" and the like.
+# The command's standard output and error come out as standard output, its exit code is vm.sh's. 124: it took too long;
+# 125: the machine did not start or died, and its last messages are shown. There is no network and no disk.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+kernel=6.12 files= cpus=2 memory=1024 timeout=170 append= console= programs=()
+# QEMU does not offer the pause filter, because it does not count: with the intercept set, every PAUSE exits. That is
+# what a filter count of 0 would do, so a guest may be told that it is there.
+cpu=qemu64,+svm,+npt,+pause-filter,+pfthreshold,x-force-features=on
+while [ $# -gt 0 ]; do
+    case $1 in
+    --kernel) kernel=$2 && shift 2 ;;
+    --program) programs+=("$2") && shift 2 ;;
+    --files) files=$2 && shift 2 ;;
+    --cpus) cpus=$2 && shift 2 ;;
+    --memory) memory=$2 && shift 2 ;;
+    --timeout) timeout=$2 && shift 2 ;;
+    --cpu) cpu=$2 && shift 2 ;;
+    --append) append+=" $2" && shift 2 ;;
+    --console) console=1 && shift ;;
+    --) shift && break ;;
+    *) echo "vm.sh: unknown option $1; see the head of $0" >&2 && exit 2 ;;
+    esac
+done
+[ $# -gt 0 ] || { echo "vm.sh: no command; see the head of $0" >&2; exit 2; }
+for tool in qemu-system-x86_64 busybox cpio; do
+    command -v "$tool" >/dev/null || { echo "vm.sh: $tool is missing: run scripts/need.sh kvm" >&2; exit 125; }
+done
+folder=$("$here/kernel.sh" "$kernel")
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+mkdir -p "$root"/{bin,dev,proc,sys,tmp,files,modules,lib64,etc}
+# BusyBox has to be the one that needs no libraries.
+cp "$(command -v busybox)" "$root/bin/busybox"
+cp "$folder"/modules/*.ko "$root/modules/"
+[ -z "$files" ] || cp -RL "$files/." "$root/files/"
+for program in "${programs[@]}"; do
+    cp -L "$program" "$root/bin/"
+    { ldd "$program" 2>/dev/null || true; } | grep -o '/[^ ]*' | while read -r library; do
+        mkdir -p "$root$(dirname "$library")"
+        cp -L "$library" "$root$library"
+    done
+done
+printf 'root:x:0:0:root:/:/bin/sh\n' >"$root/etc/passwd"
+printf '%s\0' "$@" >"$root/command"
+cat >"$root/init" <<'INIT'
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/ TERM=dumb
+mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t devtmpfs dev /dev && mount -t tmpfs tmp /tmp
+mkdir -p /dev/pts && mount -t devpts devpts /dev/pts
+mount -t debugfs debugfs /sys/kernel/debug
+mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+mount -t bpf bpf /sys/fs/bpf 2>/dev/null
+mkdir -p /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
+ip link set lo up
+for module in irqbypass ccp kvm kvm-amd; do
+    [ -e /modules/$module.ko ] || continue
+    name=$(echo $module | tr - _)
+    insmod /modules/$module.ko $(tr ' ' '\n' </proc/cmdline | sed -n "s/^$name\.//p")
+done
+stty -F /dev/ttyS1 raw
+cd /files
+# Through a file, because xargs folds the command's own exit code into 123.
+xargs -0 -a /command sh -c '"$@"; echo $? >/tmp/exit' sh </dev/null >/dev/ttyS1 2>&1
+stty -F /dev/ttyS2 raw
+echo "exit $(cat /tmp/exit)" >/dev/ttyS2
+sleep 0.2
+poweroff -f
+INIT
+chmod +x "$root/init"
+(cd "$root" && find . | cpio -o -H newc --quiet) >"$work/initrd"
+
+code=0
+timeout "$timeout" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu "$cpu" -smp "$cpus" -m "$memory" \
+    -nodefaults -no-user-config -display none -no-reboot -kernel "$folder/vmlinuz" -initrd "$work/initrd" \
+    -append "console=ttyS0 panic=-1 mitigations=off tsc=reliable $append" \
+    -serial "file:$work/console" -serial stdio -serial "file:$work/exit" </dev/null 2>"$work/warnings" || code=$?
+# That it does not support what it was forced to offer is known.
+grep -v "TCG doesn't support requested feature" "$work/warnings" >&2 || true
+[ -z "$console" ] || cat "$work/console" >&2
+if [ "$code" = 124 ]; then
+    echo "vm.sh: still running after $timeout s" >&2
+    exit 124
+fi
+result=$(sed -n 's/^exit \([0-9]*\).*/\1/p' "$work/exit" 2>/dev/null || true)
+if [ -z "$result" ]; then
+    [ -n "$console" ] || tail -n 40 "$work/console" >&2
+    echo "vm.sh: the machine ended before the command did" >&2
+    exit 125
+fi
+exit "$result"
