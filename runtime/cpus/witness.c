@@ -45,7 +45,7 @@ void cpus_witness_ends(void)
         return;
     __atomic_store_n(&dismissed, 1, __ATOMIC_SEQ_CST);
     prim_futex_wake(&dismissed, 1);
-    prim_kernel_thread_join(&alive);
+    prim_kernel_thread_join(&alive, tid);
     tid = dismissed = 0;
 }
 

@@ -232,6 +232,7 @@ static _Noreturn void monitor(void)
 }
 
 static struct lock lifecycle; /* starting and ending: one stack, one monitor */
+static long tid;              /* of the monitor; under lifecycle */
 
 void monitor_after_fork(void)
 {
@@ -248,7 +249,7 @@ static void end(void)
         __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
         prim_futex_wake(&sched.monitor_word, 1);
         prim_futex_wake(&leaving, 1);
-        prim_kernel_thread_join(&alive);
+        prim_kernel_thread_join(&alive, tid);
         __atomic_store_n(&leaving, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_word, DOZING, __ATOMIC_SEQ_CST);
@@ -261,14 +262,18 @@ static void start(void)
     alive = 1;
     const struct thread *of = lissom_self ? lissom_self->carrier->home_thread : NULL; /* whose kernel thread this is */
     other_mask = of && (of->bound || of->own_affinity);
+    /* Started as of its first instruction: it pokes too, and one that took `lifecycle` for that would wait for who ends it, who waits for it. */
+    __atomic_store_n(&sched.monitor_started, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
     uint64_t all = ~0ull, mask;
     prim_syscall4(SYS_rt_sigprocmask, 2, &all, &mask, 8);
-    long ret = prim_kernel_thread(monitor, stack + STACK - 64, &alive);
+    tid = prim_kernel_thread(monitor, stack + STACK - 64, &alive);
     prim_syscall4(SYS_rt_sigprocmask, 2, &mask, 0, 8);
-    if (ret < 0)
-        alive = 0; /* no thread to be had now: tried again at the next poke */
-    __atomic_store_n(&sched.monitor_started, ret > 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&sched.monitor_word, ret > 0 ? AWAKE : DOZING, __ATOMIC_SEQ_CST);
+    if (tid < 0) { /* no thread to be had now: tried again at the next poke */
+        alive = 0;
+        __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sched.monitor_word, DOZING, __ATOMIC_SEQ_CST);
+    }
 }
 
 void monitor_poke(void)
