@@ -33,6 +33,7 @@
 #define LISSOM_ENV_MAX_THREADS "LISSOM_MAX_THREADS" /* for `lissom run`: the threads of a team, while OMP_NUM_THREADS says how many of them work on a loop */
 #define LISSOM_ENV_ACTIVE_THREADS "LISSOM_ACTIVE_THREADS" /* that number */
 #define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
+#define LISSOM_ENV_SPIN_THRESHOLD "LISSOM_SPIN_THRESHOLD" /* auto | ns: how long a waiter spins before its slot goes to another thread */
 #define LISSOM_ENV_IDLE "LISSOM_IDLE"        /* sleep | poll | haltpoll: what a slot does that has nothing to run */
 #define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
 #define LISSOM_ENV_MANAGER "LISSOM_MANAGER"  /* path of the manager's socket */
@@ -64,6 +65,8 @@
     X(spin_samples, "times a thread that kept its slot was looked at for busy-waiting") \
     X(spin_waits, "times it was found waiting, and gave way") \
     X(spin_sites, "places in the program's code switched to report a wait by themselves") \
+    X(threshold_epochs, "times the time to spin before another thread runs was chosen anew") \
+    X(threshold_ns, "ns was that time at last") \
     X(overcommits, "extra threads let run because a slice was over") \
     X(resizes, "times the number of slots followed the CPUs") \
     X(yields, "slices that ended at a futex call") \

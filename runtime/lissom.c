@@ -101,6 +101,8 @@ static bool read_options(char **environment)
     }
     if ((v = value_of(environment, LISSOM_ENV_IDLE)))
         sched.idle_policy = same(v, "sleep") ? IDLE_SLEEP : same(v, "poll") ? IDLE_POLL : IDLE_HALTPOLL;
+    v = value_of(environment, LISSOM_ENV_SPIN_THRESHOLD);
+    threshold_init(v && *v && !same(v, "auto"), v ? number(v, THRESHOLD_MAX_NS) : 0);
     manager_paths(value_of(environment, LISSOM_ENV_MANAGER), value_of(environment, "XDG_RUNTIME_DIR"));
     sched.shares = !((v = value_of(environment, LISSOM_ENV_SHARE)) && same(v, "off"));
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))
@@ -382,6 +384,7 @@ void lissom_forked(struct thread *t)
     starts_free = NULL; /* another thread may have been changing it */
     thread_forget_others(t);
     futex_after_fork();
+    threshold_after_fork();
     events_after_fork();
     monitor_after_fork();
     signals_after_fork(t);

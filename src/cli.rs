@@ -58,6 +58,13 @@ pub struct RunArgs {
     #[arg(long, value_enum, env = abi::ENV_SPIN, hide_env_values = true)]
     pub spin: Option<Spin>,
 
+    /// Nanoseconds that a waiter spins before another thread runs in its place, 0 to 1000000,
+    /// or auto: follows what the program's waits cost [default: auto]. Long ones waste CPU
+    /// time wherever many threads wait; short ones let threads change places for a lock
+    /// that would have been free in a moment
+    #[arg(long, value_name = "NS|auto", env = abi::ENV_SPIN_THRESHOLD, hide_env_values = true)]
+    pub spin_threshold: Option<SpinThreshold>,
+
     /// Most threads that run at a time, 1 to 1024 [default: as many as the program may
     /// use CPUs, by affinity, cpuset and CPU quota, as they are from moment to moment].
     /// A lower number leaves CPUs to others; a higher one has no effect
@@ -140,6 +147,33 @@ pub enum Switch {
     Kernel,
     /// Nothing is preloaded
     Off,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum SpinThreshold {
+    Auto,
+    Nanoseconds(u32),
+}
+
+impl std::str::FromStr for SpinThreshold {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "auto" {
+            return Ok(SpinThreshold::Auto);
+        }
+        let ns = text.parse().ok().filter(|&ns| ns <= 1_000_000);
+        ns.map(SpinThreshold::Nanoseconds).ok_or("`auto` or 0 to 1000000 is wanted")
+    }
+}
+
+impl std::fmt::Display for SpinThreshold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SpinThreshold::Auto => f.write_str("auto"),
+            SpinThreshold::Nanoseconds(ns) => ns.fmt(f),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::abi;
-use crate::cli::{Idle, RunArgs, Share, Spin, StatsFormat, Switch};
+use crate::cli::{Idle, RunArgs, Share, Spin, SpinThreshold, StatsFormat, Switch};
 use crate::elf::Kind;
 use crate::process::{self, Environment};
 use crate::program::{self, Program, Refused};
@@ -94,6 +94,7 @@ fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::R
     }
     environment.set(abi::ENV_SWITCH, args.switch.unwrap_or(Switch::Auto).name());
     environment.set(abi::ENV_SPIN, args.spin.unwrap_or(Spin::Auto).name());
+    environment.set(abi::ENV_SPIN_THRESHOLD, args.spin_threshold.unwrap_or(SpinThreshold::Auto).to_string());
     environment.set(abi::ENV_IDLE, args.idle.unwrap_or(Idle::Haltpoll).name());
     environment.set(abi::ENV_SHARE, args.share.unwrap_or(Share::Auto).name());
     if calm_openmp(environment) {

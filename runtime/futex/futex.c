@@ -17,7 +17,6 @@ static bool requeues;
 static uint32_t requeued_in_kernel; /* ... but so many times some were in the kernel, and were moved: their buckets did not learn of it */
 
 enum {
-    SPIN_NS = 1500,   /* before a waiter is unmounted while others run; pauses take 4 to 60 ns, so not counted in those */
     SPIN_DEBT = 16,   /* spins for nothing at an address, after which ... */
     SPIN_RETRY = 32,  /* ... only every so many waits begin with one */
 };
@@ -82,10 +81,13 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
         woken = (int)r;
     if (woken < n && __atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST)) {
         struct thread *list = NULL, **tail = &list;
+        uint64_t begun = tsc();
         lock_take(&b->lock);
         int taken = take_waiters(b, address, n - woken, bitset, &tail);
         lock_drop(&b->lock);
         slots_make_ready(list);
+        if (taken)
+            threshold_lost(t->slot, tsc() - begun);
         count_on(t->slot, wakes, (uint64_t)taken);
         woken += taken;
     }
@@ -248,11 +250,14 @@ void futex_call_done(struct thread *t, struct user_registers *r)
     }
 }
 
-/* A lock is often released within a microsecond by a thread that runs on another slot. Unmounting its waiter at once
+/* A lock is often released within microseconds by a thread that runs on another slot. Unmounting its waiter at once
  * would lead every ready thread of this slot into the same lock. Most waits are not like that: at a barrier nearly all
  * spins are for nothing. So an address where they are is only tried now and then. */
 static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32_t value)
 {
+    uint64_t last, now = tsc();
+    threshold_event(t->slot, now);
+    threshold_wait_begins(t->slot, now);
     if (slot_poll_in_place(t, word, value))
         return true;
     if (sched.slots < 2 || __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) + 1 >= sched.slots)
@@ -264,7 +269,8 @@ static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint3
         if (skipped % SPIN_RETRY)
             return false;
     }
-    uint64_t last, now = tsc(), until = now + SPIN_NS * sched.tsc_per_us / 1000;
+    now = tsc();
+    uint64_t until = now + threshold_ns() * sched.tsc_per_us / 1000;
     do {
         uint32_t is;
         if (lissom_guarded_load(word, &is) || is != value) {
@@ -337,10 +343,12 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     struct slot *s = t->slot;
     if (spin(t, bucket_of(address), (const uint32_t *)address, value)) {
         count_on(s, blocks_spun, 1);
+        threshold_wait_ended(s);
         r->rax = lissom_guarded_load((const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
         return ACTION_RETURN;
     }
     r->rax = wait_queued(t, address, value, bitset, deadline, realtime);
+    threshold_wait_ended(t->slot); /* the word had changed meanwhile */
     if (r->rax == WAIT_ON)
         return -1;
     return r->rax == -EINTR ? signals_end_wait(t, r, deadline != NULL) : ACTION_RETURN;

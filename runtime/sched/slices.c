@@ -7,6 +7,7 @@
 #include "prim/task.h"
 #include "sched/contention.h"
 #include "sched/signals.h"
+#include "sched/slots.h"
 #include "spin/spin.h"
 
 #include <time.h>
@@ -118,4 +119,9 @@ void slices_look(struct slot *s, uint64_t now)
         end_slice(s, now, use);
     else if (spin_may_sample(s, now))
         slices_sample(s);
+}
+
+bool slot_over_slice(const struct thread *t)
+{
+    return slot_is_closed(t->slot) || (slot_ready_count(t->slot) && tsc() - t->mounted_at > SLICE_US * sched.tsc_per_us);
 }

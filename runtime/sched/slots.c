@@ -124,14 +124,20 @@ static bool claim(struct slot *s)
     return idle;
 }
 
-/* t goes on with t->slot after a futex wait or a slice: where that slot is, so that it does not stand behind another
- * slot's thread that polls. */
-static void got_slot(struct thread *t)
+static void runs(struct thread *t)
 {
     t->has_slot = true;
     if (t->loop_blocked)
         loops_goes_on(t);
     __atomic_store_n(&t->slot->runner, t, __ATOMIC_RELAXED);
+    threshold_wait_ended(t->slot);
+}
+
+/* t goes on with t->slot after a futex wait or a slice: where that slot is, so that it does not stand behind another
+ * slot's thread that polls. */
+static void got_slot(struct thread *t)
+{
+    runs(t);
     if (t->pinned && (!t->bound || cpu_is_bound_elsewhere(t, t->slot)))
         cpu_bind(t, t->slot);
 }
@@ -139,10 +145,7 @@ static void got_slot(struct thread *t)
 /* The same after a call that blocked in the kernel, where t changes slots often and moving it costs more. */
 static void got_any_slot(struct thread *t)
 {
-    t->has_slot = true;
-    if (t->loop_blocked)
-        loops_goes_on(t);
-    __atomic_store_n(&t->slot->runner, t, __ATOMIC_RELAXED);
+    runs(t);
     if (cpu_is_bound_elsewhere(t, t->slot))
         cpu_unbind(t);
 }
@@ -581,11 +584,6 @@ bool slot_step_back(struct thread *t)
     t->has_slot = false;
     rest(t);
     return true;
-}
-
-bool slot_over_slice(const struct thread *t)
-{
-    return slot_is_closed(t->slot) || (slot_ready_count(t->slot) && tsc() - t->mounted_at > SLICE_US * sched.tsc_per_us);
 }
 
 void slot_overcommit(struct slot *s)

@@ -6,6 +6,7 @@
 #define LISSOM_THREAD_H
 
 #include "abi.h"
+#include "adapt/threshold.h"
 #include "patch/patch.h"
 #include "prim/clock.h"
 #include "prim/lock.h"
@@ -177,6 +178,7 @@ struct slot {
     uint64_t hand_on_until;       /* tsc: extra threads hand their places on; under lock */
     struct thread *runner;        /* who got the slot last; a hint */
     uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
+    struct lost_time lost_time;   /* by who holds it */
     /* seldom */
     uint32_t state __attribute__((aligned(64))); /* enum slot_state; under lock, read without */
     uint32_t poll_ns, poll_max_ns; /* how long to look for work before it is given up, and the most (idle/poll.c): by who holds it, as ... */

@@ -15,7 +15,6 @@ enum {
     FAILURES = 256,  /* looks at a site that showed no wait, ... */
     RETIRE_SHARE = 8, /* ... less so many for each that did: it costs more than it brings */
     ADD_UP = 32,     /* waits of a thread before they appear in the statistics */
-    GRACE_NS = 1500, /* a wait may be shorter than the switches to another thread and back: how long to see */
     SAME_WAIT_NS = 1000, /* between two turns of one wait at most */
     FRUITLESS_MAX = 10, /* a thread passes 2^10 times at most without a look */
     DEBT = 16,       /* as with futexes (futex.c): after so many more waits that were longer ... */
@@ -76,11 +75,24 @@ void spin_thread_ends(struct thread *t)
     t->counted_site = NULL;
 }
 
+/* What it has lost there until then. */
+static void spun(struct thread *t, uint64_t until)
+{
+    if (t->wait_site && until > t->wait_began)
+        threshold_lost(t->slot, until - t->wait_began);
+    t->wait_began = until;
+}
+
 static void give_way(struct thread *t, const struct spin_site *site, uint64_t now)
 {
+    spun(t, now);
+    threshold_wait_begins(t->slot, now);
     if (!t->wait_words) {
         slot_yield(t);
-    } else if (slot_park(t, now)) {
+        threshold_wait_ended(t->slot);
+    } else if (!slot_park(t, now)) {
+        threshold_wait_ended(t->slot);
+    } else {
         if (t->counted_site != site || t->site_waits == ADD_UP) {
             add_up(t);
             t->counted_site = site;
@@ -96,17 +108,19 @@ static bool in_grace(struct thread *t, struct spin_site *site, uint64_t now)
 {
     uint64_t us = sched.tsc_per_us;
     bool same = t->wait_site == site && now - t->arrived_at < SAME_WAIT_NS * us / 1000;
-    t->arrived_at = now;
     if (!same) {
         if (t->wait_site && t->in_grace && t->wait_site->debt)
             t->wait_site->debt -= t->wait_site->debt < 4 ? t->wait_site->debt : 4; /* the last one was */
+        spun(t, t->arrived_at);
+        threshold_event(t->slot, now);
         t->wait_site = site;
         t->wait_began = now;
         t->in_grace = site->debt < DEBT || t->skipped++ % RETRY == 0;
     }
+    t->arrived_at = now;
     if (!t->in_grace)
         return false;
-    if (now - t->wait_began < GRACE_NS * us / 1000)
+    if (now - t->wait_began < threshold_ns() * us / 1000)
         return true;
     t->in_grace = false;
     if (site->debt < DEBT)

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Epochs for the controller of apple.c: threshold.h says what for.
+ */
+#include "adapt/threshold.h"
+#include "adapt/apple.h"
+#include "sched/thread.h"
+
+enum {
+    EVENTS = 1000,    /* of an epoch, at least: the paper's number */
+    EPOCH_US = 2000,  /* and so long, at least: a slice more or less is to be no difference */
+    BATCH = 64,       /* events that a slot counts before it says so */
+    COUNTED_US = 100, /* of a wait at most */
+    START_NS = 1500,
+};
+
+/* d is a quarter of T, so that both ends of the range are near: a switch in user space and one by the kernel differ tenfold. */
+static const struct apple_limits limits = {.lower = 200, .upper = 50000, .step = 200, .step_permille = 250};
+
+static struct {
+    struct lock lock;      /* around apple and what follows; nobody waits for it */
+    struct apple apple;
+    uint64_t began;        /* tsc: the epoch */
+    uint64_t lost, beyond; /* of all slots, until then */
+    uint32_t slots;        /* open then; 0: the first epoch has not begun */
+    bool fixed;
+    uint32_t events __attribute__((aligned(64))); /* of this epoch, or more; by all */
+    uint32_t ns __attribute__((aligned(64)));     /* read by all */
+} epoch;
+
+void threshold_init(bool fixed, uint32_t ns)
+{
+    epoch.fixed = fixed;
+    epoch.ns = fixed ? ns : START_NS;
+    apple_init(&epoch.apple, &limits, START_NS);
+}
+
+/* What was learnt holds for the child too. The epoch does not: the other threads are gone. */
+void threshold_after_fork(void)
+{
+    epoch.lock = (struct lock){0};
+    epoch.slots = 0;
+    apple_init(&epoch.apple, &limits, epoch.ns);
+}
+
+uint32_t threshold_ns(void) { return __atomic_load_n(&epoch.ns, __ATOMIC_RELAXED); }
+
+/* By the slot's holder. An extra thread on the slot may make it miss some. */
+static void add(uint64_t *sum, uint64_t n)
+{
+    __atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+/* Post: the next epoch has begun. Pre: epoch.lock. */
+static void end_epoch(uint64_t now)
+{
+    uint64_t lost = 0, beyond = 0;
+    uint32_t slots = slots_open();
+    for (uint32_t i = 0; i < sched.slots_made; i++) {
+        lost += __atomic_load_n(&sched.slot[i].lost_time.lost, __ATOMIC_RELAXED);
+        beyond += __atomic_load_n(&sched.slot[i].lost_time.beyond, __ATOMIC_RELAXED);
+    }
+    uint64_t all = (now - epoch.began) * slots, not_counted = beyond - epoch.beyond;
+    /* With another number of slots the thresholds of one round could not be compared: once more. */
+    uint64_t time = slots == epoch.slots && all > not_counted ? all - not_counted : 0;
+    __atomic_store_n(&epoch.ns, apple_epoch(&epoch.apple, lost - epoch.lost, time), __ATOMIC_RELAXED);
+    epoch.lost = lost;
+    epoch.beyond = beyond;
+    epoch.began = now;
+    epoch.slots = slots;
+    __atomic_store_n(&epoch.events, 0, __ATOMIC_RELAXED);
+    count(threshold_epochs);
+    __atomic_store_n(&record->counter[LISSOM_C_threshold_ns], epoch.apple.base, __ATOMIC_RELAXED);
+}
+
+void threshold_event(struct slot *s, uint64_t now)
+{
+    if (epoch.fixed)
+        return;
+    s->lost_time.events = (s->lost_time.events + 1) % BATCH;
+    if (s->lost_time.events || __atomic_add_fetch(&epoch.events, BATCH, __ATOMIC_RELAXED) < EVENTS || !lock_try(&epoch.lock))
+        return;
+    if (now - epoch.began > EPOCH_US * sched.tsc_per_us)
+        end_epoch(now);
+    lock_drop(&epoch.lock);
+}
+
+void threshold_lost(struct slot *s, uint64_t ticks)
+{
+    uint64_t most = COUNTED_US * sched.tsc_per_us;
+    if (epoch.fixed)
+        return;
+    if (ticks > most) {
+        add(&s->lost_time.beyond, ticks - most);
+        ticks = most;
+    }
+    add(&s->lost_time.lost, ticks);
+}
+
+void threshold_wait_begins(struct slot *s, uint64_t now)
+{
+    if (!epoch.fixed)
+        __atomic_store_n(&s->lost_time.since, now, __ATOMIC_RELAXED);
+}
+
+void threshold_wait_ended(struct slot *s)
+{
+    uint64_t since = __atomic_load_n(&s->lost_time.since, __ATOMIC_RELAXED);
+    if (!since)
+        return;
+    uint64_t now = tsc();
+    __atomic_store_n(&s->lost_time.since, 0, __ATOMIC_RELAXED);
+    if (now > since) /* another CPU's counter may be a little behind */
+        threshold_lost(s, now - since);
+}
