@@ -238,6 +238,7 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
             "compiler": workload::compiler_version(session),
         }),
         notes,
+        summary: None,
     })
 }
 

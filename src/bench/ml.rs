@@ -111,6 +111,7 @@ pub fn prepare(args: &MlArgs, session: &Session) -> anyhow::Result<Bench> {
         watches: vec![],
         parameters: json!({ "versions": versions, "trees": trees, "rows": args.rows }),
         notes: vec![],
+        summary: None,
     })
 }
 

@@ -3,6 +3,7 @@
 //! A benchmark prepares groups (harness.rs); this module runs them and reports. A new benchmark is a module
 //! with a `prepare` and a variant of `What`.
 
+mod adapt;
 mod child;
 mod elastic;
 mod harness;
@@ -57,6 +58,7 @@ pub enum What {
     Elastic(elastic::ElasticArgs),
     Server(server::ServerArgs),
     Mixes(mixes::MixesArgs),
+    Adapt(adapt::AdaptArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -136,6 +138,8 @@ struct Bench {
     watches: Vec<Watch>,
     parameters: Value,
     notes: Vec<String>,
+    /// More notes, by what was measured.
+    summary: Option<fn(&[harness::Measured]) -> Vec<String>>,
 }
 
 /// What all runs of this process share.
@@ -174,6 +178,7 @@ pub fn bench(args: &BenchArgs) -> i32 {
         What::Omp(a) => measure_and_report(&a.common, |session| omp::prepare(a, session)),
         What::Elastic(a) => measure_and_report(&a.common, |session| elastic::prepare(a, session)),
         What::Server(a) => measure_and_report(&a.common, |session| server::prepare(a, session)),
+        What::Adapt(a) => measure_and_report(&a.common, |session| adapt::prepare(a, session)),
         What::Mixes(a) => mixes::measure_and_report(a),
     };
     match result {
@@ -201,6 +206,8 @@ fn measure_and_report(
     let hogs =
         if common.hog { Hogs::start(&workload::compile(&session, workload::SYNC)?)? } else { Hogs::none() };
     let (groups, watched, interrupted) = session.measure(&bench, common, hogs)?;
+    let mut notes = bench.notes;
+    notes.extend(bench.summary.map(|of| of(&groups)).unwrap_or_default());
     let report = Report {
         version: env!("CARGO_PKG_VERSION"),
         benchmark: bench.name,
@@ -210,7 +217,7 @@ fn measure_and_report(
         parameters: bench.parameters,
         groups,
         watched,
-        notes: bench.notes,
+        notes,
         interrupted,
     };
     outputs.write(&report, || markdown::render(&report), || table::render(&report))?;

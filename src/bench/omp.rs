@@ -144,6 +144,7 @@ pub fn prepare(args: &OmpArgs, session: &Session) -> anyhow::Result<Bench> {
         watches: vec![],
         parameters: json!({ "compiler": workload::compiler_version(session) }),
         notes: vec![],
+        summary: None,
     })
 }
 

@@ -181,6 +181,7 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
         watches: vec![],
         parameters: json!({ "connections": args.connections, "load": args.load, "rates": rates }),
         notes,
+        summary: None,
     })
 }
 

@@ -258,6 +258,7 @@ pub fn prepare(args: &SpinArgs, session: &Session) -> anyhow::Result<Bench> {
             "compiler": workload::compiler_version(session),
         }),
         notes,
+        summary: None,
     })
 }
 

@@ -155,6 +155,7 @@ pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
             "compiler": workload::compiler_version(session),
         }),
         notes,
+        summary: None,
     })
 }
 
