@@ -8,6 +8,7 @@ mod bench;
 mod cli;
 mod doctor;
 mod elf;
+mod kvm;
 mod load;
 mod manager;
 mod process;
@@ -37,6 +38,7 @@ fn dispatch() -> i32 {
         cli::Verb::Doctor(args) => return doctor::doctor(&args),
         cli::Verb::Bench(args) => return bench::bench(&args),
         cli::Verb::Manager(args) => return manager::manager(&args),
+        cli::Verb::Kvm(args) => return kvm::kvm(args),
         cli::Verb::Load(args) => return load::load(args),
         cli::Verb::Completions(args) => {
             let mut script = Vec::new();

@@ -104,6 +104,12 @@ pub fn ruid() -> u32 {
     unsafe { libc::getuid() }
 }
 
+/// Whether process numbers here are those of the machine, which BPF programs see.
+pub fn in_first_pid_namespace() -> bool {
+    // PROC_PID_INIT_INO of the kernel.
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|l| l.as_os_str() == "pid:[4026531836]")
+}
+
 /// Those of this thread's affinity mask.
 pub fn allowed_cpus() -> Vec<usize> {
     affinity(0).unwrap_or(vec![0])

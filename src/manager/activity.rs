@@ -81,7 +81,7 @@ struct Program {
 impl Activity {
     /// Fails without the privileges, on kernels without types (CONFIG_DEBUG_INFO_BTF) or older than 5.12, and where process numbers are not the kernel's own.
     pub fn load() -> anyhow::Result<Activity> {
-        if !in_first_pid_namespace() {
+        if !crate::process::in_first_pid_namespace() {
             bail!(
                 "BPF counts processes by the numbers of the machine, and this is a PID namespace of its own"
             );
@@ -275,11 +275,6 @@ fn now() -> u64 {
     // SAFETY: `time` is written, and nothing else.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-fn in_first_pid_namespace() -> bool {
-    // PROC_PID_INIT_INO of the kernel.
-    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|l| l.as_os_str() == "pid:[4026531836]")
 }
 
 /// A BPF map's values, read only.

@@ -1,0 +1,27 @@
+//! Tools for hosts that run virtual machines under KVM.
+
+mod halt_poll;
+mod observe;
+
+use clap::{Args, Subcommand};
+
+/// For hosts that run virtual machines under KVM
+#[derive(Args)]
+pub struct KvmArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Observe(observe::ObserveArgs),
+    HaltPoll(halt_poll::HaltPollArgs),
+}
+
+/// Returns the exit code.
+pub fn kvm(args: KvmArgs) -> i32 {
+    match args.verb {
+        Verb::Observe(args) => observe::observe(&args),
+        Verb::HaltPoll(args) => halt_poll::halt_poll(&args),
+    }
+}

@@ -1,0 +1,269 @@
+//! The programs of bpf/kvm.bpf.c in the kernel, and what they have counted.
+
+use std::ffi::CString;
+use std::fs;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::path::Path;
+use std::ptr::NonNull;
+
+use anyhow::{Context as _, bail};
+use libbpf_rs::{Link, MapCore as _, MapFlags, Object, ObjectBuilder};
+
+use super::counts::Counts;
+use super::host::{self, Pauses};
+
+/// libbpf reads structures from it in place.
+#[repr(C, align(64))]
+struct Aligned<T: ?Sized>(T);
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/kvm.bpf.o")));
+
+/// The program of bpf/kvm.bpf.c that is done without where its function cannot be traced.
+const YIELD: (&str, &str) = ("yielded", "yield_to");
+
+/// `struct kvm_vm` of bpf/kvm.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Vm {
+    /// Its VMM's process.
+    pub pid: u32,
+    /// The kernel's name for it: a process may have several.
+    pub kvm: u64,
+}
+
+impl Vm {
+    const BYTES: usize = 16;
+
+    fn parse(key: &[u8]) -> Option<Vm> {
+        let kvm = u64::from_ne_bytes(key.get(..8)?.try_into().ok()?);
+        let pid = u32::from_ne_bytes(key.get(8..12)?.try_into().ok()?);
+        (key.len() == Vm::BYTES).then_some(Vm { pid, kvm })
+    }
+
+    fn key(self) -> [u8; Vm::BYTES] {
+        let mut key = [0; Vm::BYTES];
+        key[..8].copy_from_slice(&self.kvm.to_ne_bytes());
+        key[8..12].copy_from_slice(&self.pid.to_ne_bytes());
+        key
+    }
+}
+
+pub struct Observer {
+    object: Object,
+    _links: Vec<Link>,
+    /// Err: why exits by PAUSE are not counted.
+    pub pauses: Result<Pauses, String>,
+    /// Err: why directed yields are not counted.
+    pub yields: Result<(), String>,
+}
+
+impl Observer {
+    /// Changes nothing but that it counts; that ends with this process. Fails with the reason where it cannot look.
+    pub fn load() -> anyhow::Result<Observer> {
+        check()?;
+        if std::env::var_os("LISSOM_VERBOSE").is_none() {
+            libbpf_rs::set_print(None);
+        }
+        let types = Types::load()?;
+        if !types.have("btf_trace_kvm_entry", libbpf_sys::BTF_KIND_TYPEDEF) {
+            bail!(
+                "this kernel's KVM has no tracepoint kvm_entry, or no types for it (CONFIG_DEBUG_INFO_BTF_MODULES)"
+            );
+        }
+        let function = |name: &str| match types.have(name, libbpf_sys::BTF_KIND_FUNC) {
+            true => Ok(()),
+            false => Err(format!("this kernel has no function {name}, or no type of it")),
+        };
+        let mut pauses = host::pauses(Path::new("/sys/module"));
+        let mut yields = function(YIELD.1);
+        let mut started = start(&pauses, &mut yields);
+        // Functions cannot be traced everywhere.
+        if yields.is_ok()
+            && let Err(error) = &started
+        {
+            yields = Err(format!("{} cannot be traced here: {error:#}", YIELD.1));
+            started = start(&pauses, &mut yields);
+        }
+        // And another kernel may keep an exit's reason in another place.
+        if pauses.is_ok()
+            && let Err(error) = &started
+        {
+            pauses = Err(format!("this kernel's exits cannot be told apart: {error:#}"));
+            started = start(&pauses, &mut yields);
+        }
+        let (object, links) = started?;
+        Ok(Observer { object, _links: links, pauses, yields })
+    }
+
+    /// Since it was loaded, of each VM that has run since.
+    pub fn counts(&self) -> anyhow::Result<Vec<(Vm, Counts)>> {
+        let map = self.object.maps().find(|m| m.name() == "vms").context("a map is missing")?;
+        let mut all = Vec::new();
+        for key in map.keys() {
+            let (Some(vm), Some(cpus)) = (Vm::parse(&key), map.lookup_percpu(&key, MapFlags::ANY)?) else {
+                continue;
+            };
+            let counts = cpus.iter().filter_map(|bytes| Counts::parse(bytes));
+            all.push((vm, counts.fold(Counts::zero(), |sum, c| sum.plus(&c))));
+        }
+        all.sort_unstable_by_key(|(vm, _)| *vm);
+        Ok(all)
+    }
+
+    /// Makes room: it has ended.
+    pub fn forget(&self, vm: Vm) {
+        if let Some(map) = self.object.maps().find(|m| m.name() == "vms") {
+            // Where somebody else has done it, it is done.
+            let _ = map.delete(&vm.key());
+        }
+    }
+
+    /// Events that were not counted: for lack of memory or of room, or because they came while another one of the same kind was being counted on the
+    /// same CPU, which can only be directed yields.
+    pub fn lost(&self) -> u64 {
+        let map = self.object.maps().find(|m| m.name().to_string_lossy().ends_with(".bss"));
+        let bytes = map.and_then(|m| m.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+        let lost = bytes.and_then(|b| Some(u64::from_ne_bytes(b.get(..8)?.try_into().ok()?))).unwrap_or(0);
+        let missed = |program: &libbpf_rs::Program| {
+            // SAFETY: all zeroes is an empty one; the call fills it in, as far as the kernel knows of it.
+            unsafe {
+                let mut info: libbpf_sys::bpf_prog_info = std::mem::zeroed();
+                let mut size = size_of_val(&info) as u32;
+                let fd = program.as_fd().as_raw_fd();
+                libbpf_sys::bpf_prog_get_info_by_fd(fd, &mut info, &mut size);
+                info.recursion_misses
+            }
+        };
+        lost + self.object.progs().filter(|p| p.autoload()).map(|p| missed(&p)).sum::<u64>()
+    }
+}
+
+/// Attaches what can be, and says of the rest why not.
+fn start(
+    pauses: &Result<Pauses, String>,
+    yields: &mut Result<(), String>,
+) -> anyhow::Result<(Object, Vec<Link>)> {
+    let mut object = ObjectBuilder::default().open_memory(&OBJECT.0)?;
+    for mut map in object.maps_mut() {
+        if map.name().to_string_lossy().ends_with("config") {
+            let unit = pauses.as_ref().map_or(0, |p| (p.ns_per_unit * f64::from(1 << 20)) as u64);
+            let value = map.initial_value_mut().context("a map is missing")?;
+            // `struct kvm_config`
+            let vendor = pauses.as_ref().map_or(0, |p| p.vendor);
+            value[..8].copy_from_slice(&vendor.to_ne_bytes());
+            value[8..16].copy_from_slice(&unit.to_ne_bytes());
+        }
+    }
+    for mut program in object.progs_mut() {
+        let is_wanted = program.name() != YIELD.0 || yields.is_ok();
+        program.set_autoload(is_wanted);
+    }
+    let object =
+        object.load().map_err(|e| anyhow::anyhow!("the kernel does not take the BPF programs: {e}"))?;
+    let mut links = Vec::new();
+    for program in object.progs_mut() {
+        if !program.autoload() {
+            continue;
+        }
+        let name = program.name().to_string_lossy().into_owned();
+        match program.attach() {
+            Ok(link) => links.push(link),
+            Err(e) if name == YIELD.0 => *yields = Err(format!("{} cannot be traced: {e}", YIELD.1)),
+            Err(e) => bail!("{name} cannot be attached: {e}"),
+        }
+    }
+    Ok((object, links))
+}
+
+/// What can be said better before than by the error that would come.
+fn check() -> anyhow::Result<()> {
+    if !Path::new("/sys/module/kvm").exists() {
+        bail!(
+            "KVM is not loaded: modprobe kvm_intel or kvm_amd (virtualization has to be on in the firmware)"
+        );
+    }
+    if !Path::new("/dev/kvm").exists() {
+        bail!(
+            "there is no /dev/kvm: modprobe kvm_intel or kvm_amd (virtualization has to be on in the firmware)"
+        );
+    }
+    // CAP_SYS_ADMIN stands for both.
+    let (admin, perfmon, bpf) = (1 << 21, 1 << 38, 1 << 39);
+    let have = capabilities();
+    if have & admin == 0 && have & (perfmon | bpf) != perfmon | bpf {
+        bail!("to observe KVM takes BPF programs: run it as root, or with CAP_BPF and CAP_PERFMON");
+    }
+    let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        bail!("the kernel is locked down (lockdown=confidentiality), and then BPF may not read its memory");
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        bail!("this kernel does not say what its types are (CONFIG_DEBUG_INFO_BTF)");
+    }
+    let is_module = Path::new("/sys/module/kvm/initstate").exists();
+    if is_module && !Path::new("/sys/kernel/btf/kvm").exists() {
+        bail!("the module kvm does not say what its types are (CONFIG_DEBUG_INFO_BTF_MODULES)");
+    }
+    Ok(())
+}
+
+/// The effective ones of this process.
+fn capabilities() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// The kernel's types, and those of KVM's modules.
+struct Types {
+    /// The kernel's first: the others need it.
+    tables: Vec<NonNull<libbpf_sys::btf>>,
+}
+
+impl Types {
+    fn load() -> anyhow::Result<Types> {
+        // SAFETY: takes nothing; what it makes is freed in drop.
+        let kernel = NonNull::new(unsafe { libbpf_sys::btf__load_vmlinux_btf() });
+        let kernel = kernel.context("the kernel's types (/sys/kernel/btf/vmlinux) cannot be read")?;
+        let mut types = Types { tables: vec![kernel] };
+        for module in ["kvm", "kvm_intel", "kvm_amd"] {
+            if !Path::new("/sys/kernel/btf").join(module).exists() {
+                continue;
+            }
+            let name = CString::new(module)?;
+            // SAFETY: a C string, and a table that lives longer than what is made from it.
+            let table = unsafe { libbpf_sys::btf__load_module_btf(name.as_ptr(), kernel.as_ptr()) };
+            types.tables.extend(NonNull::new(table));
+        }
+        Ok(types)
+    }
+
+    fn have(&self, name: &str, kind: u32) -> bool {
+        let Ok(name) = CString::new(name) else { return false };
+        // SAFETY: tables that live as long as `self`, and a C string.
+        let find = |table: &NonNull<_>| unsafe {
+            libbpf_sys::btf__find_by_name_kind(table.as_ptr(), name.as_ptr(), kind)
+        };
+        self.tables.iter().any(|table| find(table) > 0)
+    }
+}
+
+impl Drop for Types {
+    fn drop(&mut self) {
+        for table in self.tables.iter().rev() {
+            // SAFETY: made in `load`, and not used any more; the modules' first.
+            unsafe { libbpf_sys::btf__free(table.as_ptr()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys() {
+        let vm = Vm { pid: 77, kvm: 0xffff_8881_0000_1000 };
+        assert_eq!(Vm::parse(&vm.key()), Some(vm));
+        assert_eq!(Vm::parse(&[0; 8]), None);
+    }
+}

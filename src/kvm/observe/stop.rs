@@ -1,0 +1,50 @@
+//! Waits that a signal ends.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+pub struct Stop {
+    asked: Arc<AtomicBool>,
+    woken: UnixStream,
+}
+
+impl Stop {
+    /// SIGINT, SIGTERM and SIGHUP; the second one ends the process at once.
+    pub fn on_signals() -> io::Result<Stop> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let (woken, waker) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register_conditional_shutdown(signal, 1, asked.clone())?;
+            signal_hook::flag::register(signal, asked.clone())?;
+            signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
+        }
+        Ok(Stop { asked, woken })
+    }
+
+    pub fn asked(&self) -> bool {
+        self.asked.load(Relaxed)
+    }
+
+    /// Until then, or until it is to stop.
+    pub fn wait(&self, until: Instant) {
+        use std::os::fd::AsFd as _;
+        while !self.asked() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let milliseconds = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
+            // Any error is looked at as a wake-up: the time decides.
+            let _ = poll(
+                &mut [PollFd::new(self.woken.as_fd(), PollFlags::POLLIN)],
+                PollTimeout::from(milliseconds),
+            );
+        }
+    }
+}
