@@ -2,7 +2,6 @@
 #![cfg_attr(not(test), no_main)]
 
 mod abi;
-#[cfg(test)] // until `lissom kvm` has its first part
 mod adapt;
 mod bench;
 mod cli;

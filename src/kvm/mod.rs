@@ -2,6 +2,7 @@
 
 mod halt_poll;
 mod observe;
+mod simulate;
 
 use clap::{Args, Subcommand};
 
@@ -16,6 +17,7 @@ pub struct KvmArgs {
 enum Verb {
     Observe(observe::ObserveArgs),
     HaltPoll(halt_poll::HaltPollArgs),
+    Simulate(simulate::SimulateArgs),
 }
 
 /// Returns the exit code.
@@ -23,5 +25,6 @@ pub fn kvm(args: KvmArgs) -> i32 {
     match args.verb {
         Verb::Observe(args) => observe::observe(&args),
         Verb::HaltPoll(args) => halt_poll::halt_poll(&args),
+        Verb::Simulate(args) => simulate::simulate(args),
     }
 }

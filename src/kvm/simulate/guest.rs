@@ -1,0 +1,169 @@
+//! What the vCPUs do when they run: operations, locks, barriers, and halting.
+
+use super::events::Event;
+use super::host::{Doing, Host, State};
+use super::lock::{Kind, Lock};
+use super::workload::about;
+
+impl Host {
+    /// The current vCPU of this CPU goes on where it was.
+    pub(super) fn enter(&mut self, cpu: usize, id: usize) {
+        self.cpus[cpu].state = State::Guest;
+        let vcpu = &mut self.vcpus[id];
+        vcpu.in_spin_loop = false;
+        vcpu.dy_eligible = false;
+        vcpu.spun = 0;
+        if let Doing::Spin { lock } = vcpu.doing {
+            let vm = vcpu.vm;
+            if self.vms[vm].locks[lock].look(id) {
+                self.hold(id, lock);
+            }
+        }
+        self.arm(cpu);
+    }
+
+    /// A part of the guest's work is done.
+    pub(super) fn advance(&mut self, cpu: usize, id: usize) {
+        let vm = self.vcpus[id].vm;
+        match self.vcpus[id].doing {
+            Doing::Outside { left: 0 } => {
+                let (first, locks) = (self.first_lock(), self.workload().locks);
+                let lock = first + self.vcpus[id].random.usize(..locks);
+                if self.vms[vm].locks[lock].acquire(id) {
+                    self.hold(id, lock);
+                } else {
+                    self.vcpus[id].doing = Doing::Spin { lock };
+                    self.vcpus[id].spun = 0;
+                }
+            }
+            Doing::Critical { lock, left: 0 } => {
+                self.release(id, lock);
+                self.vms[vm].stats.operations += 1;
+                self.vcpus[id].operations += 1;
+                if self.rests(cpu, id) {
+                    return;
+                }
+                self.vcpus[id].doing = self.outside(id);
+            }
+            // The event was for the end of the slice, and nobody else waits any more.
+            _ => {}
+        }
+        self.arm(cpu);
+    }
+
+    pub(super) fn outside(&mut self, id: usize) -> Doing {
+        let mean = self.workload().outside;
+        Doing::Outside { left: about(mean, &mut self.vcpus[id].random) }
+    }
+
+    /// The critical section begins, by the lock's word coming over.
+    fn hold(&mut self, id: usize, lock: usize) {
+        let vm = &self.vms[self.vcpus[id].vm];
+        let contenders = match vm.locks[lock].kind {
+            Kind::Queue => 0,
+            _ => vm.locks[lock].waiters().filter(|&w| self.spins_now(w, lock)).count(),
+        };
+        let machine = &self.config.machine;
+        let transfer = machine.handover + machine.contender * contenders as u64;
+        let mean = self.workload().critical;
+        let left = transfer + about(mean, &mut self.vcpus[id].random);
+        self.vcpus[id].spun = 0;
+        self.vcpus[id].doing = Doing::Critical { lock, left };
+    }
+
+    fn spins_now(&self, id: usize, lock: usize) -> bool {
+        let cpu = &self.cpus[self.vcpus[id].cpu];
+        cpu.state == State::Guest
+            && cpu.queue.current == Some(id)
+            && self.vcpus[id].doing == Doing::Spin { lock }
+    }
+
+    fn release(&mut self, id: usize, lock: usize) {
+        let vm = self.vcpus[id].vm;
+        let next = match (self.vms[vm].locks[lock].release(id), self.vms[vm].locks[lock].kind) {
+            (None, Kind::Ttas) => {
+                // Whoever's word arrives first: any one of those that spin just now.
+                let running: Vec<usize> =
+                    self.vms[vm].locks[lock].waiters().filter(|&w| self.spins_now(w, lock)).collect();
+                self.vcpus[id].random.choice(&running).copied()
+            }
+            (next, _) => next,
+        };
+        // One that does not run finds out when it is entered.
+        let Some(next) = next.filter(|&n| self.spins_now(n, lock)) else { return };
+        let cpu = self.vcpus[next].cpu;
+        self.charge(cpu);
+        if self.vms[vm].locks[lock].look(next) {
+            self.hold(next, lock);
+        }
+        self.arm(cpu);
+    }
+
+    /// Whether it has to wait for the others, or for something outside, before its next operation.
+    fn rests(&mut self, cpu: usize, id: usize) -> bool {
+        let workload = self.workload();
+        let vm = self.vcpus[id].vm;
+        if workload.barrier.is_some_and(|every| self.vcpus[id].operations.is_multiple_of(every)) {
+            if self.vms[vm].arrived.len() + 1 == self.config.vcpus {
+                self.open_barrier(vm);
+                return false;
+            }
+            self.vms[vm].arrived.push(id);
+            self.halt(cpu, id);
+            return true;
+        }
+        let Some((every, time)) = workload.sleep else { return false };
+        let random = &mut self.vcpus[id].random;
+        if random.u32(..every) != 0 {
+            return false;
+        }
+        let at = self.now + about(time, random);
+        self.events.push(at, Event::Wake(id), self.vcpus[id].generation);
+        self.halt(cpu, id);
+        true
+    }
+
+    /// An interrupt to each, one after the other.
+    fn open_barrier(&mut self, vm: usize) {
+        for (i, id) in std::mem::take(&mut self.vms[vm].arrived).into_iter().enumerate() {
+            let at = self.now + self.config.machine.interrupt * (i as u64 + 1);
+            self.events.push(at, Event::Wake(id), self.vcpus[id].generation);
+        }
+    }
+
+    /// HLT. The host polls for a while if nobody else wants the CPU.
+    fn halt(&mut self, cpu: usize, id: usize) {
+        self.vcpus[id].doing = Doing::Halted;
+        self.vcpus[id].halted = self.now;
+        let poll = if self.cpus[cpu].queue.queued.is_empty() { self.vcpus[id].poll } else { 0 };
+        self.busy(cpu, State::Poll, poll);
+    }
+
+    /// KVM's rule for the next time (virt/kvm/kvm_main.c, halt polling).
+    pub(super) fn learn_poll(&mut self, id: usize) {
+        let most = self.cycles(self.config.machine.halt_poll_us);
+        let first = self.cycles(self.config.machine.halt_poll_first_us);
+        let halted = self.now - self.vcpus[id].halted;
+        let poll = &mut self.vcpus[id].poll;
+        if halted > most {
+            *poll = 0;
+        } else if halted > *poll {
+            *poll = (*poll * 2).clamp(first, most);
+        }
+    }
+
+    /// All guests turn to another workload, each with its next operation.
+    pub(super) fn change(&mut self, phase: usize) {
+        self.phase = phase;
+        let workload = self.workload();
+        for vm in 0..self.vms.len() {
+            self.vms[vm].locks.extend((0..workload.locks).map(|_| Lock::new(workload.kind)));
+            self.open_barrier(vm);
+        }
+    }
+
+    /// Those of earlier workloads stay, for who holds them.
+    fn first_lock(&self) -> usize {
+        self.config.phases[..self.phase].iter().map(|(_, w)| w.locks).sum()
+    }
+}

@@ -1,0 +1,548 @@
+//! The machine that is simulated: physical CPUs with their run queues, vCPUs, VMs, and the events that move them.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::events::{Event, Events};
+use super::lock::Lock;
+use super::scheduler::{Entity, Rule, RunQueue};
+use super::stats::{Point, Stats, Times};
+use super::window::{self, AppleSetup, Controller, Policy};
+use super::workload::Workload;
+
+/// What the host's actions cost, in cycles, and its rules. Where the numbers are from: docs/kvm-simulation.md.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    pub mhz: u64,
+    pub scheduler: Rule,
+    pub slice_us: u64,
+    /// From a VM exit to the next entry of the same vCPU, with what is done about it.
+    pub exit: u64,
+    /// What comes to it if another vCPU is entered.
+    pub switch: u64,
+    /// A lock goes from one CPU to another.
+    pub handover: u64,
+    /// What each further CPU that spins on the same word adds to that.
+    pub contender: u64,
+    /// From an interrupt's being sent until the vCPU is woken.
+    pub interrupt: u64,
+    /// KVM's halt_poll_ns and the first step of a vCPU's window for it.
+    pub halt_poll_us: u64,
+    pub halt_poll_first_us: u64,
+    pub balance_us: u64,
+}
+
+impl Machine {
+    pub const DEFAULT: Machine = Machine {
+        mhz: 2000,
+        scheduler: Rule::Eevdf,
+        slice_us: 3000,
+        exit: 2200,
+        switch: 1800,
+        handover: 80,
+        contender: 20,
+        interrupt: 2000,
+        halt_poll_us: 200,
+        halt_poll_first_us: 10,
+        balance_us: 8000,
+    };
+}
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub machine: Machine,
+    pub pcpus: usize,
+    pub vms: usize,
+    pub vcpus: usize,
+    /// What the guests do, and from which second on.
+    pub phases: Vec<(f64, &'static Workload)>,
+    pub policy: Policy,
+    pub apple: AppleSetup,
+    pub seconds: f64,
+    /// The part of it, from its beginning, that is not counted.
+    pub warm_up: f64,
+    pub seed: u64,
+    /// Whether all vCPUs of a VM begin on the same physical CPUs, rather than anywhere.
+    pub stacked: bool,
+    /// Points of the path over time.
+    pub samples: u32,
+}
+
+/// What a guest's thread is at. There is one for each vCPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Doing {
+    Outside { left: u64 },
+    Critical { lock: usize, left: u64 },
+    Spin { lock: usize },
+    Halted,
+}
+
+pub(super) struct Vcpu {
+    pub vm: usize,
+    pub doing: Doing,
+    /// The physical CPU that it runs on or is queued at, or was last.
+    pub cpu: usize,
+    pub random: fastrand::Rng,
+    /// Cycles of pause-spinning since the last VM entry.
+    pub spun: u64,
+    pub window: u32,
+    /// kvm_vcpu's flags of the same names.
+    pub preempted: bool,
+    pub ready: bool,
+    pub in_spin_loop: bool,
+    pub dy_eligible: bool,
+    pub in_kernel: bool,
+    pub operations: u32,
+    /// Halt polling: its window, and when it halted.
+    pub poll: u64,
+    pub halted: u64,
+    pub generation: u32,
+}
+
+pub(super) struct Vm {
+    pub locks: Vec<Lock>,
+    pub last_boosted: usize,
+    pub controller: Option<Controller>,
+    /// At the barrier.
+    pub arrived: Vec<usize>,
+    pub stats: Stats,
+    /// Since the start, for APPLE.
+    pub wasted: u64,
+    pub time: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum State {
+    Idle,
+    Guest,
+    /// A PLE exit is handled.
+    Exit,
+    /// The current vCPU is about to be entered.
+    Enter(Cause),
+    /// The current vCPU has halted, and the host polls.
+    Poll,
+}
+
+/// Why a CPU switches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cause {
+    Scheduler,
+    /// Its own vCPU, of this VM, spun for too long.
+    Yield(usize),
+    /// One of this VM did on another CPU, and a vCPU that is queued here is to run in its place.
+    Remote(usize),
+}
+
+pub(super) struct Cpu {
+    pub queue: RunQueue,
+    pub state: State,
+    /// When the state ends, unless it is the guest's.
+    pub until: u64,
+    /// Up to when it is accounted for.
+    since: u64,
+    pub slice_over: bool,
+    /// It is to pick anew as soon as it can.
+    pub reschedule: Option<Cause>,
+    generation: u32,
+    pub times: Times,
+}
+
+pub struct Host {
+    pub(super) config: Config,
+    pub(super) now: u64,
+    pub(super) events: Events,
+    pub(super) cpus: Vec<Cpu>,
+    pub(super) entities: Vec<Entity>,
+    pub(super) vcpus: Vec<Vcpu>,
+    pub(super) vms: Vec<Vm>,
+    pub(super) phase: usize,
+    pub(super) points: Vec<Point>,
+    pub(super) warm: u64,
+}
+
+impl Host {
+    pub fn new(config: Config) -> Host {
+        let mut random = fastrand::Rng::with_seed(config.seed);
+        let slice = config.machine.slice_us * config.machine.mhz;
+        let cpus = (0..config.pcpus).map(|_| Cpu {
+            queue: RunQueue::new(slice, config.machine.scheduler),
+            state: State::Idle,
+            until: 0,
+            since: 0,
+            slice_over: false,
+            reschedule: None,
+            generation: 0,
+            times: Times::default(),
+        });
+        let vms = (0..config.vms).map(|_| Vm {
+            locks: Vec::new(),
+            last_boosted: 0,
+            controller: (config.policy == Policy::Apple).then(|| Controller::new(config.apple)),
+            arrived: Vec::new(),
+            stats: Stats::default(),
+            wasted: 0,
+            time: 0,
+        });
+        let total = config.vms * config.vcpus;
+        let vcpus = (0..total).map(|id| Vcpu {
+            vm: id / config.vcpus,
+            doing: Doing::Outside { left: 1 },
+            cpu: 0,
+            random: random.fork(),
+            spun: 0,
+            window: window::DEFAULT,
+            preempted: false,
+            ready: false,
+            in_spin_loop: false,
+            dy_eligible: false,
+            in_kernel: false,
+            operations: 0,
+            poll: 0,
+            halted: 0,
+            generation: 0,
+        });
+        let mut host = Host {
+            cpus: cpus.collect(),
+            vms: vms.collect(),
+            vcpus: vcpus.collect(),
+            entities: vec![Entity::default(); total],
+            now: 0,
+            events: Events::default(),
+            phase: 0,
+            points: Vec::new(),
+            warm: 0,
+            config,
+        };
+        host.begin(&mut random);
+        host
+    }
+
+    fn begin(&mut self, random: &mut fastrand::Rng) {
+        self.change(0);
+        // As many on each CPU, in any order, as if they had been started one after the other.
+        let mut order: Vec<usize> = (0..self.vcpus.len()).collect();
+        random.shuffle(&mut order);
+        for (i, &id) in order.iter().enumerate() {
+            let cpu = match self.config.stacked {
+                true => self.vcpus[id].vm % self.cpus.len(),
+                false => i % self.cpus.len(),
+            };
+            self.vcpus[id].cpu = cpu;
+            self.vcpus[id].doing = self.outside(id);
+            self.cpus[cpu].queue.enqueue(&mut self.entities, id);
+        }
+        for cpu in 0..self.cpus.len() {
+            self.schedule(cpu, Cause::Scheduler);
+            let phase = self.cycles(self.config.machine.balance_us) * cpu as u64 / self.cpus.len() as u64;
+            self.events.push(phase, Event::Balance(cpu), 0);
+        }
+        let second = 1e6 * self.config.machine.mhz as f64;
+        self.events.push((self.config.seconds * self.config.warm_up * second) as u64, Event::Warm, 0);
+        for (i, (at, _)) in self.config.phases.iter().enumerate().skip(1) {
+            self.events.push((at * second) as u64, Event::Change(i), 0);
+        }
+        for i in 1..=self.config.samples {
+            let part = f64::from(i) / f64::from(self.config.samples);
+            self.events.push((self.config.seconds * part * second) as u64, Event::Sample, 0);
+        }
+    }
+
+    pub(super) fn cycles(&self, us: u64) -> u64 {
+        us * self.config.machine.mhz
+    }
+
+    /// Runs to the end. progress: thousandths of it.
+    pub fn run(&mut self, progress: &AtomicU64) {
+        let end = (self.config.seconds * 1e6 * self.config.machine.mhz as f64) as u64;
+        while let Some((at, event, generation)) = self.events.pop() {
+            if at > end {
+                break;
+            }
+            match event {
+                Event::Cpu(cpu) if self.cpus[cpu].generation != generation => continue,
+                Event::Wake(id) if self.vcpus[id].generation != generation => continue,
+                _ => self.now = at,
+            }
+            match event {
+                Event::Cpu(cpu) => self.cpu_event(cpu),
+                Event::Wake(id) => self.wake(id),
+                Event::Balance(cpu) => {
+                    self.balance(cpu);
+                    progress.store(1000 * self.now / end, Relaxed);
+                }
+                Event::Warm => self.count_from_now(),
+                Event::Change(phase) => self.change(phase),
+                Event::Sample => self.sample(),
+            }
+        }
+        progress.store(1000, Relaxed);
+        self.now = end;
+        self.charge_all();
+    }
+
+    fn count_from_now(&mut self) {
+        self.charge_all();
+        self.warm = self.now;
+        self.vms.iter_mut().for_each(|vm| vm.stats = Stats::default());
+        self.cpus.iter_mut().for_each(|cpu| cpu.times = Times::default());
+    }
+
+    pub(super) fn charge_all(&mut self) {
+        (0..self.cpus.len()).for_each(|cpu| self.charge(cpu));
+    }
+
+    /// Accounts for what the CPU did until now.
+    pub(super) fn charge(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        let time = self.now - c.since;
+        c.since = self.now;
+        if time == 0 {
+            return;
+        }
+        let Some(id) = c.queue.current else {
+            c.times.idle += time;
+            return;
+        };
+        c.slice_over |= c.queue.ran(&mut self.entities, time);
+        let vcpu = &mut self.vcpus[id];
+        let vm = &mut self.vms[vcpu.vm];
+        vm.time += time;
+        vm.stats.cpu += time;
+        match c.state {
+            State::Guest => match &mut vcpu.doing {
+                Doing::Outside { left } | Doing::Critical { left, .. } => {
+                    *left -= time;
+                    c.times.useful += time;
+                    vm.stats.useful += time;
+                }
+                Doing::Spin { .. } => {
+                    vcpu.spun += time;
+                    c.times.spin += time;
+                    vm.stats.spin += time;
+                }
+                Doing::Halted => unreachable!("a halted vCPU is not in the guest"),
+            },
+            State::Exit => {
+                c.times.ple += time;
+                vm.stats.ple += time;
+                vm.wasted += time;
+            }
+            State::Enter(Cause::Yield(yielder)) => {
+                c.times.ple += time;
+                // It is the yielder's time, whoever is entered.
+                vm.time -= time;
+                vm.stats.cpu -= time;
+                let vm = &mut self.vms[yielder];
+                vm.time += time;
+                vm.stats.cpu += time;
+                vm.stats.ple += time;
+                vm.wasted += time;
+            }
+            State::Enter(Cause::Remote(yielder)) => {
+                c.times.remote += time;
+                let vm = &mut self.vms[yielder];
+                vm.stats.remote += time;
+                if self.config.apple.counts_remote {
+                    vm.wasted += time;
+                }
+            }
+            State::Enter(Cause::Scheduler) => c.times.switch += time,
+            State::Poll => c.times.poll += time,
+            State::Idle => unreachable!("an idle CPU has no vCPU"),
+        }
+    }
+
+    /// When the next thing happens on this CPU, as far as it depends on itself.
+    pub(super) fn arm(&mut self, cpu: usize) {
+        let c = &self.cpus[cpu];
+        let at = match (c.state, c.queue.current) {
+            (State::Idle, _) | (_, None) => return self.disarm(cpu),
+            (State::Guest, Some(id)) => {
+                let own = match self.vcpus[id].doing {
+                    Doing::Outside { left } | Doing::Critical { left, .. } => self.now + left,
+                    Doing::Spin { .. } => match self.window(id) {
+                        Some(window) => self.now + u64::from(window).saturating_sub(self.vcpus[id].spun),
+                        None => u64::MAX,
+                    },
+                    Doing::Halted => unreachable!("a halted vCPU is not in the guest"),
+                };
+                if c.queue.queued.is_empty() {
+                    own
+                } else if c.slice_over {
+                    self.now
+                } else {
+                    own.min(self.now + c.queue.left(&self.entities))
+                }
+            }
+            _ => c.until,
+        };
+        self.disarm(cpu);
+        if at < u64::MAX {
+            self.events.push(at, Event::Cpu(cpu), self.cpus[cpu].generation);
+        }
+    }
+
+    fn disarm(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        c.generation = c.generation.wrapping_add(1);
+    }
+
+    fn cpu_event(&mut self, cpu: usize) {
+        self.charge(cpu);
+        let c = &self.cpus[cpu];
+        let Some(id) = c.queue.current else { return };
+        match c.state {
+            State::Guest if c.slice_over && c.queue.len() > 1 => self.preempt(cpu, Cause::Scheduler),
+            State::Guest => match self.vcpus[id].doing {
+                Doing::Spin { .. } => self.ple_exit(cpu, id),
+                _ => self.advance(cpu, id),
+            },
+            State::Exit => self.on_spin(cpu, id),
+            State::Enter(_) => match c.reschedule.filter(|_| c.queue.len() > 1) {
+                Some(cause) => self.preempt(cpu, cause),
+                None => self.enter(cpu, id),
+            },
+            State::Poll => self.block(cpu),
+            State::Idle => {}
+        }
+    }
+
+    /// For this CPU, the host does something that takes so long.
+    pub(super) fn busy(&mut self, cpu: usize, state: State, time: u64) {
+        self.cpus[cpu].state = state;
+        self.cpus[cpu].until = self.now + time;
+        self.arm(cpu);
+    }
+
+    /// The scheduler's interrupt: as soon as the CPU can, it picks anew.
+    pub(super) fn reschedule(&mut self, cpu: usize, cause: Cause) {
+        self.charge(cpu);
+        match self.cpus[cpu].state {
+            State::Guest => self.preempt(cpu, cause),
+            State::Poll => self.block(cpu),
+            State::Idle => self.schedule(cpu, cause),
+            State::Exit | State::Enter(_) => self.cpus[cpu].reschedule = Some(cause),
+        }
+    }
+
+    /// The current vCPU is taken off its CPU though it could go on.
+    fn preempt(&mut self, cpu: usize, cause: Cause) {
+        self.schedule_out(cpu);
+        self.schedule(cpu, cause);
+    }
+
+    /// kvm_sched_out() of one that stays runnable.
+    pub(super) fn schedule_out(&mut self, cpu: usize) {
+        let Some(id) = self.cpus[cpu].queue.current else { return };
+        let user = self.workload().user;
+        let vcpu = &mut self.vcpus[id];
+        vcpu.preempted = true;
+        vcpu.ready = true;
+        vcpu.in_kernel = !(user && matches!(vcpu.doing, Doing::Outside { .. }));
+        if self.config.apple.counts_cut {
+            self.vms[vcpu.vm].wasted += vcpu.spun;
+        }
+        vcpu.spun = 0;
+    }
+
+    /// Picks who runs next.
+    pub(super) fn schedule(&mut self, cpu: usize, cause: Cause) {
+        let before = self.cpus[cpu].queue.current;
+        if self.cpus[cpu].queue.len() == 0 {
+            self.steal(cpu, 1);
+        }
+        let c = &mut self.cpus[cpu];
+        c.slice_over = false;
+        c.reschedule = None;
+        let Some(id) = c.queue.pick(&mut self.entities) else {
+            c.state = State::Idle;
+            self.disarm(cpu);
+            return;
+        };
+        let vcpu = &mut self.vcpus[id];
+        vcpu.cpu = cpu;
+        vcpu.ready = false;
+        vcpu.preempted = false;
+        // A yielder's exit has been paid for.
+        let exit = if matches!(cause, Cause::Yield(_)) { 0 } else { self.config.machine.exit };
+        let mut time = exit;
+        if before != Some(id) {
+            time += self.config.machine.switch;
+            // ple_window_shrink, in vmx_vcpu_load()
+            vcpu.window = window::DEFAULT;
+        }
+        self.busy(cpu, State::Enter(cause), time);
+    }
+
+    /// The current vCPU sleeps.
+    fn block(&mut self, cpu: usize) {
+        self.cpus[cpu].queue.block(&mut self.entities);
+        self.schedule(cpu, Cause::Scheduler);
+    }
+
+    /// A vCPU that halted may run again. While the host polls for it, it does not have to be woken.
+    pub(super) fn wake(&mut self, id: usize) {
+        let vcpu = &mut self.vcpus[id];
+        vcpu.generation = vcpu.generation.wrapping_add(1);
+        self.learn_poll(id);
+        self.vcpus[id].doing = self.outside(id);
+        let last = self.vcpus[id].cpu;
+        if self.cpus[last].queue.current == Some(id) {
+            self.charge(last);
+            let time = self.config.machine.exit;
+            return self.busy(last, State::Enter(Cause::Scheduler), time);
+        }
+        self.vcpus[id].ready = true;
+        let idle = |c: &usize| self.cpus[*c].state == State::Idle;
+        let n = self.cpus.len();
+        let cpu = (0..n).map(|i| (last + i) % n).find(idle).unwrap_or(last);
+        self.charge(cpu);
+        self.vcpus[id].cpu = cpu;
+        self.cpus[cpu].queue.enqueue(&mut self.entities, id);
+        let is_free = matches!(self.cpus[cpu].state, State::Idle | State::Poll);
+        if is_free || self.cpus[cpu].queue.preempts(&self.entities, id) {
+            self.reschedule(cpu, Cause::Scheduler);
+        } else {
+            self.arm(cpu);
+        }
+    }
+
+    /// Looks for a CPU where at least so many vCPUs wait, and takes one of them.
+    fn steal(&mut self, cpu: usize, waiting: usize) {
+        let busiest =
+            (0..self.cpus.len()).filter(|&c| c != cpu).max_by_key(|&c| self.cpus[c].queue.queued.len());
+        let Some(from) = busiest.filter(|&c| self.cpus[c].queue.queued.len() >= waiting) else { return };
+        // The one that waits for longest has the coldest cache.
+        let id = self.cpus[from].queue.queued[0];
+        self.charge(from);
+        self.cpus[from].queue.dequeue(&mut self.entities, id);
+        self.arm(from);
+        self.vcpus[id].cpu = cpu;
+        self.cpus[cpu].queue.enqueue(&mut self.entities, id);
+    }
+
+    fn balance(&mut self, cpu: usize) {
+        self.charge(cpu);
+        let mine = self.cpus[cpu].queue.len();
+        self.steal(cpu, mine + 1);
+        match self.cpus[cpu].state {
+            State::Idle | State::Poll if !self.cpus[cpu].queue.queued.is_empty() => {
+                self.reschedule(cpu, Cause::Scheduler)
+            }
+            _ => self.arm(cpu),
+        }
+        self.events.push(self.now + self.cycles(self.config.machine.balance_us), Event::Balance(cpu), 0);
+    }
+
+    fn sample(&mut self) {
+        self.charge_all();
+        self.points.push(Point {
+            seconds: self.now as f64 / (1e6 * self.config.machine.mhz as f64),
+            window: self.vms[0].controller.as_ref().map(|c| c.apple.base()),
+            operations: self.vms.iter().map(|vm| vm.stats.operations).sum(),
+        });
+    }
+
+    pub(super) fn workload(&self) -> &'static Workload {
+        self.config.phases[self.phase].1
+    }
+}

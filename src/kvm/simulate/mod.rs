@@ -1,0 +1,342 @@
+//! `lissom kvm simulate`: a model of a host that runs more vCPUs than it has CPUs, to see what PLE windows do to guests
+//! whose vCPUs wait for each other's locks. docs/kvm-simulation.md.
+
+mod calibration;
+mod events;
+mod figures;
+mod guest;
+mod host;
+mod lock;
+mod ple;
+mod plot;
+mod run;
+mod scheduler;
+mod stats;
+mod table;
+#[cfg(test)]
+mod tests;
+mod window;
+mod workload;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use figures::{Name, Setup};
+use host::{Config, Machine};
+use run::{middle, run_all};
+use scheduler::Rule;
+use stats::Report;
+use window::{AppleSetup, Policy};
+use workload::{WORKLOADS, Workload};
+
+/// Simulate a host: what PLE windows do to guests with spin locks
+///
+/// A model with discrete events: physical CPUs with fair run queues, VMs whose vCPUs compute,
+/// take spin locks and halt, and KVM's pause-loop exiting (PLE): a vCPU that spins for longer
+/// than the window leaves the guest, and KVM lets another vCPU of the VM run in its place. It
+/// touches nothing of this machine, and needs no KVM. Absolute numbers are the model's, not your
+/// machine's: it is for comparing windows.
+#[derive(Args)]
+#[command(after_long_help = "\
+Workloads (all times are means, in cycles):
+  ticket     one ticket lock, and little else
+  hackbench  messages: short critical sections of 8 ticket locks
+  kernbench  compiling: user mode, now and then one of 16 ticket locks
+  dbench     files: long critical sections of one TTAS lock, waits for disks
+  ebizzy     page faults: one TTAS lock that is busy most of the time
+  barrier    a queued lock, and a barrier of all vCPUs every 50 operations
+
+Exit code: 0 if it was simulated, 1 if a file could not be written, 2 if the
+options are wrong.
+
+Examples:
+  lissom kvm simulate --workload ebizzy --window apple
+  lissom kvm simulate --figure 1 --plots plots")]
+pub struct SimulateArgs {
+    /// Make a figure of docs/kvm-simulation.md instead of a single run. One takes a minute or
+    /// two of every CPU, `all` some minutes
+    #[arg(long, value_enum, conflicts_with_all = ["workload", "window", "apple_epoch", "apple_step", "apple_margin", "apple_upper", "apple_counts"])]
+    figure: Option<Name>,
+
+    /// Write the figures as SVG files into this folder, which is made if need be
+    #[arg(long, value_name = "DIR", requires = "figure")]
+    plots: Option<PathBuf>,
+
+    /// Physical CPUs
+    #[arg(long, value_name = "N", default_value = "16", value_parser = number(1024))]
+    pcpus: u32,
+
+    /// VMs, all alike
+    #[arg(long, value_name = "N", default_value = "4", value_parser = number(256))]
+    vms: u32,
+
+    /// vCPUs of each VM
+    #[arg(long, value_name = "N", default_value = "16", value_parser = number(1024))]
+    vcpus: u32,
+
+    /// What the guests do; see below
+    #[arg(long, value_name = "NAME", default_value = "ticket", value_parser = workload)]
+    workload: &'static Workload,
+
+    /// The PLE window: a number of cycles, `kvm` for KVM's own (4096, doubled by each exit,
+    /// 4096 again when the vCPU is scheduled in), `apple` for a window of each VM that follows
+    /// its inefficiency, or `off` for no PLE exits
+    #[arg(long, value_name = "CYCLES|kvm|apple|off", default_value = "kvm")]
+    window: Policy,
+
+    /// How the host's CPUs are shared among vCPUs
+    #[arg(long, value_enum, value_name = "RULE", default_value = "eevdf")]
+    scheduler: Rule,
+
+    /// Seconds to simulate [default: 1; for figures 2.5 with APPLE and a fifth of that
+    /// without]. A second of 16 CPUs takes up to 5 s of one CPU. The first fifth is not
+    /// counted; in figures with APPLE it is three fifths
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    seconds: Option<f64>,
+
+    /// Where the random numbers begin: the same number, the same result
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(..=u64::from(u32::MAX)))]
+    seed: u64,
+
+    /// Runs, each with the next seed: the median is shown, and how far they are apart
+    /// [default: 1; for figures 3]. Takes so many times as long
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: Option<u64>,
+
+    /// PLE exits of an epoch of APPLE: longer ones follow changes later, but are less noisy
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = number(1_000_000))]
+    apple_epoch: u32,
+
+    /// Cycles by which APPLE tries windows: larger ones find the best one sooner, and less
+    /// exactly
+    #[arg(long, value_name = "CYCLES", default_value = "512", value_parser = number(1 << 20))]
+    apple_step: u32,
+
+    /// Permille of the waste that another window must save for APPLE to move: more withstands
+    /// noise, and stops farther from the best window
+    #[arg(long, value_name = "PERMILLE", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
+    apple_margin: u32,
+
+    /// The largest window of APPLE, in cycles; the least is 512. A lower one limits the harm of
+    /// a wrong turn
+    #[arg(long, value_name = "CYCLES", default_value = "32768", value_parser = clap::value_parser!(u32).range(512..=1 << 24))]
+    apple_upper: u32,
+
+    /// What APPLE takes for wasted beside spins that ended in a PLE exit and the exits
+    /// [default: nothing]. May be repeated
+    #[arg(long, value_enum, value_name = "WHAT")]
+    apple_counts: Vec<Counts>,
+
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Counts {
+    /// Spins that the scheduler ended before the window did. Real KVM cannot know them
+    Cut,
+    /// The switches on the CPUs of those that are yielded to
+    Remote,
+}
+
+impl SimulateArgs {
+    fn machine(&self) -> Machine {
+        Machine { scheduler: self.scheduler, ..Machine::DEFAULT }
+    }
+}
+
+fn number(most: i64) -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=most)
+}
+
+fn workload(name: &str) -> Result<&'static Workload, String> {
+    let names = || WORKLOADS.iter().map(|w| w.name).collect::<Vec<_>>().join(", ");
+    workload::named(name).ok_or_else(|| format!("there are {}", names()))
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(n) if (0.001..=1000.0).contains(&n) => Ok(n),
+        _ => Err("a number of 0.001 to 1000 is needed".into()),
+    }
+}
+
+/// Returns the exit code.
+pub fn simulate(args: SimulateArgs) -> i32 {
+    match args.figure {
+        Some(name) => make_figures(&args, name),
+        None => single(&args),
+    }
+}
+
+fn show(text: &str) -> i32 {
+    match crate::print(text.as_bytes()) {
+        Ok(()) => 0,
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => 0,
+        Err(e) => {
+            eprintln!("lissom: cannot write to standard output: {e}");
+            1
+        }
+    }
+}
+
+fn make_figures(args: &SimulateArgs, name: Name) -> i32 {
+    // Before anything is computed: the folder may be impossible.
+    if let Some(folder) = &args.plots
+        && let Err(e) = std::fs::create_dir_all(folder)
+    {
+        eprintln!("lissom: cannot make the folder {}: {e}", folder.display());
+        return 1;
+    }
+    let setup = Setup {
+        pcpus: args.pcpus as usize,
+        vcpus: args.vcpus as usize,
+        vms: args.vms as usize,
+        machine: args.machine(),
+        seconds: args.seconds.unwrap_or(2.5),
+        seed: args.seed,
+        seeds: args.seeds.unwrap_or(3),
+    };
+    let figures = figures::make(name, &setup);
+    if let Some(folder) = &args.plots {
+        for plot in figures.iter().flat_map(|f| &f.plots) {
+            if let Err(e) = plot::draw(plot, folder) {
+                eprintln!("lissom: {e}");
+                return 1;
+            }
+        }
+    }
+    if args.json {
+        return show(&crate::json(&figures));
+    }
+    let tables = figures.iter().flat_map(|f| f.tables.iter().map(move |t| (f.figure, t)));
+    let texts = tables.map(|(figure, table)| match figure {
+        "calibration" => table.text(),
+        _ => format!("Figure {figure}. {}", table.text()),
+    });
+    show(&texts.collect::<Vec<_>>().join("\n"))
+}
+
+#[derive(Serialize)]
+struct Single {
+    workload: &'static str,
+    window: String,
+    scheduler: Rule,
+    pcpus: u32,
+    vms: u32,
+    vcpus: u32,
+    /// Median of the seeds', operations a second.
+    throughput: f64,
+    throughput_least: f64,
+    throughput_most: f64,
+    inefficiency: f64,
+    /// A report for each seed.
+    runs: Vec<Report>,
+}
+
+fn single(args: &SimulateArgs) -> i32 {
+    let mut apple = AppleSetup { epoch: args.apple_epoch, ..AppleSetup::PAPER };
+    apple.limits.step = args.apple_step;
+    apple.limits.margin_permille = args.apple_margin;
+    apple.limits.upper = args.apple_upper;
+    apple.counts_cut = args.apple_counts.contains(&Counts::Cut);
+    apple.counts_remote = args.apple_counts.contains(&Counts::Remote);
+    let configs = (0..args.seeds.unwrap_or(1)).map(|seed| Config {
+        machine: args.machine(),
+        pcpus: args.pcpus as usize,
+        vms: args.vms as usize,
+        vcpus: args.vcpus as usize,
+        phases: vec![(0.0, args.workload)],
+        policy: args.window,
+        apple,
+        seconds: args.seconds.unwrap_or(1.0),
+        warm_up: 0.2,
+        seed: args.seed + seed,
+        stacked: false,
+        samples: 0,
+    });
+    let runs = run_all(configs.collect());
+    let throughput = middle(runs.iter().map(|r| r.throughput));
+    let document = Single {
+        workload: args.workload.name,
+        window: args.window.to_string(),
+        scheduler: args.scheduler,
+        pcpus: args.pcpus,
+        vms: args.vms,
+        vcpus: args.vcpus,
+        throughput: throughput.median,
+        throughput_least: throughput.least,
+        throughput_most: throughput.most,
+        inefficiency: middle(runs.iter().map(|r| r.inefficiency)).median,
+        runs,
+    };
+    if args.json { show(&crate::json(&document)) } else { show(&text(args, &document)) }
+}
+
+fn text(args: &SimulateArgs, document: &Single) -> String {
+    let mut text = format!(
+        "{}: {}\n{} pCPUs, {} VMs of {} vCPUs, window {}{}\n\n",
+        document.workload,
+        args.workload.about,
+        args.pcpus,
+        args.vms,
+        args.vcpus,
+        document.window,
+        if args.scheduler == Rule::Cfs { ", CFS" } else { "" }
+    );
+    if let [run] = &document.runs[..] {
+        let part = |cycles: u64| 100.0 * cycles as f64 / run.cpu_cycles.sum().max(1) as f64;
+        let t = &run.cpu_cycles;
+        text += &vms(run);
+        text += &format!(
+            "CPU time, %: useful {:.1}, spinning {:.1}, PLE exits {:.1}, switches by\n\
+             yields elsewhere {:.1}, other switches {:.1}, halt polling {:.1}, idle {:.1}\n",
+            part(t.useful),
+            part(t.spin),
+            part(t.ple),
+            part(t.remote),
+            part(t.switch),
+            part(t.poll),
+            part(t.idle)
+        );
+        return text;
+    }
+    let rate = |v: f64| format!("{:.1}", v / 1e3);
+    let mut table = table::Table::new("", &["", "median", "least", "most"]);
+    let mut row = |name: &str, m: run::Middle, show: &dyn Fn(f64) -> String| {
+        table.rows.push(vec![name.into(), show(m.median), show(m.least), show(m.most)]);
+    };
+    let runs = &document.runs;
+    row("1000 operations/s", middle(runs.iter().map(|r| r.throughput)), &rate);
+    row("inefficiency, %", middle(runs.iter().map(|r| 100.0 * r.inefficiency)), &|v| format!("{v:.1}"));
+    row("all spinning, %", middle(runs.iter().map(|r| 100.0 * r.spinning)), &|v| format!("{v:.1}"));
+    text + &table.text()
+}
+
+/// A line for each VM.
+fn vms(run: &Report) -> String {
+    let columns = ["VM", "kops/s", "PLE exits", "tried", "yielded", "wasted spin", "switches", "window"];
+    let mut table = table::Table::new("", &columns);
+    for (i, vm) in run.vms.iter().enumerate() {
+        table.rows.push(vec![
+            i.to_string(),
+            format!("{:.1}", vm.throughput / 1e3),
+            vm.ple_exits.to_string(),
+            vm.yields_tried.to_string(),
+            vm.yields_successful.to_string(),
+            format!("{:.1}%", 100.0 * vm.wasted_spinning),
+            format!("{:.1}%", 100.0 * vm.wasted_switches),
+            vm.window_at_end.map_or("-".into(), |w| w.to_string()),
+        ]);
+    }
+    let all = format!(
+        "All: {:.1} kops/s, inefficiency {:.1}%, all spinning {:.1}%\n",
+        run.throughput / 1e3,
+        100.0 * run.inefficiency,
+        100.0 * run.spinning
+    );
+    table.text() + &all
+}

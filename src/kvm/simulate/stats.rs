@@ -1,0 +1,156 @@
+//! What is counted.
+
+use serde::Serialize;
+
+use super::host::{Host, Machine};
+
+/// Cycles of a physical CPU. They add up to all that there were.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Times {
+    pub useful: u64,
+    pub spin: u64,
+    /// PLE exits, and the switches by directed yields
+    pub ple: u64,
+    /// The switches by directed yields on the CPUs of their targets
+    pub remote: u64,
+    pub switch: u64,
+    pub poll: u64,
+    pub idle: u64,
+}
+
+impl Times {
+    pub fn sum(&self) -> u64 {
+        self.useful + self.spin + self.ple + self.remote + self.switch + self.poll + self.idle
+    }
+
+    fn add(&mut self, other: &Times) {
+        self.useful += other.useful;
+        self.spin += other.spin;
+        self.ple += other.ple;
+        self.remote += other.remote;
+        self.switch += other.switch;
+        self.poll += other.poll;
+        self.idle += other.idle;
+    }
+}
+
+/// What a VM did. Times in cycles.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stats {
+    pub operations: u64,
+    pub cpu: u64,
+    pub useful: u64,
+    pub spin: u64,
+    /// Of that, spins that ended in a PLE exit.
+    pub wasted_spin: u64,
+    pub ple: u64,
+    /// Switches on other CPUs that its yields caused.
+    pub remote: u64,
+    pub exits: u64,
+    pub tried: u64,
+    pub yielded: u64,
+}
+
+/// A moment of the path over time.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Point {
+    pub seconds: f64,
+    /// APPLE's T, of the first VM.
+    pub window: Option<u32>,
+    /// Of all VMs, since counting began.
+    pub operations: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct VmReport {
+    /// Operations a second.
+    pub throughput: f64,
+    pub ple_exits: u64,
+    pub yields_tried: u64,
+    pub yields_successful: u64,
+    /// Part of the VM's CPU time.
+    pub wasted_spinning: f64,
+    pub wasted_switches: f64,
+    /// The two together.
+    pub inefficiency: f64,
+    /// Switches that its yields caused on other CPUs; not part of the inefficiency.
+    pub remote_switches: f64,
+    /// All spinning, whether it ended in a PLE exit or not.
+    pub spinning: f64,
+    /// In cycles. KVM's own is the mean of the vCPUs'; none if PLE is off.
+    pub window_at_end: Option<u32>,
+    /// Of APPLE: rounds of three epochs, and how many of them moved T.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apple_rounds_and_moves: Option<(u32, u32)>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Simulated, after the warm-up.
+    pub seconds: f64,
+    /// Operations a second of all VMs.
+    pub throughput: f64,
+    pub inefficiency: f64,
+    pub spinning: f64,
+    pub vms: Vec<VmReport>,
+    /// Cycles of all physical CPUs.
+    pub cpu_cycles: Times,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<Point>,
+}
+
+fn part(a: u64, b: u64) -> f64 {
+    if b == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
+impl Host {
+    /// What it did since the warm-up.
+    pub fn report(self) -> Report {
+        let Machine { mhz, .. } = self.config.machine;
+        let seconds = (self.now - self.warm) as f64 / (1e6 * mhz as f64);
+        let mut all = Stats::default();
+        let mut vms = Vec::new();
+        for (i, vm) in self.vms.iter().enumerate() {
+            let s = &vm.stats;
+            all.operations += s.operations;
+            all.cpu += s.cpu;
+            all.spin += s.spin;
+            all.wasted_spin += s.wasted_spin;
+            all.ple += s.ple;
+            vms.push(VmReport {
+                throughput: s.operations as f64 / seconds,
+                ple_exits: s.exits,
+                yields_tried: s.tried,
+                yields_successful: s.yielded,
+                wasted_spinning: part(s.wasted_spin, s.cpu),
+                wasted_switches: part(s.ple, s.cpu),
+                inefficiency: part(s.wasted_spin + s.ple, s.cpu),
+                remote_switches: part(s.remote, s.cpu),
+                spinning: part(s.spin, s.cpu),
+                window_at_end: self.window_of(i),
+                apple_rounds_and_moves: vm.controller.as_ref().map(|c| c.apple.rounds()),
+            });
+        }
+        let mut cpu_cycles = Times::default();
+        self.cpus.iter().for_each(|c| cpu_cycles.add(&c.times));
+        Report {
+            seconds,
+            throughput: all.operations as f64 / seconds,
+            inefficiency: part(all.wasted_spin + all.ple, all.cpu),
+            spinning: part(all.spin, all.cpu),
+            vms,
+            cpu_cycles,
+            path: self.points,
+        }
+    }
+
+    fn window_of(&self, vm: usize) -> Option<u32> {
+        if let Some(controller) = &self.vms[vm].controller {
+            return Some(controller.apple.base());
+        }
+        let n = self.config.vcpus;
+        let windows = (vm * n..(vm + 1) * n).map(|id| self.window(id).map(u64::from));
+        let sum: u64 = windows.sum::<Option<u64>>()?;
+        Some((sum / n as u64) as u32)
+    }
+}

@@ -1,0 +1,61 @@
+//! A figure as numbers: on the terminal, or in JSON.
+
+use serde::Serialize;
+
+use super::plot::Plot;
+
+#[derive(Serialize)]
+pub struct Table {
+    pub title: String,
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+    pub note: String,
+}
+
+#[derive(Serialize)]
+pub struct Figure {
+    pub figure: &'static str,
+    pub tables: Vec<Table>,
+    pub plots: Vec<Plot>,
+}
+
+impl Table {
+    pub fn new(title: &str, columns: &[&str]) -> Table {
+        let columns = columns.iter().map(|c| (*c).to_string()).collect();
+        Table { title: title.into(), columns, rows: Vec::new(), note: String::new() }
+    }
+
+    /// The first column to the left, the others to the right.
+    pub fn text(&self) -> String {
+        let lines = || std::iter::once(&self.columns).chain(&self.rows);
+        let width = |i: usize| lines().filter_map(|l| l.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let mut text = if self.title.is_empty() { String::new() } else { self.title.clone() + "\n" };
+        for line in lines() {
+            let cells = line.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| match i {
+                0 => format!("{cell:<width$}"),
+                _ => format!("  {cell:>width$}"),
+            });
+            text += cells.collect::<String>().trim_end();
+            text.push('\n');
+        }
+        for line in self.note.lines() {
+            text += line;
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut table = Table::new("T", &["a", "number"]);
+        table.rows.push(vec!["long one".into(), "1".into()]);
+        table.note = "n".into();
+        assert_eq!(table.text(), "T\na         number\nlong one       1\nn\n");
+    }
+}
