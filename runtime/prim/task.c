@@ -8,18 +8,49 @@
 
 enum { FIELDS_BEFORE_CPU = 36 }; /* of proc(5), stat: from `state`, the first after the name, to `processor` */
 
-bool task_stat(int32_t tid, struct task_stat *s)
+enum { TEXT = 512 };
+
+/* `name`: at most 15 characters. Post: what it holds, and a zero. */
+static bool read_text(int32_t tid, const char *name, char text[static TEXT])
 {
-    char path[40] = "/proc/self/task/", text[512];
-    memcpy(write_number(path + strlen(path), (uint32_t)tid), "/stat", 6);
+    char path[48] = "/proc/self/task/";
+    memcpy(write_number(path + strlen(path), (uint32_t)tid), name, strlen(name) + 1);
     int fd = prim_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    long bytes = prim_read(fd, text, sizeof text - 1);
+    long bytes = prim_read(fd, text, TEXT - 1);
     prim_close(fd);
     if (bytes <= 0)
         return false;
     text[bytes] = 0;
+    return true;
+}
+
+static const char *read_number(const char *from, uint64_t *n)
+{
+    for (*n = 0; is_digit(*from); from++)
+        *n = *n * 10 + (uint64_t)(*from - '0');
+    return from;
+}
+
+bool task_delay(int32_t tid, uint64_t *ns)
+{
+    char text[TEXT];
+    uint64_t ran;
+    if (!read_text(tid, "/schedstat", text))
+        return false;
+    const char *p = read_number(text, &ran);
+    if (!ran || *p != ' ') /* all zero: the kernel has been told not to count */
+        return false;
+    read_number(p + 1, ns);
+    return true;
+}
+
+bool task_stat(int32_t tid, struct task_stat *s)
+{
+    char text[TEXT];
+    if (!read_text(tid, "/stat", text))
+        return false;
     char *after = text;
     for (char *c = text; *c; c++)
         if (*c == ')') /* the name may hold some */
@@ -31,8 +62,8 @@ bool task_stat(int32_t tid, struct task_stat *s)
     if (!is_digit(*p))
         return false;
     s->state = after[2];
-    s->cpu = 0;
-    for (; is_digit(*p); p++)
-        s->cpu = s->cpu * 10 + (*p - '0');
+    uint64_t cpu;
+    read_number(p, &cpu);
+    s->cpu = (long)cpu;
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the kernel says of a thread of this process: /proc/self/task/TID/stat.
+ * What the kernel says of a thread of this process: /proc/self/task/TID/stat and schedstat.
  */
 #ifndef LISSOM_TASK_H
 #define LISSOM_TASK_H
@@ -15,5 +15,7 @@ struct task_stat {
 
 /* Post: false: it cannot be read, *s is as it was. 6 us. Opens a file. */
 bool task_stat(int32_t tid, struct task_stat *s);
+/* Post: for how long it has waited, all in all, while others ran on its CPU (not: the host of a virtual machine). false: it is not known. Opens a file. */
+bool task_delay(int32_t tid, uint64_t *ns);
 
 #endif

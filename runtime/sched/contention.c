@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/contention.h"
+#include "prim/task.h"
 #include "sched/thread.h"
 
 enum {
@@ -50,12 +51,55 @@ static void seen(uint64_t now)
     set(&avoid_until, now + span);
 }
 
+/* --- was it the host, or did others run? ---------------------------------------------------------------------- */
+
+enum { ASKED = 64 };
+
+static bool can_ask;
+static uint64_t suspicion; /* the kernel thread, << 32, and for how many us it did not run; the last one is as good as any. 0: none */
+/* What the kernel said of a thread when it was last asked: so what it says of it for the first time is of all its life, and believed too often. */
+static struct {
+    int32_t tid;
+    uint64_t delay;
+} asked[ASKED];
+
+void contention_can_ask(bool can) { __atomic_store_n(&can_ask, can, __ATOMIC_RELAXED); }
+
+void contention_ask(void)
+{
+    uint64_t what = __atomic_exchange_n(&suspicion, 0, __ATOMIC_RELAXED), delay;
+    int32_t tid = (int32_t)(what >> 32), i = tid % ASKED;
+    if (!what)
+        return;
+    if (!task_delay(tid, &delay)) {
+        seen(tsc());
+        return;
+    }
+    uint64_t before = asked[i].tid == tid ? asked[i].delay : 0;
+    asked[i].tid = tid;
+    asked[i].delay = delay;
+    if (delay - before >= (uint32_t)what * 1000ull / 2)
+        seen(tsc());
+}
+
+/* The calling kernel thread was to run, and did not for that `time`, until now. */
+static void suspect(uint64_t now, uint64_t time)
+{
+    if (!__atomic_load_n(&can_ask, __ATOMIC_RELAXED)) {
+        seen(now);
+        return;
+    }
+    uint64_t us = time / sched.tsc_per_us;
+    set(&suspicion, (uint64_t)prim_syscall3(SYS_gettid, 0, 0, 0) << 32 | (us > UINT32_MAX ? UINT32_MAX : us));
+    monitor_nudge();
+}
+
 bool contention_stood_still(uint64_t before, uint64_t now)
 {
     if (now - before <= STOOD_STILL_US * sched.tsc_per_us)
         return false;
     if (!is_throttled(now - before))
-        seen(now);
+        suspect(now, now - before);
     return true;
 }
 
@@ -89,7 +133,7 @@ void contention_woke(const struct thread *t)
     contention_on_cpu(t->slot);
     uint64_t late = now - t->mounted_at;
     if (late > WOKE_LATE_US * sched.tsc_per_us && now > get(&ours_until) && !is_throttled(late))
-        seen(now);
+        suspect(now, late);
 }
 
 void contention_of_our_own(void) { set(&ours_until, tsc() + OURS_US * sched.tsc_per_us); }

@@ -7,6 +7,9 @@
  * There is no cheap way to ask the kernel. But who polls looks at the clock all the time, and sees when it stood still;
  * and who was given a slot while it slept sees how long it took until it ran.  Where neither happens nothing is seen,
  * and polling is tried again after a while, and after ever longer if it was too soon.
+ *
+ * In a virtual machine it may have been the host, which takes its time to wake a CPU that was idle. Then polling is right, and not polling brings the
+ * next late waking about. So whoever was late is a suspicion only, and the monitor asks the kernel whether that thread has waited behind others.
  */
 #ifndef LISSOM_CONTENTION_H
 #define LISSOM_CONTENTION_H
@@ -33,6 +36,10 @@ void contention_woke(const struct thread *t);
 bool contention_on_cpu(struct slot *s);
 /* There are no more slots than the CPU quota is worth: long stops are its. */
 void contention_by_quota(bool is_limit);
+/* By the monitor: whether it can ask. While it cannot, suspicions are believed. */
+void contention_can_ask(bool can);
+/* By the monitor, if it can. Opens a file if there is a suspicion. */
+void contention_ask(void);
 /* A slot was given a second thread: for a while, who waits for a CPU may wait for our own. */
 void contention_of_our_own(void);
 

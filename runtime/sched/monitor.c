@@ -14,6 +14,7 @@
 #include "omp/loops.h"
 #include "prim/kernel_thread.h"
 #include "prim/task.h"
+#include "sched/contention.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
 #include "sched/slices.h"
@@ -119,6 +120,7 @@ void monitor_sandboxed(void)
 {
     lock_take(&working);
     sandboxed = true;
+    contention_can_ask(false);
     lock_drop(&working);
 }
 
@@ -205,13 +207,18 @@ static _Noreturn void monitor(void)
     bool own_descriptors = prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) == 0;
     peers_begin(own_descriptors);
     manager_begin(own_descriptors);
+    lock_take(&working);
+    contention_can_ask(own_descriptors && !sandboxed);
+    lock_drop(&working);
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
+            contention_can_ask(false);
             work(cpus_leave);
             cpus_witness_ends();
             prim_syscall3(SYS_exit, 0, 0, 0);
         }
         work(spin_sites_serve);
+        work(contention_ask);
         look_at_cpus();
         const struct timespec tick = {.tv_nsec = tick_us() * 1000};
         prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
@@ -237,6 +244,7 @@ static long tid;              /* of the monitor; under lifecycle */
 void monitor_after_fork(void)
 {
     manager_after_fork();
+    contention_can_ask(false);
     lifecycle.word = working.word = 0;
     sched.monitor_started = sched.monitor_word = alive = leaving = 0;
 }
@@ -276,13 +284,19 @@ static void start(void)
     }
 }
 
+void monitor_nudge(void)
+{
+    if (__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST) &&
+        __atomic_exchange_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST) != AWAKE)
+        prim_futex_wake(&sched.monitor_word, 1);
+}
+
 void monitor_poke(void)
 {
     if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) == AWAKE)
         return;
     if (__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST)) {
-        if (__atomic_exchange_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST) != AWAKE)
-            prim_futex_wake(&sched.monitor_word, 1);
+        monitor_nudge();
         return;
     }
     lock_take(&lifecycle);

@@ -314,6 +314,7 @@ void carrier_finish(struct thread *prev);
 
 /* --- monitor.c --------------------------------------------------------------------------------------- */
 void monitor_poke(void);
+void monitor_nudge(void); /* the same, but none is made if there is none */
 void monitor_slot_busy(void); /* a slot is not idle any more */
 /* The program is about to forbid itself system calls: those that it does not make might be its end. From here on the monitor opens nothing: spin
  * sites and the number of slots stay as they are. */
