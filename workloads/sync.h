@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum { LINE = 128 }; // two cache lines: the prefetcher fetches them in pairs
@@ -101,12 +102,12 @@ struct span {
     double first, last; // both 0: no thread yet
 };
 
-static void span_add(struct span *span, double begun, double ended) {
+__attribute__((unused)) static void span_add(struct span *span, double begun, double ended) {
     span->first = span->first == 0 || begun < span->first ? begun : span->first;
     span->last = ended > span->last ? ended : span->last;
 }
 
-static double span_seconds(const struct span *span) { return span->last - span->first; }
+__attribute__((unused)) static double span_seconds(const struct span *span) { return span->last - span->first; }
 
 // The part of `total` that falls to number `index` of `parts`; the parts add up to the total.
 static inline long share(long total, long parts, long index) {
@@ -127,15 +128,40 @@ static long status_kib(const char *name) {
     return kib;
 }
 
-// `fairness` < 0: not measured.
-static void report(const struct options *o, long rounds, double seconds, double fairness) {
+// What the process has used since count_from_here, or else since its start.
+static struct rusage counted_from;
+
+static inline void count_from_here(void) { getrusage(RUSAGE_SELF, &counted_from); }
+
+static inline double time_seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec * 1e-6; }
+
+struct used {
+    double cpu_seconds;
+    long voluntary, involuntary; // context switches
+};
+
+static inline struct used used_from_there(void) {
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (struct used){
+        time_seconds(u.ru_utime) - time_seconds(counted_from.ru_utime) + time_seconds(u.ru_stime) -
+            time_seconds(counted_from.ru_stime),
+        u.ru_nvcsw - counted_from.ru_nvcsw,
+        u.ru_nivcsw - counted_from.ru_nivcsw,
+    };
+}
+
+// `fairness` < 0: not measured. Pre: what took `seconds` has ended just now (reported_at, by CLOCK_MONOTONIC).
+__attribute__((unused)) static void report(const struct options *o, long rounds, double seconds, double fairness) {
     char fair[32] = "null";
+    struct used used = used_from_there();
     if (fairness >= 0)
         snprintf(fair, sizeof fair, "%.4f", fairness);
     printf("{\"workload\": \"%s\", \"threads\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
-           "\"us_per_round\": %.4f, \"fairness\": %s, \"max_rss_kib\": %ld}\n",
+           "\"us_per_round\": %.4f, \"fairness\": %s, \"max_rss_kib\": %ld, "
+           "\"cpu_seconds\": %.6f, \"voluntary\": %ld, \"involuntary\": %ld, \"reported_at\": %.6f}\n",
            o->workload, o->threads, rounds, seconds, seconds * 1e6 / (double)(rounds ? rounds : 1), fair,
-           status_kib("VmHWM"));
+           status_kib("VmHWM"), used.cpu_seconds, used.voluntary, used.involuntary, now());
 }
 
 #endif

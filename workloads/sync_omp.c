@@ -19,7 +19,10 @@ int main(int argc, char **argv) {
         long part = share(o.work, o.threads, index);
         uint64_t sum = (uint64_t)index;
 #pragma omp single
-        team = omp_get_num_threads();
+        {
+            team = omp_get_num_threads();
+            count_from_here();
+        }
         // The barrier at the end of `single` is the gate: all threads have started.
         double begun = now();
         for (long i = 0; i < o.rounds; i++) {

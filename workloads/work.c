@@ -5,6 +5,11 @@
 //
 // reduction adds up the same numbers again and again; delay counts, and does nothing else; random draws numbers until one
 // is rare. Prints one line of JSON as sync does; a round is a piece of work.
+//
+// Without --seconds it ends at SIGTERM. It then begins with a line {"ready": true} when all threads compute, and the line before the last
+// is {"progress": [[time, rounds], ...]}, by CLOCK_MONOTONIC, for who wants to know of a part of the time.
+#include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "threads.h"
@@ -41,14 +46,59 @@ static const struct piece {
 } pieces[] = {{"reduction", reduction}, {"delay", delay}, {"random", random_numbers}};
 static const struct piece *piece;
 
+// --- progress: one thread writes down how far all of them are ---------------------------------------------------
+
+enum { STEPS = 1 << 14 };
+static const double step_seconds = 0.002;
+static struct {
+    double time;
+    long rounds;
+} progress[STEPS];
+static int steps;
+
+static void write_down(double time) {
+    long rounds = 0;
+    for (long i = 0; i < options.threads; i++)
+        rounds += __atomic_load_n(&workers[i].count, __ATOMIC_RELAXED);
+    progress[steps].time = time;
+    progress[steps++].rounds = rounds;
+}
+
+static void follow(void) {
+    double time = now();
+    if (steps < STEPS && (steps == 0 || time - progress[steps - 1].time > step_seconds))
+        write_down(time);
+}
+
+static void print_progress(void) {
+    printf("{\"progress\": [");
+    for (int i = 0; i < steps; i++)
+        printf("%s[%.6f, %ld]", i ? ", " : "", progress[i].time, progress[i].rounds);
+    printf("]}\n");
+}
+
+// ------------------------------------------------------------------------------------------------------------
+
+static sem_t asked;
+
+static void ask(int number) {
+    (void)number;
+    sem_post(&asked);
+}
+
 static void *start(void *argument) {
     struct worker *w = argument;
+    int follows = options.seconds == 0 && w->index == 0;
     w->sum += 88172645463325252u;
     pthread_barrier_wait(&gate);
+    if (w->index == 0)
+        count_from_here();
     w->start = now();
     while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
         w->sum = piece->work(w->sum);
-        w->count++;
+        __atomic_store_n(&w->count, w->count + 1, __ATOMIC_RELAXED);
+        if (follows)
+            follow();
     }
     w->end = now();
     return NULL;
@@ -63,15 +113,27 @@ int main(int argc, char **argv) {
         fail("unknown workload %s", options.workload);
     for (uint32_t i = 0; i < NUMBERS; i++)
         numbers[i] = i;
+    sem_init(&asked, 0, 0);
+    if (options.seconds == 0)
+        sigaction(SIGTERM, &(struct sigaction){.sa_handler = ask}, NULL);
     create_threads(start, 1);
     pthread_barrier_wait(&gate);
-    sleep_for(options.seconds);
+    if (options.seconds > 0) {
+        sleep_for(options.seconds);
+    } else {
+        printf("{\"ready\": true}\n");
+        fflush(stdout);
+        while (sem_wait(&asked) != 0)
+            ; // EINTR
+    }
     atomic_store(&stop, 1);
     join_threads();
     for (long i = 0; i < options.threads; i++)
         if (workers[i].sum == 0)
             fail("a thread has computed nothing");
     struct span span = span_of_workers();
+    if (options.seconds == 0)
+        print_progress();
     report(&options, total(), span_seconds(&span), -1);
     return 0;
 }

@@ -205,6 +205,15 @@ impl Running {
         self.begun.elapsed().as_secs_f64()
     }
 
+    /// Post: it, and nothing that it has started, has been asked to end by SIGTERM.
+    pub fn ask_to_end(&self) {
+        assert!(!self.is_reaped);
+        if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
+            // SAFETY: plain system call. It has not been waited for, so the number is still its own.
+            unsafe { libc::kill(pid, libc::SIGTERM) };
+        }
+    }
+
     /// None: it runs. Once it has ended, this is not asked again.
     pub fn poll(&mut self) -> anyhow::Result<Option<Exited>> {
         assert!(!self.is_reaped);

@@ -7,6 +7,7 @@ mod adapt;
 mod child;
 mod elastic;
 mod harness;
+mod idle;
 mod machine;
 mod markdown;
 mod mixes;
@@ -59,6 +60,7 @@ pub enum What {
     Server(server::ServerArgs),
     Mixes(mixes::MixesArgs),
     Adapt(adapt::AdaptArgs),
+    Idle(idle::IdleArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -180,6 +182,7 @@ pub fn bench(args: &BenchArgs) -> i32 {
         What::Server(a) => measure_and_report(&a.common, |session| server::prepare(a, session)),
         What::Adapt(a) => measure_and_report(&a.common, |session| adapt::prepare(a, session)),
         What::Mixes(a) => mixes::measure_and_report(a),
+        What::Idle(a) => idle::measure_and_report(a),
     };
     match result {
         Ok(code) => code,

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
@@ -157,6 +158,16 @@ pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
         notes,
         summary: None,
     })
+}
+
+/// The command of a pattern that is compared by its time, without `--rounds`; these follow it.
+pub fn timed(name: &str, session: &Session, threads: u32, per_us: f64) -> anyhow::Result<Vec<OsString>> {
+    let pattern = PATTERNS.iter().find(|p| p.name == name && p.metric.compare == Compare::Ratio);
+    let pattern = pattern.with_context(|| format!("{name} is no pattern with a time"))?;
+    let program = workload::compile(session, pattern.program)?;
+    let mut command = pattern.command(&program, threads, session.cpus(), per_us, 1.0);
+    command.truncate(command.len() - 2);
+    Ok(command)
 }
 
 impl Pattern {

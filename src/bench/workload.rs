@@ -18,6 +18,7 @@ pub const SPIN: Program = Program("spin", &["-pthread"]);
 pub const SPIN_OMP: Program = Program("spin_omp", &["-fopenmp"]);
 pub const SCHEDULE: Program = Program("schedule", &[]);
 pub const WORK: Program = Program("work", &["-pthread"]);
+pub const IDLE: Program = Program("idle", &["-pthread"]);
 pub const OMP_LOOPS: Program = Program("omp_loops", &["-fopenmp"]);
 pub const EP: Program = Program("ep", &["-fopenmp", "-lm"]);
 pub const CG: Program = Program("cg", &["-fopenmp", "-lm"]);
@@ -33,7 +34,7 @@ macro_rules! sources {
 
 /// Each program includes some of the headers; all are written, side by side as they are in workloads/.
 const SOURCES: &[(&str, &str)] = &sources! {
-    "sync.c" "sync_omp.c" "omp_loops.c" "spin.c" "spin_omp.c" "work.c" "schedule.c"
+    "sync.c" "sync_omp.c" "omp_loops.c" "spin.c" "spin_omp.c" "work.c" "idle.c" "schedule.c"
     "ep.c" "cg.c" "particle.c" "stencil.c" "pathfinder.c" "blackscholes.c" "fft3d.c" "mix.h"
     "sync.h" "threads.h" "spin.h" "spin_block.h" "spin_sensitivity.h"
     "locks/all.h" "locks/aqs.h" "locks/array.h" "locks/clh.h" "locks/cna.h" "locks/instance.h" "locks/lock.h"

@@ -14,6 +14,7 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
 
+pub use self::play::busy_seconds;
 use self::play::{Manager, Outcome, Part, Run, play, with_socket};
 use self::programs::{MALLEABLE, Name, Program, RIGID};
 use self::report::{Alone, Cell, Mix, Options, Report, Round, Scenario};

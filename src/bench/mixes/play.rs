@@ -96,7 +96,7 @@ pub fn play(
 }
 
 /// How long the CPUs that this process may use were busy so far, or their virtual machine had to wait.
-fn busy_seconds() -> f64 {
+pub fn busy_seconds() -> f64 {
     let (cpus, text) = (process::allowed_cpus(), std::fs::read_to_string("/proc/stat").unwrap_or_default());
     let ticks: f64 = text.lines().filter_map(|line| busy_ticks(line, &cpus)).sum();
     // SAFETY: plain call.

@@ -1,0 +1,350 @@
+//! `lissom bench idle`: what a CPU had better do that no thread needs just now.
+
+mod beside;
+mod energy;
+mod report;
+mod show;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use self::energy::Energy;
+use self::report::{Kind, Measured, Options, Report};
+use super::harness::{self, Compare, Effort, Group, Metric, NATIVE, Outcome, Ran, Sample, Scenario, Turn};
+use super::output::Outputs;
+use super::workload::{self, Calibration, IDLE, WORK};
+use super::{Progress, Session, sync};
+use crate::cli::{Idle, Share, Switch};
+
+/// What a CPU had better do that no thread needs: the policies of `run --idle`
+///
+/// Programs that block and wake often, natively and under lissom with each policy
+/// (sleep, poll, haltpoll), in three parts:
+///
+///   pair   beside a program that computes with a thread for each CPU, which is run
+///          in the same way
+///   alone  by themselves
+///   idle   programs that have next to nothing to do: the CPU time that they use
+///
+/// Counted are the throughput of both programs, context switches, CPU time, and
+/// the processors' power where RAPL tells it.
+///
+///   barrier       60 us between two barriers of pthreads
+///   gomp-barrier  the same with GCC's OpenMP
+///   cond          a broadcast to all threads, an acknowledgement by each
+///   mutex         one lock, 100 ns inside it and 100 ns outside
+///   sem           pairs of threads that pass the turn to each other
+///   queue         half of the threads produce for the other half
+///   wait          (idle) threads that wait for ever
+///   timer         (idle) one of the threads wakes every 10 ms
+#[derive(Args)]
+#[command(verbatim_doc_comment, after_long_help = EXIT_CODES)]
+pub struct IdleArgs {
+    /// Programs to measure [default: all; with --quick barrier, cond, queue, wait, timer]
+    #[arg(value_name = "PROGRAM", value_parser = clap::builder::PossibleValuesParser::new(names()))]
+    programs: Vec<String>,
+
+    /// Which parts
+    #[arg(
+        long = "part",
+        value_enum,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "pair,alone,idle"
+    )]
+    parts: Vec<Kind>,
+
+    /// Numbers of threads [default: 2,8; with --quick 8]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
+    threads: Vec<u32>,
+
+    /// How threads are switched under lissom
+    #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
+    switch: Switch,
+
+    /// Whether the programs of a pair share the CPUs as programs under lissom do
+    #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
+    share: Share,
+
+    /// Rounds; each runs every column once. One more comes first and does not count
+    /// [default: 5; with --quick 1]
+    #[arg(long, visible_alias = "runs", value_name = "N", value_parser = super::rounds())]
+    rounds: Option<usize>,
+
+    /// How long a run is to take. Short runs beside another program vary more: it gets
+    /// its CPU time by slices [default: 0.5; with --quick 0.3]
+    #[arg(long, value_name = "SECONDS", value_parser = super::positive)]
+    seconds: Option<f64>,
+
+    /// Seconds after which a run is killed
+    #[arg(long, visible_alias = "limit", value_name = "SECONDS", default_value_t = 30.0, value_parser = super::positive)]
+    timeout: f64,
+
+    /// A quick look, of a minute at most: fewer programs, one round
+    #[arg(long)]
+    quick: bool,
+
+    #[command(flatten)]
+    calibration: Calibration,
+
+    /// Write all samples to this file, or with `-` to standard output in place of the table
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write the tables as Markdown to this file
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+const EXIT_CODES: &str = "\
+It takes ten minutes; --quick and names of programs make it shorter. A quick look
+is too short to tell 3% from noise.
+
+Exit code: 0 if everything ran, 1 if something failed or was too slow, 2 if
+options are wrong. A target that is missed is a result. Ctrl-C ends it and shows
+what is complete.";
+
+const SYNC: [&str; 6] = ["barrier", "gomp-barrier", "cond", "mutex", "sem", "queue"];
+const QUIET: [&str; 2] = ["wait", "timer"];
+const QUICK: [&str; 5] = ["barrier", "cond", "queue", "wait", "timer"];
+
+fn names() -> impl Iterator<Item = &'static str> {
+    SYNC.into_iter().chain(QUIET)
+}
+
+const TIME: Metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
+const CPU: Metric = Metric { field: "cpu_percent", unit: "% of a CPU", compare: Compare::Difference };
+
+/// What threads with nothing to do compute when they are woken, in microseconds.
+const TICK_US: f64 = 20.0;
+
+impl IdleArgs {
+    fn options(&self, cpus: u32) -> Options {
+        Options {
+            cpus,
+            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 5 }),
+            seconds: self.seconds.unwrap_or(if self.quick { 0.3 } else { 0.5 }),
+            timeout: self.timeout,
+            switch: self.switch.name(),
+            share: self.share.name(),
+        }
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        match (self.programs.is_empty(), self.quick) {
+            (true, true) => QUICK.contains(&name),
+            (true, false) => true,
+            (false, _) => self.programs.iter().any(|p| p == name),
+        }
+    }
+
+    /// In the order of the report.
+    fn cases(&self) -> Vec<(Kind, &'static str, u32)> {
+        let threads = match (self.threads.is_empty(), self.quick) {
+            (true, true) => vec![8],
+            (true, false) => vec![2, 8],
+            (false, _) => self.threads.clone(),
+        };
+        let mut list = Vec::new();
+        for kind in [Kind::Pair, Kind::Alone, Kind::Idle].into_iter().filter(|k| self.parts.contains(k)) {
+            let programs: &[&str] = if kind == Kind::Idle { &QUIET } else { &SYNC };
+            for &name in programs.iter().filter(|n| self.wants(n)) {
+                // What many threads that wait have to do with each other is the same for all numbers of them.
+                let threads = if kind == Kind::Idle { &threads[threads.len() - 1..] } else { &threads[..] };
+                list.extend(threads.iter().map(|&n| (kind, name, n)));
+            }
+        }
+        list
+    }
+}
+
+pub fn measure_and_report(args: &IdleArgs) -> anyhow::Result<i32> {
+    let cases = args.cases();
+    if cases.is_empty() {
+        eprintln!("lissom: nothing to measure: {} is of no part of --part", args.programs.join(", "));
+        return Ok(2);
+    }
+    let outputs = Outputs::open(args.json.as_deref(), args.markdown.as_deref())?;
+    let time = super::time();
+    let session = Session::begin()?;
+    let mut notes = Vec::new();
+    let energy = Energy::open().map_err(|why| notes.push(format!("Energy is not measured: {why}."))).ok();
+    let bench = Bench {
+        per_us: args.calibration.per_us(&session)?,
+        options: args.options(session.cpus()),
+        energy,
+        session,
+    };
+    let (mut groups, mut prepared) = (Vec::new(), Vec::new());
+    for (kind, name, threads) in cases {
+        match bench.group(kind, name, threads) {
+            Ok(group) => prepared.push((kind, group)),
+            // A compiler without OpenMP can compile the others.
+            Err(error) if name == "gomp-barrier" => notes.push(format!("{name} is left out: {error:#}")),
+            Err(error) => return Err(error),
+        }
+    }
+    let computes = bench.computes()?;
+    let result = bench.measure(&prepared, &computes, &mut groups);
+    let interrupted = super::interrupted(result)?.err();
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        benchmark: "idle",
+        time,
+        parameters: json!({
+            "iterations_per_us": bench.per_us,
+            "compiler": workload::compiler_version(&bench.session),
+            "beside": computes.iter().map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>(),
+        }),
+        machine: bench.session.machine,
+        options: bench.options,
+        targets: groups.iter().flat_map(report::targets).collect(),
+        groups,
+        notes,
+        interrupted,
+    };
+    outputs.write(&report, || show::markdown(&report), || show::text(&report))?;
+    Ok(report.exit_code())
+}
+
+struct Bench {
+    session: Session,
+    options: Options,
+    per_us: f64,
+    energy: Option<Energy>,
+}
+
+impl Bench {
+    /// The program that computes beside another one, natively.
+    fn computes(&self) -> anyhow::Result<Vec<OsString>> {
+        let program = workload::compile(&self.session, WORK)?;
+        let threads = self.options.cpus.to_string();
+        Ok(vec![program.into(), "reduction".into(), "--threads".into(), threads.into()])
+    }
+
+    fn group(&self, kind: Kind, name: &str, threads: u32) -> anyhow::Result<Group> {
+        let seconds = self.options.seconds;
+        let (command, metric, effort) = if kind == Kind::Idle {
+            let mut command: Vec<OsString> =
+                vec![workload::compile(&self.session, IDLE)?.into(), name.into()];
+            let work = (TICK_US * self.per_us).round();
+            let options = [("--threads", f64::from(threads)), ("--work", work), ("--seconds", seconds)];
+            command.extend(options.iter().flat_map(|(n, v)| [OsString::from(n), v.to_string().into()]));
+            (command, CPU, None)
+        } else {
+            let effort = Effort { rounds: u64::MAX, units: 1.0, limit: self.options.timeout, aim: seconds };
+            (sync::timed(name, &self.session, threads, self.per_us)?, TIME, Some(effort))
+        };
+        let scenario = |policy: Option<Idle>| Scenario {
+            name: policy.map_or(NATIVE, Idle::name),
+            switch: policy.map(|_| self.options.switch),
+            around: vec![],
+            command: command.clone(),
+            effort,
+        };
+        let policies = [None, Some(Idle::Sleep), Some(Idle::Poll), Some(Idle::Haltpoll)];
+        Ok(Group {
+            workload: name.into(),
+            threads,
+            metric,
+            same: None,
+            options: &[],
+            environment: &[],
+            scenarios: policies.map(scenario).into(),
+        })
+    }
+
+    /// Post: `groups` has what was complete, also after an error.
+    fn measure(
+        &self,
+        prepared: &[(Kind, Group)],
+        computes: &[OsString],
+        groups: &mut Vec<Measured>,
+    ) -> anyhow::Result<()> {
+        let rounds = self.options.rounds;
+        let turns: usize = prepared.iter().map(|(_, g)| g.scenarios.len() * (rounds + 1)).sum();
+        let mut progress = Progress::new(turns);
+        for (kind, group) in prepared {
+            let measured = harness::measure(group, rounds, |scenario, turn, rounds_of_it| {
+                progress.show(group, scenario, turn, rounds);
+                let beside = (*kind == Kind::Pair).then_some(computes);
+                self.run(scenario, beside, turn, rounds_of_it)
+            })?;
+            groups.push(Measured::new(*kind, measured));
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        scenario: &Scenario,
+        computes: Option<&[OsString]>,
+        turn: Turn,
+        rounds: Option<u64>,
+    ) -> anyhow::Result<Ran> {
+        // Statistics are taken once, and where they cost the measurement nothing.
+        let watched = scenario.switch.is_some() && turn == Turn::WarmUp;
+        let around = |told| match scenario.switch {
+            Some(switch) => {
+                let (idle, share) =
+                    (format!("--idle={}", scenario.name), format!("--share={}", self.options.share));
+                self.session.under_lissom(switch, &[&idle, &share], told)
+            }
+            None => vec![],
+        };
+        let mut command = around(watched);
+        command.extend(scenario.command.iter().cloned());
+        if let Some(rounds) = rounds {
+            command.extend(["--rounds".into(), rounds.to_string().into()]);
+        }
+        let computes: Option<Vec<OsString>> =
+            computes.map(|c| around(false).into_iter().chain(c.iter().cloned()).collect());
+        let limit = Duration::from_secs_f64(self.options.timeout);
+        let ran = beside::run(&self.session, &command, computes.as_deref(), self.energy.as_ref(), limit)?;
+        let outcome = match ran {
+            beside::Outcome::Done(output) => sample(output),
+            beside::Outcome::Failed(why) => Outcome::Failed(why),
+            beside::Outcome::Timeout => Outcome::Timeout,
+        };
+        let told = watched.then(|| self.session.statistics()).flatten();
+        let native_because = told.as_ref().and_then(super::native_because);
+        Ok(Ran { outcome, statistics: told, native_because })
+    }
+}
+
+fn sample(output: Value) -> Outcome {
+    let value = output[TIME.field].as_f64().or_else(|| output[CPU.field].as_f64());
+    match value {
+        Some(value) => Outcome::Done(Sample { value, output }),
+        None => Outcome::Failed(format!("its output has no {}: {output}", TIME.field)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: IdleArgs,
+    }
+
+    fn cases(line: &str) -> Vec<(Kind, &'static str, u32)> {
+        Line::parse_from(std::iter::once("idle").chain(line.split_whitespace())).args.cases()
+    }
+
+    #[test]
+    fn what_is_measured() {
+        assert_eq!(cases("").len(), 12 + 12 + 2);
+        assert_eq!(cases("--quick").len(), 3 + 3 + 2);
+        assert_eq!(cases("queue --part alone --threads 4"), [(Kind::Alone, "queue", 4)]);
+        assert_eq!(cases("timer --threads 2,16"), [(Kind::Idle, "timer", 16)]);
+        assert_eq!(cases("timer --part pair"), []);
+    }
+}
