@@ -4,6 +4,8 @@
 # make lint     formatting and warnings, of Rust and C
 # make conformance   glibc's own thread tests, natively and under lissom (10 minutes)
 # make model    the protocols with large bounds (slow)
+# make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
+# make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (10 minutes)
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
 #
@@ -16,7 +18,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test bench lint model conformance build install uninstall clean
+.PHONY: help demo test bench lint model conformance kmod test-kvm build install uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -62,6 +64,19 @@ conformance:
 	@scripts/need.sh build conformance
 	cargo build --release --locked --quiet
 	@python3 scripts/conformance.py
+
+# The kernel's own compiler may know more options than this machine's, and a module needs no BTF of its own.
+KDIR ?= /lib/modules/$(shell uname -r)/build
+KMOD ?= $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/kmod
+kmod:
+	@[ -e "$(KDIR)/Makefile" ] || { echo "$(KDIR) is no build tree: install linux-headers-$(shell uname -r), or set KDIR" >&2; exit 1; }
+	@mkdir -p "$(KMOD)"
+	@cp kmod/Kbuild kmod/*.[ch] "$(KMOD)"
+	$(MAKE) -C "$(KDIR)" M="$(abspath $(KMOD))" CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= CONFIG_DEBUG_INFO_BTF_MODULES= modules
+
+test-kvm:
+	@scripts/need.sh kvm || true
+	@bash tests/kvm/run.sh
 
 # `make build` as yourself, then `sudo make install`: root need not have Rust.
 target/release/lissom:

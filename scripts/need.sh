@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing of the named groups, and says so:
-#     scripts/need.sh build test demo lint
+#     scripts/need.sh build test demo lint kvm
 # Made for Debian 12; elsewhere it names what is missing and stops.
 set -euo pipefail
 
@@ -88,6 +88,42 @@ need_lint() {
     need_build
 }
 
+# Virtual machines in software that can run virtual machines, and modules for their kernel.
+need_kvm() {
+    need_build
+    # The static one: it is all that such a machine has.
+    { command -v busybox >/dev/null 2>&1 && ! ldd "$(command -v busybox)" >/dev/null 2>&1; } ||
+        packages[busybox-static]="a busybox without libraries"
+    want cpio cpio
+    want xz-utils xz
+    want python3 python3
+    new_qemu || [ -z "$(installable_qemu)" ] || packages[qemu-system-x86]="QEMU 10 or newer"
+}
+
+# Older ones have been seen to crash, or to emulate too little of SVM.
+new_qemu() {
+    local version
+    version=$(qemu-system-x86_64 --version 2>/dev/null | sed -n 's/.*version \([0-9]*\)\..*/\1/p')
+    [ "${version:-0}" -ge 10 ]
+}
+
+# The candidate's version, if it is new enough.
+installable_qemu() {
+    apt-cache "$@" policy qemu-system-x86 2>/dev/null | sed -n 's/ *Candidate: *//p' | grep -E '^1:[1-9][0-9]'
+}
+
+# Debian 12 has QEMU 7, and 10 among its backports.
+install_backported_qemu() {
+    new_qemu && return
+    command -v apt-get >/dev/null 2>&1 || { echo "QEMU 10 or newer is needed: install it yourself" >&2; exit 1; }
+    . "$(dirname "$0")/apt.sh"
+    configure_apt "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/kvm/apt"
+    need_root qemu-system-x86
+    echo "missing: QEMU 10 or newer; installing with apt-get from the backports: qemu-system-x86"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${own_apt[@]}" -o DPkg::Lock::Timeout=600 \
+        install -y -qq --no-install-recommends -t bookworm-backports qemu-system-x86 >/dev/null
+}
+
 install_packages() {
     [ ${#packages[@]} -gt 0 ] || return 0
     local package
@@ -98,18 +134,23 @@ install_packages() {
         echo "This is no Debian: install the packages above with your own package manager." >&2
         exit 1
     fi
-    local as_root=()
+    need_root "${!packages[@]}"
+    echo "installing with apt-get: ${!packages[*]}"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "${!packages[@]}" >/dev/null
+}
+
+# need_root PACKAGE...: to install them. Post: as_root is what goes before a command that needs root.
+need_root() {
+    as_root=()
     if [ "$(id -u)" != 0 ]; then
         if ! command -v sudo >/dev/null 2>&1; then
-            echo "Run this as root: apt-get install ${!packages[*]}" >&2
+            echo "Run this as root: apt-get install $*" >&2
             exit 1
         fi
         as_root=(sudo)
     fi
-    echo "installing with apt-get: ${!packages[*]}"
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "${!packages[@]}" >/dev/null
 }
 
 # Rust is needed by every group but `model`. Debian 12 has no rustup package, and its cargo is too old.
@@ -144,6 +185,9 @@ for group in "$@"; do
     "need_$group"
 done
 install_packages
+case " $* " in
+*" kvm "*) install_backported_qemu ;;
+esac
 case " $* " in
 *" model "*) ;;
 *) need_rust ;;

@@ -1,5 +1,6 @@
 //! Tools for hosts that run virtual machines under KVM.
 
+mod apple;
 mod halt_poll;
 mod observe;
 mod simulate;
@@ -18,6 +19,7 @@ enum Verb {
     Observe(observe::ObserveArgs),
     HaltPoll(halt_poll::HaltPollArgs),
     Simulate(simulate::SimulateArgs),
+    Apple(apple::AppleArgs),
 }
 
 /// Returns the exit code.
@@ -26,5 +28,6 @@ pub fn kvm(args: KvmArgs) -> i32 {
         Verb::Observe(args) => observe::observe(&args),
         Verb::HaltPoll(args) => halt_poll::halt_poll(&args),
         Verb::Simulate(args) => simulate::simulate(args),
+        Verb::Apple(args) => apple::apple(&args),
     }
 }

@@ -205,7 +205,7 @@ fn how_long_idle(
 }
 
 /// Set by SIGINT or SIGTERM; the second one ends the process at once.
-fn end_when_asked() -> anyhow::Result<Arc<AtomicBool>> {
+pub fn end_when_asked() -> anyhow::Result<Arc<AtomicBool>> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 1, ended.clone())?;

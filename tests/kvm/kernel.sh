@@ -19,35 +19,18 @@ fi
 
 say() { echo "kernel.sh: $*" >&2; }
 
-# A mirror that this machine's apt has already, with the suites that it may lack: in a configuration of our own,
-# because nobody wants a test to change where the machine's packages come from.
-apt_folder=$store/../apt
-configure_apt() {
-    local mirror
-    mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(CODENAME)' 'Created-By: Packages' |
-        awk '$2 == "Debian" && $3 !~ /-/ { print $1; exit }')
-    [ -n "$mirror" ] || { say "apt knows no Debian mirror: add one to its sources"; exit 1; }
-    mkdir -p "$apt_folder/lists/partial" "$apt_folder/cache/archives/partial"
-    local suite
-    for suite in bookworm bookworm-backports trixie-backports; do
-        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
-    done >"$apt_folder/sources.list"
-    own_apt=(-o "Dir::Etc::SourceList=$apt_folder/sources.list" -o Dir::Etc::SourceParts=/dev/null
-        -o "Dir::State::Lists=$apt_folder/lists" -o "Dir::Cache=$apt_folder/cache")
-    [ -n "$(find "$apt_folder/lists" -maxdepth 1 -name '*Packages*' -mtime -1)" ] && return 0
-    apt-get "${own_apt[@]}" update -qq
-}
+. "$root/scripts/apt.sh"
 
 newest() {
     apt-cache "$@" pkgnames linux-image- 2>/dev/null |
         sed -n "s/^linux-image-\(${version//./\\.}[.+].*-amd64\)\$/\1/p; s/^linux-image-\(${version//./\\.}-amd64\)\$/\1/p" |
-        grep -Ev -- '-(rt|cloud)-amd64$' | sort -V | tail -n 1
+        { grep -Ev -- '-(rt|cloud)-amd64$' || true; } | sort -V | tail -n 1
 }
 
 own_apt=()
 release=$(newest)
 if [ -z "$release" ]; then
-    configure_apt
+    configure_apt "$store/../apt"
     release=$(newest "${own_apt[@]}")
 fi
 [ -n "$release" ] || { say "Debian has no package linux-image-$version*-amd64; see apt-cache pkgnames linux-image-"; exit 1; }

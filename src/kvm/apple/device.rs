@@ -1,0 +1,292 @@
+//! /dev/lissom_ple: what the module of kmod/ counts, and the windows that it is asked for.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context as _, anyhow, bail};
+
+pub const PATH: &str = "/dev/lissom_ple";
+const VERSION: u32 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vendor {
+    /// A window is a time in TSC cycles.
+    Intel,
+    /// A window is a number of PAUSEs.
+    Amd,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    pub vendor: Vendor,
+    /// The window that KVM starts a vCPU with.
+    pub default: u32,
+    /// The largest one that the hardware takes.
+    pub largest: u32,
+    pub tsc_khz: u64,
+    /// It has found a vCPU that is not what it should be, and changes nothing any more.
+    pub is_refused: bool,
+}
+
+/// What has been counted of a VM since the module saw it first. kmod/lissom_ple.h has each one's meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub entries: u64,
+    pub applied: u64,
+    pub ple: u64,
+    pub spun: u64,
+    pub before: u64,
+    pub switches: u64,
+    pub guest: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vm {
+    pub pid: i32,
+    pub vcpus: u32,
+    /// None: KVM's own.
+    pub window: Option<u32>,
+    /// KVM's own, which it may adapt: the mean of the vCPUs.
+    pub own: u32,
+    pub counters: Counters,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    pub module: Module,
+    /// By process: the VMs of one are one here.
+    pub vms: Vec<Vm>,
+}
+
+pub struct Device {
+    file: File,
+    path: PathBuf,
+}
+
+impl Device {
+    pub fn open(path: &Path, to_change: bool) -> anyhow::Result<Device> {
+        // A write of a text of its own each, and never into a file that is not there.
+        let open = OpenOptions::new().read(true).write(to_change).custom_flags(libc::O_CLOEXEC).open(path);
+        match open {
+            Ok(file) => Ok(Device { file, path: path.into() }),
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                bail!("no permission for {}: run this as root", path.display())
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound && path == Path::new(PATH) => {
+                Err(why_absent(Path::new("/")))
+            }
+            Err(e) => Err(e).context(format!("{}", path.display())),
+        }
+    }
+
+    pub fn read(&mut self) -> anyhow::Result<Snapshot> {
+        let mut text = String::new();
+        self.file
+            .rewind()
+            .and_then(|()| self.file.read_to_string(&mut text))
+            .with_context(|| format!("cannot read {}", self.path.display()))?;
+        parse(&text).with_context(|| format!("{}", self.path.display()))
+    }
+
+    /// None: KVM's own. The VMs keep the window until the device is closed.
+    pub fn ask(&mut self, pid: i32, window: Option<u32>) -> Result<(), Refusal> {
+        let text = match window {
+            Some(window) => format!("vm {pid} window {window}"),
+            None => format!("vm {pid} default"),
+        };
+        self.file.write_all(text.as_bytes()).map_err(|e| match e.raw_os_error() {
+            Some(libc::ESRCH) => Refusal::Gone,
+            Some(libc::EBUSY) => Refusal::Held,
+            Some(libc::EOPNOTSUPP) => Refusal::Refused,
+            _ => Refusal::Other(e),
+        })
+    }
+}
+
+/// Why the module does not give a VM a window.
+#[derive(Debug)]
+pub enum Refusal {
+    Gone,
+    /// Somebody else has asked for one.
+    Held,
+    /// See `Module::is_refused`.
+    Refused,
+    Other(io::Error),
+}
+
+fn parse(text: &str) -> anyhow::Result<Snapshot> {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let version: u32 = value(first, "lissom_ple").context("this is not what lissom_ple writes")?;
+    if version != VERSION {
+        bail!(
+            "lissom_ple speaks version {version} and this lissom {VERSION}: build both from the same source"
+        );
+    }
+    let vendor: String = value(first, "vendor")?;
+    let vendor = match vendor.as_str() {
+        "intel" => Vendor::Intel,
+        "amd" => Vendor::Amd,
+        _ => bail!("lissom_ple has the unknown vendor {vendor}: build both from the same source"),
+    };
+    let module = Module {
+        vendor,
+        default: value(first, "default")?,
+        largest: value(first, "largest")?,
+        tsc_khz: value(first, "tsc_khz")?,
+        is_refused: value::<u32>(first, "refused")? != 0,
+    };
+    let mut vms: Vec<Vm> = Vec::new();
+    for line in lines {
+        let vm = vm(line)?;
+        match vms.iter_mut().find(|v| v.pid == vm.pid) {
+            Some(other) => join(other, &vm),
+            None => vms.push(vm),
+        }
+    }
+    Ok(Snapshot { module, vms })
+}
+
+fn vm(line: &str) -> anyhow::Result<Vm> {
+    let window = value(line, "window")?;
+    Ok(Vm {
+        pid: value(line, "vm")?,
+        vcpus: value(line, "vcpus")?,
+        window: (window > 0).then_some(window),
+        own: value(line, "own")?,
+        counters: Counters {
+            entries: value(line, "entries")?,
+            applied: value(line, "applied")?,
+            ple: value(line, "ple")?,
+            spun: value(line, "spun")?,
+            before: value(line, "before")?,
+            switches: value(line, "switches")?,
+            guest: value(line, "guest")?,
+        },
+    })
+}
+
+/// A process with several VMs has all of their vCPUs.
+fn join(a: &mut Vm, b: &Vm) {
+    let vcpus = u64::from(a.vcpus) + u64::from(b.vcpus);
+    let own = u64::from(a.own) * u64::from(a.vcpus) + u64::from(b.own) * u64::from(b.vcpus);
+    a.own = (own / vcpus.max(1)) as u32;
+    a.vcpus = vcpus as u32;
+    a.window = a.window.or(b.window);
+    let (c, d) = (&mut a.counters, &b.counters);
+    c.entries += d.entries;
+    c.applied += d.applied;
+    c.ple += d.ple;
+    c.spun += d.spun;
+    c.before += d.before;
+    c.switches += d.switches;
+    c.guest += d.guest;
+}
+
+/// Of `key=value` in a line of such words. Keys that are not asked for may come with later modules.
+fn value<T: FromStr>(line: &str, key: &str) -> anyhow::Result<T> {
+    let found = line.split(' ').filter_map(|word| word.split_once('=')).find(|(k, _)| *k == key);
+    let (_, text) = found.ok_or_else(|| anyhow!("no `{key}` in `{line}`"))?;
+    text.parse().map_err(|_| anyhow!("`{key}` is no number in `{line}`"))
+}
+
+/// What stands between the user and the device, under the file system's root.
+fn why_absent(root: &Path) -> anyhow::Error {
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+    let number = |path: &str| read(path).and_then(|text| text.trim().parse::<u64>().ok());
+    if !root.join("sys/module/kvm").exists() {
+        return anyhow!(
+            "this kernel runs no virtual machines: KVM is not there (modprobe kvm_intel or kvm_amd)"
+        );
+    }
+    for (module, parameter) in [("kvm_intel", "ple_gap"), ("kvm_amd", "pause_filter_count")] {
+        if number(&format!("sys/module/{module}/parameters/{parameter}")) == Some(0) {
+            return anyhow!(
+                "no pause-loop exiting here: this CPU cannot, or it is off ({module}'s {parameter} is 0)"
+            );
+        }
+    }
+    let how = "make kmod && insmod target/kmod/lissom_ple.ko; docs/kvm-apple.md has more";
+    let is_locked =
+        read("sys/kernel/security/lockdown").is_some_and(|t| t.contains('[') && !t.contains("[none]"));
+    let enforces = read("sys/module/module/parameters/sig_enforce").is_some_and(|text| text.starts_with('Y'));
+    if is_locked || enforces {
+        let what = if is_locked { "its lockdown" } else { "module.sig_enforce" };
+        return anyhow!(
+            "the module lissom_ple is not loaded, and this kernel ({what}) takes signed modules only: \
+             sign it with a key that the kernel knows ({how})"
+        );
+    }
+    anyhow!("the module lissom_ple is not loaded, or this kernel's log says why it was refused ({how})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: &str =
+        "lissom_ple=1 vendor=amd default=3000 largest=65535 tsc_khz=2445425 refused=0 missed=0";
+    const VM: &str = "vm=188 id=1 vcpus=2 window=777 own=6000 entries=42 applied=28 ple=40 spun=3 before=10 switches=19 guest=24";
+
+    #[test]
+    fn what_the_module_writes() {
+        let snapshot = parse(&format!("{FIRST}\n{VM}\n")).unwrap();
+        assert_eq!(snapshot.module.vendor, Vendor::Amd);
+        assert_eq!((snapshot.module.default, snapshot.module.tsc_khz), (3000, 2_445_425));
+        let counters =
+            Counters { entries: 42, applied: 28, ple: 40, spun: 3, before: 10, switches: 19, guest: 24 };
+        assert_eq!(snapshot.vms, vec![Vm { pid: 188, vcpus: 2, window: Some(777), own: 6000, counters }]);
+    }
+
+    #[test]
+    fn the_vms_of_one_process_are_one() {
+        let other = VM.replace("id=1", "id=2").replace("own=6000", "own=3000").replace("vcpus=2", "vcpus=1");
+        let snapshot = parse(&format!("{FIRST}\n{VM}\n{other}\n")).unwrap();
+        assert_eq!(snapshot.vms.len(), 1);
+        let vm = &snapshot.vms[0];
+        assert_eq!((vm.vcpus, vm.own, vm.counters.ple, vm.counters.guest), (3, 5000, 80, 48));
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for (text, why) in [
+            ("", "not what lissom_ple writes"),
+            (&FIRST.replace("ple=1", "ple=2"), "version 2"),
+            (&FIRST.replace("amd", "via"), "unknown vendor via"),
+            (&format!("{FIRST}\n{}", VM.replace("ple=40 ", "")), "no `ple`"),
+            (&format!("{FIRST}\n{}", VM.replace("ple=40 ", "ple=-1 ")), "no number"),
+        ] {
+            let error = format!("{:#}", parse(text).unwrap_err());
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn reasons_why_it_is_absent() {
+        let root = std::env::temp_dir().join(format!("lissom-apple-{}", std::process::id()));
+        let said = |expected: &str| {
+            let why = why_absent(&root).to_string();
+            assert!(why.contains(expected), "{why}");
+        };
+        let put = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        said("KVM is not there");
+        put("sys/module/kvm/x", "");
+        said("not loaded, or this kernel's log");
+        put("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
+        said("not loaded, or this kernel's log");
+        put("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+        said("lockdown");
+        put("sys/module/kvm_amd/parameters/pause_filter_count", "3000\n");
+        said("lockdown");
+        put("sys/module/kvm_amd/parameters/pause_filter_count", "0\n");
+        said("kvm_amd's pause_filter_count is 0");
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,125 @@
+//! A VM under APPLE: its epochs, and what is shown of it.
+
+use super::device::{Counters, Vm};
+use super::waste::Waste;
+use crate::adapt::{Apple, Limits};
+
+pub struct Machine {
+    pub pid: i32,
+    pub program: String,
+    pub vcpus: u32,
+    pub window: Option<u32>,
+    pub own: u32,
+    pub apple: Apple,
+    /// When this epoch began, and when the interval that is shown did.
+    epoch_began: Counters,
+    shown: Counters,
+    latest: Counters,
+}
+
+/// Since it was last asked for.
+pub struct Interval {
+    pub counters: Counters,
+    pub waste: Waste,
+}
+
+impl Machine {
+    pub fn new(vm: &Vm, limits: Limits, default_window: u32) -> Machine {
+        Machine {
+            pid: vm.pid,
+            program: program(vm.pid),
+            vcpus: vm.vcpus,
+            window: vm.window,
+            own: vm.own,
+            apple: Apple::new(limits, default_window),
+            epoch_began: vm.counters,
+            shown: vm.counters,
+            latest: vm.counters,
+        }
+    }
+
+    pub fn see(&mut self, vm: &Vm) {
+        if vm.counters.since(&self.latest).is_none() {
+            // What was counted of VMs that are gone is gone with them.
+            self.epoch_began = vm.counters;
+            self.shown = vm.counters;
+        }
+        (self.vcpus, self.window, self.own, self.latest) = (vm.vcpus, vm.window, vm.own, vm.counters);
+    }
+
+    /// If this epoch has had as many exits: the next one's window.
+    pub fn end_epoch(&mut self, exits: u64, unit: f64) -> Option<u32> {
+        let counters = self.latest.since(&self.epoch_began)?;
+        if counters.ple < exits {
+            return None;
+        }
+        self.epoch_began = self.latest;
+        let waste = counters.waste(unit);
+        Some(self.apple.epoch(waste.total(), waste.time))
+    }
+
+    pub fn interval(&mut self, unit: f64) -> Interval {
+        let counters = self.latest.since(&self.shown).unwrap_or_default();
+        self.shown = self.latest;
+        Interval { counters, waste: counters.waste(unit) }
+    }
+}
+
+/// As the kernel calls it.
+fn program(pid: i32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim_end().replace(|c: char| c.is_control(), "?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(ple: u64, guest: u64) -> Vm {
+        // A window of 100 each.
+        let counters =
+            Counters { entries: ple, ple, spun: 100 * ple, before: guest, guest, ..Counters::default() };
+        Vm { pid: 0, vcpus: 2, window: None, own: 4096, counters }
+    }
+
+    fn limits() -> Limits {
+        Limits { lower: 100, upper: 10_000, step: 100, step_permille: 0, margin_permille: 0 }
+    }
+
+    #[test]
+    fn an_epoch_ends_with_so_many_exits() {
+        let mut machine = Machine::new(&seen(500, 500_000), limits(), 4096);
+        assert_eq!(machine.end_epoch(1000, 1.0), None);
+        machine.see(&seen(1499, 1_499_000));
+        assert_eq!(machine.end_epoch(1000, 1.0), None);
+        machine.see(&seen(1500, 1_500_000));
+        assert_eq!(machine.end_epoch(1000, 1.0), Some(4196));
+        assert_eq!(machine.end_epoch(1000, 1.0), None);
+    }
+
+    #[test]
+    fn the_window_goes_where_less_is_wasted() {
+        let mut machine = Machine::new(&seen(0, 0), limits(), 4096);
+        let (mut ple, mut guest) = (0, 0);
+        // The smaller the window, the more is done between two exits.
+        for _ in 0..300 {
+            ple += 1000;
+            guest += 1000 * 20_000_000 / u64::from(machine.apple.threshold());
+            machine.see(&seen(ple, guest));
+            assert!(machine.end_epoch(1000, 1.0).is_some());
+        }
+        assert_eq!(machine.apple.base(), 100);
+        assert!(machine.apple.rounds().1 >= 40);
+    }
+
+    #[test]
+    fn counters_that_went_back_begin_a_new_epoch() {
+        let mut machine = Machine::new(&seen(5000, 5_000_000), limits(), 4096);
+        machine.see(&seen(100, 100_000));
+        assert_eq!(machine.end_epoch(1000, 1.0), None);
+        assert_eq!(machine.interval(1.0).counters.ple, 0);
+        machine.see(&seen(1100, 1_100_000));
+        assert!(machine.end_epoch(1000, 1.0).is_some());
+        assert_eq!(machine.interval(1.0).counters.ple, 1000);
+    }
+}

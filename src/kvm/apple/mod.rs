@@ -1,0 +1,355 @@
+//! `lissom kvm apple`: a pause-loop window for each VM, by APPLE. docs/kvm-apple.md.
+
+mod device;
+mod machine;
+mod report;
+mod waste;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use clap::Args;
+
+use crate::adapt::Limits;
+use device::{Device, Module, Refusal, Snapshot, Vendor};
+use machine::Machine;
+use report::Line;
+
+/// Epochs end at such a moment: shorter than what 1000 exits take, but for VMs that do little else.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Let each VM spin as long as costs it least before its vCPU gives way
+///
+/// A vCPU that spins in the kernel of its guest is made to give its CPU to another one when it has
+/// spun for a while: pause-loop exiting (PLE). How long, the window, is the same for all
+/// VMs of a host. This tries longer and shorter ones for each VM, an epoch of 1000 exits each,
+/// and moves to what wastes the least: in spins that ended with an exit, and in the switches
+/// after it.
+///
+/// Needs the kernel module lissom_ple (make kmod) and root. Without --apply nothing is changed.
+/// With it, windows are KVM's own again when this ends, however it ends. Trying costs something
+/// too: two of three epochs have a window that may be worse.
+#[derive(Args)]
+#[command(after_long_help = "\
+SPUN%, SWITCH% and WASTED% (the sum) are shares of the VM's CPU time. On Intel
+a window is in cycles of the time stamp counter, on AMD in PAUSEs, whose
+duration is measured when this starts.
+
+Exit code: 0 when it was ended or the time is over, 1 if something failed, 2 if
+the options are wrong.
+
+Examples:
+  lissom kvm apple --duration=5
+  lissom kvm apple --apply --vm=$(pidof qemu-system-x86_64)")]
+pub struct AppleArgs {
+    /// Set windows [default: show what is there, and change nothing]
+    #[arg(long)]
+    pub apply: bool,
+
+    /// Only the VM of this process. May be repeated [default: all VMs]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pub vm: Vec<i32>,
+
+    /// Seconds from one report to the next, from 0.1
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    pub interval: Duration,
+
+    /// Seconds until it ends, from 0.1 [default: runs until it is ended]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub duration: Option<Duration>,
+
+    /// Shortest window: Intel in cycles, AMD in PAUSEs [default: an eighth of KVM's own]. Too
+    /// short: vCPUs give way to others while the lock that they wait for is about to be free
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub lower: Option<u32>,
+
+    /// Longest window [default: four times KVM's own]. Too long: vCPUs spin while the one
+    /// that they wait for does not run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub upper: Option<u32>,
+
+    /// By how much the windows that are tried differ [default: an eighth of KVM's own].
+    /// Shorter: comes to the best one later, and is more easily led astray by noise
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub step: Option<u32>,
+
+    /// Exits of an epoch. Fewer: follows changes sooner, and noise, too
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub epoch: u64,
+
+    /// One JSON document a line, for each report
+    #[arg(long)]
+    pub json: bool,
+
+    /// Instead of the module's device
+    #[arg(long, value_name = "PATH", default_value = device::PATH, hide = true)]
+    pub device: PathBuf,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(s) if (0.1..=1e6).contains(&s) => Ok(Duration::from_secs_f64(s)),
+        _ => Err("seconds from 0.1 to 1000000 are needed".into()),
+    }
+}
+
+pub fn apple(args: &AppleArgs) -> i32 {
+    if let (Some(lower), Some(upper)) = (args.lower, args.upper)
+        && lower > upper
+    {
+        eprintln!("lissom: --lower={lower} is above --upper={upper}");
+        return 2;
+    }
+    match run(args) {
+        Ok(code) => code,
+        // The reader has seen enough.
+        Err(error)
+            if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            0
+        }
+        Err(error) => {
+            eprintln!("lissom: {error:#}");
+            1
+        }
+    }
+}
+
+fn run(args: &AppleArgs) -> anyhow::Result<i32> {
+    let ended = crate::manager::end_when_asked()?;
+    let mut device = Device::open(&args.device, args.apply)?;
+    let first = device.read()?;
+    let limits = match limits(args, &first.module) {
+        Ok(limits) => limits,
+        Err(text) => {
+            eprintln!("lissom: {text}");
+            return Ok(2);
+        }
+    };
+    check_named(args, &first)?;
+    announce(args, &limits, &first.module);
+    let mut control = Control::new(args, limits, waste::window_unit(&first.module));
+    let begin = Instant::now();
+    let (mut reported, mut reports) = (begin, 0);
+    loop {
+        let snapshot = device.read()?;
+        control.look(&mut device, &snapshot)?;
+        let is_over = ended.load(Relaxed) || args.duration.is_some_and(|d| begin.elapsed() >= d);
+        let since = reported.elapsed();
+        if since >= args.interval || (is_over && reports == 0) {
+            crate::print(control.report(since.as_secs_f64()).as_bytes())?;
+            (reported, reports) = (Instant::now(), reports + 1);
+        }
+        if is_over || control.has_none_left() {
+            return Ok(0);
+        }
+        let left = args.duration.map_or(POLL, |d| d.saturating_sub(begin.elapsed()));
+        std::thread::sleep(POLL.min(left));
+    }
+}
+
+/// Around KVM's own window, unless it is said otherwise.
+fn limits(args: &AppleArgs, module: &Module) -> Result<Limits, String> {
+    for (name, value) in [("lower", args.lower), ("upper", args.upper)] {
+        if let Some(value) = value.filter(|v| *v > module.largest) {
+            return Err(format!("--{name}={value} is more than this CPU takes: {} at most", module.largest));
+        }
+    }
+    let own = module.default;
+    let lower = args.lower.unwrap_or((own / 8).clamp(1, args.upper.unwrap_or(u32::MAX)));
+    let upper = args.upper.unwrap_or(own.saturating_mul(4).min(module.largest).max(lower));
+    let step = args.step.unwrap_or((own / 8).max(1));
+    Ok(Limits { lower, upper, step, step_permille: 0, margin_permille: 0 })
+}
+
+fn check_named(args: &AppleArgs, seen: &Snapshot) -> anyhow::Result<()> {
+    for pid in &args.vm {
+        if seen.vms.iter().any(|vm| vm.pid == *pid) {
+            continue;
+        }
+        if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
+            bail!("there is no process {pid}: is the VM gone?");
+        }
+        bail!("process {pid} has no VM that has run since lissom_ple was loaded");
+    }
+    Ok(())
+}
+
+fn announce(args: &AppleArgs, limits: &Limits, module: &Module) {
+    if args.json {
+        return;
+    }
+    let unit = match module.vendor {
+        Vendor::Intel => "cycles",
+        Vendor::Amd => "PAUSEs",
+    };
+    if args.apply {
+        eprintln!(
+            "lissom: gives VMs windows from {} to {} {unit}, in steps of {}, until it ends",
+            limits.lower, limits.upper, limits.step
+        );
+    } else {
+        let mut apple = crate::adapt::Apple::new(*limits, module.default);
+        // Equal ones, so that none is taken before all have been tried.
+        let tried = [apple.threshold(), apple.epoch(1, 1), apple.epoch(1, 1)];
+        eprintln!(
+            "lissom: nothing is changed; --apply would try {}, {} and {} {unit} first",
+            tried[0], tried[1], tried[2]
+        );
+    }
+}
+
+struct Control<'a> {
+    args: &'a AppleArgs,
+    limits: Limits,
+    /// TSC cycles of one unit of a window.
+    unit: f64,
+    machines: BTreeMap<i32, Machine>,
+    /// Said already, of these.
+    held: BTreeSet<i32>,
+    unheeded: BTreeSet<i32>,
+}
+
+impl<'a> Control<'a> {
+    fn new(args: &'a AppleArgs, limits: Limits, unit: f64) -> Control<'a> {
+        Control {
+            args,
+            limits,
+            unit,
+            machines: BTreeMap::new(),
+            held: BTreeSet::new(),
+            unheeded: BTreeSet::new(),
+        }
+    }
+
+    /// What has happened since the last time, and with --apply what is done about it.
+    fn look(&mut self, device: &mut Device, snapshot: &Snapshot) -> anyhow::Result<()> {
+        if snapshot.module.is_refused {
+            bail!(
+                "lissom_ple has found a vCPU that is not what this kernel says, and does nothing any more: see the kernel's log"
+            );
+        }
+        let is_there = |pid: &i32| snapshot.vms.iter().any(|vm| vm.pid == *pid);
+        for pid in self.machines.keys().filter(|pid| self.args.vm.contains(pid) && !is_there(pid)) {
+            eprintln!("lissom: the VM of process {pid} is gone");
+        }
+        self.machines.retain(|pid, _| is_there(pid));
+        for vm in snapshot.vms.iter().filter(|vm| self.args.vm.is_empty() || self.args.vm.contains(&vm.pid)) {
+            let mut window = None;
+            let machine = self.machines.entry(vm.pid).or_insert_with(|| {
+                let machine = Machine::new(vm, self.limits, snapshot.module.default);
+                window = Some(machine.apple.threshold());
+                machine
+            });
+            machine.see(vm);
+            if !self.args.apply {
+                continue;
+            }
+            // A VM that is new in a process that has one already.
+            if vm.window.is_none() && !self.held.contains(&vm.pid) {
+                window = Some(machine.apple.threshold());
+            }
+            if vm.window.is_some() && !self.held.contains(&vm.pid) {
+                window = machine.end_epoch(self.args.epoch, self.unit).or(window);
+            }
+            if let Some(window) = window {
+                set(device, vm.pid, window, &mut self.held)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, seconds: f64) -> String {
+        let mut lines = Vec::new();
+        for machine in self.machines.values_mut() {
+            let interval = machine.interval(self.unit);
+            lines.push(Line { machine, interval });
+        }
+        for line in &lines {
+            let (counters, machine) = (&line.interval.counters, line.machine);
+            let is_new = machine.apple.rounds().0 == 0;
+            if self.args.apply
+                && !is_new
+                && machine.window.is_some()
+                && counters.applied < counters.entries / 2
+                && self.unheeded.insert(machine.pid)
+            {
+                eprintln!(
+                    "lissom: the CPU had the window in {} of {} entries of process {}: it may not heed it",
+                    counters.applied, counters.entries, machine.pid
+                );
+            }
+        }
+        if self.args.json {
+            report::document(&lines, seconds, self.args.apply)
+        } else {
+            report::table(&lines, seconds, self.args.apply)
+        }
+    }
+
+    /// All that were named are gone.
+    fn has_none_left(&self) -> bool {
+        !self.args.vm.is_empty() && self.machines.is_empty()
+    }
+}
+
+fn set(device: &mut Device, pid: i32, window: u32, held: &mut BTreeSet<i32>) -> anyhow::Result<()> {
+    match device.ask(pid, Some(window)) {
+        // One that is gone is not seen again; what is refused is said at the next look.
+        Ok(()) | Err(Refusal::Gone | Refusal::Refused) => Ok(()),
+        Err(Refusal::Held) => {
+            if held.insert(pid) {
+                eprintln!("lissom: process {pid} is left alone: its window was set by another program");
+            }
+            Ok(())
+        }
+        Err(Refusal::Other(e)) => {
+            Err(anyhow::Error::new(e).context(format!("window {window} for process {pid}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: AppleArgs,
+    }
+
+    fn limits_of(options: &[&str]) -> Result<(u32, u32, u32), String> {
+        let module = Module {
+            vendor: Vendor::Amd,
+            default: 3000,
+            largest: 65_535,
+            tsc_khz: 2_000_000,
+            is_refused: false,
+        };
+        let args = Line::parse_from(["apple"].iter().chain(options)).args;
+        limits(&args, &module).map(|l| (l.lower, l.upper, l.step))
+    }
+
+    #[test]
+    fn limits_are_around_kvms_own_window() {
+        assert_eq!(limits_of(&[]), Ok((375, 12_000, 375)));
+        assert_eq!(limits_of(&["--lower=20000"]), Ok((20_000, 20_000, 375)));
+        assert_eq!(limits_of(&["--upper=100", "--step=7"]), Ok((100, 100, 7)));
+        assert_eq!(limits_of(&["--lower=5", "--upper=60000"]), Ok((5, 60_000, 375)));
+        assert!(limits_of(&["--upper=65536"]).unwrap_err().contains("65535 at most"));
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for nonsense in ["0", "-1", "nan", "inf", "x", "1e9"] {
+            assert!(seconds(nonsense).is_err(), "{nonsense}");
+        }
+    }
+}

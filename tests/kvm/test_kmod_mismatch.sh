@@ -1,0 +1,32 @@
+# lissom_ple refuses a KVM that is laid out otherwise than it knows, with a line that says what.
+. "$(dirname "$0")/lib.sh"
+need_vm
+command -v python3 >/dev/null || skip "no python3: scripts/need.sh kvm installs it"
+folder=$(kernel 6.12)
+build_module "$folder"
+build_guest
+edit() {
+    local out=$1
+    shift
+    python3 "$here/btf_edit.py" --base "$folder/headers/vmlinux" "$folder/modules/kvm-amd.ko" "$work/files/$out" "$@"
+}
+edit gone.ko none none gone
+edit struct.ko vcpu_svm none name
+edit member.ko vcpu_svm vmcb name
+edit type.ko vcpu_svm vmcb like=asid
+edit outside.ko vcpu_svm vmcb offset=65536
+edit unaligned.ko vcpu_svm vmcb offset=6484
+edit control.ko vmcb_control_area pause_filter_count offset=64
+edit header.ko vcpu_svm vcpu like=nested
+# Where something else is. The kernel takes no BTF whose members are not in order.
+edit lie1.ko vcpu_svm vmcb offset=0
+edit lie2.ko vcpu_svm vmcb offset=8
+edit lie3.ko vcpu_svm vmcb offset=24
+"$here/vm.sh" --files "$work/files" -- sh mismatch.sh
+
+# The kernel itself refuses a module that was built for another one.
+other=$(kernel 6.18)
+rm "$work"/files/*.ko
+cp "$work/kmod/lissom_ple.ko" "$work/files/"
+"$here/vm.sh" --kernel 6.18 --files "$work/files" -- \
+    sh -c 'insmod ./lissom_ple.ko 2>&1 && exit 1; dmesg | grep lissom_ple; ! lsmod | grep lissom_ple' || fail "${other##*/}"
