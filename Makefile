@@ -54,7 +54,7 @@ lint:
 	@scripts/need.sh lint
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
-	@for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
+	@for script in scripts/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh .ci/run; do bash -n "$$script"; done
 
 model:
 	@scripts/need.sh model
