@@ -131,6 +131,8 @@ fn positive(text: &str) -> Result<f64, String> {
 /// The file of the session's folder that `lissom run --stats-file` writes.
 const STATISTICS: &str = "statistics.json";
 
+type Summary = fn(&[harness::Measured]) -> Vec<String>;
+
 /// What a benchmark has prepared.
 struct Bench {
     name: &'static str,
@@ -141,7 +143,7 @@ struct Bench {
     parameters: Value,
     notes: Vec<String>,
     /// More notes, by what was measured.
-    summary: Option<fn(&[harness::Measured]) -> Vec<String>>,
+    summary: Option<Summary>,
 }
 
 /// What all runs of this process share.
