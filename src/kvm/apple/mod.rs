@@ -19,14 +19,14 @@ use device::{Device, Module, Refusal, Snapshot, Vendor};
 use machine::Machine;
 use report::Line;
 
-/// Epochs end at such a moment: shorter than what 1000 exits take, but for VMs that do little else.
+/// Epochs end at such a moment: shorter than what an epoch's exits take, but for VMs that do little else.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Let each VM spin as long as costs it least before its vCPU gives way
 ///
 /// A vCPU that spins in the kernel of its guest is made to give its CPU to another one when it has
 /// spun for a while: pause-loop exiting (PLE). How long, the window, is the same for all
-/// VMs of a host. This tries longer and shorter ones for each VM, an epoch of 1000 exits each,
+/// VMs of a host. This tries longer and shorter ones for each VM, an epoch of 4000 exits each,
 /// and moves to what wastes the least: in spins that ended with an exit, and in the switches
 /// after it.
 ///
@@ -77,9 +77,14 @@ pub struct AppleArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub step: Option<u32>,
 
-    /// Exits of an epoch. Fewer: follows changes sooner, and noise, too
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    /// Exits of an epoch; the paper has 1000. Fewer: follows changes sooner, and noise, too
+    #[arg(long, value_name = "N", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub epoch: u64,
+
+    /// How much less another window must waste to be taken, in permille of the waste; the
+    /// paper has 0. More: is not led astray by noise, but stays where it is near the best
+    #[arg(long, value_name = "PERMILLE", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub margin: u32,
 
     /// One JSON document a line, for each report
     #[arg(long)]
@@ -163,7 +168,7 @@ fn limits(args: &AppleArgs, module: &Module) -> Result<Limits, String> {
     let lower = args.lower.unwrap_or((own / 8).clamp(1, args.upper.unwrap_or(u32::MAX)));
     let upper = args.upper.unwrap_or(own.saturating_mul(4).min(module.largest).max(lower));
     let step = args.step.unwrap_or((own / 8).max(1));
-    Ok(Limits { lower, upper, step, step_permille: 0, margin_permille: 0 })
+    Ok(Limits { lower, upper, step, step_permille: 0, margin_permille: args.margin })
 }
 
 fn check_named(args: &AppleArgs, seen: &Snapshot) -> anyhow::Result<()> {

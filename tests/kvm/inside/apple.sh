@@ -43,7 +43,7 @@ grep -Eq "^ *$first guest +2 +[0-9]+ +[0-9]+ .* - +-$" /tmp/out || fail "no line
 [ "$(value applied $first)$(value applied $second)" = 00 ] || fail "a window was set"
 
 # With it, the VM that was named gets windows within the bounds, and the other one none.
-lissom kvm apple --apply --vm=$first --epoch=100 --lower=1000 --upper=5000 --step=500 --duration=25 --json >/tmp/json 2>/tmp/err ||
+lissom kvm apple --apply --vm=$first --epoch=100 --margin=0 --lower=1000 --upper=5000 --step=500 --duration=25 --json >/tmp/json 2>/tmp/err ||
     fail "$(cat /tmp/err)"
 cat /tmp/err
 tail -n 1 /tmp/json
