@@ -5,7 +5,7 @@
 # make conformance   glibc's own thread tests, natively and under lissom (10 minutes)
 # make model    the protocols with large bounds (slow)
 # make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
-# make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (10 minutes)
+# make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (5 minutes)
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
 #

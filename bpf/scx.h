@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The kernel's side of a sched_ext scheduler (Documentation/scheduler/sched-ext.rst), as far as scx_lissom uses it, of Linux 6.18 to 7.3: where a function
+ * has changed its arguments or its result, there is a version for each, and whichever the kernel has is called (bpf_ksym_exists is decided when the program
+ * is loaded). What follows three underscores is not part of a kernel function's name. */
+#pragma once
+
+#include "kernel.h"
+
+struct bpf_iter_num {
+    __u64 opaque[1];
+} __attribute__((aligned(8)));
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+
+/* Fixed since sched_ext was merged. */
+#define SCX_DSQ_LOCAL ((1ULL << 63) | 2)
+#define SCX_OPS_KEEP_BUILTIN_IDLE (1ULL << 0)
+#define SCX_OPS_SWITCH_PARTIAL (1ULL << 3)
+#define SCX_KICK_IDLE (1ULL << 0)
+#define SCX_KICK_PREEMPT (1ULL << 1)
+#define SCX_ENQ_WAKEUP 1ULL
+#define SCX_ENQ_HEAD (1ULL << 16)
+#define SCX_TASK_QUEUED 1
+
+enum {
+    BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+enum scx_exit_kind {
+    SCX_EXIT_NONE,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sched_ext_entity {
+    u32 flags, weight;
+    u64 slice, dsq_vtime;
+};
+
+struct sched_entity {
+    u64 sum_exec_runtime;
+};
+
+/* Defined, because functions that take it are only found for a structure, not for a name. */
+struct cpumask {
+    unsigned long bits[1];
+};
+
+/* What a thread has beside what kernel.h names. */
+struct task_struct___scx {
+    struct sched_ext_entity scx;
+    struct sched_entity se;
+    int nr_cpus_allowed;
+    const struct cpumask *cpus_ptr;
+};
+
+struct kernfs_node {
+    u64 id;
+};
+
+struct cgroup {
+    int level;
+    struct kernfs_node *kn;
+};
+
+struct scx_init_task_args {
+    bool fork;
+    struct cgroup *cgroup;
+};
+
+struct scx_cgroup_init_args {
+    u32 weight;
+    u64 bw_period_us, bw_quota_us, bw_burst_us; /* since Linux 6.17 */
+};
+
+struct scx_exit_info {
+    enum scx_exit_kind kind;
+    s64 exit_code;
+    const char *reason;
+    char *msg;
+};
+
+struct scx_bpf_dsq_insert_vtime_args {
+    u64 dsq_id, slice, vtime, enq_flags;
+};
+
+#pragma clang attribute pop
+
+struct bpf_iter_scx_dsq {
+    u64 opaque[6];
+} __attribute__((aligned(8)));
+
+/* The kernel's operations, by name: those that are not here are left to their defaults. */
+struct sched_ext_ops {
+    s32 (*select_cpu)(struct task_struct *p, s32 previous, u64 flags);
+    void (*enqueue)(struct task_struct *p, u64 flags);
+    void (*dispatch)(s32 cpu, struct task_struct *previous);
+    void (*tick)(struct task_struct *p);
+    void (*runnable)(struct task_struct *p, u64 flags);
+    void (*running)(struct task_struct *p);
+    void (*stopping)(struct task_struct *p, bool is_runnable);
+    void (*quiescent)(struct task_struct *p, u64 flags);
+    bool (*yield)(struct task_struct *from, struct task_struct *to);
+    void (*update_idle)(s32 cpu, bool is_idle);
+    s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+    s32 (*cgroup_init)(struct cgroup *group, struct scx_cgroup_init_args *args);
+    void (*cgroup_exit)(struct cgroup *group);
+    void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
+    void (*cgroup_set_weight)(struct cgroup *group, u32 weight);
+    void (*cgroup_set_bandwidth)(struct cgroup *group, u64 period_us, u64 quota_us, u64 burst_us);
+    void (*cpu_online)(s32 cpu);
+    void (*cpu_offline)(s32 cpu);
+    s32 (*init)(void);
+    void (*exit)(struct scx_exit_info *info);
+    u64 flags;
+    u32 timeout_ms;
+    char name[128];
+};
+
+s32 scx_bpf_create_dsq(u64 id, s32 node) __ksym;
+s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 previous, u64 flags, bool *is_idle) __ksym;
+s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym;
+const struct cpumask *scx_bpf_get_idle_cpumask(void) __ksym;
+void scx_bpf_put_idle_cpumask(const struct cpumask *mask) __ksym;
+bool bpf_cpumask_empty(const struct cpumask *mask) __ksym;
+void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
+s32 scx_bpf_dsq_nr_queued(u64 id) __ksym;
+s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
+u32 scx_bpf_nr_cpu_ids(void) __ksym;
+u64 scx_bpf_now(void) __ksym;
+void scx_bpf_exit_bstr(s64 code, char *format, unsigned long long *data, u32 data__sz) __ksym;
+int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 id, u64 flags) __ksym;
+struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym;
+void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 id, u64 flags) __ksym;
+struct cgroup *bpf_cgroup_ancestor(struct cgroup *group, int level) __ksym;
+void bpf_cgroup_release(struct cgroup *group) __ksym;
+
+/* 6.19: it says whether it was done. */
+bool scx_bpf_dsq_insert___v2___since_6_19(struct task_struct *p, u64 id, u64 slice, u64 flags) __ksym __weak;
+void scx_bpf_dsq_insert___until_6_18(struct task_struct *p, u64 id, u64 slice, u64 flags) __ksym __weak;
+
+static inline void insert(struct task_struct *p, u64 queue, u64 slice, u64 flags)
+{
+    if (bpf_ksym_exists(scx_bpf_dsq_insert___v2___since_6_19))
+        scx_bpf_dsq_insert___v2___since_6_19(p, queue, slice, flags);
+    else
+        scx_bpf_dsq_insert___until_6_18(p, queue, slice, flags);
+}
+
+/* 6.19: arguments in a structure. */
+bool __scx_bpf_dsq_insert_vtime(struct task_struct *p, struct scx_bpf_dsq_insert_vtime_args *args) __ksym __weak;
+void scx_bpf_dsq_insert_vtime___until_6_18(struct task_struct *p, u64 id, u64 slice, u64 vtime, u64 flags) __ksym __weak;
+
+/* The queue is kept in the order of `at`. */
+static inline void insert_at(struct task_struct *p, u64 queue, u64 slice, u64 at, u64 flags)
+{
+    if (bpf_core_type_exists(struct scx_bpf_dsq_insert_vtime_args)) {
+        struct scx_bpf_dsq_insert_vtime_args args = {.dsq_id = queue, .slice = slice, .vtime = at, .enq_flags = flags};
+        __scx_bpf_dsq_insert_vtime(p, &args);
+    } else {
+        scx_bpf_dsq_insert_vtime___until_6_18(p, queue, slice, at, flags);
+    }
+}
+
+/* 7.1: flags. */
+bool scx_bpf_dsq_move_to_local___v2___since_7_1(u64 id, u64 flags) __ksym __weak;
+bool scx_bpf_dsq_move_to_local___until_7_0(u64 id) __ksym __weak;
+
+/* Its first thread that may run on this CPU. False: there is none. */
+static inline bool take(u64 queue)
+{
+    if (bpf_ksym_exists(scx_bpf_dsq_move_to_local___v2___since_7_1))
+        return scx_bpf_dsq_move_to_local___v2___since_7_1(queue, 0);
+    return scx_bpf_dsq_move_to_local___until_7_0(queue);
+}
+
+/* 6.19; before, the field was written. */
+bool scx_bpf_task_set_slice___since_6_19(struct task_struct *p, u64 slice) __ksym __weak;
+
+static inline struct task_struct___scx *scx(struct task_struct *p) { return (struct task_struct___scx *)p; }
+
+/* Where in its queue a thread is: what it was inserted at. False: the queue is empty. */
+static inline bool first_at(u64 queue, u64 *at)
+{
+    struct bpf_iter_scx_dsq it;
+    bool found = false;
+    if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
+        struct task_struct *p = bpf_iter_scx_dsq_next(&it);
+        if (p) {
+            *at = scx(p)->scx.dsq_vtime;
+            found = true;
+        }
+    }
+    bpf_iter_scx_dsq_destroy(&it);
+    return found;
+}
+
+static inline void set_slice(struct task_struct *p, u64 slice)
+{
+    if (bpf_ksym_exists(scx_bpf_task_set_slice___since_6_19))
+        scx_bpf_task_set_slice___since_6_19(p, slice);
+    else
+        scx(p)->scx.slice = slice;
+}
+
+/* Ends the scheduler: the kernel's own takes over, and whoever loaded it is told `code` and the text. */
+#define scx_exit_with(code, text)                           \
+    ({                                                      \
+        static char format[] = text;                        \
+        unsigned long long none[1] = {0};                   \
+        scx_bpf_exit_bstr(code, format, none, sizeof(none)); \
+    })

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A scheduler for more threads than CPUs: docs/sched.md.
+ *
+ * Each CPU has two queues. RUN holds the threads that want to run, in the order of their virtual time. SPIN holds those that were seen to wait in a loop (or
+ * that yielded): each is passed over until all that stood in RUN when it came have run. A thread that wakes up goes back to the CPU that it ran on before,
+ * unless one is idle, and waits there until the running one's time is over: that a barrier wakes 30 threads is no reason to interrupt anybody, nor to move
+ * them. A CPU that runs out takes from the others; one that has much less in its queue than another, now and then.
+ *
+ * When all goes wrong (an error here, a thread that is not run for the time of ops.timeout_ms, the loader's end), the kernel goes back to its own scheduler. */
+#include "scx_shares.bpf.h"
+#include "scx_lissom.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+enum {
+    MAX_CPUS = 1024,
+    /* A thread that slept may be ahead of the others by so many slices, and no more: else who sleeps for long would then run for long. */
+    CREDIT_SLICES = 1,
+    BALANCE_NS = 10000000, /* between two looks whether another CPU's queue is longer */
+    MOVED_NS = 500000,     /* who was taken by another CPU just now, has its caches there: it is not taken again if it is the only one */
+};
+
+#define RUN(cpu) ((u64)(cpu))
+#define SPIN(cpu) ((u64)(cpu) | 0x10000)
+
+const volatile struct scx_config config SEC(".rodata.config") = {.slice_ns = 3000000};
+struct scx_exit exit_info SEC(".bss.exit");
+u32 nr_cpus;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct scx_state);
+} scx_state SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct scx_counts);
+} scx_counts SEC(".maps");
+
+/* Changed with the run queue's lock held, but for those that say so. */
+struct cpu {
+    u64 now;      /* virtual time of the furthest that has run here */
+    u64 runs;     /* threads taken from RUN */
+    u64 balanced; /* when it last looked at another queue */
+    u32 probe;    /* whose */
+    u32 pad[9];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, MAX_CPUS);
+    __type(key, u32);
+    __type(value, struct cpu);
+} cpus SEC(".maps");
+
+struct thread {
+    u64 vtime;
+    u64 started;  /* sum_exec_runtime when it was charged last */
+    u64 moved;    /* when another CPU took it */
+    s32 cpu;      /* whose virtual time vtime is of; -1: none yet */
+    u32 group;    /* of cgroups: index */
+    u32 counted;  /* the weight that is in its group's load; 0: it is not runnable */
+    bool aside;   /* to go to SPIN */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct thread);
+} threads SEC(".maps");
+
+static struct thread *thread_of(struct task_struct *p) { return bpf_task_storage_get(&threads, p, NULL, 0); }
+
+static struct cpu *cpu_at(s32 cpu)
+{
+    u32 key = cpu;
+    return bpf_map_lookup_elem(&cpus, &key);
+}
+
+static struct scx_counts *counts(void)
+{
+    u32 zero = 0;
+    return bpf_map_lookup_elem(&scx_counts, &zero);
+}
+
+#define COUNT(what)                           \
+    do {                                      \
+        struct scx_counts *counts_ = counts(); \
+        if (counts_) counts_->what++;         \
+    } while (0)
+
+static bool is_before(u64 a, u64 b) { return (s64)(a - b) < 0; }
+
+static bool any_idle(void)
+{
+    const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+    bool any = !bpf_cpumask_empty(idle);
+    scx_bpf_put_idle_cpumask(idle);
+    return any;
+}
+
+/* What running for so long costs: the less the share, the more. */
+static u64 cost(const struct thread *t, u64 ns, u64 now)
+{
+    u64 weight = (u64)(t->counted ?: WEIGHT) * group_share(t->group, now) / SHARE_ONE;
+    return ns * WEIGHT / (weight ?: 1);
+}
+
+SEC("struct_ops/lissom_select_cpu")
+s32 BPF_PROG(lissom_select_cpu, struct task_struct *p, s32 previous, u64 flags)
+{
+    /* When all are busy there is nothing to look for, and the search is what costs: it takes the cache lines of all. */
+    if (!any_idle()) return previous;
+    bool is_idle = false;
+    s32 cpu = scx_bpf_select_cpu_dfl(p, previous, flags, &is_idle);
+    if (is_idle) {
+        COUNT(idle_picks);
+        insert(p, SCX_DSQ_LOCAL, config.slice_ns, 0);
+    }
+    return cpu;
+}
+
+/* On a CPU with another virtual time, a thread keeps its distance. One that slept keeps no more than the credit. */
+static void settle(struct thread *t, const struct cpu *c, s32 cpu)
+{
+    struct cpu *from = t->cpu >= 0 ? cpu_at(t->cpu) : NULL;
+    if (!from)
+        t->vtime = c->now;
+    else if (from != c)
+        t->vtime += c->now - from->now;
+    t->cpu = cpu;
+    u64 earliest = c->now - CREDIT_SLICES * config.slice_ns;
+    if (is_before(t->vtime, earliest)) t->vtime = earliest;
+}
+
+SEC("struct_ops/lissom_enqueue")
+void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
+{
+    s32 cpu = scx_bpf_task_cpu(p);
+    struct thread *t = thread_of(p);
+    struct cpu *c = cpu_at(cpu);
+    /* The kernel's own threads that belong to a CPU do what all others wait for, and are soon done. */
+    if (!t || !c || (p->flags & PF_KTHREAD && scx(p)->nr_cpus_allowed == 1)) {
+        insert(p, SCX_DSQ_LOCAL, config.slice_ns, flags);
+        return;
+    }
+    settle(t, c, cpu);
+    if (t->aside)
+        insert_at(p, SPIN(cpu), config.slice_ns, c->runs + scx_bpf_dsq_nr_queued(RUN(cpu)), flags);
+    else
+        insert_at(p, RUN(cpu), config.slice_ns, t->vtime, flags);
+    /* A CPU may have gone idle since it was looked for, or this thread had to make way for another. */
+    if (scx(p)->nr_cpus_allowed > 1 && any_idle()) {
+        s32 idle = scx_bpf_pick_idle_cpu(scx(p)->cpus_ptr, 0);
+        if (idle >= 0) scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+    }
+}
+
+/* A thread of another CPU's queue. Pre: this one has nothing to run. */
+static bool steal(s32 cpu, struct cpu *c)
+{
+    u32 i;
+    bpf_for(i, 1, nr_cpus) {
+        u32 other = (cpu + i) % nr_cpus;
+        if (scx_bpf_dsq_nr_queued(RUN(other)) > 0 && take(RUN(other))) return true;
+        if (scx_bpf_dsq_nr_queued(SPIN(other)) > 0 && take(SPIN(other))) return true;
+    }
+    return false;
+}
+
+/* Threads that never sleep are woken nowhere, and would stay where they once were. */
+static bool balance(s32 cpu, struct cpu *c, bool runs_on)
+{
+    u64 now = scx_bpf_now();
+    if (now - c->balanced < BALANCE_NS) return false;
+    c->balanced = now;
+    u32 other = c->probe++ % nr_cpus;
+    if (other == (u32)cpu) other = c->probe++ % nr_cpus;
+    s32 here = scx_bpf_dsq_nr_queued(RUN(cpu)) + runs_on, there = scx_bpf_dsq_nr_queued(RUN(other));
+    return there > here && take(RUN(other));
+}
+
+/* The running thread goes on, if it is still due more than the first of the queue. */
+static bool goes_on(struct task_struct *p, struct thread *t, s32 cpu)
+{
+    u64 first;
+    if (!first_at(RUN(cpu), &first)) return false;
+    u64 vtime = t->vtime + cost(t, scx(p)->se.sum_exec_runtime - t->started, scx_bpf_now());
+    return is_before(vtime, first);
+}
+
+SEC("struct_ops/lissom_dispatch")
+void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
+{
+    struct cpu *c = cpu_at(cpu);
+    if (!c || config.stall) return;
+    struct thread *t = previous && scx(previous)->scx.flags & SCX_TASK_QUEUED ? thread_of(previous) : NULL;
+    if (t && t->aside) t = NULL;
+
+    u64 turn;
+    if (scx_bpf_dsq_nr_queued(SPIN(cpu)) > 0 && first_at(SPIN(cpu), &turn) && !is_before(c->runs, turn) && take(SPIN(cpu))) return;
+    if (t && goes_on(previous, t, cpu)) {
+        set_slice(previous, config.slice_ns);
+        return;
+    }
+    if (balance(cpu, c, t != NULL)) {
+        COUNT(steals);
+        return;
+    }
+    if (take(RUN(cpu))) {
+        c->runs++;
+        COUNT(dispatches);
+        return;
+    }
+    if (t) {
+        set_slice(previous, config.slice_ns);
+        return;
+    }
+    if (take(SPIN(cpu))) return;
+    if (steal(cpu, c)) COUNT(steals);
+}
+
+SEC("struct_ops/lissom_runnable")
+void BPF_PROG(lissom_runnable, struct task_struct *p, u64 flags)
+{
+    struct thread *t = thread_of(p);
+    COUNT(wakeups);
+    if (!t || t->counted) return;
+    t->counted = scx(p)->scx.weight ?: WEIGHT;
+    group_load(t->group, t->counted, 1);
+}
+
+SEC("struct_ops/lissom_quiescent")
+void BPF_PROG(lissom_quiescent, struct task_struct *p, u64 flags)
+{
+    struct thread *t = thread_of(p);
+    if (!t || !t->counted) return;
+    group_load(t->group, t->counted, -1);
+    t->counted = 0;
+}
+
+SEC("struct_ops/lissom_running")
+void BPF_PROG(lissom_running, struct task_struct *p)
+{
+    s32 cpu = scx_bpf_task_cpu(p);
+    struct thread *t = thread_of(p);
+    struct cpu *c = cpu_at(cpu);
+    if (!t || !c) return;
+    settle(t, c, cpu);
+    t->aside = false;
+    t->started = scx(p)->se.sum_exec_runtime;
+    if (is_before(c->now, t->vtime)) c->now = t->vtime;
+}
+
+SEC("struct_ops/lissom_stopping")
+void BPF_PROG(lissom_stopping, struct task_struct *p, bool is_runnable)
+{
+    struct thread *t = thread_of(p);
+    if (!t) return;
+    u64 ran = scx(p)->se.sum_exec_runtime;
+    t->vtime += cost(t, ran - t->started, scx_bpf_now());
+    t->started = ran;
+}
+
+/* sched_yield: the others first, as they are now. */
+SEC("struct_ops/lissom_yield")
+bool BPF_PROG(lissom_yield, struct task_struct *from, struct task_struct *to)
+{
+    struct thread *t = thread_of(from);
+    if (t) t->aside = true;
+    set_slice(from, 0);
+    return false;
+}
+
+/* A CPU that goes idle may have looked into the queues a moment before something was put there. */
+SEC("struct_ops/lissom_update_idle")
+void BPF_PROG(lissom_update_idle, s32 cpu, bool is_idle)
+{
+    if (!is_idle) return;
+    u32 i;
+    bpf_for(i, 0, nr_cpus) {
+        if (scx_bpf_dsq_nr_queued(RUN(i)) <= 0) continue;
+        scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+        return;
+    }
+}
+
+SEC("struct_ops.s/lissom_init_task")
+s32 BPF_PROG(lissom_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+    struct thread *t = bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!t) return -12; /* ENOMEM */
+    t->cpu = -1;
+    t->group = group_of(args->cgroup);
+    return 0;
+}
+
+static bool has_limit(u64 quota_us) { return quota_us && quota_us < ~0ULL / 1000; }
+
+SEC("struct_ops.s/lissom_cgroup_init")
+s32 BPF_PROG(lissom_cgroup_init, struct cgroup *cgroup, struct scx_cgroup_init_args *args)
+{
+    group_add(cgroup, args->weight);
+    return 0;
+}
+
+SEC("struct_ops.s/lissom_cgroup_exit")
+void BPF_PROG(lissom_cgroup_exit, struct cgroup *cgroup) { group_remove(cgroup); }
+
+SEC("struct_ops/lissom_cgroup_move")
+void BPF_PROG(lissom_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+{
+    struct thread *t = thread_of(p);
+    if (!t) return;
+    u32 group = group_of(to);
+    if (t->counted) {
+        group_load(t->group, t->counted, -1);
+        group_load(group, t->counted, 1);
+    }
+    t->group = group;
+}
+
+SEC("struct_ops/lissom_cgroup_set_weight")
+void BPF_PROG(lissom_cgroup_set_weight, struct cgroup *cgroup, u32 weight) { group_set_weight(cgroup, weight); }
+
+/* The kernel does not enforce cpu.max under sched_ext, and no user wants a limit that does nothing. */
+SEC("struct_ops/lissom_cgroup_set_bandwidth")
+void BPF_PROG(lissom_cgroup_set_bandwidth, struct cgroup *cgroup, u64 period_us, u64 quota_us, u64 burst_us)
+{
+    if (has_limit(quota_us) && !config.ignore_limits) scx_exit_with(SCX_EXIT_CODE_LIMIT, "a cgroup got a cpu.max");
+}
+
+/* That these are here tells the kernel that CPUs may come and go. */
+SEC("struct_ops/lissom_cpu_online")
+void BPF_PROG(lissom_cpu_online, s32 cpu) {}
+
+SEC("struct_ops/lissom_cpu_offline")
+void BPF_PROG(lissom_cpu_offline, s32 cpu) {}
+
+SEC("struct_ops.s/lissom_init")
+s32 BPF_PROG(lissom_init)
+{
+    nr_cpus = scx_bpf_nr_cpu_ids();
+    if (nr_cpus > MAX_CPUS) return -7; /* E2BIG */
+    u32 i;
+    bpf_for(i, 0, nr_cpus) {
+        s32 error = scx_bpf_create_dsq(RUN(i), -1) ?: scx_bpf_create_dsq(SPIN(i), -1);
+        if (error) return error;
+    }
+    return 0;
+}
+
+SEC("struct_ops.s/lissom_exit")
+void BPF_PROG(lissom_exit, struct scx_exit_info *info)
+{
+    bpf_probe_read_kernel_str(exit_info.reason, sizeof(exit_info.reason), info->reason);
+    bpf_probe_read_kernel_str(exit_info.message, sizeof(exit_info.message), info->msg);
+    exit_info.code = info->exit_code;
+    __sync_lock_test_and_set(&exit_info.kind, info->kind);
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops lissom_ops = {
+    .select_cpu = (void *)lissom_select_cpu,
+    .enqueue = (void *)lissom_enqueue,
+    .dispatch = (void *)lissom_dispatch,
+    .runnable = (void *)lissom_runnable,
+    .running = (void *)lissom_running,
+    .stopping = (void *)lissom_stopping,
+    .quiescent = (void *)lissom_quiescent,
+    .yield = (void *)lissom_yield,
+    .update_idle = (void *)lissom_update_idle,
+    .init_task = (void *)lissom_init_task,
+    .cgroup_init = (void *)lissom_cgroup_init,
+    .cgroup_exit = (void *)lissom_cgroup_exit,
+    .cgroup_move = (void *)lissom_cgroup_move,
+    .cgroup_set_weight = (void *)lissom_cgroup_set_weight,
+    .cgroup_set_bandwidth = (void *)lissom_cgroup_set_bandwidth,
+    .cpu_online = (void *)lissom_cpu_online,
+    .cpu_offline = (void *)lissom_cpu_offline,
+    .init = (void *)lissom_init,
+    .exit = (void *)lissom_exit,
+    .flags = SCX_OPS_KEEP_BUILTIN_IDLE,
+    .timeout_ms = 5000,
+    .name = "lissom",
+};

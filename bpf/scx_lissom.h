@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What scx_lissom.bpf.c and src/sched share. All times are ns. */
+#pragma once
+
+/* Of the layouts below: a tool that finds a scheduler of another version says so. */
+#define SCX_LISSOM_VERSION 1
+
+/* Set before the scheduler is loaded (section .rodata.config). */
+struct scx_config {
+    __u64 slice_ns;    /* how long a thread runs while others want its CPU */
+    __u64 sample_ns;   /* between two looks at a running thread; 0: busy waiting is not looked for */
+    __u64 park_ns;     /* a thread that is parked for longer has to sleep */
+    __u64 is_partial;  /* 1: only threads that chose SCHED_EXT */
+    __u64 ignore_limits; /* 1: a cgroup's cpu.max is disregarded */
+    __u64 stall;       /* 1: for tests: nothing is dispatched any more, until the kernel's watchdog ends it */
+};
+
+/* Map `scx_state`, an array of one. Written by who loads it. */
+struct scx_state {
+    __u32 version;
+    __u32 pid; /* of who loaded it */
+    __u64 started; /* CLOCK_MONOTONIC */
+    struct scx_config config;
+};
+
+/* Map `scx_counts`, an array of one for each CPU. Nothing is ever cleared. u64 only. */
+struct scx_counts {
+    __u64 wakeups;    /* threads that became runnable, ... */
+    __u64 idle_picks; /* ... of which an idle CPU was found at once for so many */
+    __u64 dispatches; /* threads taken from a queue of the CPU, ... */
+    __u64 steals;     /* ... and from another CPU's, because this one was idle */
+    __u64 samples;    /* looks at running threads */
+    __u64 spin_hits;  /* that found one waiting in a loop, ... */
+    __u64 spin_kicks; /* ... which had to give way, because others wanted its CPU */
+    __u64 spin_ns;    /* time that was wasted so, as far as it was seen */
+    __u64 parks, unparks; /* of threads under `lissom run`: by a flag instead of by sleeping, and those whose flag was cleared in time */
+    __u64 park_ends;  /* parked threads that had to sleep: for too long, or the CPU had nothing else to run */
+};
+
+/* Where a thread was seen in the same state again and again. */
+struct scx_site {
+    __u64 ip;
+    __u32 pid; /* of the process, as the first PID namespace numbers it */
+    __u32 pad;
+};
+
+/* What is known of a site: map `scx_sites`, a hash of struct scx_site. The kernel side notes it as UNKNOWN and sends a struct scx_candidate; the tool
+ * looks at the code and decides. Nobody is made to give way before. */
+enum scx_verdict {
+    SCX_UNKNOWN,
+    SCX_SPINS, /* it waits for a word that somebody else has to change */
+    SCX_WORKS, /* it only looks so */
+};
+
+struct scx_site_info {
+    __u32 verdict; /* enum scx_verdict; written by the tool */
+    __u32 pad;
+    __u64 hits, kicks; /* as in struct scx_counts */
+};
+
+/* Ring buffer `scx_candidates`. */
+struct scx_candidate {
+    struct scx_site site;
+    __u32 thread; /* as the first PID namespace numbers it */
+    __u32 pad;
+    __u64 seen; /* how often it was in this state, in succession */
+    /* Its registers, as in struct user_regs_struct: rax rbx rcx rdx rsi rdi rbp rsp r8..r15 rip rflags */
+    __u64 registers[18];
+};
+
+/* How it ended, in .bss.exit: written once, `kind` last, in the words of the kernel's struct scx_exit_info. */
+struct scx_exit {
+    __u64 kind; /* enum scx_exit_kind; 0: it runs */
+    __s64 code;
+    char reason[128], message[1024];
+};
+
+/* Why the scheduler ended by itself: codes of struct scx_exit_info (exit_code), beside those of the kernel. */
+#define SCX_EXIT_CODE_LIMIT 1 /* a cgroup got a cpu.max, which only the kernel's own scheduler enforces */
