@@ -103,10 +103,9 @@ struct sched_ext_ops {
     void (*enqueue)(struct task_struct *p, u64 flags);
     void (*dispatch)(s32 cpu, struct task_struct *previous);
     void (*tick)(struct task_struct *p);
-    void (*runnable)(struct task_struct *p, u64 flags);
-    void (*running)(struct task_struct *p);
     void (*stopping)(struct task_struct *p, bool is_runnable);
-    void (*quiescent)(struct task_struct *p, u64 flags);
+    void (*enable)(struct task_struct *p);
+    void (*disable)(struct task_struct *p);
     bool (*yield)(struct task_struct *from, struct task_struct *to);
     void (*update_idle)(s32 cpu, bool is_idle);
     s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);

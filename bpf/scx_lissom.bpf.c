@@ -16,8 +16,7 @@ enum {
     MAX_CPUS = 1024,
     /* A thread that slept may be ahead of the others by so many slices, and no more: else who sleeps for long would then run for long. */
     CREDIT_SLICES = 1,
-    BALANCE_NS = 10000000, /* between two looks whether another CPU's queue is longer */
-    MOVED_NS = 500000,     /* who was taken by another CPU just now, has its caches there: it is not taken again if it is the only one */
+    BALANCE_NS = 10000000, /* between two looks whether another CPU's queue is longer: a move costs the thread its caches */
 };
 
 #define RUN(cpu) ((u64)(cpu))
@@ -42,13 +41,14 @@ struct {
     __type(value, struct scx_counts);
 } scx_counts SEC(".maps");
 
-/* Changed with the run queue's lock held, but for those that say so. */
+/* Changed with the lock of its run queue held. */
 struct cpu {
     u64 now;      /* virtual time of the furthest that has run here */
     u64 runs;     /* threads taken from RUN */
     u64 balanced; /* when it last looked at another queue */
     u32 probe;    /* whose */
-    u32 pad[9];
+    bool aside;   /* there may be threads in SPIN: asking a queue costs more than the rest of a dispatch */
+    u32 pad[8];
 };
 
 struct {
@@ -60,12 +60,11 @@ struct {
 
 struct thread {
     u64 vtime;
-    u64 started;  /* sum_exec_runtime when it was charged last */
-    u64 moved;    /* when another CPU took it */
+    u64 charged;  /* its sum_exec_runtime, as far as it is in vtime */
     s32 cpu;      /* whose virtual time vtime is of; -1: none yet */
     u32 group;    /* of cgroups: index */
-    u32 counted;  /* the weight that is in its group's load; 0: it is not runnable */
-    bool aside;   /* to go to SPIN */
+    u32 counted;  /* the weight that is in its group's load; 0: it sleeps */
+    bool aside;   /* it goes to SPIN next */
 };
 
 struct {
@@ -106,9 +105,10 @@ static bool any_idle(void)
 }
 
 /* What running for so long costs: the less the share, the more. */
-static u64 cost(const struct thread *t, u64 ns, u64 now)
+static u64 cost(const struct thread *t, u64 ns)
 {
-    u64 weight = (u64)(t->counted ?: WEIGHT) * group_share(t->group, now) / SHARE_ONE;
+    if (!t->group && t->counted == WEIGHT) return ns;
+    u64 weight = (u64)(t->counted ?: WEIGHT) * group_share(t->group, scx_bpf_now()) / SHARE_ONE;
     return ns * WEIGHT / (weight ?: 1);
 }
 
@@ -139,6 +139,22 @@ static void settle(struct thread *t, const struct cpu *c, s32 cpu)
     if (is_before(t->vtime, earliest)) t->vtime = earliest;
 }
 
+/* It is runnable. Here rather than in an operation of its own, which every wake-up would have to pay for. */
+static void account(struct task_struct *p, struct thread *t)
+{
+    if (t->counted) return;
+    COUNT(wakeups);
+    t->counted = scx(p)->scx.weight ?: WEIGHT;
+    group_load(t->group, t->counted, 1);
+}
+
+static void account_no_more(struct thread *t)
+{
+    if (!t->counted) return;
+    group_load(t->group, t->counted, -1);
+    t->counted = 0;
+}
+
 SEC("struct_ops/lissom_enqueue")
 void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
 {
@@ -151,10 +167,14 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
         return;
     }
     settle(t, c, cpu);
-    if (t->aside)
+    account(p, t);
+    if (t->aside) {
+        t->aside = false;
+        c->aside = true;
         insert_at(p, SPIN(cpu), config.slice_ns, c->runs + scx_bpf_dsq_nr_queued(RUN(cpu)), flags);
-    else
+    } else {
         insert_at(p, RUN(cpu), config.slice_ns, t->vtime, flags);
+    }
     /* A CPU may have gone idle since it was looked for, or this thread had to make way for another. */
     if (scx(p)->nr_cpus_allowed > 1 && any_idle()) {
         s32 idle = scx_bpf_pick_idle_cpu(scx(p)->cpus_ptr, 0);
@@ -175,15 +195,14 @@ static bool steal(s32 cpu, struct cpu *c)
 }
 
 /* Threads that never sleep are woken nowhere, and would stay where they once were. */
-static bool balance(s32 cpu, struct cpu *c, bool runs_on)
+static bool balance(s32 cpu, struct cpu *c)
 {
     u64 now = scx_bpf_now();
-    if (now - c->balanced < BALANCE_NS) return false;
+    if (nr_cpus < 2 || now - c->balanced < BALANCE_NS) return false;
     c->balanced = now;
     u32 other = c->probe++ % nr_cpus;
     if (other == (u32)cpu) other = c->probe++ % nr_cpus;
-    s32 here = scx_bpf_dsq_nr_queued(RUN(cpu)) + runs_on, there = scx_bpf_dsq_nr_queued(RUN(other));
-    return there > here && take(RUN(other));
+    return scx_bpf_dsq_nr_queued(RUN(other)) > scx_bpf_dsq_nr_queued(RUN(cpu)) + 1 && take(RUN(other));
 }
 
 /* The running thread goes on, if it is still due more than the first of the queue. */
@@ -191,8 +210,19 @@ static bool goes_on(struct task_struct *p, struct thread *t, s32 cpu)
 {
     u64 first;
     if (!first_at(RUN(cpu), &first)) return false;
-    u64 vtime = t->vtime + cost(t, scx(p)->se.sum_exec_runtime - t->started, scx_bpf_now());
+    u64 vtime = t->vtime + cost(t, scx(p)->se.sum_exec_runtime - t->charged);
     return is_before(vtime, first);
+}
+
+/* The first of SPIN, if all that it had to wait for have run. */
+static bool take_turn(s32 cpu, struct cpu *c)
+{
+    u64 turn;
+    if (!first_at(SPIN(cpu), &turn)) {
+        c->aside = false;
+        return false;
+    }
+    return !is_before(c->runs, turn) && take(SPIN(cpu));
 }
 
 SEC("struct_ops/lissom_dispatch")
@@ -203,69 +233,65 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     struct thread *t = previous && scx(previous)->scx.flags & SCX_TASK_QUEUED ? thread_of(previous) : NULL;
     if (t && t->aside) t = NULL;
 
-    u64 turn;
-    if (scx_bpf_dsq_nr_queued(SPIN(cpu)) > 0 && first_at(SPIN(cpu), &turn) && !is_before(c->runs, turn) && take(SPIN(cpu))) return;
-    if (t && goes_on(previous, t, cpu)) {
-        set_slice(previous, config.slice_ns);
-        return;
-    }
-    if (balance(cpu, c, t != NULL)) {
-        COUNT(steals);
-        return;
+    if (c->aside && take_turn(cpu, c)) return;
+    /* Its time is over, or it gives way. */
+    if (t) {
+        if (goes_on(previous, t, cpu)) {
+            set_slice(previous, config.slice_ns);
+            return;
+        }
+        if (balance(cpu, c)) {
+            COUNT(steals);
+            return;
+        }
     }
     if (take(RUN(cpu))) {
         c->runs++;
-        COUNT(dispatches);
         return;
     }
     if (t) {
         set_slice(previous, config.slice_ns);
         return;
     }
-    if (take(SPIN(cpu))) return;
+    if (c->aside) {
+        if (take(SPIN(cpu))) return;
+        c->aside = false;
+    }
     if (steal(cpu, c)) COUNT(steals);
 }
 
-SEC("struct_ops/lissom_runnable")
-void BPF_PROG(lissom_runnable, struct task_struct *p, u64 flags)
-{
-    struct thread *t = thread_of(p);
-    COUNT(wakeups);
-    if (!t || t->counted) return;
-    t->counted = scx(p)->scx.weight ?: WEIGHT;
-    group_load(t->group, t->counted, 1);
-}
-
-SEC("struct_ops/lissom_quiescent")
-void BPF_PROG(lissom_quiescent, struct task_struct *p, u64 flags)
-{
-    struct thread *t = thread_of(p);
-    if (!t || !t->counted) return;
-    group_load(t->group, t->counted, -1);
-    t->counted = 0;
-}
-
-SEC("struct_ops/lissom_running")
-void BPF_PROG(lissom_running, struct task_struct *p)
+SEC("struct_ops/lissom_stopping")
+void BPF_PROG(lissom_stopping, struct task_struct *p, bool is_runnable)
 {
     s32 cpu = scx_bpf_task_cpu(p);
     struct thread *t = thread_of(p);
     struct cpu *c = cpu_at(cpu);
     if (!t || !c) return;
     settle(t, c, cpu);
-    t->aside = false;
-    t->started = scx(p)->se.sum_exec_runtime;
     if (is_before(c->now, t->vtime)) c->now = t->vtime;
+    u64 ran = scx(p)->se.sum_exec_runtime;
+    t->vtime += cost(t, ran - t->charged);
+    t->charged = ran;
+    if (is_runnable) return;
+    t->aside = false;
+    account_no_more(t);
 }
 
-SEC("struct_ops/lissom_stopping")
-void BPF_PROG(lissom_stopping, struct task_struct *p, bool is_runnable)
+/* It leaves for another class, perhaps without having run. */
+SEC("struct_ops/lissom_disable")
+void BPF_PROG(lissom_disable, struct task_struct *p)
+{
+    struct thread *t = thread_of(p);
+    if (t) account_no_more(t);
+}
+
+SEC("struct_ops/lissom_enable")
+void BPF_PROG(lissom_enable, struct task_struct *p)
 {
     struct thread *t = thread_of(p);
     if (!t) return;
-    u64 ran = scx(p)->se.sum_exec_runtime;
-    t->vtime += cost(t, ran - t->started, scx_bpf_now());
-    t->started = ran;
+    t->cpu = -1;
+    t->charged = scx(p)->se.sum_exec_runtime;
 }
 
 /* sched_yield: the others first, as they are now. */
@@ -296,7 +322,6 @@ s32 BPF_PROG(lissom_init_task, struct task_struct *p, struct scx_init_task_args 
 {
     struct thread *t = bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!t) return -12; /* ENOMEM */
-    t->cpu = -1;
     t->group = group_of(args->cgroup);
     return 0;
 }
@@ -370,10 +395,9 @@ struct sched_ext_ops lissom_ops = {
     .select_cpu = (void *)lissom_select_cpu,
     .enqueue = (void *)lissom_enqueue,
     .dispatch = (void *)lissom_dispatch,
-    .runnable = (void *)lissom_runnable,
-    .running = (void *)lissom_running,
     .stopping = (void *)lissom_stopping,
-    .quiescent = (void *)lissom_quiescent,
+    .enable = (void *)lissom_enable,
+    .disable = (void *)lissom_disable,
     .yield = (void *)lissom_yield,
     .update_idle = (void *)lissom_update_idle,
     .init_task = (void *)lissom_init_task,
