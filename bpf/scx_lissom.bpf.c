@@ -8,6 +8,7 @@
  *
  * When all goes wrong (an error here, a thread that is not run for the time of ops.timeout_ms, the loader's end), the kernel goes back to its own scheduler. */
 #include "scx_shares.bpf.h"
+#include "scx_spin.bpf.h"
 #include "scx_lissom.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -45,10 +46,11 @@ struct {
 struct cpu {
     u64 now;      /* virtual time of the furthest that has run here */
     u64 runs;     /* threads taken from RUN */
+    u32 pass, events; /* of SPIN: see put_aside */
     u64 balanced; /* when it last looked at another queue */
     u32 probe;    /* whose */
     bool aside;   /* there may be threads in SPIN: asking a queue costs more than the rest of a dispatch */
-    u32 pad[8];
+    u32 pad[6];
 };
 
 struct {
@@ -65,6 +67,9 @@ struct thread {
     u32 group;    /* of cgroups: index */
     u32 counted;  /* the weight that is in its group's load; 0: it sleeps */
     bool aside;   /* it goes to SPIN next */
+    u64 turn;     /* struct cpu's `runs` from which it may be taken from SPIN */
+    u32 progress; /* struct cpu's `events` when it last did something else than to wait */
+    struct looked looked;
 };
 
 struct {
@@ -155,6 +160,20 @@ static void account_no_more(struct thread *t)
     t->counted = 0;
 }
 
+/* Into SPIN. Of several that wait, all are tried before one is tried again (a pass), and first the one that has waited for longest: where threads pass on
+ * work to each other, they then get their turns in the order in which they need them, whatever the order was in which they came here. */
+static void put_aside(struct task_struct *p, struct thread *t, struct cpu *c, s32 cpu, u64 flags)
+{
+    t->aside = false;
+    c->aside = true;
+    if (t->looked.is_new) {
+        t->looked.is_new = false;
+        t->progress = ++c->events;
+    }
+    t->turn = c->runs + scx_bpf_dsq_nr_queued(RUN(cpu));
+    insert_at(p, SPIN(cpu), config.slice_ns, (u64)(c->pass + 1) << 32 | t->progress, flags);
+}
+
 SEC("struct_ops/lissom_enqueue")
 void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
 {
@@ -169,9 +188,7 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
     settle(t, c, cpu);
     account(p, t);
     if (t->aside) {
-        t->aside = false;
-        c->aside = true;
-        insert_at(p, SPIN(cpu), config.slice_ns, c->runs + scx_bpf_dsq_nr_queued(RUN(cpu)), flags);
+        put_aside(p, t, c, cpu, flags);
     } else {
         insert_at(p, RUN(cpu), config.slice_ns, t->vtime, flags);
     }
@@ -214,15 +231,26 @@ static bool goes_on(struct task_struct *p, struct thread *t, s32 cpu)
     return is_before(vtime, first);
 }
 
-/* The first of SPIN, if all that it had to wait for have run. */
-static bool take_turn(s32 cpu, struct cpu *c)
+/* The first of SPIN, if all that it had to wait for have run, or there is nobody else. */
+static bool take_aside(s32 cpu, struct cpu *c, bool is_alone)
 {
-    u64 turn;
-    if (!first_at(SPIN(cpu), &turn)) {
-        c->aside = false;
-        return false;
+    struct bpf_iter_scx_dsq it;
+    u64 at = 0;
+    bool is_due = false, found = false;
+    if (!bpf_iter_scx_dsq_new(&it, SPIN(cpu), 0)) {
+        struct task_struct *p = bpf_iter_scx_dsq_next(&it);
+        struct thread *t = p ? thread_of(p) : NULL;
+        if (t) {
+            found = true;
+            is_due = is_alone || !is_before(c->runs, t->turn);
+            at = scx(p)->scx.dsq_vtime;
+        }
     }
-    return !is_before(c->runs, turn) && take(SPIN(cpu));
+    bpf_iter_scx_dsq_destroy(&it);
+    if (!found) c->aside = false;
+    if (!is_due || !take(SPIN(cpu))) return false;
+    c->pass = at >> 32;
+    return true;
 }
 
 SEC("struct_ops/lissom_dispatch")
@@ -233,7 +261,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     struct thread *t = previous && scx(previous)->scx.flags & SCX_TASK_QUEUED ? thread_of(previous) : NULL;
     if (t && t->aside) t = NULL;
 
-    if (c->aside && take_turn(cpu, c)) return;
+    if (c->aside && take_aside(cpu, c, false)) return;
     /* Its time is over, or it gives way. */
     if (t) {
         if (goes_on(previous, t, cpu)) {
@@ -253,10 +281,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         set_slice(previous, config.slice_ns);
         return;
     }
-    if (c->aside) {
-        if (take(SPIN(cpu))) return;
-        c->aside = false;
-    }
+    if (c->aside && take_aside(cpu, c, true)) return;
     if (steal(cpu, c)) COUNT(steals);
 }
 
@@ -302,6 +327,30 @@ bool BPF_PROG(lissom_yield, struct task_struct *from, struct task_struct *to)
     if (t) t->aside = true;
     set_slice(from, 0);
     return false;
+}
+
+/* A look at the running thread (scx_spin.bpf.h). The interrupted one may be anybody. */
+SEC("perf_event")
+int look(struct bpf_perf_event_data *event)
+{
+    struct pt_regs_x86 *r = &event->regs;
+    if ((r->cs & 3) != 3) return 0;
+    s32 cpu = bpf_get_smp_processor_id();
+    struct cpu *c = cpu_at(cpu);
+    if (!c || (!c->aside && scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0)) return 0;
+    struct task_struct *p = bpf_get_current_task_btf();
+    struct thread *t = thread_of(p);
+    struct scx_counts *n = counts();
+    if (!t || !n || t->aside) return 0;
+    n->samples++;
+    struct scx_site_info *site = waits_at(&t->looked, r, p);
+    if (!site) return 0;
+    site->kicks++;
+    n->spin_kicks++;
+    n->spin_ns += config.sample_ns;
+    t->aside = true;
+    scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+    return 0;
 }
 
 /* A CPU that goes idle may have looked into the queues a moment before something was put there. */

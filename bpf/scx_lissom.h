@@ -25,13 +25,11 @@ struct scx_state {
 
 /* Map `scx_counts`, an array of one for each CPU. Nothing is ever cleared. u64 only. */
 struct scx_counts {
-    __u64 wakeups;    /* threads that became runnable, ... */
-    __u64 idle_picks; /* ... of which an idle CPU was found at once for so many */
-    __u64 dispatches; /* threads taken from a queue of the CPU, ... */
-    __u64 steals;     /* ... and from another CPU's, because this one was idle */
-    __u64 samples;    /* looks at running threads */
-    __u64 spin_hits;  /* that found one waiting in a loop, ... */
-    __u64 spin_kicks; /* ... which had to give way, because others wanted its CPU */
+    __u64 wakeups;    /* threads that became runnable and had to wait for their turn, ... */
+    __u64 idle_picks; /* ... and those for which an idle CPU was found at once */
+    __u64 steals;     /* threads taken from another CPU's queue */
+    __u64 samples;    /* looks at running threads whose CPU others want */
+    __u64 spin_kicks; /* that found one waiting in a loop, which had to give way */
     __u64 spin_ns;    /* time that was wasted so, as far as it was seen */
     __u64 parks, unparks; /* of threads under `lissom run`: by a flag instead of by sleeping, and those whose flag was cleared in time */
     __u64 park_ends;  /* parked threads that had to sleep: for too long, or the CPU had nothing else to run */
@@ -55,7 +53,8 @@ enum scx_verdict {
 struct scx_site_info {
     __u32 verdict; /* enum scx_verdict; written by the tool */
     __u32 pad;
-    __u64 hits, kicks; /* as in struct scx_counts */
+    __u64 seen;  /* times that it was met while it was UNKNOWN */
+    __u64 kicks; /* threads that had to give way there */
 };
 
 /* Ring buffer `scx_candidates`. */

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Who waits in a loop: after Huang et al., HPDC'21, section 3.2, without its last-branch records, which virtual machines seldom have.
+ *
+ * A perf event interrupts each CPU every config.sample_ns. A thread whose registers, all of them, are what they were at an earlier look has done nothing
+ * since but what it can undo: it waits in a loop, or counts in memory alone. So a place where that is seen is sent to the tool, once, which proves one or the
+ * other from the code (src/sched/judge.rs). Only then a thread that is found there in a state that it was in before is made to give way, and only if somebody
+ * else wants its CPU.
+ *
+ * What was seen is kept while the thread is off the CPU: one that still waits for the same word when it is run again is found by the first look. So is one
+ * that waits at the same place, in the same frame, for the next value: for a loop that is proven to be left at once when its word changes, to be met there is
+ * evidence enough, and a mistake only costs a turn. */
+#pragma once
+
+#include "scx.h"
+#include "scx_lissom.h"
+
+/* A loop of several instructions is met at several of them. */
+enum { STATES = 8, PLACES = 8 };
+
+struct looked {
+    u64 state[STATES]; /* hashes, the last ones */
+    u64 place[PLACES]; /* instruction and frame, where it had to give way */
+    u32 next, next_place;
+    u32 seen;          /* looks in succession that found a state again */
+    bool is_new;       /* it was in a state that it was not in before, since it gave way */
+};
+
+/* Of the CPU's registers as at the interrupt: an array of r15 r14 r13 r12 bp bx r11 r10 r9 r8 ax cx dx si di orig_ax ip cs flags sp ss. */
+struct pt_regs_x86 {
+    u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+
+struct bpf_perf_event_data {
+    struct pt_regs_x86 regs;
+    u64 sample_period, addr;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct scx_site);
+    __type(value, struct scx_site_info);
+} scx_sites SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 256 * 1024);
+} scx_candidates SEC(".maps");
+
+enum {
+    SUSPECT = 3,           /* looks in succession after which a place is sent to the tool, */
+    SUSPECT_AGAIN = 1024,  /* and again, if that was lost or could not be decided */
+    FLAGS = 0x8d5,         /* of rflags, those of arithmetic */
+};
+
+#define MIX(hash, value) ((((hash) << 5 | (hash) >> 59) ^ (value)) * 0x9e3779b97f4a7c15ULL)
+
+static u64 state_of(const struct pt_regs_x86 *r)
+{
+    u64 h = r->ip;
+    h = MIX(h, r->ax), h = MIX(h, r->bx), h = MIX(h, r->cx), h = MIX(h, r->dx);
+    h = MIX(h, r->si), h = MIX(h, r->di), h = MIX(h, r->bp), h = MIX(h, r->sp);
+    h = MIX(h, r->r8), h = MIX(h, r->r9), h = MIX(h, r->r10), h = MIX(h, r->r11);
+    h = MIX(h, r->r12), h = MIX(h, r->r13), h = MIX(h, r->r14), h = MIX(h, r->r15);
+    return MIX(h, r->flags & FLAGS) ?: 1;
+}
+
+/* True: it was in this state before. */
+static bool seen_before(struct looked *l, u64 state)
+{
+    for (int i = 0; i < STATES; i++)
+        if (l->state[i] == state) {
+            l->seen++;
+            return true;
+        }
+    l->state[l->next++ % STATES] = state;
+    l->seen = 0;
+    l->is_new = true;
+    return false;
+}
+
+static u64 place_of(const struct pt_regs_x86 *r) { return MIX(r->ip, r->sp); }
+
+static bool was_place(const struct looked *l, u64 place)
+{
+    for (int i = 0; i < PLACES; i++)
+        if (l->place[i] == place) return true;
+    return false;
+}
+
+static void suspect(const struct scx_site *site, const struct pt_regs_x86 *r, u32 thread, u64 seen)
+{
+    struct scx_candidate *c = bpf_ringbuf_reserve(&scx_candidates, sizeof(*c), 0);
+    if (!c) return;
+    c->site = *site;
+    c->thread = thread;
+    c->pad = 0;
+    c->seen = seen;
+    u64 *to = c->registers;
+    to[0] = r->ax, to[1] = r->bx, to[2] = r->cx, to[3] = r->dx, to[4] = r->si, to[5] = r->di, to[6] = r->bp, to[7] = r->sp;
+    to[8] = r->r8, to[9] = r->r9, to[10] = r->r10, to[11] = r->r11, to[12] = r->r12, to[13] = r->r13, to[14] = r->r14, to[15] = r->r15;
+    to[16] = r->ip, to[17] = r->flags;
+    bpf_ringbuf_submit(c, 0);
+}
+
+/* The site where a thread waits, of which that is proven. NULL: it does not, or nobody knows yet. */
+static struct scx_site_info *waits_at(struct looked *l, const struct pt_regs_x86 *r, const struct task_struct *p)
+{
+    u64 place = place_of(r);
+    bool same = seen_before(l, state_of(r)), there = was_place(l, place);
+    if (!same && !there) return NULL;
+    struct scx_site site = {.ip = r->ip, .pid = p->tgid};
+    struct scx_site_info *info = bpf_map_lookup_elem(&scx_sites, &site);
+    if (info && info->verdict == SCX_SPINS) {
+        if (!there) l->place[l->next_place++ % PLACES] = place;
+        return info;
+    }
+    if (l->seen < SUSPECT || (info && (info->verdict == SCX_WORKS || info->seen++ % SUSPECT_AGAIN))) return NULL;
+    if (!info) {
+        struct scx_site_info new = {.seen = 1};
+        bpf_map_update_elem(&scx_sites, &site, &new, BPF_NOEXIST);
+    }
+    suspect(&site, r, p->pid, l->seen);
+    return NULL;
+}
