@@ -22,7 +22,8 @@ struct looked {
     u64 place[PLACES]; /* instruction and frame, where it had to give way */
     u32 next, next_place;
     u32 seen;          /* looks in succession that found a state again */
-    bool is_new;       /* it was in a state that it was not in before, since it gave way */
+    u64 data;          /* hash of the registers but ip and flags, when it last had to give way */
+    bool is_new;       /* they were others than the time before: it has done something meanwhile */
 };
 
 /* Of the CPU's registers as at the interrupt: an array of r15 r14 r13 r12 bp bx r11 r10 r9 r8 ax cx dx si di orig_ax ip cs flags sp ss. */
@@ -55,15 +56,17 @@ enum {
 
 #define MIX(hash, value) ((((hash) << 5 | (hash) >> 59) ^ (value)) * 0x9e3779b97f4a7c15ULL)
 
-static u64 state_of(const struct pt_regs_x86 *r)
+static u64 data_of(const struct pt_regs_x86 *r)
 {
-    u64 h = r->ip;
-    h = MIX(h, r->ax), h = MIX(h, r->bx), h = MIX(h, r->cx), h = MIX(h, r->dx);
+    u64 h = r->ax;
+    h = MIX(h, r->bx), h = MIX(h, r->cx), h = MIX(h, r->dx);
     h = MIX(h, r->si), h = MIX(h, r->di), h = MIX(h, r->bp), h = MIX(h, r->sp);
     h = MIX(h, r->r8), h = MIX(h, r->r9), h = MIX(h, r->r10), h = MIX(h, r->r11);
     h = MIX(h, r->r12), h = MIX(h, r->r13), h = MIX(h, r->r14), h = MIX(h, r->r15);
-    return MIX(h, r->flags & FLAGS) ?: 1;
+    return h;
 }
+
+static u64 state_of(const struct pt_regs_x86 *r, u64 data) { return MIX(MIX(data, r->ip), r->flags & FLAGS) ?: 1; }
 
 /* True: it was in this state before. */
 static bool seen_before(struct looked *l, u64 state)
@@ -75,7 +78,6 @@ static bool seen_before(struct looked *l, u64 state)
         }
     l->state[l->next++ % STATES] = state;
     l->seen = 0;
-    l->is_new = true;
     return false;
 }
 
@@ -106,13 +108,15 @@ static void suspect(const struct scx_site *site, const struct pt_regs_x86 *r, u3
 /* The site where a thread waits, of which that is proven. NULL: it does not, or nobody knows yet. */
 static struct scx_site_info *waits_at(struct looked *l, const struct pt_regs_x86 *r, const struct task_struct *p)
 {
-    u64 place = place_of(r);
-    bool same = seen_before(l, state_of(r)), there = was_place(l, place);
+    u64 place = place_of(r), data = data_of(r);
+    bool same = seen_before(l, state_of(r, data)), there = was_place(l, place);
     if (!same && !there) return NULL;
     struct scx_site site = {.ip = r->ip, .pid = p->tgid};
     struct scx_site_info *info = bpf_map_lookup_elem(&scx_sites, &site);
     if (info && info->verdict == SCX_SPINS) {
         if (!there) l->place[l->next_place++ % PLACES] = place;
+        l->is_new = l->data != data;
+        l->data = data;
         return info;
     }
     if (l->seen < SUSPECT || (info && (info->verdict == SCX_WORKS || info->seen++ % SUSPECT_AGAIN))) return NULL;
