@@ -25,7 +25,7 @@ enum {
 #define SPIN(cpu) ((u64)(cpu) | 0x10000)
 #define PARK(cpu) ((u64)(cpu) | 0x20000)
 
-const volatile struct scx_config config SEC(".rodata.config") = {.slice_ns = 3000000};
+const volatile struct scx_config config SEC(".rodata.config") = {.slice_ns = 3000000, .park_ns = 20000000};
 struct scx_exit exit_info SEC(".bss.exit");
 u32 nr_cpus;
 

@@ -4,6 +4,7 @@
  */
 #include "cpus/cpus.h"
 #include "sched/contention.h"
+#include "sched/ext.h"
 #include "sched/inbox.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
@@ -69,8 +70,9 @@ static void order(struct carrier *k, struct thread *t, struct slot *s)
 
 /* --- giving a slot to a thread -------------------------------------------------------------------------- */
 
-/* Post: true: t was on a carrier, which goes on as t with slot s. false: t is DETACHED and still the caller's. */
-static bool grant(struct thread *t, struct slot *s)
+/* Post: true: t was on a carrier, which goes on as t with slot s. false: t is DETACHED and still the caller's.
+ * `from`: the carrier whose thread is about to sleep, which may wake t with the same call (flush); NULL: t is woken here. */
+static bool grant(struct thread *t, struct slot *s, struct carrier *from)
 {
     uint32_t a = __atomic_load_n(&t->attach, __ATOMIC_ACQUIRE);
     if (a == DETACHED)
@@ -81,11 +83,16 @@ static bool grant(struct thread *t, struct slot *s)
      * that it left behind that slot's next thread, which may poll. */
     cpu_bind(t, s);
     while (a != DETACHED) {
+        int32_t tid = a == PARKED ? t->carrier->tid : 0; /* once it is granted, it may go elsewhere */
         if (__atomic_compare_exchange_n(&t->attach, &a, GRANTED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            if (a == ASLEEP) {
+            if (a == ASLEEP)
                 prim_futex_wake(&t->attach, 1);
+            else if (a == PARKED && from)
+                from->to_wake = tid;
+            else if (a == PARKED)
+                ext_park(NULL, tid);
+            if (a == ASLEEP || a == PARKED)
                 count(switches_kernel);
-            }
             return true;
         }
     }
@@ -102,7 +109,7 @@ static void prepare(struct thread *t, struct slot *s)
 
 void carrier_dispatch(struct thread *t, struct slot *s)
 {
-    if (grant(t, s))
+    if (grant(t, s, NULL))
         return;
     lock_take(&sched.free_lock);
     struct carrier *k = sched.free_head; /* never empty: docs/slots.md, rest */
@@ -139,8 +146,10 @@ static void mount(struct carrier *k, struct thread *t)
 
 bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s)
 {
-    if (grant(u, s))
+    if (grant(u, s, t->carrier)) {
+        t->carrier->handed_on = true;
         return false;
+    }
     if (thread_stays(t) || t->deadline) {
         carrier_dispatch(u, s);
         return false;
@@ -206,14 +215,34 @@ static void leave(struct thread *t, void (*f)(struct carrier *, struct thread *)
     mounted(t, lissom_leave(t, k->stack, f, k));
 }
 
-void carrier_rest(struct thread *t) { leave(t, loop_after_rest); }
+/* Whom this carrier has granted a slot and not woken. */
+static void flush(struct carrier *k)
+{
+    if (k->to_wake)
+        ext_park(NULL, k->to_wake);
+    k->to_wake = 0;
+}
+
+void carrier_rest(struct thread *t)
+{
+    t->carrier->handed_on = false;
+    flush(t->carrier);
+    leave(t, loop_after_rest);
+}
 
 bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, bool realtime)
 {
+    struct carrier *k = t->carrier;
+    /* Only behind a successor: a CPU with nothing to run does better to sleep, and only the kernel keeps the time. */
+    bool parks = k->handed_on && !deadline && ext_is_there();
+    k->handed_on = false;
     for (bool slept = false;;) {
         uint32_t a = ATTACHED;
-        if (!__atomic_compare_exchange_n(&t->attach, &a, ASLEEP, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
+        if (!parks)
+            flush(k);
+        if (!__atomic_compare_exchange_n(&t->attach, &a, parks ? PARKED : ASLEEP, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE) &&
             a == GRANTED) {
+            flush(k);
             __atomic_store_n(&t->attach, ATTACHED, __ATOMIC_RELAXED);
             if (slept)
                 contention_woke(t);
@@ -222,6 +251,19 @@ bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, b
         /* A signal handler on this carrier sets attention and then ASLEEP back to ATTACHED. */
         bool look = t->attention && t->interruptible;
         long r = 0;
+        if (parks) {
+            if (!look)
+                ext_park(&t->attach, k->to_wake);
+            else
+                flush(k);
+            k->to_wake = 0;
+            parks = false;
+            a = PARKED;
+            __atomic_compare_exchange_n(&t->attach, &a, ASLEEP, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+            if (a == GRANTED)
+                continue;
+            look = t->attention && t->interruptible;
+        }
         if (!look)
             r = prim_syscall6(SYS_futex, (long)&t->attach,
                               FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | (realtime ? FUTEX_CLOCK_REALTIME : 0), ASLEEP,

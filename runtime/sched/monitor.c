@@ -15,6 +15,7 @@
 #include "prim/kernel_thread.h"
 #include "prim/task.h"
 #include "sched/contention.h"
+#include "sched/ext.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
 #include "sched/slices.h"
@@ -208,7 +209,8 @@ static _Noreturn void monitor(void)
     peers_begin(own_descriptors);
     manager_begin(own_descriptors);
     lock_take(&working);
-    contention_can_ask(own_descriptors && !sandboxed);
+    bool reads_files = own_descriptors && !sandboxed;
+    contention_can_ask(reads_files);
     lock_drop(&working);
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
@@ -219,6 +221,8 @@ static _Noreturn void monitor(void)
         }
         work(spin_sites_serve);
         work(contention_ask);
+        if (reads_files)
+            work(ext_ask);
         look_at_cpus();
         const struct timespec tick = {.tv_nsec = tick_us() * 1000};
         prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);

@@ -259,9 +259,10 @@ static void deliver_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t
 /* t, in the runtime, is to look before it leaves it, and not to sleep on. */
 static void alert(struct thread *t, ucontext_t *uc)
 {
-    uint32_t asleep = ASLEEP;
+    uint32_t asleep = ASLEEP, parked = PARKED;
     __atomic_store_n(&t->attention, 1, __ATOMIC_SEQ_CST);
     __atomic_compare_exchange_n(&t->attach, &asleep, ATTACHED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&t->attach, &parked, ATTACHED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
     view_no_event_sleep(uc);
 }
 

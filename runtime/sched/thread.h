@@ -32,7 +32,7 @@ struct user_registers { /* as switch.S pushes them on the runtime stack */
 
 enum { WAIT_WORDS = 12, INBOX = 16 };
 
-enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED }; /* docs/slots.md */
+enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED }; /* docs/slots.md; PARKED is ASLEEP under another name: sched/ext.h */
 
 /* An application thread.  Fields up to at_work are known to switch.S (offsets.h). */
 struct thread {
@@ -142,6 +142,8 @@ struct carrier {
     struct thread *current;       /* written by this carrier only; NULL on its own stack */
     int32_t tid;
     uint32_t park;                /* futex word: 1 = an order or a signal is there */
+    bool handed_on;               /* the thread on it has just given its slot to one on another carrier, ... */
+    int32_t to_wake;              /* ... whose kernel thread, this one, is still to be woken; 0: it has been. By this carrier only, as is handed_on */
     struct thread *order;
     struct slot *order_slot;
     void *stack;                  /* upper end of its own small stack */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Under `lissom sched` (bpf/scx_lissom.bpf.c, docs/sched.md): a thread that hands its slot to another kernel thread parks instead of sleeping, and wakes the
+ * other with the same call. That is sched_yield with arguments that only this scheduler looks at; under any other one it yields, and its caller sleeps as if
+ * there were no such thing. So it may come and go while the program runs, and nothing here has to be right about whether it is there.
+ */
+#ifndef LISSOM_EXT_H
+#define LISSOM_EXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Whether the scheduler was there when it was last asked for. */
+bool ext_is_there(void);
+/* The calling kernel thread waits as long as *word == PARKED (enum attach), but may come back for no reason, at the latest after some 20 ms; NULL: it does not wait.
+ * Thread `tid` of this process, if it waits so, and its word has changed (seq_cst) before, does not wait any more; 0: none. */
+void ext_park(const uint32_t *word, int32_t tid);
+/* By the monitor: asks the kernel, at most once a second. Opens a file. */
+void ext_ask(void);
+
+#endif
