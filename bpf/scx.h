@@ -142,12 +142,9 @@ void scx_bpf_exit_bstr(s64 code, char *format, unsigned long long *data, u32 dat
 int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 id, u64 flags) __ksym;
 struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym;
 void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
-bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 id, u64 flags) __ksym;
-bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 id, u64 flags) __ksym;
-void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it__iter, u64 slice) __ksym;
-void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it__iter, u64 vtime) __ksym;
 bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask) __ksym;
 struct task_struct *bpf_task_from_vpid(s32 tid) __ksym;
+struct task_struct *bpf_task_from_pid(s32 tid) __ksym;
 void bpf_task_release(struct task_struct *p) __ksym;
 struct cgroup *bpf_cgroup_ancestor(struct cgroup *group, int level) __ksym;
 void bpf_cgroup_release(struct cgroup *group) __ksym;

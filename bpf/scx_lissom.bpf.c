@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A scheduler for more threads than CPUs: docs/sched.md.
  *
- * Each CPU has three queues. RUN holds the threads that want to run, in the order of their virtual time. SPIN holds those that were seen to wait in a loop (or
- * that yielded): each is passed over until all that stood in RUN when it came have run. PARK holds threads under `lissom run` that wait for another one of their
- * process (scx_park.bpf.h). A thread that wakes up goes back to the CPU that it ran on before,
+ * Each CPU has two queues. RUN holds the threads that want to run, in the order of their virtual time. SPIN holds those that were seen to wait in a loop (or
+ * that yielded): each is passed over until all that stood in RUN when it came have run. Threads under `lissom run` that wait for another one of their process are in
+ * neither (scx_park.bpf.h). A thread that wakes up goes back to the CPU that it ran on before,
  * unless one is idle, and waits there until the running one's time is over: that a barrier wakes 30 threads is no reason to interrupt anybody, nor to move
  * them. A CPU that runs out takes from the others; one that has much less in its queue than another, now and then.
  *
@@ -18,12 +18,12 @@ enum {
     MAX_CPUS = 1024,
     /* A thread that slept may be ahead of the others by so many slices, and no more: else who sleeps for long would then run for long. */
     CREDIT_SLICES = 1,
+    HANDED = 4,
     BALANCE_NS = 10000000, /* between two looks whether another CPU's queue is longer: a move costs the thread its caches */
 };
 
 #define RUN(cpu) ((u64)(cpu))
 #define SPIN(cpu) ((u64)(cpu) | 0x10000)
-#define PARK(cpu) ((u64)(cpu) | 0x20000)
 
 const volatile struct scx_config config SEC(".rodata.config") = {.slice_ns = 3000000, .park_ns = 20000000};
 struct scx_exit exit_info SEC(".bss.exit");
@@ -52,11 +52,10 @@ struct cpu {
     u64 balanced; /* when it last looked at another queue */
     u32 probe;    /* whose */
     bool aside;   /* there may be threads in SPIN: asking a queue costs more than the rest of a dispatch */
-    bool parks;   /* and in PARK, ... */
-    bool unparked; /* ... of which some have been woken: set by any CPU */
     u64 aged;     /* when it looked for threads that are parked for too long */
-    u64 hand_on_slice; /* what the running thread, which parks, leaves to the one that it wakes, ... */
-    u32 hand_on;  /* ... and 1 + the CPU where that one is parked; 0: none */
+    u64 left_ns;  /* of the slice of the thread that has just woken others, ... */
+    u32 handed;   /* ... so many, ... */
+    u32 hand_on[HANDED]; /* ... which are these */
 };
 
 struct {
@@ -73,7 +72,9 @@ struct thread {
     u32 group;    /* of cgroups: index */
     u32 counted;  /* the weight that is in its group's load; 0: it sleeps */
     bool aside;   /* it goes to SPIN next */
-    volatile u32 parked; /* 1: it goes to PARK next, or is there; who sets it to 0 has it run. Atomic */
+    volatile u32 parked; /* 1: it is parked, or going to be; who sets it to 0 has it run */
+    bool in_ring; /* of the CPU where it was first parked */
+    u64 parked_at;
     u64 turn;     /* struct cpu's `runs` from which it may be taken from SPIN */
     u32 progress; /* struct cpu's `events` when it last did something else than to wait */
     struct looked looked;
@@ -115,6 +116,8 @@ static bool any_idle(void)
     scx_bpf_put_idle_cpumask(idle);
     return any;
 }
+
+#include "scx_park.bpf.h"
 
 /* What running for so long costs: the less the share, the more. */
 static u64 cost(const struct thread *t, u64 ns)
@@ -195,9 +198,8 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
     settle(t, c, cpu);
     account(p, t);
     if (t->parked) {
-        c->parks = true;
-        insert_at(p, PARK(cpu), config.slice_ns, scx_bpf_now(), flags);
-        return;
+        if (keep(p, t, cpu)) return;
+        t->parked = 0;
     }
     if (t->aside) {
         put_aside(p, t, c, cpu, flags);
@@ -243,8 +245,6 @@ static bool goes_on(struct task_struct *p, struct thread *t, s32 cpu)
     return is_before(vtime, first);
 }
 
-#include "scx_park.bpf.h"
-
 /* The first of SPIN, if all that it had to wait for have run, or there is nobody else. */
 static bool take_aside(s32 cpu, struct cpu *c, bool is_alone)
 {
@@ -273,15 +273,17 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     struct cpu *c = cpu_at(cpu);
     if (!c || config.stall) return;
     struct thread *t = previous && scx(previous)->scx.flags & SCX_TASK_QUEUED ? thread_of(previous) : NULL;
-    bool parks = t && t->parked;
-    if (t && (t->aside || parks)) t = NULL;
+    bool is_parking = t && t->parked;
+    if (t && (t->aside || is_parking)) t = NULL;
 
-    if (c->hand_on) {
-        u32 from = c->hand_on - 1;
-        c->hand_on = 0;
-        if (take_woken(cpu, from, c->hand_on_slice)) return;
+    if (c->handed) {
+        if (hand_on(cpu, c, is_parking)) return;
+        if (t) {
+            set_slice(previous, c->left_ns);
+            return;
+        }
     }
-    if (c->parks && look_at_parked(cpu, c)) return;
+    end_old_parking(cpu, c);
     if (c->aside && take_aside(cpu, c, false)) return;
     /* Its time is over, or it gives way. */
     if (t) {
@@ -308,13 +310,12 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         return;
     }
     /* Nobody else needs the CPU: who is parked may as well sleep, so that a CPU that goes idle has nobody to look after. */
-    t = parks ? thread_of(previous) : NULL;
-    if (t) {
-        t->parked = 0;
+    t = is_parking ? thread_of(previous) : NULL;
+    if (t && exchange(&t->parked, 0)) {
         COUNT(park_ends);
         set_slice(previous, config.slice_ns);
-    } else if (c->parks) {
-        end_parking(cpu, c, ~0ULL);
+    } else if (end_parking(cpu, ~0ULL >> 1, ALL)) {
+        take(RUN(cpu));
     }
 }
 
@@ -358,7 +359,7 @@ bool BPF_PROG(lissom_yield, struct task_struct *from, struct task_struct *to)
 {
     struct thread *t = thread_of(from);
     if (t && !parks(from, t)) t->aside = true;
-    if (!t || t->aside || t->parked) set_slice(from, 0);
+    set_slice(from, 0);
     return false;
 }
 
@@ -457,7 +458,7 @@ s32 BPF_PROG(lissom_init)
     if (nr_cpus > MAX_CPUS) return -7; /* E2BIG */
     u32 i;
     bpf_for(i, 0, nr_cpus) {
-        s32 error = scx_bpf_create_dsq(RUN(i), -1) ?: scx_bpf_create_dsq(SPIN(i), -1) ?: scx_bpf_create_dsq(PARK(i), -1);
+        s32 error = scx_bpf_create_dsq(RUN(i), -1) ?: scx_bpf_create_dsq(SPIN(i), -1);
         if (error) return error;
     }
     return 0;

@@ -3,91 +3,121 @@
  * passed over, and to wake it is to clear a flag. SCX_PARK in scx_lissom.h is the call, by which a thread hands its CPU to another one: nothing is left to do of
  * what a sleep and a wake-up cost but the switch.
  *
- * Who parks sets its flag and then looks at its word; who wakes it has changed the word before and then clears the flag. So one of them sees the other: a thread
- * whose word has changed is not parked for good. A flag that is cleared before its thread stands in PARK is seen when it is put there, and one that is cleared
- * just then, by the CPU's next dispatch, which `unparked` tells to look.
+ * A parked thread is runnable to the kernel and in no queue: the scheduler keeps it and inserts it when it is woken, by the dispatch that follows the call of who
+ * wakes it, on the same CPU. What is inserted while it is on its way off or on a CPU is disregarded by the kernel.
  *
- * Bounded twice: a thread that is parked for longer than config.park_ns, or whose CPU has nothing else to run, is run, finds its word unchanged and sleeps. It
- * cannot get a signal before. */
+ * Who parks sets its flag and then looks at its word; who wakes it has changed the word before and then clears the flag. So one of them sees the other: a thread
+ * whose word has changed is not parked for good. One whose flag is cleared before it would be kept, is put into RUN like any other. docs/model/park.pml
+ *
+ * Bounded twice: a thread that is parked for longer than config.park_ns, or whose CPU has nothing else to run, is run, finds its word unchanged and sleeps. For that
+ * each CPU has a ring of those that were parked there, each once: who is woken stays in it until it comes to the front. A parked thread gets no signal before. */
 #pragma once
 
-enum { LEAST_NS = 50000 /* of a slice: who is left less waits in RUN */ };
+enum {
+    LEAST_NS = 50000, /* of a slice: who is left less waits in RUN */
+    RING = 2048,      /* threads: where there are more, the rest sleep */
+    LOOKS = 32,       /* at the ring's front, each time */
+    ALL = RING,       /* the same, by a CPU that has nothing else to do: it leaves nobody behind */
+};
+
+struct ring {
+    u32 head, tail;
+    u32 pid[RING];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, MAX_CPUS);
+    __type(key, u32);
+    __type(value, struct ring);
+} rings SEC(".maps");
+
+static struct ring *ring_at(s32 cpu)
+{
+    u32 key = cpu;
+    return bpf_map_lookup_elem(&rings, &key);
+}
 
 /* Nothing before it is seen after, nor the other way round. */
 static u32 exchange(volatile u32 *word, u32 value) { return __sync_lock_test_and_set(word, value); }
 
-/* Pre: parked threads of CPU `from`. Of those that have been woken the first that may run here is run next, with what is left of the slice of who woke it. */
-static bool take_woken(s32 cpu, u32 from, u64 slice)
+/* It is kept. False: there is no room. */
+static bool keep(struct task_struct *p, struct thread *t, s32 cpu)
 {
-    struct bpf_iter_scx_dsq it;
+    t->parked_at = scx_bpf_now();
+    if (t->in_ring) return true;
+    struct ring *r = ring_at(cpu);
+    if (!r || r->tail - r->head >= RING) return false;
+    r->pid[r->tail++ % RING] = p->pid;
+    t->in_ring = true;
+    return true;
+}
+
+/* The thread that was parked first here, if before `until`, is put into RUN. */
+static bool end_parking(s32 cpu, u64 until, u32 looks)
+{
+    struct ring *r = ring_at(cpu);
     bool done = false;
-    if (!bpf_iter_scx_dsq_new(&it, PARK(from), 0)) {
-        struct task_struct *p;
-        while ((p = bpf_iter_scx_dsq_next(&it))) {
-            struct thread *t = thread_of(p);
-            if (!t || t->parked) continue;
-            if (slice < LEAST_NS || !bpf_cpumask_test_cpu(cpu, scx(p)->cpus_ptr)) break;
-            scx_bpf_dsq_move_set_slice(&it, slice);
-            done = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
-            break;
+    if (!r) return false;
+    u32 i;
+    bpf_for(i, 0, looks) {
+        if (r->head == r->tail || done) break;
+        u32 pid = r->pid[r->head % RING];
+        struct task_struct *p = bpf_task_from_pid((s32)pid);
+        if (!p) {
+            r->head++;
+            continue;
         }
-    }
-    bpf_iter_scx_dsq_destroy(&it);
-    if (done) return true;
-    /* It is on its way there, may not run here, or it is somebody else's turn. */
-    struct cpu *c = cpu_at(from);
-    if (c) c->unparked = true;
-    if (from != (u32)cpu) scx_bpf_kick_cpu(from, SCX_KICK_IDLE);
-    return false;
-}
-
-/* Those that have been woken go to RUN. */
-static void move_woken(s32 cpu)
-{
-    struct bpf_iter_scx_dsq it;
-    if (!bpf_iter_scx_dsq_new(&it, PARK(cpu), 0)) {
-        struct task_struct *p;
-        while ((p = bpf_iter_scx_dsq_next(&it))) {
-            struct thread *t = thread_of(p);
-            if (!t || t->parked) continue;
-            scx_bpf_dsq_move_set_vtime(&it, t->vtime);
-            scx_bpf_dsq_move_vtime(&it, p, RUN(cpu), 0);
+        struct thread *t = thread_of(p);
+        if (t && t->parked && !is_before(t->parked_at, until)) {
+            r->head++;
+            r->pid[r->tail++ % RING] = pid;
+            bpf_task_release(p);
+            continue;
         }
-    }
-    bpf_iter_scx_dsq_destroy(&it);
-}
-
-/* The thread that has been parked for longest, if since before `until`, is run. */
-static bool end_parking(s32 cpu, struct cpu *c, u64 until)
-{
-    struct bpf_iter_scx_dsq it;
-    bool any = false, is_due = false;
-    if (!bpf_iter_scx_dsq_new(&it, PARK(cpu), 0)) {
-        struct task_struct *p = bpf_iter_scx_dsq_next(&it);
-        struct thread *t = p ? thread_of(p) : NULL;
+        r->head++;
         if (t) {
-            any = true;
-            is_due = until == ~0ULL || is_before(scx(p)->scx.dsq_vtime, until);
-            if (is_due) t->parked = 0;
+            t->in_ring = false;
+            if (exchange(&t->parked, 0)) {
+                COUNT(park_ends);
+                insert_at(p, RUN(cpu), config.slice_ns, t->vtime, 0);
+                done = true;
+            }
         }
+        bpf_task_release(p);
     }
-    bpf_iter_scx_dsq_destroy(&it);
-    if (!any) c->parks = false;
-    if (!is_due) return false;
-    COUNT(park_ends);
-    return take(PARK(cpu));
+    return done;
 }
 
-static bool look_at_parked(s32 cpu, struct cpu *c)
+/* Now and then, because who is parked sleeps soon enough. */
+static void end_old_parking(s32 cpu, struct cpu *c)
 {
-    if (c->unparked) {
-        c->unparked = false;
-        move_woken(cpu);
-    }
     u64 now = scx_bpf_now();
-    if (now - c->aged < config.park_ns / 4) return false;
+    if (now - c->aged < config.park_ns / 4) return;
     c->aged = now;
-    return end_parking(cpu, c, now - config.park_ns);
+    end_parking(cpu, now - config.park_ns, LOOKS);
+}
+
+/* Whom the thread that calls has woken. True: that one runs next. */
+static bool hand_on(s32 cpu, struct cpu *c, bool caller_parks)
+{
+    bool done = false;
+    for (u32 i = 0; i < HANDED && i < c->handed; i++) {
+        struct task_struct *p = bpf_task_from_pid((s32)c->hand_on[i]);
+        if (!p) continue;
+        struct thread *t = thread_of(p);
+        if (t && !done && caller_parks && c->left_ns >= LEAST_NS && bpf_cpumask_test_cpu(cpu, scx(p)->cpus_ptr)) {
+            insert(p, SCX_DSQ_LOCAL, c->left_ns, 0);
+            done = true;
+        } else if (t) {
+            s32 its = scx_bpf_task_cpu(p);
+            insert_at(p, RUN(its), config.slice_ns, t->vtime, 0);
+            if (its != cpu) scx_bpf_kick_cpu(its, SCX_KICK_IDLE);
+        }
+        bpf_task_release(p);
+    }
+    c->handed = 0;
+    return done;
 }
 
 /* The call, made by p. False: it is an ordinary sched_yield. */
@@ -104,20 +134,17 @@ static bool parks(struct task_struct *p, struct thread *t)
         COUNT(parks);
     }
     if (!r->dx) return true;
+    /* There is room unless others have called and not been switched away from since, for threads of higher classes or of the kernel. */
+    u32 handed = c->handed;
+    if (handed >= HANDED) return true;
     struct task_struct *other = bpf_task_from_vpid((s32)r->dx);
     if (!other) return true;
     struct thread *o = other->tgid == p->tgid ? thread_of(other) : NULL;
     if (o && exchange(&o->parked, 0)) {
-        s32 cpu = scx_bpf_task_cpu(other);
         COUNT(unparks);
-        if (t->parked) {
-            c->hand_on = cpu + 1;
-            c->hand_on_slice = scx(p)->scx.slice;
-        } else {
-            struct cpu *its = cpu_at(cpu);
-            if (its) its->unparked = true;
-            scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-        }
+        c->left_ns = scx(p)->scx.slice;
+        c->hand_on[handed] = other->pid;
+        c->handed = handed + 1;
     }
     bpf_task_release(other);
     return true;

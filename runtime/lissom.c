@@ -16,6 +16,7 @@
 #include "prim/text.h"
 #include "report.h"
 #include "sched/actions.h"
+#include "sched/ext.h"
 #include "sched/signals.h"
 #include "spin/loops.h"
 #include "spin/site.h"
@@ -302,6 +303,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     sched.user_switch = (auxiliary(environment, AT_HWCAP2) & 2 /* FSGSBASE */) && vector_state();
     sched.tsc_per_us = clock_tsc_per_us(clock_read);
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
+    ext_ask();
     prim_syscall4(SYS_rt_sigprocmask, 0, 0, &sched.base_mask, 8);
     sched.base_mask &= ~signals_ours();
     syscalls_init();

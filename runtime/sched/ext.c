@@ -12,7 +12,7 @@
 _Static_assert(PARKED == SCX_PARKED, "the scheduler looks at t->attach");
 
 static bool there;
-static uint64_t asked; /* tsc; by the monitor */
+static uint64_t asked; /* tsc */
 
 bool ext_is_there(void) { return __atomic_load_n(&there, __ATOMIC_RELAXED); }
 

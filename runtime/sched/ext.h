@@ -15,7 +15,7 @@ bool ext_is_there(void);
 /* The calling kernel thread waits as long as *word == PARKED (enum attach), but may come back for no reason, at the latest after some 20 ms; NULL: it does not wait.
  * Thread `tid` of this process, if it waits so, and its word has changed (seq_cst) before, does not wait any more; 0: none. */
 void ext_park(const uint32_t *word, int32_t tid);
-/* By the monitor: asks the kernel, at most once a second. Opens a file. */
+/* At the start, and by the monitor: asks the kernel, at most once a second. Opens a file. */
 void ext_ask(void);
 
 #endif
