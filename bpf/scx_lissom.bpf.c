@@ -18,7 +18,6 @@ enum {
     MAX_CPUS = 1024,
     /* A thread that slept may be ahead of the others by so many slices, and no more: else who sleeps for long would then run for long. */
     CREDIT_SLICES = 1,
-    HANDED = 4,
     BALANCE_NS = 10000000, /* between two looks whether another CPU's queue is longer: a move costs the thread its caches */
 };
 
@@ -53,9 +52,9 @@ struct cpu {
     u32 probe;    /* whose */
     bool aside;   /* there may be threads in SPIN: asking a queue costs more than the rest of a dispatch */
     u64 aged;     /* when it looked for threads that are parked for too long */
-    u64 left_ns;  /* of the slice of the thread that has just woken others, ... */
-    u32 handed;   /* ... so many, ... */
-    u32 hand_on[HANDED]; /* ... which are these */
+    bool hands_on; /* a thread that calls itself off has just woken ... */
+    struct task_struct __kptr *woken; /* ... this one, ... */
+    u64 left_ns;  /* ... with so much left of its slice */
 };
 
 struct {
@@ -195,12 +194,12 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
         insert(p, SCX_DSQ_LOCAL, config.slice_ns, flags);
         return;
     }
-    settle(t, c, cpu);
-    account(p, t);
     if (t->parked) {
         if (keep(p, t, cpu)) return;
         t->parked = 0;
     }
+    settle(t, c, cpu);
+    account(p, t);
     if (t->aside) {
         put_aside(p, t, c, cpu, flags);
     } else {
@@ -276,7 +275,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     bool is_parking = t && t->parked;
     if (t && (t->aside || is_parking)) t = NULL;
 
-    if (c->handed) {
+    if (c->hands_on) {
         if (hand_on(cpu, c, is_parking)) return;
         if (t) {
             set_slice(previous, c->left_ns);

@@ -101,23 +101,20 @@ static void end_old_parking(s32 cpu, struct cpu *c)
 /* Whom the thread that calls has woken. True: that one runs next. */
 static bool hand_on(s32 cpu, struct cpu *c, bool caller_parks)
 {
-    bool done = false;
-    for (u32 i = 0; i < HANDED && i < c->handed; i++) {
-        struct task_struct *p = bpf_task_from_pid((s32)c->hand_on[i]);
-        if (!p) continue;
+    c->hands_on = false;
+    struct task_struct *p = bpf_kptr_xchg(&c->woken, NULL);
+    if (!p) return false;
+    bool next = caller_parks && c->left_ns >= LEAST_NS && bpf_cpumask_test_cpu(cpu, scx(p)->cpus_ptr);
+    if (next) {
+        insert(p, SCX_DSQ_LOCAL, c->left_ns, 0);
+    } else {
         struct thread *t = thread_of(p);
-        if (t && !done && caller_parks && c->left_ns >= LEAST_NS && bpf_cpumask_test_cpu(cpu, scx(p)->cpus_ptr)) {
-            insert(p, SCX_DSQ_LOCAL, c->left_ns, 0);
-            done = true;
-        } else if (t) {
-            s32 its = scx_bpf_task_cpu(p);
-            insert_at(p, RUN(its), config.slice_ns, t->vtime, 0);
-            if (its != cpu) scx_bpf_kick_cpu(its, SCX_KICK_IDLE);
-        }
-        bpf_task_release(p);
+        s32 its = scx_bpf_task_cpu(p);
+        if (t) insert_at(p, RUN(its), config.slice_ns, t->vtime, 0);
+        if (its != cpu) scx_bpf_kick_cpu(its, SCX_KICK_IDLE);
     }
-    c->handed = 0;
-    return done;
+    bpf_task_release(p);
+    return next;
 }
 
 /* The call, made by p. False: it is an ordinary sched_yield. */
@@ -134,18 +131,18 @@ static bool parks(struct task_struct *p, struct thread *t)
         COUNT(parks);
     }
     if (!r->dx) return true;
-    /* There is room unless others have called and not been switched away from since, for threads of higher classes or of the kernel. */
-    u32 handed = c->handed;
-    if (handed >= HANDED) return true;
+    /* Somebody else has called here, and for threads of the kernel or of higher classes there has been no dispatch since: then who is to be woken sees its word
+     * when its parking ends. */
+    if (c->hands_on) return true;
     struct task_struct *other = bpf_task_from_vpid((s32)r->dx);
     if (!other) return true;
     struct thread *o = other->tgid == p->tgid ? thread_of(other) : NULL;
     if (o && exchange(&o->parked, 0)) {
         COUNT(unparks);
         c->left_ns = scx(p)->scx.slice;
-        c->hand_on[handed] = other->pid;
-        c->handed = handed + 1;
+        c->hands_on = true;
+        other = bpf_kptr_xchg(&c->woken, other);
     }
-    bpf_task_release(other);
+    if (other) bpf_task_release(other);
     return true;
 }
