@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the models of this folder with spin.   run.sh [small|large|mutants] [slots|signals|events|omp]   (small includes the mutants; all models)
+# Checks the models of this folder with spin.   run.sh [small|large|mutants] [slots|signals|events|omp|park]   (small includes the mutants; all models)
 # One line per configuration: result, states, seconds.  Last line: N passed, M failed.  Exit 1 if anything failed.
 # small: all exhaustive, under three minutes on one core.  large: under 20 minutes, < 6 GB; the one that says bitstate is not exhaustive
 # (a hashed state table: an error found is real, some states may be missed).
@@ -7,7 +7,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 what=${1:-small}
-models=${2:-slots signals events omp}
+models=${2:-slots signals events omp park}
 model=
 for tool in spin gcc; do
 	command -v $tool >/dev/null || { echo "$tool is needed (apt-get install spin gcc)"; exit 2; }
@@ -294,11 +294,26 @@ omp_large() {
 	big 'fewer, of 4'           N=4 TARGET=3 CHUNKS=5 CHG=2 BLK=1
 }
 
+park_mutants() {
+	mut 'park: word not looked at' M=1
+	mut 'park: woken, then granted' M=2
+	mut 'park: inserted too soon' M=3
+}
+
+park_small() {
+	ok 'park'                   ROUNDS=3
+	ok 'park, bounds'           ROUNDS=3 AGES=1
+}
+
+park_large() {
+	ok 'park'                   ROUNDS=8 AGES=1
+}
+
 case $what in small | large | mutants) ;; *) models=usage ;; esac
 for model in $models; do
 	case $model in
-	slots | signals | events | omp) [ $what = mutants ] || ${model}_$what; [ $what = large ] || ${model}_mutants ;;
-	*) echo "usage: $0 [small|large|mutants] [slots|signals|events|omp]"; exit 2 ;;
+	slots | signals | events | omp | park) [ $what = mutants ] || ${model}_$what; [ $what = large ] || ${model}_mutants ;;
+	*) echo "usage: $0 [small|large|mutants] [slots|signals|events|omp|park]"; exit 2 ;;
 	esac
 done
 echo "$passed passed, $failed failed"
