@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{abi, bench, kvm, load, manager};
+use crate::{abi, bench, kvm, load, manager, sched};
 
 /// Run a program with any number of threads as if it had as many as there are cores
 #[derive(Parser)]
@@ -23,6 +23,7 @@ pub enum Verb {
     Bench(bench::BenchArgs),
     Manager(manager::ManagerArgs),
     Kvm(kvm::KvmArgs),
+    Sched(sched::SchedArgs),
     Completions(CompletionsArgs),
     /// Print the manual pages, in roff, on standard output
     Man,

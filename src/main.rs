@@ -13,9 +13,12 @@ mod manager;
 mod process;
 mod program;
 mod run;
+mod sched;
 mod stats;
+mod stop;
 mod supervise;
 mod symbol;
+mod terminal;
 mod unpack;
 
 use std::io::Write as _;
@@ -38,6 +41,7 @@ fn dispatch() -> i32 {
         cli::Verb::Bench(args) => return bench::bench(&args),
         cli::Verb::Manager(args) => return manager::manager(&args),
         cli::Verb::Kvm(args) => return kvm::kvm(args),
+        cli::Verb::Sched(args) => return sched::sched(&args),
         cli::Verb::Load(args) => return load::load(args),
         cli::Verb::Completions(args) => {
             let mut script = Vec::new();

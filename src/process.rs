@@ -110,6 +110,30 @@ pub fn in_first_pid_namespace() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|l| l.as_os_str() == "pid:[4026531836]")
 }
 
+/// Whether this process may load BPF programs that look at the kernel.
+pub fn may_trace_by_bpf() -> bool {
+    let (perfmon, bpf) = (1 << 38, 1 << 39);
+    is_admin() || capabilities() & (perfmon | bpf) == perfmon | bpf
+}
+
+/// CAP_SYS_ADMIN, which stands for several others.
+pub fn is_admin() -> bool {
+    capabilities() & 1 << 21 != 0
+}
+
+/// The effective ones of this process.
+fn capabilities() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Whether BPF programs are kept from the kernel's memory, root's too.
+pub fn is_locked_down() -> bool {
+    let mode = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    mode.contains("[confidentiality]")
+}
+
 /// Those of this thread's affinity mask.
 pub fn allowed_cpus() -> Vec<usize> {
     affinity(0).unwrap_or(vec![0])

@@ -7,6 +7,8 @@ mod simulate;
 
 use clap::{Args, Subcommand};
 
+pub use observe::seconds;
+
 /// For hosts that run virtual machines under KVM
 #[derive(Args)]
 pub struct KvmArgs {

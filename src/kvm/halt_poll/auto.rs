@@ -15,7 +15,7 @@ use super::{Folder, seconds};
 use crate::kvm::observe::counts::{BUCKETS, Counts, bound};
 use crate::kvm::observe::is_there;
 use crate::kvm::observe::load::{Observer, Vm};
-use crate::kvm::observe::stop::Stop;
+use crate::stop::Stop;
 
 /// Tune halt_poll_ns to what VMs do, until it is ended
 ///

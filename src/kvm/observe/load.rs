@@ -1,7 +1,6 @@
 //! The programs of bpf/kvm.bpf.c in the kernel, and what they have counted.
 
 use std::ffi::CString;
-use std::fs;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::ptr::NonNull;
@@ -186,14 +185,10 @@ fn check() -> anyhow::Result<()> {
             "there is no /dev/kvm: modprobe kvm_intel or kvm_amd (virtualization has to be on in the firmware)"
         );
     }
-    // CAP_SYS_ADMIN stands for both.
-    let (admin, perfmon, bpf) = (1 << 21, 1 << 38, 1 << 39);
-    let have = capabilities();
-    if have & admin == 0 && have & (perfmon | bpf) != perfmon | bpf {
+    if !crate::process::may_trace_by_bpf() {
         bail!("to observe KVM takes BPF programs: run it as root, or with CAP_BPF and CAP_PERFMON");
     }
-    let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    if lockdown.contains("[confidentiality]") {
+    if crate::process::is_locked_down() {
         bail!("the kernel is locked down (lockdown=confidentiality), and then BPF may not read its memory");
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
@@ -204,13 +199,6 @@ fn check() -> anyhow::Result<()> {
         bail!("the module kvm does not say what its types are (CONFIG_DEBUG_INFO_BTF_MODULES)");
     }
     Ok(())
-}
-
-/// The effective ones of this process.
-fn capabilities() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
-    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// The kernel's types, and those of KVM's modules.

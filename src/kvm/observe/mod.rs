@@ -5,7 +5,6 @@ mod host;
 pub mod load;
 mod prometheus;
 mod show;
-pub mod stop;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +19,9 @@ use counts::Counts;
 use load::{Observer, Vm};
 use prometheus::Exporter;
 use show::{Interval, Seen};
-use stop::Stop;
+
+use crate::stop::Stop;
+use crate::terminal;
 
 /// Show what KVM does for each VM: pause-loop exits, directed yields, halt polling
 ///
@@ -227,7 +228,7 @@ impl Output {
     fn write(&mut self, interval: &Interval) -> anyhow::Result<()> {
         match self {
             Output::Table { live } => {
-                let rows = if *live { show::rows() } else { usize::MAX };
+                let rows = if *live { terminal::rows() } else { usize::MAX };
                 let table = show::table(interval, rows);
                 let text = if *live { format!("\x1b[H\x1b[2J{table}") } else { table + "\n" };
                 crate::print(text.as_bytes())?;

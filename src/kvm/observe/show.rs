@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::counts::{Counts, quantile};
 use super::load::{Observer, Vm};
+use crate::terminal::short;
 
 pub struct Seen {
     pub vm: Vm,
@@ -22,17 +23,6 @@ pub struct Interval<'a> {
     pub seconds: f64,
     pub seen: &'a [Seen],
     pub observer: &'a Observer,
-}
-
-/// Of the terminal.
-pub fn rows() -> usize {
-    // SAFETY: all zeroes is a size of unknown; the call fills it in.
-    let size = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size);
-        size
-    };
-    if size.ws_row == 0 { 24 } else { usize::from(size.ws_row) }
 }
 
 /// No more rows than that: the busiest VMs.
@@ -120,19 +110,6 @@ fn rate(n: u64, seconds: f64) -> String {
     short(n as f64 / seconds)
 }
 
-/// At most five characters.
-fn short(n: f64) -> String {
-    match n {
-        0.0 => "0".into(),
-        n if n < 9.95 => format!("{n:.1}"),
-        n if n < 9999.5 => format!("{n:.0}"),
-        n if n < 99_950.0 => format!("{:.1}k", n / 1e3),
-        n if n < 999_500.0 => format!("{:.0}k", n / 1e3),
-        n if n < 99_950_000.0 => format!("{:.1}M", n / 1e6),
-        n => format!("{:.0}M", n / 1e6),
-    }
-}
-
 /// Times in ns, unless the name says otherwise. null: there was none, or it cannot be seen.
 pub fn document(interval: &Interval, now: SystemTime) -> Value {
     let pauses = &interval.observer.pauses;
@@ -167,14 +144,6 @@ fn below(histogram: &super::counts::Histogram) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn short_numbers() {
-        let numbers = [0.0, 0.5, 9.94, 9.96, 999.0, 9999.0, 12_345.0, 99_960.0, 999_600.0, 12_345_678.0, 1e8];
-        let texts: Vec<String> = numbers.iter().map(|&n| short(n)).collect();
-        assert_eq!(texts, ["0", "0.5", "9.9", "10", "999", "9999", "12.3k", "100k", "1.0M", "12.3M", "100M"]);
-        assert!(texts.iter().all(|t| t.len() <= 5));
-    }
 
     #[test]
     fn rows_and_words() {

@@ -1,6 +1,7 @@
 //! Waits that a signal ends.
 
 use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -33,18 +34,24 @@ impl Stop {
 
     /// Until then, or until it is to stop.
     pub fn wait(&self, until: Instant) {
-        use std::os::fd::AsFd as _;
-        while !self.asked() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            let milliseconds = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
-            // Any error is looked at as a wake-up: the time decides.
-            let _ = poll(
-                &mut [PollFd::new(self.woken.as_fd(), PollFlags::POLLIN)],
-                PollTimeout::from(milliseconds),
-            );
+        while !self.asked() && Instant::now() < until {
+            self.wait_or_readable(until, None);
         }
+    }
+
+    /// Also until there is something to read; now and then for no reason.
+    pub fn wait_or_readable(&self, until: Instant, other: Option<BorrowedFd>) {
+        let left = until.saturating_duration_since(Instant::now());
+        if self.asked() || left.is_zero() {
+            return;
+        }
+        let milliseconds = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
+        let mut wanted: Vec<PollFd> = [Some(self.woken.as_fd()), other]
+            .into_iter()
+            .flatten()
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect();
+        // Any error is looked at as a wake-up: the time decides.
+        let _ = poll(&mut wanted, PollTimeout::from(milliseconds));
     }
 }

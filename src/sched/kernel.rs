@@ -1,0 +1,129 @@
+//! What the kernel says about sched_ext, and whether it has what the scheduler needs.
+
+use std::fs;
+use std::path::Path;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Struct;
+use serde::Serialize;
+
+/// Of sched_ext, in sysfs.
+pub const FOLDER: &str = "/sys/kernel/sched_ext";
+
+/// The files below FOLDER.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SchedExt {
+    /// `enabled`, `disabled`, or on the way to one of them.
+    pub state: String,
+    /// The scheduler that runs.
+    pub scheduler: Option<String>,
+    /// Whether all threads of the fair class are its, or only those of SCHED_EXT.
+    pub switch_all: bool,
+    /// Threads that the scheduler did not take.
+    pub nr_rejected: u64,
+    /// CPUs that came or went since the start.
+    pub hotplug_seq: u64,
+    /// Schedulers since the start.
+    pub enable_seq: u64,
+}
+
+impl SchedExt {
+    /// None: this kernel has no sched_ext.
+    pub fn read(folder: &Path) -> Option<SchedExt> {
+        let text = |name: &str| Some(fs::read_to_string(folder.join(name)).ok()?.trim().to_string());
+        let number = |name: &str| text(name).and_then(|n| n.parse().ok()).unwrap_or(0);
+        Some(SchedExt {
+            state: text("state")?,
+            scheduler: text("root/ops").filter(|name| !name.is_empty()),
+            switch_all: number("switch_all") != 0,
+            nr_rejected: number("nr_rejected"),
+            hotplug_seq: number("hotplug_seq"),
+            enable_seq: number("enable_seq"),
+        })
+    }
+
+    pub fn now() -> Option<SchedExt> {
+        SchedExt::read(Path::new(FOLDER))
+    }
+
+    pub fn is_off(&self) -> bool {
+        self.state == "disabled"
+    }
+}
+
+/// "Linux 6.18.15+deb13-amd64"
+pub fn name() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("Linux {}", release.trim())
+}
+
+/// As the kernel lists them: `0-3,8`. None: it cannot be read.
+pub fn online_cpus() -> Option<Vec<u32>> {
+    numbers(&fs::read_to_string("/sys/devices/system/cpu/online").ok()?)
+}
+
+fn numbers(list: &str) -> Option<Vec<u32>> {
+    let mut all = Vec::new();
+    for part in list.trim().split(',').filter(|p| !p.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        all.extend(first.parse::<u32>().ok()?..=last.parse().ok()?);
+    }
+    Some(all)
+}
+
+/// The kernel's types. Reading them takes tens of milliseconds.
+pub struct Types(Btf<'static>);
+
+impl Types {
+    pub fn read() -> anyhow::Result<Types> {
+        Btf::from_vmlinux()
+            .map(Types)
+            .map_err(|e| anyhow::anyhow!("the kernel's types (/sys/kernel/btf/vmlinux) cannot be read: {e}"))
+    }
+
+    pub fn has_member(&self, of: &str, member: &str) -> bool {
+        let found: Option<Struct> = self.0.type_by_name(of);
+        found.is_some_and(|s| s.iter().any(|m| m.name.is_some_and(|n| n == member)))
+    }
+
+    /// Since Linux 7.0, threads of sched_ext are given a little of a CPU that threads of another class never leave.
+    pub fn has_server(&self) -> bool {
+        self.has_member("rq", "ext_server")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists() {
+        assert_eq!(numbers("0-3,8\n"), Some(vec![0, 1, 2, 3, 8]));
+        assert_eq!(numbers("0\n"), Some(vec![0]));
+        assert_eq!(numbers("\n"), Some(vec![]));
+        assert_eq!(numbers("x"), None);
+    }
+
+    #[test]
+    fn sysfs() {
+        let folder = std::env::temp_dir().join(format!("lissom-sched-{}", std::process::id()));
+        assert_eq!(SchedExt::read(&folder), None);
+        fs::create_dir_all(folder.join("root")).expect("a folder");
+        for (name, text) in [("state", "enabled\n"), ("switch_all", "1\n"), ("hotplug_seq", "4\n")] {
+            fs::write(folder.join(name), text).expect("a file");
+        }
+        let mut wanted = SchedExt {
+            state: "enabled".into(),
+            scheduler: None,
+            switch_all: true,
+            nr_rejected: 0,
+            hotplug_seq: 4,
+            enable_seq: 0,
+        };
+        assert_eq!(SchedExt::read(&folder).as_ref(), Some(&wanted));
+        fs::write(folder.join("root/ops"), "simple\n").expect("a file");
+        wanted.scheduler = Some("simple".into());
+        assert_eq!(SchedExt::read(&folder), Some(wanted));
+        fs::remove_dir_all(&folder).expect("ours");
+    }
+}

@@ -1,0 +1,324 @@
+//! What the tool and the scheduler in the kernel share: bpf/scx_lissom.h, which explains it, in Rust. That both are the same is tested against the types in
+//! the compiled program.
+
+use serde::Serialize;
+
+/// `SCX_LISSOM_VERSION`
+pub const VERSION: u32 = 1;
+
+/// A structure of 64-bit words, by its fields' names.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident),* $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+        pub struct $name {
+            $($(#[$field_about])* pub $field: u64,)*
+        }
+
+        impl $name {
+            pub const NAMES: &[&str] = &[$(stringify!($field),)*];
+            pub const BYTES: usize = Self::NAMES.len() * 8;
+
+            /// None: too short.
+            pub fn parse(bytes: &[u8]) -> Option<$name> {
+                let mut words = bytes.get(..Self::BYTES)?.chunks_exact(8).map(word);
+                Some($name { $($field: words.next()?,)* })
+            }
+
+            /// In the order of NAMES.
+            pub fn values(&self) -> Vec<u64> {
+                vec![$(self.$field,)*]
+            }
+        }
+    };
+}
+
+words! {
+    /// `struct scx_config`. Times in ns.
+    Config { slice_ns, sample_ns, park_ns, is_partial, ignore_limits, stall }
+}
+
+words! {
+    /// `struct scx_counts`, since it was loaded.
+    Counts { wakeups, idle_picks, steals, samples, spin_kicks, spin_ns, parks, unparks, park_ends }
+}
+
+impl Config {
+    pub fn bytes(&self) -> Vec<u8> {
+        self.values().iter().flat_map(|w| w.to_ne_bytes()).collect()
+    }
+}
+
+impl Counts {
+    pub fn plus(&self, other: &Counts) -> Counts {
+        self.merge(other, u64::wrapping_add)
+    }
+
+    pub fn since(&self, before: &Counts) -> Counts {
+        self.merge(before, u64::saturating_sub)
+    }
+
+    fn merge(&self, other: &Counts, with: fn(u64, u64) -> u64) -> Counts {
+        let words: Vec<u8> =
+            self.values().iter().zip(other.values()).flat_map(|(&a, b)| with(a, b).to_ne_bytes()).collect();
+        Counts::parse(&words).unwrap_or_default()
+    }
+
+    /// One for each CPU, as a map has them.
+    pub fn sum(cpus: &[Vec<u8>]) -> Counts {
+        cpus.iter().filter_map(|bytes| Counts::parse(bytes)).fold(Counts::default(), |sum, c| sum.plus(&c))
+    }
+}
+
+/// `struct scx_state`: who has loaded it, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    pub version: u32,
+    pub pid: u32,
+    /// ns of CLOCK_MONOTONIC.
+    pub started: u64,
+    pub config: Config,
+}
+
+impl State {
+    pub const BYTES: usize = 16 + Config::BYTES;
+
+    /// None: too short, or of another version.
+    pub fn parse(bytes: &[u8]) -> Option<State> {
+        let version = half(bytes.get(..4)?);
+        let config = Config::parse(bytes.get(16..State::BYTES)?)?;
+        let state = State { version, pid: half(bytes.get(4..8)?), started: word(bytes.get(8..16)?), config };
+        (version == VERSION).then_some(state)
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let head = [self.version.to_ne_bytes(), self.pid.to_ne_bytes()].concat();
+        [head, self.started.to_ne_bytes().to_vec(), self.config.bytes()].concat()
+    }
+}
+
+/// `struct scx_site`: an instruction of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Site {
+    pub ip: u64,
+    pub pid: u32,
+}
+
+impl Site {
+    pub const BYTES: usize = 16;
+
+    pub fn parse(key: &[u8]) -> Option<Site> {
+        Some(Site { ip: word(key.get(..8)?), pid: half(key.get(8..12)?) })
+    }
+
+    pub fn bytes(&self) -> [u8; Site::BYTES] {
+        let mut bytes = [0; Site::BYTES];
+        bytes[..8].copy_from_slice(&self.ip.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.pid.to_ne_bytes());
+        bytes
+    }
+}
+
+/// `enum scx_verdict`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Nobody is made to give way there.
+    Unknown,
+    /// Its threads wait for a word that somebody else has to change.
+    Spins,
+    /// It only looks so.
+    Works,
+}
+
+impl Verdict {
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Unknown => "unknown",
+            Verdict::Spins => "spins",
+            Verdict::Works => "works",
+        }
+    }
+}
+
+/// `struct scx_site_info`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SiteInfo {
+    pub verdict: Verdict,
+    pub seen: u64,
+    pub kicks: u64,
+}
+
+impl SiteInfo {
+    pub const BYTES: usize = 24;
+
+    pub fn parse(value: &[u8]) -> Option<SiteInfo> {
+        let verdict = match half(value.get(..4)?) {
+            1 => Verdict::Spins,
+            2 => Verdict::Works,
+            _ => Verdict::Unknown,
+        };
+        Some(SiteInfo { verdict, seen: word(value.get(8..16)?), kicks: word(value.get(16..24)?) })
+    }
+
+    pub fn bytes(&self) -> [u8; SiteInfo::BYTES] {
+        let mut bytes = [0; SiteInfo::BYTES];
+        bytes[..4].copy_from_slice(&(self.verdict as u32).to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.seen.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&self.kicks.to_ne_bytes());
+        bytes
+    }
+}
+
+/// `struct scx_candidate`: where a thread was seen in the same state again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub pid: u32,
+    pub thread: u32,
+    pub ip: u64,
+    /// rax rbx rcx rdx rsi rdi rbp rsp r8..r15 rip rflags
+    pub registers: [u64; 18],
+}
+
+impl Candidate {
+    pub const BYTES: usize = Site::BYTES + 16 + 18 * 8;
+
+    pub fn parse(bytes: &[u8]) -> Option<Candidate> {
+        let site = Site::parse(bytes)?;
+        let mut words = bytes.get(Site::BYTES + 16..Candidate::BYTES)?.chunks_exact(8).map(word);
+        let registers = std::array::from_fn(|_| words.next().unwrap_or_default());
+        let thread = half(bytes.get(Site::BYTES..Site::BYTES + 4)?);
+        Some(Candidate { pid: site.pid, thread, ip: site.ip, registers })
+    }
+
+    pub fn site(&self) -> Site {
+        Site { ip: self.ip, pid: self.pid }
+    }
+}
+
+/// `struct scx_exit`: how the scheduler ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// The kernel's `enum scx_exit_kind`.
+    pub kind: u64,
+    pub code: i64,
+    pub reason: String,
+    pub message: String,
+}
+
+/// `SCX_EXIT_CODE_LIMIT`
+pub const CODE_LIMIT: i64 = 1;
+
+impl Exit {
+    pub const BYTES: usize = 16 + 128 + 1024;
+
+    /// None: it runs.
+    pub fn parse(bytes: &[u8]) -> Option<Exit> {
+        let kind = word(bytes.get(..8)?);
+        let text = |bytes: &[u8]| {
+            let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+            String::from_utf8_lossy(&bytes[..end]).trim().to_string()
+        };
+        (kind != 0).then_some(Exit {
+            kind,
+            code: word(bytes.get(8..16)?) as i64,
+            reason: text(bytes.get(16..144)?),
+            message: text(bytes.get(144..Exit::BYTES)?),
+        })
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_ne_bytes)
+}
+
+fn half(bytes: &[u8]) -> u32 {
+    bytes.try_into().map_or(0, u32::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::btf::types::{MemberAttr, Struct};
+    use libbpf_rs::btf::{Btf, BtfType, HasSize as _};
+
+    use super::*;
+    use crate::sched::load;
+
+    #[test]
+    fn the_same_as_in_the_program() {
+        let types = Btf::from_raw("lissom", load::object()).expect("an object").expect("with types");
+        let check = |name: &str, bytes: usize, fields: &[(&str, usize)]| {
+            let of: Struct = types.type_by_name(name).unwrap_or_else(|| panic!("no struct {name}"));
+            assert_eq!(of.size(), bytes, "{name}");
+            for (field, offset) in fields {
+                let member = of
+                    .iter()
+                    .find(|m| m.name.is_some_and(|n| n == *field))
+                    .unwrap_or_else(|| panic!("{name} has no {field}"));
+                assert_eq!(member.attr, MemberAttr::Normal { offset: *offset as u32 * 8 }, "{name}.{field}");
+            }
+        };
+        let words = |names: &'static [&str]| -> Vec<(&str, usize)> {
+            names.iter().enumerate().map(|(i, name)| (*name, i * 8)).collect()
+        };
+        check("scx_config", Config::BYTES, &words(Config::NAMES));
+        check("scx_counts", Counts::BYTES, &words(Counts::NAMES));
+        check("scx_state", State::BYTES, &[("version", 0), ("pid", 4), ("started", 8), ("config", 16)]);
+        check("scx_site", Site::BYTES, &[("ip", 0), ("pid", 8)]);
+        check("scx_site_info", SiteInfo::BYTES, &[("verdict", 0), ("seen", 8), ("kicks", 16)]);
+        let registers = Site::BYTES + 16;
+        check("scx_candidate", Candidate::BYTES, &[("site", 0), ("thread", 16), ("registers", registers)]);
+        check("scx_exit", Exit::BYTES, &[("kind", 0), ("code", 8), ("reason", 16), ("message", 144)]);
+        assert!(types.type_by_name::<BtfType>("scx_verdict").is_some_and(|t| t.is_any_enum()));
+    }
+
+    #[test]
+    fn there_and_back() {
+        let config =
+            Config { slice_ns: 3, sample_ns: 4, park_ns: 5, is_partial: 1, ignore_limits: 0, stall: 7 };
+        let state = State { version: VERSION, pid: 77, started: 123, config };
+        assert_eq!(State::parse(&state.bytes()), Some(state));
+        assert_eq!(State::parse(&State { version: VERSION + 1, ..state }.bytes()), None);
+        assert_eq!(State::parse(&state.bytes()[..State::BYTES - 1]), None);
+        let site = Site { ip: 0x1234_5678_9abc, pid: 9 };
+        assert_eq!(Site::parse(&site.bytes()), Some(site));
+        for verdict in [Verdict::Unknown, Verdict::Spins, Verdict::Works] {
+            let info = SiteInfo { verdict, seen: 5, kicks: 6 };
+            assert_eq!(SiteInfo::parse(&info.bytes()), Some(info));
+        }
+    }
+
+    #[test]
+    fn candidates() {
+        let mut bytes = [0; Candidate::BYTES];
+        bytes[..16].copy_from_slice(&Site { ip: 5, pid: 6 }.bytes());
+        bytes[16] = 7;
+        bytes[32] = 8;
+        bytes[32 + 17 * 8] = 9;
+        let candidate = Candidate::parse(&bytes).expect("long enough");
+        assert_eq!((candidate.pid, candidate.thread, candidate.ip), (6, 7, 5));
+        assert_eq!((candidate.registers[0], candidate.registers[17]), (8, 9));
+        assert_eq!(Candidate::parse(&bytes[1..]), None);
+    }
+
+    #[test]
+    fn counts() {
+        let a = Counts { wakeups: 5, spin_ns: 2, ..Counts::default() };
+        let b = Counts { wakeups: 7, park_ends: 1, ..Counts::default() };
+        let bytes = |c: &Counts| c.values().iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>();
+        let sum = Counts::sum(&[bytes(&a), bytes(&b)]);
+        assert_eq!(sum, Counts { wakeups: 12, spin_ns: 2, park_ends: 1, ..Counts::default() });
+        assert_eq!(sum.since(&a), b);
+    }
+
+    #[test]
+    fn ends() {
+        let mut bytes = [0; Exit::BYTES];
+        assert_eq!(Exit::parse(&bytes), None);
+        (bytes[0], bytes[8]) = (65, 1);
+        bytes[16..20].copy_from_slice(b"why\n");
+        bytes[144..147].copy_from_slice(b"how");
+        let end = Exit { kind: 65, code: 1, reason: "why".into(), message: "how".into() };
+        assert_eq!(Exit::parse(&bytes), Some(end));
+    }
+}

@@ -1,0 +1,201 @@
+//! The scheduler of bpf/scx_lissom.bpf.c, in the kernel.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{MemberAttr, Struct};
+use libbpf_rs::{Link, Map, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut};
+
+use super::kernel::{SchedExt, Types};
+use super::layout::{Config, Counts, Exit, State};
+
+/// libbpf reads structures from it in place.
+#[repr(C, align(64))]
+struct Aligned<T: ?Sized>(T);
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/scx_lissom.bpf.o")));
+
+/// The kernel's structure of a scheduler's operations, and the program's variable of it.
+const OPERATIONS: (&str, &str) = ("sched_ext_ops", "lissom_ops");
+
+/// As the kernel shows it while it runs.
+pub const NAME: &str = "lissom";
+
+/// `SCX_OPS_SWITCH_PARTIAL`
+const SWITCH_PARTIAL: u64 = 1 << 3;
+
+/// To end takes the kernel some milliseconds, and more with many threads.
+const END: Duration = Duration::from_secs(10);
+
+pub const STATE: &str = "scx_state";
+pub const COUNTS: &str = "scx_counts";
+pub const SITES: &str = "scx_sites";
+pub const CANDIDATES: &str = "scx_candidates";
+
+/// As compiled.
+pub fn object() -> &'static [u8] {
+    &OBJECT.0
+}
+
+/// The first operation that the program has and this kernel does not know.
+pub fn missing_operation(types: &Types) -> anyhow::Result<Option<String>> {
+    let own = Btf::from_raw(NAME, object())?.context("the program has no types")?;
+    let operations: Struct = own.type_by_name(OPERATIONS.0).context("the program has no operations")?;
+    let names = operations.iter().filter_map(|m| m.name.map(|n| n.to_string_lossy().into_owned()));
+    Ok(names.into_iter().find(|name| !types.has_member(OPERATIONS.0, name)))
+}
+
+pub struct Scheduler {
+    link: Option<Link>,
+    object: Object,
+}
+
+impl Scheduler {
+    /// Into the kernel, but not at work yet. timeout: the kernel ends the scheduler when a thread that could run has not for so long.
+    pub fn load(config: &Config, timeout: Duration) -> anyhow::Result<Scheduler> {
+        if std::env::var_os("LISSOM_VERBOSE").is_none() {
+            libbpf_rs::set_print(None);
+        }
+        let mut object = ObjectBuilder::default().open_memory(object())?;
+        for mut map in object.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            if name == ".rodata.config" {
+                let value = map.initial_value_mut().context("a map is missing")?;
+                value
+                    .get_mut(..Config::BYTES)
+                    .context("a map is too small")?
+                    .copy_from_slice(&config.bytes());
+            } else if name == OPERATIONS.1 {
+                let value = map.initial_value_mut().context("a map is missing")?;
+                set_operations(value, config.is_partial != 0, timeout)?;
+            }
+        }
+        let object = object.load().map_err(|e| {
+            anyhow::anyhow!("the kernel does not take the scheduler: {e} (LISSOM_VERBOSE=1 says more)")
+        })?;
+        Ok(Scheduler { link: None, object })
+    }
+
+    /// From now on it schedules, until `detach`, the end of this process, or an error of its own.
+    pub fn attach(&mut self, state: &State) -> anyhow::Result<()> {
+        self.map(STATE)?.update(&0u32.to_ne_bytes(), &state.bytes(), MapFlags::ANY)?;
+        let link = self
+            .object
+            .maps_mut()
+            .find(|m| m.name() == OPERATIONS.1)
+            .context("the scheduler is missing")?
+            .attach_struct_ops();
+        match link {
+            Ok(link) => self.link = Some(link),
+            Err(error) => {
+                let why = self.exit().map_or(String::new(), |e| format!(": {} {}", e.reason, e.message));
+                bail!("the kernel does not start the scheduler{why}: {error} (dmesg may say more)");
+            }
+        }
+        match SchedExt::now() {
+            Some(s) if s.state == "enabled" => Ok(()),
+            s => match self.exit() {
+                Some(e) => bail!("the scheduler has ended at once: {} {}", e.reason, e.message),
+                None => bail!("sched_ext is {} after the start", s.map_or("gone".into(), |s| s.state)),
+            },
+        }
+    }
+
+    /// All threads are the kernel's own scheduler's again when this returns.
+    pub fn detach(&mut self) -> anyhow::Result<()> {
+        self.link = None;
+        wait_until_off()
+    }
+
+    /// None: it runs, or never did.
+    pub fn exit(&self) -> Option<Exit> {
+        let map = self.map(".bss.exit").ok()?;
+        Exit::parse(&map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??)
+    }
+
+    pub fn counts(&self) -> anyhow::Result<Counts> {
+        counts(&self.map(COUNTS)?)
+    }
+
+    pub fn map(&self, name: &str) -> anyhow::Result<Map<'_>> {
+        self.object.maps().find(|m| m.name() == name).with_context(|| format!("the map {name} is missing"))
+    }
+
+    /// Of its own, to outlive a borrow of the scheduler.
+    pub fn handle(&self, name: &str) -> anyhow::Result<MapHandle> {
+        Ok(MapHandle::try_from(&self.map(name)?)?)
+    }
+
+    pub fn program(&self, name: &str) -> anyhow::Result<ProgramMut<'_>> {
+        self.object
+            .progs_mut()
+            .find(|p| p.name() == name)
+            .with_context(|| format!("the program {name} is missing"))
+    }
+}
+
+pub fn counts(map: &impl libbpf_rs::MapCore) -> anyhow::Result<Counts> {
+    let cpus = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.context("the counts are missing")?;
+    Ok(Counts::sum(&cpus))
+}
+
+/// Until no scheduler of sched_ext runs.
+pub fn wait_until_off() -> anyhow::Result<()> {
+    let end = Instant::now() + END;
+    loop {
+        let state = SchedExt::now().map_or("gone".into(), |s| s.state);
+        if state == "disabled" {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            bail!("sched_ext is still {state} after {} s (SysRq-S ends a scheduler by force)", END.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// `operations` is the program's variable, laid out as the program has it, which is not as the kernel has it.
+fn set_operations(operations: &mut [u8], is_partial: bool, timeout: Duration) -> anyhow::Result<()> {
+    let own = Btf::from_raw(NAME, object())?.context("the program has no types")?;
+    let layout: Struct = own.type_by_name(OPERATIONS.0).context("the program has no operations")?;
+    let offset = |name: &str| -> anyhow::Result<usize> {
+        let member = layout.iter().find(|m| m.name.is_some_and(|n| n == name));
+        match member.map(|m| m.attr) {
+            Some(MemberAttr::Normal { offset }) => Ok(offset as usize / 8),
+            _ => bail!("the operations have no {name}"),
+        }
+    };
+    let milliseconds = u32::try_from(timeout.as_millis())?;
+    let at = offset("timeout_ms")?;
+    let field = operations.get_mut(at..at + 4).context("the operations are too short")?;
+    field.copy_from_slice(&milliseconds.to_ne_bytes());
+    if is_partial {
+        let at = offset("flags")?;
+        let field = operations.get_mut(at..at + 8).context("the operations are too short")?;
+        let flags = u64::from_ne_bytes(field.try_into()?) | SWITCH_PARTIAL;
+        field.copy_from_slice(&flags.to_ne_bytes());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_by_name() {
+        let mut open = ObjectBuilder::default().open_memory(object()).expect("an object");
+        let mut map = open.maps_mut().find(|m| m.name() == OPERATIONS.1).expect("the operations");
+        let before = map.initial_value_mut().expect("a variable").to_vec();
+        let value = map.initial_value_mut().expect("a variable");
+        set_operations(value, true, Duration::from_secs(7)).expect("both are there");
+        let changed: Vec<usize> = (0..before.len()).filter(|&i| before[i] != value[i]).collect();
+        // One byte of the flags, and of the time those that differ.
+        assert!(!changed.is_empty() && changed.len() <= 5, "{changed:?}");
+        let at = changed[changed.len() - 1] / 8 * 8;
+        assert_eq!(u32::from_ne_bytes(value[at..at + 4].try_into().expect("four")), 7000);
+        set_operations(value, true, Duration::from_secs(5)).expect("both are there");
+        assert_eq!(value[changed[0]], before[changed[0]] | SWITCH_PARTIAL as u8);
+    }
+}

@@ -1,0 +1,139 @@
+//! The looks at running threads: a clock on each CPU that interrupts it now and then, and what this machine's CPUs could tell beside.
+
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _, OwnedFd};
+
+use anyhow::{Context as _, bail};
+use libbpf_rs::Link;
+use libbpf_sys as bpf;
+use serde::Serialize;
+
+use super::kernel::{self, SchedExt};
+use super::load::Scheduler;
+
+/// The program of bpf/scx_lissom.bpf.c.
+const PROGRAM: &str = "look";
+
+/// `PERF_FLAG_FD_CLOEXEC`
+const CLOSE_ON_EXEC: libc::c_ulong = 8;
+
+pub struct Looks {
+    period_ns: u64,
+    /// Of the CPUs that are there.
+    clocks: Vec<Link>,
+    /// When they were opened: the machine's CPUs.
+    cpus: Vec<u32>,
+    hotplug_seq: u64,
+}
+
+impl Looks {
+    /// Fails where such clocks may not be had; then nothing is left behind.
+    pub fn start(scheduler: &Scheduler, period_ns: u64) -> anyhow::Result<Looks> {
+        let mut looks = Looks { period_ns, clocks: Vec::new(), cpus: Vec::new(), hotplug_seq: 0 };
+        looks.open(scheduler)?;
+        Ok(looks)
+    }
+
+    /// CPUs may have come since the last call; the clock of one that goes is lost for good.
+    pub fn follow_cpus(&mut self, scheduler: &Scheduler) -> anyhow::Result<()> {
+        let changes = SchedExt::now().map_or(0, |s| s.hotplug_seq);
+        if changes == self.hotplug_seq && kernel::online_cpus().is_none_or(|cpus| cpus == self.cpus) {
+            return Ok(());
+        }
+        self.open(scheduler)
+    }
+
+    fn open(&mut self, scheduler: &Scheduler) -> anyhow::Result<()> {
+        self.clocks.clear();
+        // Before the CPUs are looked at: one that comes meanwhile is noticed the next time.
+        self.hotplug_seq = SchedExt::now().map_or(0, |s| s.hotplug_seq);
+        self.cpus = kernel::online_cpus().context("/sys/devices/system/cpu/online cannot be read")?;
+        let program = scheduler.program(PROGRAM)?;
+        for &cpu in &self.cpus {
+            let event = match open(&mut clock(self.period_ns), -1, cpu as i32) {
+                Ok(event) => event,
+                // It has just gone.
+                Err(e) if e.raw_os_error() == Some(libc::ENODEV) => continue,
+                Err(e) => bail!("no clock for CPU {cpu}: {e}"),
+            };
+            // What is attached belongs to the link, and starts there.
+            let link =
+                program.attach_perf_event(event.as_raw_fd()).context("the program cannot be attached")?;
+            let _ = event.into_raw_fd();
+            self.clocks.push(link);
+        }
+        if self.clocks.is_empty() {
+            bail!("no CPU has a clock");
+        }
+        Ok(())
+    }
+}
+
+/// What the CPUs' counters can tell here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Hardware {
+    /// Last-branch records.
+    pub branches: bool,
+    pub l1d_misses: bool,
+    pub dtlb_misses: bool,
+}
+
+impl Hardware {
+    /// By opening each, for a moment, for this thread.
+    pub fn probe() -> Hardware {
+        let can = |mut attributes: bpf::perf_event_attr| open(&mut attributes, 0, -1).is_ok();
+        let miss = |cache: bpf::perf_hw_cache_id| {
+            let read = u64::from(bpf::PERF_COUNT_HW_CACHE_OP_READ) << 8;
+            let missed = u64::from(bpf::PERF_COUNT_HW_CACHE_RESULT_MISS) << 16;
+            attributes(bpf::PERF_TYPE_HW_CACHE, u64::from(cache) | read | missed)
+        };
+        let mut branches = attributes(bpf::PERF_TYPE_HARDWARE, u64::from(bpf::PERF_COUNT_HW_CPU_CYCLES));
+        branches.__bindgen_anon_1.sample_period = 1 << 40;
+        branches.sample_type = u64::from(bpf::PERF_SAMPLE_BRANCH_STACK);
+        branches.branch_sample_type = u64::from(bpf::PERF_SAMPLE_BRANCH_USER | bpf::PERF_SAMPLE_BRANCH_ANY);
+        Hardware {
+            branches: can(branches),
+            l1d_misses: can(miss(bpf::PERF_COUNT_HW_CACHE_L1D)),
+            dtlb_misses: can(miss(bpf::PERF_COUNT_HW_CACHE_DTLB)),
+        }
+    }
+}
+
+/// One that interrupts user code of any thread every so many ns.
+fn clock(period_ns: u64) -> bpf::perf_event_attr {
+    let mut clock = attributes(bpf::PERF_TYPE_SOFTWARE, u64::from(bpf::PERF_COUNT_SW_CPU_CLOCK));
+    clock.__bindgen_anon_1.sample_period = period_ns;
+    clock.set_exclude_idle(1);
+    clock
+}
+
+/// Of the user's code only, and not counting yet.
+fn attributes(kind: bpf::perf_type_id, config: u64) -> bpf::perf_event_attr {
+    let mut new = bpf::perf_event_attr { type_: kind, config, ..Default::default() };
+    new.size = size_of_val(&new) as u32;
+    new.set_disabled(1);
+    new.set_exclude_kernel(1);
+    new.set_exclude_hv(1);
+    new
+}
+
+/// thread: -1 any, 0 the calling one. cpu: -1 any.
+fn open(attributes: &mut bpf::perf_event_attr, thread: i32, cpu: i32) -> io::Result<OwnedFd> {
+    let none = -1;
+    // SAFETY: the kernel reads a structure that says its own size, and writes that size at most; the result is checked.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            std::ptr::from_mut(attributes),
+            thread,
+            cpu,
+            none,
+            CLOSE_ON_EXEC,
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}

@@ -1,0 +1,60 @@
+//! `lissom sched`: a scheduler for the whole machine, in the kernel (bpf/scx_lissom.bpf.c), by sched_ext.
+
+mod find;
+mod judge;
+mod kernel;
+mod layout;
+mod limits;
+mod load;
+mod looks;
+mod place;
+mod refuse;
+mod report;
+mod scope;
+mod sites;
+mod start;
+mod status;
+mod stop;
+mod top;
+
+use std::io;
+
+use clap::{Args, Subcommand};
+
+/// For all programs of this machine: a scheduler in the kernel, by sched_ext
+#[derive(Args)]
+pub struct SchedArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Start(start::StartArgs),
+    Stop(stop::StopArgs),
+    Status(status::StatusArgs),
+    Top(top::TopArgs),
+}
+
+/// Returns the exit code.
+pub fn sched(args: &SchedArgs) -> i32 {
+    let done = match &args.verb {
+        Verb::Start(args) => start::start(args),
+        Verb::Stop(args) => stop::stop(args),
+        Verb::Status(args) => status::status(args),
+        Verb::Top(args) => top::top(args),
+    };
+    match done {
+        Ok(code) => code,
+        // The reader has seen enough.
+        Err(error)
+            if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            0
+        }
+        Err(error) => {
+            eprintln!("lissom: {error:#}");
+            1
+        }
+    }
+}

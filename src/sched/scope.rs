@@ -1,0 +1,211 @@
+//! `--only`: whose threads the scheduler gets, by giving them the policy SCHED_EXT. What they start inherits it.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use procfs::process::{Process, all_processes};
+
+use super::limits;
+
+/// Of sched_setscheduler(2).
+const SCHED_EXT: i32 = 7;
+
+/// As given on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Only {
+    Process(u32),
+    Group(PathBuf),
+}
+
+impl std::str::FromStr for Only {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Only, Self::Err> {
+        if text.is_empty() {
+            return Err("a process number or a cgroup is needed");
+        }
+        match text.parse() {
+            Ok(0) => Err("there is no process 0"),
+            Ok(pid) => Ok(Only::Process(pid)),
+            Err(_) => Ok(Only::Group(text.into())),
+        }
+    }
+}
+
+impl Only {
+    /// What it names, which has to be there. A cgroup may be given by its folder, or as /proc/PID/cgroup has it.
+    pub fn resolve(&self, mounts: &[(PathBuf, bool)]) -> anyhow::Result<Only> {
+        match self {
+            Only::Process(pid) if Path::new("/proc").join(pid.to_string()).exists() => Ok(self.clone()),
+            Only::Process(pid) => bail!("there is no process {pid}"),
+            Only::Group(path) => {
+                let below = path.strip_prefix("/").unwrap_or(path);
+                let candidates = [path.clone()].into_iter().chain(mounts.iter().map(|(m, _)| m.join(below)));
+                match candidates.into_iter().find(|folder| folder.join("cgroup.procs").exists()) {
+                    Some(folder) => Ok(Only::Group(folder.canonicalize()?)),
+                    None => bail!("{} is no cgroup: name its folder, or a process number", path.display()),
+                }
+            }
+        }
+    }
+
+    /// The files that set CPU limits for it.
+    pub fn limits(&self, mounts: &[(PathBuf, bool)]) -> Vec<PathBuf> {
+        match self {
+            Only::Process(pid) => limits::of_process(*pid, mounts),
+            Only::Group(folder) => limits::of_group(folder, mounts),
+        }
+    }
+
+    fn threads(&self) -> HashSet<u32> {
+        match self {
+            Only::Process(pid) => descendants(*pid).into_iter().flat_map(threads_of).collect(),
+            Only::Group(folder) => {
+                let mut found = HashSet::new();
+                threads_below(folder, &mut found);
+                found
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Only {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Only::Process(pid) => write!(f, "process {pid} and what it starts"),
+            Only::Group(folder) => write!(f, "{}", folder.display()),
+        }
+    }
+}
+
+/// The process and what it has started that still runs.
+fn descendants(pid: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for process in all_processes().into_iter().flatten().flatten() {
+        if let Ok(stat) = process.stat() {
+            children.entry(stat.ppid as u32).or_default().push(stat.pid as u32);
+        }
+    }
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(children.remove(&parent).unwrap_or_default());
+        next += 1;
+    }
+    found
+}
+
+fn threads_of(pid: u32) -> Vec<u32> {
+    let tasks = Process::new(pid as i32).and_then(|p| p.tasks());
+    tasks.into_iter().flatten().flatten().map(|t| t.tid as u32).collect()
+}
+
+/// Version 2 lists threads in cgroup.threads, version 1 in tasks.
+fn threads_below(folder: &Path, found: &mut HashSet<u32>) {
+    let list = ["cgroup.threads", "tasks"].iter().find_map(|name| fs::read_to_string(folder.join(name)).ok());
+    found.extend(list.unwrap_or_default().lines().filter_map(|l| l.parse::<u32>().ok()));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            threads_below(&entry.path(), found);
+        }
+    }
+}
+
+/// The threads that were given to the scheduler.
+pub struct Scope {
+    only: Only,
+    given: HashSet<u32>,
+    /// Had chosen SCHED_EXT themselves, and keep it.
+    own: HashSet<u32>,
+}
+
+impl Scope {
+    pub fn new(only: Only) -> Scope {
+        let own = only.threads().into_iter().filter(|&t| policy(t) == Some(SCHED_EXT)).collect();
+        Scope { only, given: HashSet::new(), own }
+    }
+
+    /// Gives it those that it has not; real-time, batch and idle ones stay what they are. Returns how many threads of it there are.
+    pub fn follow(&mut self) -> usize {
+        let mut count = 0;
+        // One that is not given yet may start another meanwhile; what starts them faster than this waits for the next time.
+        for _ in 0..8 {
+            let threads = self.only.threads();
+            count = threads.len();
+            let changed: Vec<u32> =
+                threads.into_iter().filter(|&t| change(t, libc::SCHED_OTHER, SCHED_EXT)).collect();
+            if changed.is_empty() {
+                break;
+            }
+            self.given.extend(changed);
+        }
+        self.given.retain(|t| Path::new("/proc").join(t.to_string()).exists());
+        count
+    }
+
+    /// To the kernel's own scheduler again, what they have started since too.
+    pub fn give_back(&mut self) {
+        self.given.extend(self.only.threads());
+        for thread in self.given.drain().filter(|t| !self.own.contains(t)) {
+            change(thread, SCHED_EXT, libc::SCHED_OTHER);
+        }
+    }
+}
+
+/// None: it is gone.
+fn policy(thread: u32) -> Option<i32> {
+    // SAFETY: takes and returns numbers.
+    let policy = unsafe { libc::sched_getscheduler(thread as libc::pid_t) };
+    (policy >= 0).then_some(policy & !libc::SCHED_RESET_ON_FORK)
+}
+
+/// False: it had another policy, or may not be changed, or is gone.
+fn change(thread: u32, from: i32, to: i32) -> bool {
+    // SAFETY: as above.
+    let whole = unsafe { libc::sched_getscheduler(thread as libc::pid_t) };
+    if whole < 0 || whole & !libc::SCHED_RESET_ON_FORK != from {
+        return false;
+    }
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: a structure that the kernel reads.
+    unsafe {
+        libc::sched_setscheduler(
+            thread as libc::pid_t,
+            to | (whole & libc::SCHED_RESET_ON_FORK),
+            &raw const parameter,
+        ) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        assert_eq!("17".parse(), Ok(Only::Process(17)));
+        assert_eq!("/sys/fs/cgroup/a".parse(), Ok(Only::Group("/sys/fs/cgroup/a".into())));
+        assert!("0".parse::<Only>().is_err() && "".parse::<Only>().is_err());
+        assert!(Only::Process(u32::MAX >> 1).resolve(&[]).is_err());
+        assert!(Only::Group("/proc".into()).resolve(&[]).is_err());
+        let own = Only::Process(std::process::id());
+        assert_eq!(own.resolve(&[]).expect("it runs"), own);
+        assert!(own.threads().contains(&std::process::id()));
+    }
+
+    #[test]
+    fn cgroups() {
+        let root = std::env::temp_dir().join(format!("lissom-scope-{}", std::process::id()));
+        fs::create_dir_all(root.join("a/b")).expect("a folder");
+        fs::write(root.join("a/cgroup.procs"), "5\n").expect("a file");
+        fs::write(root.join("a/cgroup.threads"), "5\n6\n").expect("a file");
+        fs::write(root.join("a/b/tasks"), "7\n").expect("a file");
+        let folder = root.join("a").canonicalize().expect("it is there");
+        let found = Only::Group("/a".into()).resolve(&[(root.clone(), true)]).expect("it is there");
+        assert_eq!(found, Only::Group(folder));
+        assert_eq!(found.threads(), HashSet::from([5, 6, 7]));
+        fs::remove_dir_all(&root).expect("ours");
+    }
+}

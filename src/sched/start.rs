@@ -1,0 +1,377 @@
+//! `lissom sched start`: loads the scheduler and stays, to judge what it finds, until one of them is ended.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use nix::time::{ClockId, clock_gettime};
+use serde_json::json;
+
+use super::layout::{Config, Counts, Exit, State, VERSION};
+use super::load::Scheduler;
+use super::looks::Looks;
+use super::scope::{Only, Scope};
+use super::sites::Sites;
+use super::{kernel, limits, refuse, report};
+use crate::stop::Stop;
+
+/// Schedule the threads of this machine, for more of them than there are CPUs
+///
+/// Loads a scheduler into the kernel (sched_ext) and stays in the foreground; when it ends, in
+/// whatever way, the kernel goes back to its own. All threads but real-time ones are scheduled
+/// by it, or those of --only. Real-time threads, nice values and the weights of cgroups
+/// count as before; CPU limits (cpu.max) do not, and so it refuses to start where there are any.
+/// Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_NICE and CAP_SYS_PTRACE, and Linux 6.18.
+#[derive(Args)]
+#[command(after_long_help = "\
+Exit code: 0 after SIGINT or SIGTERM, 1 if it cannot be started, 2 for wrong
+use, 3 if the scheduler has ended by itself; then a line says why.
+
+Examples:
+  lissom sched start
+  lissom sched start --stats 10 --spin=off
+  lissom sched start --only /sys/fs/cgroup/batch.slice")]
+pub struct StartArgs {
+    /// How long a thread runs while others want its CPU, 100us to 100ms. Longer: fewer switches,
+    /// but each thread waits longer for its turn
+    #[arg(long, value_name = "TIME", default_value = "3ms", value_parser = slice)]
+    slice: Duration,
+
+    /// Threads that wait in a loop of their own for another's store
+    #[arg(long, value_enum, value_name = "on|off", default_value = "on")]
+    spin: Spin,
+
+    /// Between two looks at the running thread, 20us to 10ms. Shorter: busy waiting is found
+    /// sooner, but every CPU is interrupted that often, an idle one too
+    #[arg(long, value_name = "TIME", default_value = "100us", value_parser = sample)]
+    sample: Duration,
+
+    /// How long a thread under `lissom run` may stay parked before it has to sleep, 1ms to 1s.
+    /// Longer: fewer sleeps, but it stays in the scheduler's queues
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = park)]
+    park_for: Duration,
+
+    /// Only the threads of this cgroup or process, and what they start; all others stay with
+    /// the kernel's own scheduler, which comes first: beside threads that never sleep those
+    /// of --only get a twentieth of a CPU. Before Linux 7.0 they get nothing [default: all]
+    #[arg(long, value_name = "CGROUP|PID")]
+    only: Option<Only>,
+
+    /// With --only also on kernels on which its threads may not run at all
+    #[arg(long, requires = "only")]
+    force: bool,
+
+    /// Also where cgroups have CPU limits (cpu.max), which then do not hold
+    #[arg(long)]
+    ignore_cpu_max: bool,
+
+    /// Print a line with what was done, on standard output, every so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    stats: Option<Duration>,
+
+    /// These lines, and the summary at the end, as JSON documents on standard output
+    #[arg(long)]
+    json: bool,
+
+    /// The kernel ends the scheduler when a thread that could run has not run for so long, 1s to
+    /// 30s. Shorter: mistakes hurt less, but a machine that swaps may take for one
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout)]
+    timeout: Duration,
+
+    /// For tests: what goes wrong
+    #[arg(long, value_enum, hide = true)]
+    fault: Option<Fault>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Spin {
+    /// Are found, and let others run: docs/sched.md
+    On,
+    /// Run for their whole slice. CPUs are not interrupted for looks
+    Off,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Fault {
+    /// No thread is run any more
+    Stall,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    crate::kvm::seconds(text)
+}
+
+fn slice(text: &str) -> Result<Duration, String> {
+    time(text, "100us", "100ms")
+}
+
+fn sample(text: &str) -> Result<Duration, String> {
+    time(text, "20us", "10ms")
+}
+
+fn park(text: &str) -> Result<Duration, String> {
+    time(text, "1ms", "1s")
+}
+
+/// 30 s is the kernel's own limit.
+fn timeout(text: &str) -> Result<Duration, String> {
+    time(text, "1s", "30s")
+}
+
+fn time(text: &str, from: &str, to: &str) -> Result<Duration, String> {
+    let parse = |text: &str| humantime::parse_duration(text).ok();
+    let inside = |d: &Duration| parse(from).is_some_and(|f| *d >= f) && parse(to).is_some_and(|t| *d <= t);
+    parse(text).filter(inside).ok_or_else(|| format!("a time with its unit, from {from} to {to}, is needed"))
+}
+
+/// Between two looks whether it still runs.
+const TICK: Duration = Duration::from_millis(200);
+/// CPUs, threads of --only, and its limits.
+const FOLLOW: Duration = Duration::from_secs(1);
+/// Processes that have ended.
+const FORGET: Duration = Duration::from_secs(5);
+/// What is left to be judged waits for others to run.
+const PAUSE: Duration = Duration::from_millis(20);
+
+enum End {
+    Asked,
+    /// None of --only is left.
+    Nobody,
+    /// A cgroup of --only has got a limit.
+    Limited(String),
+    ByItself(Exit),
+}
+
+/// Returns the exit code.
+pub fn start(args: &StartArgs) -> anyhow::Result<i32> {
+    let types = refuse::machine()?;
+    let mounts = limits::mounts();
+    let only = args.only.as_ref().map(|only| only.resolve(&mounts)).transpose()?;
+    if only.is_some() {
+        refuse::partial(&types, args.force)?;
+    }
+    drop(types);
+    if !args.ignore_cpu_max {
+        refuse::limited(only.as_ref(), &mounts)?;
+    }
+    let stop = Stop::on_signals()?;
+    put_first();
+    let mut daemon = Daemon::start(args, only, mounts)?;
+    let end = daemon.run(&stop);
+    // Whatever happened, the threads come first.
+    daemon.finish()?;
+    daemon.tell(&end?)
+}
+
+struct Daemon<'a> {
+    args: &'a StartArgs,
+    only: Option<Only>,
+    mounts: Vec<(PathBuf, bool)>,
+    config: Config,
+    begin: Instant,
+    // In the order in which they have to go.
+    looks: Option<Looks>,
+    scope: Option<Scope>,
+    sites: Sites,
+    scheduler: Scheduler,
+    /// How many sites there are, as far as it is known.
+    site_count: usize,
+}
+
+impl<'a> Daemon<'a> {
+    fn start(
+        args: &'a StartArgs,
+        only: Option<Only>,
+        mounts: Vec<(PathBuf, bool)>,
+    ) -> anyhow::Result<Daemon<'a>> {
+        let ns = |time: Duration| time.as_nanos() as u64;
+        let config = Config {
+            slice_ns: ns(args.slice),
+            sample_ns: if args.spin == Spin::On { ns(args.sample) } else { 0 },
+            park_ns: ns(args.park_for),
+            is_partial: only.is_some().into(),
+            ignore_limits: args.ignore_cpu_max.into(),
+            stall: (args.fault == Some(Fault::Stall)).into(),
+        };
+        let mut scheduler = Scheduler::load(&config, args.timeout)?;
+        let sites = Sites::new(&scheduler)?;
+        let state = State { version: VERSION, pid: std::process::id(), started: monotonic_ns()?, config };
+        scheduler.attach(&state)?;
+        let begin = Instant::now();
+        let (looks, scope) = (None, None);
+        let mut daemon =
+            Daemon { args, only, mounts, config, begin, looks, scope, sites, scheduler, site_count: 0 };
+        if config.sample_ns > 0 {
+            daemon.looks = Some(
+                Looks::start(&daemon.scheduler, config.sample_ns)
+                    .context("busy waiting cannot be looked for here (--spin=off does without)")?,
+            );
+        }
+        if let Some(only) = &daemon.only {
+            let mut scope = Scope::new(only.clone());
+            scope.follow();
+            daemon.scope = Some(scope);
+        }
+        let cpus = kernel::online_cpus().map_or(0, |cpus| cpus.len());
+        let whom = daemon.only.as_ref().map_or(String::new(), |only| format!(", for {only}"));
+        eprintln!(
+            "lissom sched: running ({}, {cpus} CPU{}, {}{whom})",
+            kernel::name(),
+            if cpus == 1 { "" } else { "s" },
+            report::config_text(&config)
+        );
+        Ok(daemon)
+    }
+
+    /// Until there is a reason to end.
+    fn run(&mut self, stop: &Stop) -> anyhow::Result<End> {
+        let mut follow = Instant::now() + FOLLOW;
+        let mut forget = Instant::now() + FORGET;
+        let mut told = (self.begin, Counts::default());
+        loop {
+            stop.wait_or_readable(Instant::now() + TICK, Some(self.sites.readable()));
+            if stop.asked() {
+                return Ok(End::Asked);
+            }
+            if let Some(exit) = self.scheduler.exit() {
+                return Ok(End::ByItself(exit));
+            }
+            if self.sites.judge_some()? {
+                stop.wait(Instant::now() + PAUSE);
+            }
+            let now = Instant::now();
+            if now >= follow {
+                follow = now + FOLLOW;
+                if let Some(end) = self.follow()? {
+                    return Ok(end);
+                }
+            }
+            if now >= forget {
+                forget = now + FORGET;
+                self.site_count = self.sites.forget_ended();
+            }
+            if let Some(every) = self.args.stats
+                && now >= told.0 + every
+            {
+                let counts = self.scheduler.counts()?;
+                self.print_line(&counts.since(&told.1), &counts, (now - told.0).as_secs_f64())?;
+                told = (now, counts);
+            }
+        }
+    }
+
+    fn follow(&mut self) -> anyhow::Result<Option<End>> {
+        if let Some(looks) = &mut self.looks {
+            looks.follow_cpus(&self.scheduler)?;
+        }
+        let (Some(scope), Some(only)) = (&mut self.scope, &self.only) else { return Ok(None) };
+        // An empty cgroup may fill again.
+        if scope.follow() == 0 && matches!(only, Only::Process(_)) {
+            return Ok(Some(End::Nobody));
+        }
+        let limit = match self.args.ignore_cpu_max {
+            true => Ok(()),
+            false => refuse::limited(Some(only), &self.mounts),
+        };
+        Ok(limit.err().map(|e| End::Limited(e.to_string())))
+    }
+
+    /// The kernel's own scheduler has all threads again when this returns.
+    fn finish(&mut self) -> anyhow::Result<()> {
+        self.looks = None;
+        if let Some(scope) = &mut self.scope {
+            scope.give_back();
+        }
+        self.scheduler.detach()
+    }
+
+    fn print_line(&self, since: &Counts, total: &Counts, seconds: f64) -> anyhow::Result<()> {
+        let text = if self.args.json {
+            let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
+            json!({
+                "time": (time * 1000.0).round() / 1000.0,
+                "seconds": (seconds * 1000.0).round() / 1000.0,
+                "counts": since,
+                "total": total,
+                "sites": self.site_count,
+            })
+            .to_string()
+        } else {
+            report::counts_line(since, seconds, self.site_count)
+        };
+        Ok(crate::print((text + "\n").as_bytes())?)
+    }
+
+    /// Returns the exit code.
+    fn tell(&self, end: &End) -> anyhow::Result<i32> {
+        let seconds = self.begin.elapsed().as_secs_f64();
+        let counts = self.scheduler.counts()?;
+        let (code, why) = match end {
+            End::Asked => (0, "as asked".to_string()),
+            End::Nobody => (0, "all of --only has ended".to_string()),
+            End::Limited(message) => (3, message.clone()),
+            End::ByItself(exit) => (3, report::end_text(exit, self.args.timeout)),
+        };
+        eprintln!("lissom sched: ended after {seconds:.1} s, {why}");
+        if self.args.json {
+            let document = json!({
+                "ended": why, "seconds": (seconds * 1000.0).round() / 1000.0, "exit_code": code,
+                "config": self.config, "counts": counts,
+            });
+            crate::print(format!("{document}\n").as_bytes())?;
+        } else {
+            let table = report::counts_table(&counts, seconds, &counts).join("\n");
+            eprintln!("{table}");
+        }
+        Ok(code)
+    }
+}
+
+impl Drop for Daemon<'_> {
+    /// Where the start has failed half way.
+    fn drop(&mut self) {
+        if let Some(scope) = &mut self.scope {
+            scope.give_back();
+        }
+    }
+}
+
+/// Before all threads that are scheduled, so that they cannot keep this one from its work; and in memory, because to be read from a disk takes threads that
+/// wait for their turn. Both are a help, not a need.
+fn put_first() {
+    let parameter = libc::sched_param { sched_priority: 1 };
+    // SAFETY: a structure that the kernel reads, and numbers.
+    let is_done = unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameter) == 0
+            && libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) == 0
+    };
+    if !is_done && std::env::var_os("LISSOM_VERBOSE").is_some() {
+        eprintln!(
+            "lissom: without real-time priority and locked memory: {}",
+            std::io::Error::last_os_error()
+        );
+    }
+}
+
+/// The clock of bpf_ktime_get_ns.
+pub fn monotonic_ns() -> anyhow::Result<u64> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
+    Ok(Duration::from(now).as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(slice("3ms"), Ok(Duration::from_millis(3)));
+        assert_eq!(sample("20us"), Ok(Duration::from_micros(20)));
+        assert_eq!(timeout("30s"), Ok(Duration::from_secs(30)));
+        for nonsense in ["", "3", "-3ms", "99us", "101ms", "3 parsecs"] {
+            assert!(slice(nonsense).is_err(), "{nonsense}");
+        }
+        assert!(timeout("31s").is_err() && park("999us").is_err());
+    }
+}

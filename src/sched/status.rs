@@ -1,0 +1,237 @@
+//! `lissom sched status`: what schedules this machine, and what it has done.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::find::{self, Running};
+use super::kernel::SchedExt;
+use super::layout::{Config, Counts, Site, SiteInfo};
+use super::looks::Hardware;
+use super::place::Places;
+use super::start::monotonic_ns;
+use super::{load, refuse, report, sites, stop};
+use crate::terminal::short;
+
+/// Say which scheduler of sched_ext runs, and what lissom's has done
+///
+/// Root sees the counts and sites of lissom's; others, that it runs.
+#[derive(Args)]
+#[command(after_long_help = "\
+Exit code: 0 if lissom's scheduler runs, 1 if another one or none does, or
+if it cannot be seen.
+
+Sites are the places where threads were seen to wait in a loop: VERDICT says
+whether they are made to give way there (spins) or not (works, unknown), SEEN
+how often one was met before that was decided, and KICKS how often one had
+to give way.")]
+pub struct StatusArgs {
+    /// One JSON document; times in ns
+    #[arg(long)]
+    json: bool,
+}
+
+/// Those with the most kicks; all are in the JSON.
+const SITES_SHOWN: usize = 10;
+
+/// What lissom's scheduler says itself.
+pub struct Seen {
+    pub pid: u32,
+    pub uptime_s: f64,
+    pub config: Config,
+    pub counts: Counts,
+    /// Those with the most kicks first.
+    pub sites: Vec<(Site, SiteInfo)>,
+}
+
+impl Seen {
+    pub fn look(running: &Running) -> anyhow::Result<Seen> {
+        let mut sites = sites::all(&running.map(load::SITES)?);
+        sites.sort_by_key(|(site, info)| (std::cmp::Reverse((info.kicks, info.seen)), *site));
+        Ok(Seen {
+            pid: running.state.pid,
+            uptime_s: monotonic_ns()?.saturating_sub(running.state.started) as f64 / 1e9,
+            config: running.state.config,
+            counts: load::counts(&running.map(load::COUNTS)?)?,
+            sites,
+        })
+    }
+}
+
+/// Returns the exit code.
+pub fn status(args: &StatusArgs) -> anyhow::Result<i32> {
+    let now = match refuse::kernel() {
+        Ok(now) => now,
+        Err(error) => {
+            if args.json {
+                crate::print(crate::json(&document(None, None)).as_bytes())?;
+            }
+            return Err(error);
+        }
+    };
+    let is_ours = !now.is_off() && now.scheduler.as_deref() == Some(load::NAME);
+    let seen = match is_ours {
+        true => find::running().and_then(|r| r.map(|r| Seen::look(&r)).transpose()),
+        false => Ok(None),
+    };
+    let known = seen.as_ref().ok().and_then(Option::as_ref);
+    let text = match args.json {
+        true => crate::json(&document(Some(&now), known)),
+        false => table(&now, known),
+    };
+    crate::print(text.as_bytes())?;
+    if let Err(error) = seen {
+        eprintln!("lissom: {error:#}");
+    }
+    Ok(if is_ours { 0 } else { 1 })
+}
+
+/// null: it cannot be seen.
+fn document(now: Option<&SchedExt>, seen: Option<&Seen>) -> Value {
+    let mut places = Places::default();
+    let mut sites = |all: &[(Site, SiteInfo)]| -> Vec<Value> {
+        all.iter().map(|(site, info)| report::site_document(*site, info, &mut places)).collect()
+    };
+    json!({
+        "state": now.map(|n| &n.state),
+        "scheduler": now.and_then(|n| n.scheduler.as_ref()),
+        "switch_all": now.map(|n| n.switch_all),
+        "nr_rejected": now.map(|n| n.nr_rejected),
+        "hotplug_seq": now.map(|n| n.hotplug_seq),
+        "enable_seq": now.map(|n| n.enable_seq),
+        "pid": seen.map(|s| s.pid),
+        "uptime_s": seen.map(|s| (s.uptime_s * 1000.0).round() / 1000.0),
+        "config": seen.map(|s| s.config),
+        "counts": seen.map(|s| s.counts),
+        "rates": seen.map(|s| report::rates(&s.counts, s.uptime_s)),
+        "detector": seen.map(|s| report::detector(&s.config)),
+        "hardware": seen.map(|_| Hardware::probe()),
+        "sites": seen.map(|s| sites(&s.sites)),
+    })
+}
+
+fn table(now: &SchedExt, seen: Option<&Seen>) -> String {
+    let mut lines = vec![match (&now.scheduler, now.is_off()) {
+        (Some(name), false) => format!("sched_ext: {}, {name}", now.state),
+        _ => format!("sched_ext: {}; {}", now.state, stop::who(now)),
+    }];
+    if !now.is_off() {
+        let whose = if now.switch_all { "all threads" } else { "threads of SCHED_EXT only" };
+        lines.push(format!(
+            "{whose}; {} not taken, {} CPUs came or went, {} schedulers since the start",
+            now.nr_rejected, now.hotplug_seq, now.enable_seq
+        ));
+    }
+    let Some(seen) = seen else { return lines.join("\n") + "\n" };
+    lines.push(format!(
+        "process {}, for {:.0} s: {}",
+        seen.pid,
+        seen.uptime_s,
+        report::config_text(&seen.config)
+    ));
+    lines.push(detector_line(&seen.config, &Hardware::probe()));
+    lines.push(String::new());
+    lines.extend(report::counts_table(&seen.counts, seen.uptime_s, &seen.counts));
+    lines.push(String::new());
+    let mut places = Places::default();
+    if seen.sites.is_empty() {
+        lines.push("no place was seen where a thread waits in a loop".into());
+    } else {
+        lines.push(report::sites_head("KICKS"));
+    }
+    for (site, info) in seen.sites.iter().take(SITES_SHOWN) {
+        lines.push(report::site_line(*site, info, &short(info.kicks as f64), &mut places));
+    }
+    if seen.sites.len() > SITES_SHOWN {
+        lines.push(format!("... and {} more", seen.sites.len() - SITES_SHOWN));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What finds busy waiting, and what this machine's counters could tell beside.
+fn detector_line(config: &Config, hardware: &Hardware) -> String {
+    let has = [
+        (hardware.branches, "last-branch records"),
+        (hardware.l1d_misses, "L1D misses"),
+        (hardware.dtlb_misses, "dTLB misses"),
+    ];
+    let names: Vec<&str> = has.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+    let unused = match names.is_empty() {
+        true => "no counters of the CPU here".to_string(),
+        false => format!("not used: {}", names.join(", ")),
+    };
+    format!("detector: {} ({unused})", report::detector(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::layout::Verdict;
+
+    fn now() -> SchedExt {
+        SchedExt {
+            state: "enabled".into(),
+            scheduler: Some("lissom".into()),
+            switch_all: true,
+            nr_rejected: 0,
+            hotplug_seq: 0,
+            enable_seq: 1,
+        }
+    }
+
+    fn seen() -> Seen {
+        let gone = u32::MAX >> 1;
+        let info = SiteInfo { verdict: Verdict::Spins, seen: 3, kicks: 12_345 };
+        Seen {
+            pid: 77,
+            uptime_s: 2.0,
+            config: Config { slice_ns: 3_000_000, sample_ns: 100_000, ..Config::default() },
+            counts: Counts { wakeups: 20, ..Counts::default() },
+            sites: (0..12).map(|i| (Site { ip: i, pid: gone }, info)).collect(),
+        }
+    }
+
+    #[test]
+    fn texts() {
+        let text = table(&now(), Some(&seen()));
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+        assert!(text.lines().count() <= 30, "{text}");
+        assert!(text.starts_with("sched_ext: enabled, lissom\nall threads; "), "{text}");
+        assert!(
+            text.contains("process 77, for 2 s: slice 3 ms") && text.ends_with("... and 2 more\n"),
+            "{text}"
+        );
+        let off = SchedExt { state: "disabled".into(), scheduler: None, ..now() };
+        assert_eq!(table(&off, None), "sched_ext: disabled; the kernel's own does\n");
+    }
+
+    #[test]
+    fn documents() {
+        let document = document(Some(&now()), Some(&seen()));
+        assert_eq!((&document["state"], &document["pid"]), (&json!("enabled"), &json!(77)));
+        assert_eq!(
+            (&document["counts"]["wakeups"], &document["rates"]["wakeups"]),
+            (&json!(20), &json!(10.0))
+        );
+        assert_eq!(
+            (&document["detector"], &document["config"]["sample_ns"]),
+            (&json!("registers"), &json!(100_000))
+        );
+        let site = &document["sites"][1];
+        assert_eq!(
+            (&site["ip"], &site["verdict"], &site["kicks"]),
+            (&json!(1), &json!("spins"), &json!(12_345))
+        );
+        assert_eq!((&site["comm"], &site["hits"], &site["place"]), (&json!("?"), &json!(3), &Value::Null));
+        let nothing = super::document(None, None);
+        assert_eq!((&nothing["state"], &nothing["counts"]), (&Value::Null, &Value::Null));
+    }
+
+    #[test]
+    fn detectors() {
+        let config = Config { sample_ns: 1, ..Config::default() };
+        let none = Hardware { branches: false, l1d_misses: false, dtlb_misses: false };
+        assert_eq!(detector_line(&config, &none), "detector: registers (no counters of the CPU here)");
+        let some = Hardware { branches: true, ..none };
+        assert_eq!(detector_line(&Config::default(), &some), "detector: off (not used: last-branch records)");
+    }
+}
