@@ -6,6 +6,7 @@
 # make model    the protocols with large bounds (slow)
 # make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
 # make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (5 minutes)
+# make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (20 minutes); KERNELS="6.18 7.3"
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
 #
@@ -18,7 +19,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test bench lint model conformance kmod test-kvm build install uninstall clean
+.PHONY: help demo test bench lint model conformance kmod test-kvm test-vm build install uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -54,7 +55,7 @@ lint:
 	@scripts/need.sh lint
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
-	@for script in scripts/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh .ci/run; do bash -n "$$script"; done
+	@for script in scripts/*.sh tests/vm/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh tests/sched/*.sh tests/sched/inside/*.sh .ci/run; do bash -n "$$script"; done
 
 model:
 	@scripts/need.sh model
@@ -77,6 +78,10 @@ kmod:
 test-kvm:
 	@scripts/need.sh kvm || true
 	@bash tests/kvm/run.sh
+
+test-vm:
+	@scripts/need.sh vm || true
+	@bash tests/sched/run.sh
 
 # `make build` as yourself, then `sudo make install`: root need not have Rust.
 target/release/lissom:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing of the named groups, and says so:
-#     scripts/need.sh build test demo lint kvm
+#     scripts/need.sh build test demo lint vm kvm
 # Made for Debian 12; elsewhere it names what is missing and stops.
 set -euo pipefail
 
@@ -88,16 +88,22 @@ need_lint() {
     need_build
 }
 
-# Virtual machines in software that can run virtual machines, and modules for their kernel.
-need_kvm() {
+# Virtual machines in software, and what is run in them.
+need_vm() {
     need_build
     # The static one: it is all that such a machine has.
     { command -v busybox >/dev/null 2>&1 && ! ldd "$(command -v busybox)" >/dev/null 2>&1; } ||
         packages[busybox-static]="a busybox without libraries"
     want cpio cpio
+    want stress-ng stress-ng
+    new_qemu || [ -z "$(installable_qemu)" ] || packages[qemu-system-x86]="QEMU 10 or newer"
+}
+
+# Those that can run virtual machines, and modules for their kernel.
+need_kvm() {
+    need_vm
     want xz-utils xz
     want python3 python3
-    new_qemu || [ -z "$(installable_qemu)" ] || packages[qemu-system-x86]="QEMU 10 or newer"
 }
 
 # Older ones have been seen to crash, or to emulate too little of SVM.
@@ -117,7 +123,7 @@ install_backported_qemu() {
     new_qemu && return
     command -v apt-get >/dev/null 2>&1 || { echo "QEMU 10 or newer is needed: install it yourself" >&2; exit 1; }
     . "$(dirname "$0")/apt.sh"
-    configure_apt "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/kvm/apt"
+    configure_apt "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/vm/apt"
     need_root qemu-system-x86
     echo "missing: QEMU 10 or newer; installing with apt-get from the backports: qemu-system-x86"
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${own_apt[@]}" -o DPkg::Lock::Timeout=600 \
@@ -186,7 +192,7 @@ for group in "$@"; do
 done
 install_packages
 case " $* " in
-*" kvm "*) install_backported_qemu ;;
+*" kvm "* | *" vm "*) install_backported_qemu ;;
 esac
 case " $* " in
 *" model "*) ;;

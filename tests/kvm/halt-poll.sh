@@ -92,4 +92,4 @@ finish
 exit $wrong
 INSIDE
 
-"$here/vm.sh" --kernel "$kernel" --program "$work/guest" --program "$work/lissom" --files "$work/files" -- sh run.sh
+"$here/../vm/vm.sh" --kvm --kernel "$kernel" --program "$work/guest" --program "$work/lissom" --files "$work/files" -- sh run.sh

@@ -57,7 +57,7 @@ exit 0
 INSIDE
 
 code=0
-"$here/vm.sh" --kernel "$kernel" --program "$work/guest" --program "$work/lissom" --files "$work/files" -- sh run.sh >"$work/output" || code=$?
+"$here/../vm/vm.sh" --kvm --kernel "$kernel" --program "$work/guest" --program "$work/lissom" --files "$work/files" -- sh run.sh >"$work/output" || code=$?
 [ "$code" = 0 ] || { cat "$work/output"; exit "$code"; }
 python3 - "$work/output" <<'COMPARE'
 import json, re, sys

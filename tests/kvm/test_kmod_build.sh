@@ -1,6 +1,6 @@
 # lissom_ple builds against Debian's headers, without a warning, and by the way that the documentation says.
 . "$(dirname "$0")/lib.sh"
-need_vm
-build_module "$(kernel 6.12)"
+need_vm kvm
+build_module "$(kernel --kvm 6.12)"
 ! grep -i warning "$work/kmod.log" || fail "warnings"
 modinfo -F license "$work/files/lissom_ple.ko" 2>/dev/null | grep -qx GPL || grep -aq 'license=GPL' "$work/files/lissom_ple.ko"

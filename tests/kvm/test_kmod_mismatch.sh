@@ -1,8 +1,8 @@
 # lissom_ple refuses a KVM that is laid out otherwise than it knows, with a line that says what.
 . "$(dirname "$0")/lib.sh"
-need_vm
+need_vm kvm
 command -v python3 >/dev/null || skip "no python3: scripts/need.sh kvm installs it"
-folder=$(kernel 6.12)
+folder=$(kernel --kvm 6.12)
 build_module "$folder"
 build_guest
 edit() {
@@ -22,11 +22,11 @@ edit header.ko vcpu_svm vcpu like=nested
 edit lie1.ko vcpu_svm vmcb offset=0
 edit lie2.ko vcpu_svm vmcb offset=8
 edit lie3.ko vcpu_svm vmcb offset=24
-"$here/vm.sh" --files "$work/files" -- sh mismatch.sh
+"$vm/vm.sh" --kvm --files "$work/files" -- sh mismatch.sh
 
 # The kernel itself refuses a module that was built for another one.
-other=$(kernel 6.18)
+other=$(kernel --kvm 6.18)
 rm "$work"/files/*.ko
 cp "$work/kmod/lissom_ple.ko" "$work/files/"
-"$here/vm.sh" --kernel 6.18 --files "$work/files" -- \
+"$vm/vm.sh" --kvm --kernel 6.18 --files "$work/files" -- \
     sh -c 'insmod ./lissom_ple.ko 2>&1 && exit 1; dmesg | grep lissom_ple; ! lsmod | grep lissom_ple' || fail "${other##*/}"

@@ -1,32 +1,36 @@
 #!/usr/bin/env bash
-# Runs a command in a virtual machine that can run virtual machines, in QEMU's software emulation:
-#     tests/kvm/vm.sh [OPTION]... -- COMMAND [ARG]...
+# Runs a command in a virtual machine with a Debian kernel, in QEMU's software emulation:
+#     tests/vm/vm.sh [OPTION]... -- COMMAND [ARG]...
 #
 #   --kernel VERSION   Debian's kernel, as for kernel.sh [default: 6.12]
 #   --program FILE     put FILE into the machine's /bin, with the libraries that it is linked to; may be repeated
-#   --files DIR        copy DIR there, as /files, which is also the working directory
+#   --files DIR        copy DIR there, as /files, which is also the working directory; may be repeated
+#   --kvm              the machine can run virtual machines: an AMD processor with SVM and the pause filter, kvm and kvm_amd are loaded;
+#                      arguments for them come from --append "kvm_amd.pause_filter_count=100" and the like
+#   --icount           one CPU, whose clock counts its instructions, one a ns: what else this machine does changes no
+#                      time that is measured there, and time in which nobody runs costs nothing. A program's times vary by
+#                      about 1 %, if it lets the first 2 s pass
 #   --cpus N           [default: 2]
 #   --memory MB        [default: 1024]
 #   --timeout SECONDS  ends the machine [default: 170]
-#   --cpu MODEL        QEMU's model [default: an AMD processor with SVM and the pause filter]
+#   --cpu MODEL        QEMU's model [default: qemu64]
 #   --append ARGS      for the kernel's command line; may be repeated
 #   --console          shows the kernel's messages on standard error
 #
-# kvm and kvm_amd are loaded; arguments for them come from --append "kvm_amd.pause_filter_count=100" and the like.
 # The command's standard output and error come out as standard output, its exit code is vm.sh's. 124: it took too long;
-# 125: the machine did not start or died, and its last messages are shown. There is no network and no disk.
+# 125: the machine did not start or died, and its last messages are shown. There is no network and no disk; proc, sys, tmp, debugfs,
+# tracefs, bpffs and cgroup v2 with the CPU controller are mounted.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-kernel=6.12 files= cpus=2 memory=1024 timeout=170 append= console= programs=()
-# QEMU does not offer the pause filter, because it does not count: with the intercept set, every PAUSE exits. That is
-# what a filter count of 0 would do, so a guest may be told that it is there.
-cpu=qemu64,+svm,+npt,+pause-filter,+pfthreshold,x-force-features=on
+kernel=6.12 cpus=2 memory=1024 timeout=170 cpu= append= kvm= icount= console= programs=() files=()
 while [ $# -gt 0 ]; do
     case $1 in
     --kernel) kernel=$2 && shift 2 ;;
     --program) programs+=("$2") && shift 2 ;;
-    --files) files=$2 && shift 2 ;;
+    --files) files+=("$2") && shift 2 ;;
+    --kvm) kvm=1 && shift ;;
+    --icount) icount=1 && shift ;;
     --cpus) cpus=$2 && shift 2 ;;
     --memory) memory=$2 && shift 2 ;;
     --timeout) timeout=$2 && shift 2 ;;
@@ -39,18 +43,28 @@ while [ $# -gt 0 ]; do
 done
 [ $# -gt 0 ] || { echo "vm.sh: no command; see the head of $0" >&2; exit 2; }
 for tool in qemu-system-x86_64 busybox cpio; do
-    command -v "$tool" >/dev/null || { echo "vm.sh: $tool is missing: run scripts/need.sh kvm" >&2; exit 125; }
+    command -v "$tool" >/dev/null || { echo "vm.sh: $tool is missing: run scripts/need.sh vm" >&2; exit 125; }
 done
-folder=$("$here/kernel.sh" "$kernel")
+if [ -n "$kvm" ]; then
+    folder=$("$here/kernel.sh" --kvm "$kernel")
+    # QEMU does not offer the pause filter, because it does not count: with the intercept set, every PAUSE exits. That is
+    # what a filter count of 0 would do, so a guest may be told that it is there.
+    cpu=${cpu:-qemu64,+svm,+npt,+pause-filter,+pfthreshold,x-force-features=on}
+else
+    folder=$("$here/kernel.sh" "$kernel")
+fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 143' TERM INT HUP
 root=$work/root
 mkdir -p "$root"/{bin,dev,proc,sys,tmp,files,modules,lib64,etc}
 # BusyBox has to be the one that needs no libraries.
 cp "$(command -v busybox)" "$root/bin/busybox"
-cp "$folder"/modules/*.ko "$root/modules/"
-[ -z "$files" ] || cp -RL "$files/." "$root/files/"
+[ -z "$kvm" ] || cp "$folder"/modules/*.ko "$root/modules/"
+for folder_of_files in "${files[@]}"; do
+    cp -RL "$folder_of_files/." "$root/files/"
+done
 for program in "${programs[@]}"; do
     cp -L "$program" "$root/bin/"
     { ldd "$program" 2>/dev/null || true; } | grep -o '/[^ ]*' | while read -r library; do
@@ -65,11 +79,11 @@ cat >"$root/init" <<'INIT'
 /bin/busybox --install -s /bin
 export PATH=/bin HOME=/ TERM=dumb
 mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t devtmpfs dev /dev && mount -t tmpfs tmp /tmp
-mkdir -p /dev/pts && mount -t devpts devpts /dev/pts
+mkdir -p /dev/pts /dev/shm && mount -t devpts devpts /dev/pts && mount -t tmpfs shm /dev/shm
 mount -t debugfs debugfs /sys/kernel/debug
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 mount -t bpf bpf /sys/fs/bpf 2>/dev/null
-mkdir -p /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
+mkdir -p /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
 ip link set lo up
 for module in irqbypass ccp kvm kvm-amd; do
     [ -e /modules/$module.ko ] || continue
@@ -87,16 +101,30 @@ poweroff -f
 INIT
 chmod +x "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet) >"$work/initrd"
+rm -rf "$root"
 
+accelerator=(-accel "tcg,thread=multi" -smp "$cpus")
+if [ -n "$icount" ]; then
+    accelerator=(-accel "tcg,thread=single" -icount "shift=0,sleep=off" -smp 1)
+    # One layout, one speed.
+    append+=" nokaslr"
+fi
+# Each message costs time, on an emulated serial line; warnings and worse have to be seen if the machine dies.
+[ -n "$console" ] || append+=" loglevel=5"
 code=0
-timeout "$timeout" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu "$cpu" -smp "$cpus" -m "$memory" \
+# In the background, because a shell does not look at signals while it waits for a command in the foreground.
+timeout -k 5 "$timeout" qemu-system-x86_64 "${accelerator[@]}" -machine q35 -cpu "${cpu:-qemu64}" -m "$memory" \
     -nodefaults -no-user-config -display none -no-reboot -kernel "$folder/vmlinuz" -initrd "$work/initrd" \
     -append "console=ttyS0 panic=-1 mitigations=off tsc=reliable $append" \
-    -serial "file:$work/console" -serial stdio -serial "file:$work/exit" </dev/null 2>"$work/warnings" || code=$?
+    -serial "file:$work/console" -serial stdio -serial "file:$work/exit" </dev/null 2>"$work/warnings" &
+machine=$!
+trap 'kill $machine 2>/dev/null; exit 143' TERM INT HUP
+wait "$machine" || code=$?
 # That it does not support what it was forced to offer is known.
 grep -v "TCG doesn't support requested feature" "$work/warnings" >&2 || true
 [ -z "$console" ] || cat "$work/console" >&2
-if [ "$code" = 124 ]; then
+if [ "$code" = 124 ] || [ "$code" = 137 ]; then
+    [ -n "$console" ] || tail -n 40 "$work/console" >&2
     echo "vm.sh: still running after $timeout s" >&2
     exit 124
 fi
