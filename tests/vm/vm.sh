@@ -67,7 +67,8 @@ for folder_of_files in "${files[@]}"; do
 done
 for program in "${programs[@]}"; do
     cp -L "$program" "$root/bin/"
-    { ldd "$program" 2>/dev/null || true; } | grep -o '/[^ ]*' | while read -r library; do
+    # A static program has none.
+    { ldd "$program" 2>/dev/null | grep -o '/[^ ]*' || true; } | while read -r library; do
         mkdir -p "$root$(dirname "$library")"
         cp -L "$library" "$root$library"
     done

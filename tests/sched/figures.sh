@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Measures what a scheduler does for threads that wait for each other, in a virtual machine with one CPU that counts its instructions:
+#     tests/sched/figures.sh [OPTION]... [CONFIG]...
+# Each CONFIG is what is said to `lissom sched start`: tests/sched/figures.sh "--spin=off" "". The kernel's own scheduler comes first.
+#
+#   --kernel VERSION   [default: 7.3]
+#   --runs N           [default: 5]
+#   --rounds PERCENT   of the rounds that a run usually has [default: 100]
+#   --switch MODE      all of it once more, below `lissom run --switch=MODE --`; may be repeated
+#   --only NAME        one workload: barrier, cond, mutex or pipeline; may be repeated
+#
+# Prints us a round: the median of the runs, and the least and the most. 16 threads; the pipeline has 8, which wait in loops
+# for flags of their own, and never yield. The mutex is held for 4 us at a time.
+set -euo pipefail
+
+runs=5 rounds=100 switches= only=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --kernel) KERNEL=$2 && shift 2 ;;
+    --runs) runs=$2 && shift 2 ;;
+    --rounds) rounds=$2 && shift 2 ;;
+    --switch) switches+=" $2" && shift 2 ;;
+    --only) only+=" $2" && shift 2 ;;
+    --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit 0 ;;
+    *) break ;;
+    esac
+done
+. "$(dirname "$0")/lib.sh"
+
+if [ $# -gt 0 ] || [ -n "$switches" ]; then
+    build_scheduler
+else
+    cp "$(command -v busybox)" "$work/lissom" # not run
+fi
+build_workloads
+build_dynamic_workloads
+for name in sync spin; do
+    cp "$programs/$name" "$work/files/"
+done
+# A machine for each scheduler: what one left behind is no other's business.
+: >"$work/figures"
+one() {
+    local label=$1 start=$2 log=$work/log
+    if ! inside --icount --timeout 240 --program "$programs/sync-dynamic" --program "$programs/spin-dynamic" -- \
+        figures.sh "$label" "$start" "$runs" "$rounds" "$switches" "${only:- barrier cond mutex pipeline}" >"$log"; then
+        cat "$log" >&2
+        echo "figures.sh: $label failed" >&2
+        exit 1
+    fi
+    grep '^figure|' "$log" >>"$work/figures"
+}
+one "EEVDF" none
+for config in "$@"; do
+    one "sched${config:+ $config}" "$config"
+done
+
+sort -t'|' -k2,2 -k3,3 -k4,4g -s "$work/figures" | awk -F'|' '
+    { key = $2 "|" $3; if (!(key in n)) order[++keys] = key; value[key, ++n[key]] = $4 }
+    END {
+        printf "%-48s %-9s %4s %12s %12s %12s\n", "us a round", "", "runs", "median", "least", "most"
+        for (i = 1; i <= keys; i++) {
+            key = order[i]; count = n[key]; split(key, part, "|")
+            median = count % 2 ? value[key, (count + 1) / 2] : (value[key, count / 2] + value[key, count / 2 + 1]) / 2
+            printf "%-48s %-9s %4d %12.2f %12.2f %12.2f\n", part[1], part[2], count, median, value[key, 1], value[key, count]
+        }
+    }'

@@ -1,0 +1,38 @@
+# figures.sh LABEL START RUNS ROUNDS_PERCENT SWITCHES WORKLOADS: prints `figure|LABEL|WORKLOAD|us a round`. START: what is said to `lissom sched start`,
+# or none.
+. ./lib.sh
+
+label=$1 start=$2 runs=$3 rounds=$4 switches=$5 workloads=$6
+
+# By their paths, because BusyBox has a sync of its own and does not look for another.
+# run FOLDER PROGRAM_SUFFIX LABEL [COMMAND]...
+run() {
+    local bin=$1 suffix=$2 label=$3 workload i command
+    shift 3
+    for workload in $workloads; do
+        case $workload in
+        barrier | cond) command="$bin/sync$suffix $workload --threads 16 --rounds $((500 * rounds / 100)) --work 0" ;;
+        # Long enough to lose the CPU in, now and then: else nobody ever waits.
+        mutex) command="$bin/sync$suffix mutex --threads 16 --rounds $((5000 * rounds / 100)) --work 1000" ;;
+        # Without PAUSE, whose emulation takes a hundred times as long as the time that it is counted for.
+        pipeline) command="$bin/spin$suffix pipeline --threads 8 --rounds $((20 * rounds / 100)) --work 0 --no-pause" ;;
+        *) fail "there is no $workload" ;;
+        esac
+        i=0
+        while [ $i -lt "$runs" ]; do
+            i=$((i + 1))
+            "$@" $command >/tmp/report || fail "$label: $command"
+            sed -n "s/.*\"us_per_round\": *\([0-9.]*\).*/figure|$label|$workload|\1/p" /tmp/report
+        done
+    done
+}
+
+[ "$start" = none ] || start_sched $start
+# What starting left to do.
+sleep 2
+run /files "" "$label"
+for mode in $switches; do
+    run /bin -dynamic "$label, run --switch=$mode" lissom run --switch="$mode" --
+done
+[ "$start" = none ] || stop_sched
+end

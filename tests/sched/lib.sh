@@ -1,0 +1,53 @@
+# Sourced by tests/sched/test_*.sh and figures.sh. KERNEL is the kernel to test [default: 7.3].
+. "$(dirname "${BASH_SOURCE[0]}")/../vm/lib.sh"
+
+kernel=${KERNEL:-7.3}
+programs=$target/vm/programs
+mkdir -p "$programs"
+
+# compile NAME SOURCE [OPTION]...: $programs/NAME, unless it is newer than all that it may be made of
+compile() {
+    local name=$1 source=$2
+    shift 2
+    [ -z "$(find "$root/workloads" "$here" -name '*.[ch]' -newer "$programs/$name" 2>&1 | head -n 1)" ] || {
+        gcc -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -I "$root/runtime" "$@" -o "$programs/$name.new" "$source" || fail "$source"
+        mv "$programs/$name.new" "$programs/$name"
+    }
+}
+
+# The workloads, statically linked: what lissom cannot be preloaded into.
+build_workloads() {
+    compile sync "$root/workloads/sync.c" -static
+    compile spin "$root/workloads/spin.c" -static
+}
+
+# The same for `lissom run`.
+build_dynamic_workloads() {
+    compile sync-dynamic "$root/workloads/sync.c"
+    compile spin-dynamic "$root/workloads/spin.c"
+}
+
+# SCHED_LISSOM names the binary under test, if it is not what is built here: any that knows `sched start`, `stop` and `status`.
+build_scheduler() {
+    if [ -n "${SCHED_LISSOM:-}" ]; then
+        cp "$SCHED_LISSOM" "$work/lissom"
+    else
+        build_lissom
+        "$work/lissom" help sched >/dev/null 2>&1 || skip "this lissom has no \`sched\`"
+    fi
+}
+
+# inside [OPTION]... -- SCRIPT [ARG]...: of vm.sh, and a script of the folder `inside`. A failed script's output is the test's.
+inside() {
+    local options=()
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    "$vm/vm.sh" --kernel "$kernel" --timeout 170 --program "$work/lissom" --files "$here/inside" --files "$work/files" \
+        "${options[@]}" -- sh "$@"
+}
+
+need_vm vm
+kernel "$kernel" >/dev/null
