@@ -172,6 +172,7 @@ struct spin {
     uintptr_t stack_lo, stack_hi;
     uint32_t budget, steps, pauses;
     uint32_t outside_stores;
+    uint32_t rewrites;          /* stores outside of the stack, by unlocked instructions, of what was there already */
     bool stop;
     bool has_delays;            /* some of the heads are */
     uint8_t exploring;          /* enum explore */
@@ -212,6 +213,9 @@ void spin_delay_branch(struct spin *s, uint64_t address, bool taken); /* a condi
 void spin_delay_turn(struct spin *s, struct head *h);         /* its head is visited */
 
 /* --- prove.c ----------------------------------------------------------------------------------------- */
+/* An interpretation, instruction by instruction: spin_advance() until s->stop. What spin_interpret() does of it beyond that is to take pauses into account. */
+void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_registers *from, struct spin_result *r);
+void spin_advance(struct spin *s);
 /* What has been stored outside of the stack has been taken back: memory is as it was. */
 bool spin_restored(const struct spin *s);
 /* Whether the instruction that is about to be interpreted is a place for a spin site: where a proof holds, and not in a delay. At a site, where the code

@@ -209,6 +209,7 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
         buffer(s, address.v, size, v);
         return;
     }
+    s->rewrites += !locked;
     if (s->rec.on) {
         /* Others may tell that it is done again, if they change the word in between. */
         spin_note_load(s, address.v, size, old);

@@ -452,32 +452,31 @@ static bool some_way_leaves(struct spin *s)
     return leaves;
 }
 
-static void run(struct spin *s)
+void spin_advance(struct spin *s)
 {
-    while (!s->stop) {
-        if (s->steps >= s->budget) {
-            spin_stop(s, SPIN_UNKNOWN, SPIN_R_BUDGET);
-            break;
-        }
-        step(s);
-        if (!s->rec.explore)
-            continue;
-        uint32_t pauses = s->pauses;
-        bool leaves = some_way_leaves(s);
-        s->pauses = pauses;
-        if (leaves) {
-            s->pauses = s->rec.pauses;
-            spin_stop(s, SPIN_COUNTED, SPIN_R_NONE);
-        } else {
-            /* A computation that looks at something on its way. Go on from where the recording began. */
-            s->rec.head->attempts = COUNTED_ATTEMPTS;
-            s->rec.head->streak = 0;
-        }
+    if (s->steps >= s->budget) {
+        spin_stop(s, SPIN_UNKNOWN, SPIN_R_BUDGET);
+        return;
+    }
+    step(s);
+    if (!s->rec.explore)
+        return;
+    uint32_t pauses = s->pauses;
+    bool leaves = some_way_leaves(s);
+    s->pauses = pauses;
+    if (leaves) {
+        s->pauses = s->rec.pauses;
+        spin_stop(s, SPIN_COUNTED, SPIN_R_NONE);
+    } else {
+        /* A computation that looks at something on its way. Go on from where the recording began. */
+        s->rec.head->attempts = COUNTED_ATTEMPTS;
+        s->rec.head->streak = 0;
     }
 }
 
-static void begin(struct spin *s, const struct spin_config *c, const struct spin_registers *from, struct spin_result *r)
+void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_registers *from, struct spin_result *r)
 {
+    *r = (struct spin_result){ .verdict = SPIN_UNKNOWN };
     /* Not all of it: the tables need no more than to be empty. */
     s->config = c;
     s->result = r;
@@ -493,7 +492,7 @@ static void begin(struct spin *s, const struct spin_config *c, const struct spin
     s->budget = c->budget ? c->budget : SPIN_DEFAULT_BUDGET;
     if (s->budget > 1u << 20)
         s->budget = 1u << 20;
-    s->steps = s->pauses = s->outside_stores = 0;
+    s->steps = s->pauses = s->outside_stores = s->rewrites = 0;
     s->stop = s->has_delays = false;
     s->exploring = EXPLORE_NO;
     s->source = (struct flag_source){ 0 };
@@ -525,9 +524,9 @@ enum spin_verdict spin_interpret(const struct spin_config *c, const struct spin_
                                  struct spin_scratch *scratch, struct spin_result *r)
 {
     struct spin *s = (struct spin *)(void *)scratch;
-    *r = (struct spin_result){ .verdict = SPIN_UNKNOWN };
-    begin(s, c, from, r);
-    run(s);
+    spin_begin(s, c, from, r);
+    while (!s->stop)
+        spin_advance(s);
     /* Whatever ended it: a thread that is about to pause so often may as well give way. */
     if ((r->verdict == SPIN_UNKNOWN || r->verdict == SPIN_NO_WAIT) && s->pauses >= SPIN_MIN_PAUSES)
         r->verdict = SPIN_PAUSE_ONLY;
