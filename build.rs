@@ -105,6 +105,7 @@ fn main() {
     let runtime = root.join("runtime");
     adapt(&runtime, &compiler);
     let zydis = zydis_sources();
+    judge(&root, &zydis, &compiler);
     let include = |dir: PathBuf| format!("-I{}", dir.display());
     let zydis_includes = [include(zydis.join("include")), include(zydis.join("dependencies/zycore/include"))];
 
@@ -160,6 +161,27 @@ fn adapt(runtime: &Path, compiler: &Path) {
     let mut build = cc::Build::new();
     build.compiler(compiler).std("gnu11").include(runtime).warnings(true).extra_warnings(true);
     build.file(runtime.join("adapt/apple.c")).compile("lissom_adapt");
+}
+
+/// The interpreter that finds threads waiting in loops also judges those of other processes, for `src/sched/judge.rs`: linked into
+/// the binary as well, where it calls the Zydis of the `zydis` crate.
+fn judge(root: &Path, zydis: &Path, compiler: &Path) {
+    println!("cargo::rerun-if-changed=src/sched/orbit.c");
+    println!("cargo::rerun-if-changed=src/sched/orbit.h");
+    let mut build = cc::Build::new();
+    build.compiler(compiler).std("gnu11").warnings(true).extra_warnings(true).opt_level(2);
+    build.include(root.join("runtime"));
+    for name in ["include", "dependencies/zycore/include"] {
+        // As system headers: their warnings are not ours.
+        build.flag("-isystem").flag(zydis.join(name));
+    }
+    for define in ZYDIS_DEFINES {
+        build.flag(define);
+    }
+    for name in ["bits", "counter", "decode", "delay", "execute", "machine", "prove"] {
+        build.file(root.join(format!("runtime/spin/{name}.c")));
+    }
+    build.file(root.join("src/sched/orbit.c")).compile("lissom_judge");
 }
 
 /// Every C and assembly file below `dir`, except tests that the parts keep beside their code

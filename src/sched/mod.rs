@@ -7,6 +7,7 @@ mod layout;
 mod limits;
 mod load;
 mod looks;
+mod memory;
 mod place;
 mod refuse;
 mod report;

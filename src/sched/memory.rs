@@ -1,0 +1,143 @@
+//! The memory of another process, as a judgement reads it: page by page, each at most once for an attempt.
+
+use std::cell::RefCell;
+use std::ffi::{c_long, c_uint, c_void};
+use std::io::IoSliceMut;
+
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+
+const PAGE: usize = 4096;
+/// Bounds the time of an attempt. A loop that waits touches a few: its code, its stack, its words.
+const MOST_PAGES: usize = 48;
+
+#[derive(Default)]
+struct Pages(Vec<(usize, Option<Box<[u8; PAGE]>>)>);
+
+impl Pages {
+    /// None: not readable, or too many pages.
+    fn page(&mut self, pid: Pid, number: usize) -> Option<&[u8; PAGE]> {
+        let at = match self.0.iter().position(|p| p.0 == number) {
+            Some(at) => at,
+            None if self.0.len() == MOST_PAGES => return None,
+            None => {
+                let mut page = Box::new([0; PAGE]);
+                let is_whole = read(pid, number * PAGE, &mut page[..]);
+                self.0.push((number, is_whole.then_some(page)));
+                self.0.len() - 1
+            }
+        };
+        self.0[at].1.as_deref()
+    }
+
+    fn copy(&mut self, pid: Pid, address: usize, to: &mut [u8]) -> bool {
+        let mut done = 0;
+        while done < to.len() {
+            let at = address + done;
+            let Some(page) = self.page(pid, at / PAGE) else { return false };
+            let n = (PAGE - at % PAGE).min(to.len() - done);
+            to[done..done + n].copy_from_slice(&page[at % PAGE..at % PAGE + n]);
+            done += n;
+        }
+        true
+    }
+}
+
+/// As it is now.
+fn read(pid: Pid, address: usize, to: &mut [u8]) -> bool {
+    let len = to.len();
+    process_vm_readv(pid, &mut [IoSliceMut::new(to)], &[RemoteIoVec { base: address, len }]) == Ok(len)
+}
+
+struct View {
+    pid: Pid,
+    data: Pages,
+    code: Pages,
+}
+
+thread_local! {
+    /// The interpreter's callbacks are told an address and no more.
+    static VIEW: RefCell<Option<View>> = const { RefCell::new(None) };
+}
+
+/// Makes process `pid` the one that this thread's callbacks read, until it is dropped.
+pub struct Looking(());
+
+impl Looking {
+    pub fn at(pid: u32) -> Looking {
+        let pid = Pid::from_raw(pid as i32);
+        VIEW.set(Some(View { pid, data: Pages::default(), code: Pages::default() }));
+        Looking(())
+    }
+
+    /// Data is to be read again. Code is kept.
+    pub fn anew(&self) {
+        VIEW.with_borrow_mut(|v| v.iter_mut().for_each(|v| v.data = Pages::default()));
+    }
+
+    /// A word of the snapshot.
+    pub fn word(&self, address: usize) -> Option<u64> {
+        let mut bytes = [0; 8];
+        copy(address, &mut bytes, Kind::Snapshot).then(|| u64::from_ne_bytes(bytes))
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        VIEW.set(None);
+    }
+}
+
+enum Kind {
+    Snapshot,
+    Code,
+    Now,
+}
+
+fn copy(address: usize, to: &mut [u8], kind: Kind) -> bool {
+    if address >= (1 << 47) - to.len() {
+        return false;
+    }
+    VIEW.with_borrow_mut(|view| {
+        view.as_mut().is_some_and(|v| match kind {
+            Kind::Snapshot => v.data.copy(v.pid, address, to),
+            Kind::Code => v.code.copy(v.pid, address, to),
+            Kind::Now => read(v.pid, address, to),
+        })
+    })
+}
+
+/// # Safety
+/// `to` has room for `bytes`.
+unsafe fn callback(address: usize, to: *mut c_void, bytes: c_uint, kind: Kind) -> c_long {
+    // SAFETY: the caller says so; the interpreter lends its own variable for the length of the call.
+    let to = unsafe { std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes as usize) };
+    if copy(address, to, kind) { 0 } else { -libc::EFAULT as c_long }
+}
+
+/// `load` of struct orbit_memory.
+///
+/// # Safety
+/// As for all three: `to` has room for `bytes`.
+pub unsafe extern "C" fn load(address: usize, to: *mut c_void, bytes: c_uint) -> c_long {
+    // SAFETY: as above.
+    unsafe { callback(address, to, bytes, Kind::Snapshot) }
+}
+
+/// `fetch` of struct orbit_memory.
+///
+/// # Safety
+/// `to` has room for `bytes`.
+pub unsafe extern "C" fn fetch(address: usize, to: *mut c_void, bytes: c_uint) -> c_long {
+    // SAFETY: as above.
+    unsafe { callback(address, to, bytes, Kind::Code) }
+}
+
+/// `again` of struct orbit_memory.
+///
+/// # Safety
+/// `to` has room for `bytes`.
+pub unsafe extern "C" fn again(address: usize, to: *mut c_void, bytes: c_uint) -> c_long {
+    // SAFETY: as above.
+    unsafe { callback(address, to, bytes, Kind::Now) }
+}
