@@ -32,13 +32,11 @@ if [ $# -gt 0 ] || [ -n "$switches" ]; then
 else
     cp "$(command -v busybox)" "$work/lissom" # not run
 fi
-build_workloads
-build_dynamic_workloads
-for name in sync spin; do
-    cp "$programs/$name" "$work/files/"
-done
+put sync spin
+build_dynamic
 # A machine for each scheduler: what one left behind is no other's business.
 : >"$work/figures"
+schedulers=0
 one() {
     local label=$1 start=$2 log=$work/log
     if ! inside --icount --timeout 240 --program "$programs/sync-dynamic" --program "$programs/spin-dynamic" -- \
@@ -47,14 +45,14 @@ one() {
         echo "figures.sh: $label failed" >&2
         exit 1
     fi
-    grep '^figure|' "$log" >>"$work/figures"
+    sed -n "s/^figure|/$((++schedulers))|/p" "$log" >>"$work/figures"
 }
 one "EEVDF" none
 for config in "$@"; do
     one "sched${config:+ $config}" "$config"
 done
 
-sort -t'|' -k2,2 -k3,3 -k4,4g -s "$work/figures" | awk -F'|' '
+sort -t'|' -k1,1n -k2,3 -k4,4g "$work/figures" | awk -F'|' '
     { key = $2 "|" $3; if (!(key in n)) order[++keys] = key; value[key, ++n[key]] = $4 }
     END {
         printf "%-48s %-9s %4s %12s %12s %12s\n", "us a round", "", "runs", "median", "least", "most"

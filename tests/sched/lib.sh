@@ -15,14 +15,21 @@ compile() {
     }
 }
 
-# The workloads, statically linked: what lissom cannot be preloaded into.
-build_workloads() {
-    compile sync "$root/workloads/sync.c" -static
-    compile spin "$root/workloads/spin.c" -static
+# put NAME...: programs for the machine, in its working directory: sync and spin of workloads/, and those of this folder. Statically linked, because
+# such are what lissom cannot be preloaded into.
+put() {
+    local name
+    for name in "$@"; do
+        case $name in
+        sync | spin) compile "$name" "$root/workloads/$name.c" -static ;;
+        *) compile "$name" "$here/$name.c" -static ;;
+        esac
+        cp "$programs/$name" "$work/files/"
+    done
 }
 
-# The same for `lissom run`.
-build_dynamic_workloads() {
+# sync-dynamic and spin-dynamic, for `lissom run`.
+build_dynamic() {
     compile sync-dynamic "$root/workloads/sync.c"
     compile spin-dynamic "$root/workloads/spin.c"
 }
@@ -37,7 +44,7 @@ build_scheduler() {
     fi
 }
 
-# inside [OPTION]... -- SCRIPT [ARG]...: of vm.sh, and a script of the folder `inside`. A failed script's output is the test's.
+# inside [OPTION]... -- SCRIPT [ARG]...: of vm.sh, and a script of the folder `inside`
 inside() {
     local options=()
     while [ "$1" != -- ]; do

@@ -21,8 +21,12 @@ wait_for() {
     done
 }
 
+# Most of what follows is asked again and again beside tasks that want the CPU: without processes of its own.
+
 is_state() {
-    [ "$(cat $state)" = "$1" ]
+    local is
+    read -r is <$state
+    [ "$is" = "$1" ]
 }
 
 alive() {
@@ -41,7 +45,7 @@ start_sched() {
 }
 
 started() {
-    grep -q '^lissom sched: running' $log && is_state enabled && return 0
+    is_state enabled && grep -q '^lissom sched: running' $log && return 0
     alive $sched || fail "lissom sched start ended"
     return 1
 }
@@ -77,6 +81,29 @@ refused() {
     is_state "$before" || fail "the refusal has changed the state from $before"
 }
 
+# start_hogs NUMBER: processes that compute all the time, $hogs
+start_hogs() {
+    local i=0
+    while [ $i -lt "$1" ]; do
+        ./sync hog &
+        hogs="$hogs $!"
+        i=$((i + 1))
+    done
+}
+
+# None of them is lost: each still gets to run.
+end_hogs() {
+    local hog code
+    advances $hogs
+    for hog in $hogs; do
+        kill "$hog"
+        code=0
+        wait "$hog" || code=$?
+        [ $code = 143 ] || fail "a process that computes ended with $code"
+    done
+    hogs=
+}
+
 # children PID...: all of them end well
 children() {
     local child
@@ -85,23 +112,29 @@ children() {
     done
 }
 
-# cpu_ticks PID: that it has used, of which a second has 100
-cpu_ticks() {
-    sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'
+# get_ticks PID: the CPU time that it has used; post: in $ticks, of which a second has 100
+get_ticks() {
+    read -r ticks 2>/dev/null <"/proc/$1/stat" || fail "process $1 is gone"
+    ticks=${ticks##*) }
+    set -- $ticks
+    ticks=$((${12} + ${13}))
 }
 
 # advances PID...: each of them gets to run
 advances() {
-    local process before
+    local process pairs=
     for process in "$@"; do
-        before=$(cpu_ticks "$process")
-        wait_for more_ticks "$process" "$before"
+        get_ticks "$process"
+        pairs="$pairs $process:$ticks"
+    done
+    for process in $pairs; do
+        wait_for more_ticks "${process%:*}" "${process#*:}"
     done
 }
 
 more_ticks() {
-    alive "$1" || fail "process $1 is gone"
-    [ "$(cpu_ticks "$1")" -gt "$2" ]
+    get_ticks "$1"
+    [ "$ticks" -gt "$2" ]
 }
 
 # What the kernel must not say. STALL=1: that threads were not run is what the test is about.
@@ -110,6 +143,7 @@ complaints='BUG:|WARNING:|Oops|general protection|lockup|rcu:.*stall|hung_task|b
 
 end() {
     wait_for is_state disabled
+    [ -z "$hogs" ] || fail "left behind: $hogs"
     # The kernel's own scheduler has everybody again.
     sh -c 'exit 7'
     [ $? = 7 ] || fail "a process of the kernel's own scheduler"

@@ -1,0 +1,17 @@
+# A real-time task takes a CPU for a while. Who waits there has to wait, or goes elsewhere if it may; nobody is lost, and the scheduler stays.
+. ./lib.sh
+start_sched
+start_hogs 4
+./tasks pinned 1 6 &
+pinned=$!
+advances $hogs $pinned
+./tasks realtime 1 3 &
+realtime=$!
+advances $hogs
+./sync barrier --threads 8 --rounds 200 || fail "a program beside it"
+children $realtime
+advances $hogs $pinned
+children $pinned
+stop_sched
+end_hogs
+end

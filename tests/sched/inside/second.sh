@@ -1,0 +1,15 @@
+# Only one scheduler at a time: a second is refused, in one line, and the first one goes on. So is a stop without any.
+. ./lib.sh
+start_hogs 2
+start_sched
+refused
+cat /tmp/refusal
+grep -q lissom /tmp/refusal || fail "the refusal does not name who runs"
+runs || fail "the first one has ended"
+advances $hogs
+stop_sched
+code=0
+lissom sched stop >/tmp/refusal 2>&1 || code=$?
+[ $code = 1 ] || fail "lissom sched stop, with nothing to stop: $code"
+end_hogs
+end

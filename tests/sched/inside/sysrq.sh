@@ -1,0 +1,11 @@
+# The system request key S ends it, and it says why.
+. ./lib.sh
+start_hogs 3
+start_sched
+advances $hogs
+echo S >/proc/sysrq-trigger
+ended 3
+cat $log
+grep -qi sysrq $log || fail "it does not say why it has ended"
+end_hogs
+end

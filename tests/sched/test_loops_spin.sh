@@ -1,0 +1,5 @@
+# Loops that wait are found.
+. "$(dirname "$0")/lib.sh"
+build_scheduler
+put loops
+inside --cpus 1 -- loops.sh spins

@@ -1,0 +1,5 @@
+# Only one process.
+. "$(dirname "$0")/lib.sh"
+build_scheduler
+put sync
+inside -- partial.sh

@@ -1,0 +1,5 @@
+# A second scheduler.
+. "$(dirname "$0")/lib.sh"
+build_scheduler
+put sync
+inside -- second.sh

@@ -1,0 +1,5 @@
+# Programs that check themselves.
+. "$(dirname "$0")/lib.sh"
+build_scheduler
+put sync spin
+inside -- workloads.sh
