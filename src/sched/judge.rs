@@ -9,6 +9,8 @@ use super::memory::{self, Looking};
 
 /// Snapshots of memory that are tried. The thread goes on running, so one may be of another moment of its turn than the registers.
 const ATTEMPTS: u32 = 8;
+/// Instructions that are interpreted in all of them, or few more. An attempt that shows a wait takes some hundreds.
+const BUDGET: u32 = 6000;
 /// That have to agree that a thread makes progress.
 const AGREEING: u32 = 3;
 
@@ -22,6 +24,14 @@ struct Memory {
 
 static MEMORY: Memory = Memory { load: memory::load, fetch: memory::fetch, again: memory::again };
 
+/// `struct orbit_attempt`
+#[repr(C)]
+#[derive(Default)]
+struct Attempt {
+    steps: u32,
+    uses_fs: bool,
+}
+
 /// ORBIT_SCRATCH
 const SCRATCH: usize = 72 * 1024;
 
@@ -34,7 +44,7 @@ unsafe extern "C" {
         registers: *const u64,
         fs_base: u64,
         scratch: *mut Scratch,
-        uses_fs: *mut bool,
+        attempt: *mut Attempt,
     ) -> c_int;
 }
 
@@ -50,9 +60,9 @@ pub fn judge(candidate: &Candidate) -> Verdict {
     let looking = Looking::at(candidate.pid);
     let mut scratch = Box::new(Scratch([0; SCRATCH]));
     let mut fs_base = None;
-    let mut works = 0;
+    let (mut works, mut steps) = (0, 0);
     for _ in 0..ATTEMPTS {
-        let mut uses_fs = false;
+        let mut attempt = Attempt::default();
         looking.anew();
         // SAFETY: memory, registers and scratch are as orbit.h wants them; the callbacks read what `looking` has set up.
         let verdict = unsafe {
@@ -61,17 +71,21 @@ pub fn judge(candidate: &Candidate) -> Verdict {
                 candidate.registers.as_ptr(),
                 fs_base.flatten().unwrap_or(0),
                 &mut *scratch,
-                &mut uses_fs,
+                &mut attempt,
             )
         };
         match verdict {
             1 => return Verdict::Spins,
             2 => works += 1,
-            _ if uses_fs && fs_base.is_none() => fs_base = Some(thread_pointer(candidate, &looking)),
+            _ if attempt.uses_fs && fs_base.is_none() => fs_base = Some(thread_pointer(candidate, &looking)),
             _ => (),
         }
+        steps += attempt.steps;
         if works == AGREEING {
             return Verdict::Works;
+        }
+        if steps >= BUDGET {
+            break;
         }
     }
     Verdict::Unknown

@@ -17,6 +17,7 @@
 enum {
     LONGEST_TURN = 512, /* instructions, without those of delays that are brought forward */
     WORKS_VISITS = 2,
+    BUDGET = 2000,      /* instructions of an attempt, as in spin/look.c */
 };
 
 struct judgement {
@@ -132,7 +133,7 @@ static bool has_segment(const struct spin *s)
     return false;
 }
 
-enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registers[18], uint64_t fs_base, void *scratch, bool *uses_fs)
+enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registers[18], uint64_t fs_base, void *scratch, struct orbit_attempt *a)
 {
     static const uint8_t order[16] = { RAX, RBX, RCX, RDX, RSI, RDI, RBP, RSP, 8, 9, 10, 11, 12, 13, 14, 15 };
     struct judgement *j = scratch;
@@ -146,7 +147,7 @@ enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registe
     j->from.fs_base = fs_base ? fs_base : NOWHERE;
     j->from.gs_base = NOWHERE;
     j->from.xmm = NULL;
-    j->config = (struct spin_config){ .load = memory->load, .fetch = memory->fetch };
+    j->config = (struct spin_config){ .load = memory->load, .fetch = memory->fetch, .budget = BUDGET };
     spin_begin(s, &j->config, &j->from, &j->result);
     spin_state_copy(&j->visit, &s->now);
     while (!s->stop) {
@@ -159,7 +160,7 @@ enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registe
             stood++;
         spin_state_copy(&j->visit, &s->now);
     }
-    *uses_fs = has_segment(s);
+    *a = (struct orbit_attempt){ .steps = s->steps, .uses_fs = has_segment(s) };
     if ((j->result.verdict == SPIN_ENDLESS || j->result.verdict == SPIN_PAUSE_ONLY) && j->result.reason == SPIN_R_NONE)
         return judge_orbit(j, memory);
     /* Each time that it came back something had gone on. One that left its loop, because the wait is over by now, and came to the same loop in its next

@@ -18,9 +18,14 @@ struct orbit_memory {
     long (*again)(uintptr_t address, void *to, unsigned bytes); /* as it is now */
 };
 
+struct orbit_attempt {
+    uint32_t steps; /* instructions that were interpreted, 4,000 and a few turns at most */
+    bool uses_fs;   /* one of them reads through the fs segment */
+};
+
 enum { ORBIT_SCRATCH = 72 * 1024 }; /* bytes, aligned to 64, which need not be initialised */
 
-/* One attempt. registers: as in struct scx_candidate. fs_base: 0: not known; then no load may go through it. Post: *uses_fs: one would. */
-enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registers[18], uint64_t fs_base, void *scratch, bool *uses_fs);
+/* One attempt. registers: as in struct scx_candidate. fs_base: 0: not known; then no load may go through it. Post: *a is filled in. */
+enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registers[18], uint64_t fs_base, void *scratch, struct orbit_attempt *a);
 
 #endif

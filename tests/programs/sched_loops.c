@@ -25,7 +25,7 @@ extern const char __start_waiting[], __stop_waiting[];
 static _Alignas(64) volatile int held = 1; /* a lock that is taken, for ever */
 static _Alignas(64) volatile int flag;     /* a flag that nobody sets */
 static _Alignas(64) volatile int flag2;
-static _Alignas(64) atomic_int aflag;
+static _Alignas(64) volatile atomic_int aflag;
 static _Alignas(64) struct { volatile unsigned next, serving; } ticket = { 7, 3 };
 static _Alignas(64) volatile unsigned long bits = 4;
 struct node { struct node *volatile next; volatile int locked; };
@@ -59,7 +59,7 @@ WAIT(two_flags) { while (!flag && !flag2) { } }
 WAIT(round_robin) { for (unsigned i = 0; !slots[i].go; i = (i + 1) % 4) { } }
 WAIT(scan) { for (int sum = 0; !sum;) for (int i = 0; i < 4; i++) sum += slots[i].go; }
 WAIT(through_pointer) { while (!*place.ready) pause(); }
-static __attribute__((noinline, section("waiting"))) int load_it(const atomic_int *p) { return atomic_load_explicit(p, memory_order_acquire); }
+static __attribute__((noinline, section("waiting"))) int load_it(const volatile atomic_int *p) { return atomic_load_explicit(p, memory_order_acquire); }
 WAIT(call) { while (!load_it(&aflag)) { } }
 WAIT(call_pause) { while (!load_it(&aflag)) pause(); }
 WAIT(plt) { while (!toascii(flag)) { } }
