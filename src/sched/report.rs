@@ -54,15 +54,20 @@ pub fn detector(config: &Config) -> &'static str {
     if config.sample_ns == 0 { "off" } else { "registers" }
 }
 
+/// At most five characters.
+pub fn whole(n: u64) -> String {
+    if n < 10_000 { n.to_string() } else { short(n as f64) }
+}
+
 /// A line for each count: a second, in total, and what it is.
 pub fn counts_table(rates: &Counts, seconds: f64, total: &Counts) -> Vec<String> {
     let mut lines = vec![format!("{:<11}{:>7}{:>9}", "", "/S", "TOTAL")];
     let values = rates.values().into_iter().zip(total.values());
     for ((name, (rate, total)), meaning) in Counts::NAMES.iter().zip(values).zip(MEANINGS) {
         let (name, unit) = if *name == "spin_ns" { ("spin_s", 1e-9) } else { (*name, 1.0) };
-        let number = |n: f64| short(n * unit);
-        let rate = if seconds > 0.0 { number(rate as f64 / seconds) } else { "-".into() };
-        lines.push(format!("{name:<11}{rate:>7}{:>9}  {meaning}", number(total as f64)));
+        let rate = if seconds > 0.0 { short(rate as f64 * unit / seconds) } else { "-".into() };
+        let total = if unit == 1.0 { whole(total) } else { short(total as f64 * unit) };
+        lines.push(format!("{name:<11}{rate:>7}{total:>9}  {meaning}"));
     }
     lines
 }
@@ -107,7 +112,7 @@ pub fn sites_head(kicks: &str) -> String {
 
 pub fn site_line(site: Site, info: &SiteInfo, kicks: &str, places: &mut Places) -> String {
     let place = places.of(site).map_or(format!("{:#x}", site.ip), str::to_string);
-    let seen = short(info.seen as f64);
+    let seen = whole(info.seen);
     site_row(&site.pid.to_string(), &program(site.pid), info.verdict.name(), &seen, kicks, &place)
 }
 

@@ -10,7 +10,6 @@ use super::looks::Hardware;
 use super::place::Places;
 use super::start::monotonic_ns;
 use super::{load, refuse, report, sites, stop};
-use crate::terminal::short;
 
 /// Say which scheduler of sched_ext runs, and what lissom's has done
 ///
@@ -139,7 +138,7 @@ fn table(now: &SchedExt, seen: Option<&Seen>) -> String {
         lines.push(report::sites_head("KICKS"));
     }
     for (site, info) in seen.sites.iter().take(SITES_SHOWN) {
-        lines.push(report::site_line(*site, info, &short(info.kicks as f64), &mut places));
+        lines.push(report::site_line(*site, info, &report::whole(info.kicks), &mut places));
     }
     if seen.sites.len() > SITES_SHOWN {
         lines.push(format!("... and {} more", seen.sites.len() - SITES_SHOWN));
