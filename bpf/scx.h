@@ -33,6 +33,14 @@ enum {
     BPF_MAP_TYPE_RINGBUF = 27,
 };
 
+/* Of linux/sched.h. */
+enum {
+    SCHED_FIFO = 1,
+    SCHED_RR = 2,
+    SCHED_DEADLINE = 6,
+    SCHED_EXT = 7,
+};
+
 enum scx_exit_kind {
     SCX_EXIT_NONE,
 };
@@ -59,6 +67,7 @@ struct task_struct___scx {
     struct sched_entity se;
     int nr_cpus_allowed;
     const struct cpumask *cpus_ptr;
+    u32 policy;
 };
 
 struct pt_regs {

@@ -50,6 +50,7 @@ struct cpu {
     u32 pass, events; /* of SPIN: see put_aside */
     u64 balanced; /* when it last looked at another queue */
     u32 probe;    /* whose */
+    bool is_off;  /* it has gone, or is about to */
     bool aside;   /* there may be threads in SPIN: asking a queue costs more than the rest of a dispatch */
     u64 aged;     /* when it looked for threads that are parked for too long */
     bool hands_on; /* a thread that calls itself off has just woken ... */
@@ -232,6 +233,9 @@ static bool balance(s32 cpu, struct cpu *c)
     c->balanced = now;
     u32 other = c->probe++ % nr_cpus;
     if (other == (u32)cpu) other = c->probe++ % nr_cpus;
+    struct cpu *o = cpu_at(other);
+    /* Nobody else runs what a CPU has left behind. */
+    if (o && o->is_off) return take(RUN(other)) || take(SPIN(other));
     return scx_bpf_dsq_nr_queued(RUN(other)) > scx_bpf_dsq_nr_queued(RUN(cpu)) + 1 && take(RUN(other));
 }
 
@@ -362,6 +366,14 @@ bool BPF_PROG(lissom_yield, struct task_struct *from, struct task_struct *to)
     return false;
 }
 
+/* Threads of other classes run before ours, or beside them. */
+static bool is_scheduled_here(struct task_struct *p)
+{
+    u32 policy = scx(p)->policy;
+    if (config.is_partial) return policy == SCHED_EXT;
+    return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;
+}
+
 /* A look at the running thread (scx_spin.bpf.h). The interrupted one may be anybody. */
 SEC("perf_event")
 int look(struct bpf_perf_event_data *event)
@@ -372,6 +384,7 @@ int look(struct bpf_perf_event_data *event)
     struct cpu *c = cpu_at(cpu);
     if (!c || (!c->aside && scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0)) return 0;
     struct task_struct *p = bpf_get_current_task_btf();
+    if (!is_scheduled_here(p)) return 0;
     struct thread *t = thread_of(p);
     struct scx_counts *n = counts();
     if (!t || !n || t->aside) return 0;
@@ -390,7 +403,9 @@ int look(struct bpf_perf_event_data *event)
 SEC("struct_ops/lissom_update_idle")
 void BPF_PROG(lissom_update_idle, s32 cpu, bool is_idle)
 {
-    if (!is_idle) return;
+    struct cpu *c = cpu_at(cpu);
+    /* One that goes gets no interrupts any more: a kick that it sends is never sent, and the kernel (7.3) waits for that for ever when the scheduler ends. */
+    if (!is_idle || !c || c->is_off) return;
     u32 i;
     bpf_for(i, 0, nr_cpus) {
         if (scx_bpf_dsq_nr_queued(RUN(i)) <= 0) continue;
@@ -440,15 +455,24 @@ void BPF_PROG(lissom_cgroup_set_weight, struct cgroup *cgroup, u32 weight) { gro
 SEC("struct_ops/lissom_cgroup_set_bandwidth")
 void BPF_PROG(lissom_cgroup_set_bandwidth, struct cgroup *cgroup, u64 period_us, u64 quota_us, u64 burst_us)
 {
-    if (has_limit(quota_us) && !config.ignore_limits) scx_exit_with(SCX_EXIT_CODE_LIMIT, "a cgroup got a cpu.max");
+    /* Of threads that are not ours it holds; the tool looks at the cgroups of those that are. */
+    if (has_limit(quota_us) && !config.ignore_limits && !config.is_partial) scx_exit_with(SCX_EXIT_CODE_LIMIT, "a cgroup got a cpu.max");
 }
 
-/* That these are here tells the kernel that CPUs may come and go. */
+/* That these are here tells the kernel, too, that CPUs may come and go. */
 SEC("struct_ops/lissom_cpu_online")
-void BPF_PROG(lissom_cpu_online, s32 cpu) {}
+void BPF_PROG(lissom_cpu_online, s32 cpu)
+{
+    struct cpu *c = cpu_at(cpu);
+    if (c) c->is_off = false;
+}
 
 SEC("struct_ops/lissom_cpu_offline")
-void BPF_PROG(lissom_cpu_offline, s32 cpu) {}
+void BPF_PROG(lissom_cpu_offline, s32 cpu)
+{
+    struct cpu *c = cpu_at(cpu);
+    if (c) c->is_off = true;
+}
 
 SEC("struct_ops.s/lissom_init")
 s32 BPF_PROG(lissom_init)
