@@ -393,7 +393,7 @@ int look(struct bpf_perf_event_data *event)
     if (!site) return 0;
     site->kicks++;
     n->spin_kicks++;
-    n->spin_ns += config.sample_ns;
+    n->spin_ns += event->sample_period;
     t->aside = true;
     scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
     return 0;

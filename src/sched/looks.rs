@@ -1,7 +1,8 @@
 //! The looks at running threads: a clock on each CPU that interrupts it now and then, and what this machine's CPUs could tell beside.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use libbpf_rs::Link;
@@ -17,10 +18,22 @@ const PROGRAM: &str = "look";
 /// `PERF_FLAG_FD_CLOEXEC`
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
+/// `_IOW('$', 4, __u64)`
+const PERF_EVENT_IOC_PERIOD: libc::c_ulong = 0x4008_2404;
+
+/// For so long after somebody was found waiting, looks are as frequent as they may be.
+const CALM: Duration = Duration::from_secs(1);
+
+/// After that a look costs work that has no use of it, so they are so much rarer.
+const RARER: u64 = 10;
+
 pub struct Looks {
     period_ns: u64,
-    /// Of the CPUs that are there.
-    clocks: Vec<Link>,
+    /// The same now.
+    pace_ns: u64,
+    found: Instant,
+    /// Of the CPUs that are there, and their descriptors, which belong to the links.
+    clocks: Vec<(Link, RawFd)>,
     /// When they were opened: the machine's CPUs.
     cpus: Vec<u32>,
     hotplug_seq: u64,
@@ -29,7 +42,8 @@ pub struct Looks {
 impl Looks {
     /// Fails where such clocks may not be had; then nothing is left behind.
     pub fn start(scheduler: &Scheduler, period_ns: u64) -> anyhow::Result<Looks> {
-        let mut looks = Looks { period_ns, clocks: Vec::new(), cpus: Vec::new(), hotplug_seq: 0 };
+        let (clocks, cpus, found) = (Vec::new(), Vec::new(), Instant::now());
+        let mut looks = Looks { period_ns, pace_ns: period_ns, found, clocks, cpus, hotplug_seq: 0 };
         looks.open(scheduler)?;
         Ok(looks)
     }
@@ -43,6 +57,22 @@ impl Looks {
         self.open(scheduler)
     }
 
+    /// `has_found`: somebody has been found waiting since the last call, or may have been.
+    pub fn keep_pace(&mut self, has_found: bool) {
+        if has_found {
+            self.found = Instant::now();
+        }
+        let pace = if self.found.elapsed() < CALM { self.period_ns } else { self.period_ns * RARER };
+        if pace == self.pace_ns {
+            return;
+        }
+        self.pace_ns = pace;
+        for (_, event) in &self.clocks {
+            // SAFETY: the kernel reads a number; the descriptor is the link's, which is here. If it fails, the pace stays.
+            unsafe { libc::ioctl(*event, PERF_EVENT_IOC_PERIOD, &raw const pace) };
+        }
+    }
+
     fn open(&mut self, scheduler: &Scheduler) -> anyhow::Result<()> {
         self.clocks.clear();
         // Before the CPUs are looked at: one that comes meanwhile is noticed the next time.
@@ -50,7 +80,7 @@ impl Looks {
         self.cpus = kernel::online_cpus().context("/sys/devices/system/cpu/online cannot be read")?;
         let program = scheduler.program(PROGRAM)?;
         for &cpu in &self.cpus {
-            let event = match open(&mut clock(self.period_ns), -1, cpu as i32) {
+            let event = match open(&mut clock(self.pace_ns), -1, cpu as i32) {
                 Ok(event) => event,
                 // It has just gone.
                 Err(e) if e.raw_os_error() == Some(libc::ENODEV) => continue,
@@ -59,8 +89,7 @@ impl Looks {
             // What is attached belongs to the link, and starts there.
             let link =
                 program.attach_perf_event(event.as_raw_fd()).context("the program cannot be attached")?;
-            let _ = event.into_raw_fd();
-            self.clocks.push(link);
+            self.clocks.push((link, event.into_raw_fd()));
         }
         if self.clocks.is_empty() {
             bail!("no CPU has a clock");

@@ -27,6 +27,8 @@ pub struct Sites {
     waiting: Rc<RefCell<VecDeque<Candidate>>>,
     map: MapHandle,
     lives: HashMap<u32, Life>,
+    /// There were candidates since has_judged.
+    judged: bool,
 }
 
 impl Sites {
@@ -40,7 +42,7 @@ impl Sites {
             0
         })?;
         let ring = builder.build()?;
-        Ok(Sites { ring, waiting, map: scheduler.handle(load::SITES)?, lives: HashMap::new() })
+        Ok(Sites { ring, waiting, map: scheduler.handle(load::SITES)?, lives: HashMap::new(), judged: false })
     }
 
     /// Readable when there are candidates.
@@ -55,6 +57,7 @@ impl Sites {
         let begin = Instant::now();
         loop {
             let Some(candidate) = self.waiting.borrow_mut().pop_front() else { return Ok(false) };
+            self.judged = true;
             if let Some(life) = life(candidate.pid) {
                 self.lives.entry(candidate.pid).or_insert(life);
                 self.decide(&candidate);
@@ -63,6 +66,11 @@ impl Sites {
                 return Ok(true);
             }
         }
+    }
+
+    /// Whether there were candidates since the last call.
+    pub fn has_judged(&mut self) -> bool {
+        std::mem::take(&mut self.judged)
     }
 
     fn decide(&self, candidate: &Candidate) {
