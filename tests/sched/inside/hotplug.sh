@@ -7,7 +7,7 @@ taskset 2 ./sync hog &
 hogs="$hogs $!"
 ./sync barrier --threads 16 --rounds 1000000 &
 barrier=$!
-for round in 1 2 3 4 5 6; do
+for round in 1 2 3; do
     echo 0 >$cpu1 || fail "CPU 1 does not go"
     advances $hogs $barrier
     runs || fail "ended when CPU 1 went"

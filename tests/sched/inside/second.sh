@@ -1,7 +1,7 @@
 # Only one scheduler at a time: a second is refused, in one line, and the first one goes on. So is a stop without any.
 . ./lib.sh
-start_hogs 2
 start_sched
+start_hogs 2
 refused
 cat /tmp/refusal
 grep -q lissom /tmp/refusal || fail "the refusal does not name who runs"

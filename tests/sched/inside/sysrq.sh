@@ -1,7 +1,7 @@
 # The system request key S ends it, and it says why.
 . ./lib.sh
-start_hogs 3
 start_sched
+start_hogs 3
 advances $hogs
 echo S >/proc/sysrq-trigger
 ended 3
