@@ -34,14 +34,10 @@ build_dynamic() {
     compile spin-dynamic "$root/workloads/spin.c"
 }
 
-# SCHED_LISSOM names the binary under test, if it is not what is built here: any that knows `sched start`, `stop` and `status`.
+# Post: $work/lissom
 build_scheduler() {
-    if [ -n "${SCHED_LISSOM:-}" ]; then
-        cp "$SCHED_LISSOM" "$work/lissom"
-    else
-        build_lissom
-        "$work/lissom" help sched >/dev/null 2>&1 || skip "this lissom has no \`sched\`"
-    fi
+    build_lissom
+    "$work/lissom" help sched >/dev/null 2>&1 || skip "this lissom has no \`sched\`"
 }
 
 # inside [OPTION]... -- SCRIPT [ARG]...: of vm.sh, and a script of the folder `inside`

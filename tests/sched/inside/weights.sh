@@ -37,18 +37,18 @@ in_group a ./sync hog
 a=$!
 in_group b ./sync hog
 b=$!
-sleep 2
-between 200 800 "$(ratio 5)" "weights 100 and 400"
+sleep 1
+between 200 800 "$(ratio 3)" "weights 100 and 400"
 echo 400 >$groups/a/cpu.weight
 sleep 1
-between 50 200 "$(ratio 4)" "weights 400 and 400"
+between 50 200 "$(ratio 2)" "weights 400 and 400"
 # Of two tasks in one group, each has half of it: 1 to 2 with the one outside of it.
 echo 100 >$groups/a/cpu.weight
 echo 100 >$groups/b/cpu.weight
 in_group a ./sync hog
 third=$!
 sleep 1
-between 110 400 "$(ratio 5)" "one task of two in a group, and one alone in another"
+between 110 400 "$(ratio 3)" "one task of two in a group, and one alone in another"
 # Inner groups share what the outer one gets.
 echo +cpu >$groups/b/cgroup.subtree_control 2>/dev/null
 mkdir $groups/c
@@ -58,11 +58,11 @@ echo $third >$groups/c/one/cgroup.procs
 in_group c/two ./sync hog
 fourth=$!
 sleep 1
-between 50 200 "$(ratio 3)" "two of three equal groups"
+between 50 200 "$(ratio 2)" "two of three equal groups"
 
 echo "tasks that move"
 i=0
-while [ $i -lt 60 ]; do
+while [ $i -lt 30 ]; do
     mkdir $groups/new$i
     for task in $a $b $third $fourth; do
         echo $task >$groups/new$i/cgroup.procs
