@@ -4,7 +4,7 @@
 
 # kicks NAME: how often a process of this name had to give way, because it waited
 kicks() {
-    tr '{' '\n' </tmp/status | sed -n "s/.*\"comm\": *\"$1\".*\"kicks\": *\([0-9]*\).*/\1/p" | awk '{ sum += $1 } END { print sum + 0 }'
+    tr -d '\n' </tmp/status | tr '{' '\n' | sed -n "s/.*\"comm\": *\"$1\".*\"kicks\": *\([0-9]*\).*/\1/p" | awk '{ sum += $1 } END { print sum + 0 }'
 }
 
 # reported NUMBER: of lines
