@@ -21,6 +21,7 @@ typedef __s64 s64;
 
 /* Fixed since sched_ext was merged. */
 #define SCX_DSQ_LOCAL ((1ULL << 63) | 2)
+#define SCX_DSQ_LOCAL_ON ((1ULL << 63) | (1ULL << 62)) /* and a CPU */
 #define SCX_OPS_KEEP_BUILTIN_IDLE (1ULL << 0)
 #define SCX_OPS_SWITCH_PARTIAL (1ULL << 3)
 #define SCX_KICK_IDLE (1ULL << 0)
@@ -151,6 +152,7 @@ void scx_bpf_exit_bstr(s64 code, char *format, unsigned long long *data, u32 dat
 int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 id, u64 flags) __ksym;
 struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym;
 void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 id, u64 flags) __ksym;
 bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask) __ksym;
 struct task_struct *bpf_task_from_vpid(s32 tid) __ksym;
 struct task_struct *bpf_task_from_pid(s32 tid) __ksym;

@@ -467,11 +467,30 @@ void BPF_PROG(lissom_cpu_online, s32 cpu)
     if (c) c->is_off = false;
 }
 
+/* What waits on a CPU that goes, and may run on no other, has to be seen by the kernel there, which then lets it run elsewhere: before that the CPU does not go. */
+static void leave(u64 queue, s32 cpu)
+{
+    struct bpf_iter_scx_dsq it;
+    if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
+        struct task_struct *p;
+        u32 i;
+        bpf_for(i, 0, 1 << 20) {
+            p = bpf_iter_scx_dsq_next(&it);
+            if (!p) break;
+            scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+        }
+    }
+    bpf_iter_scx_dsq_destroy(&it);
+}
+
 SEC("struct_ops/lissom_cpu_offline")
 void BPF_PROG(lissom_cpu_offline, s32 cpu)
 {
     struct cpu *c = cpu_at(cpu);
-    if (c) c->is_off = true;
+    if (!c) return;
+    c->is_off = true;
+    leave(RUN(cpu), cpu);
+    leave(SPIN(cpu), cpu);
 }
 
 SEC("struct_ops.s/lissom_init")
