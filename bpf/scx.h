@@ -22,7 +22,6 @@ typedef __s64 s64;
 /* Fixed since sched_ext was merged. */
 #define SCX_DSQ_LOCAL ((1ULL << 63) | 2)
 #define SCX_DSQ_LOCAL_ON ((1ULL << 63) | (1ULL << 62)) /* and a CPU */
-#define SCX_OPS_KEEP_BUILTIN_IDLE (1ULL << 0)
 #define SCX_OPS_SWITCH_PARTIAL (1ULL << 3)
 #define SCX_KICK_IDLE (1ULL << 0)
 #define SCX_KICK_PREEMPT (1ULL << 1)
@@ -121,7 +120,6 @@ struct sched_ext_ops {
     void (*enable)(struct task_struct *p);
     void (*disable)(struct task_struct *p);
     bool (*yield)(struct task_struct *from, struct task_struct *to);
-    void (*update_idle)(s32 cpu, bool is_idle);
     s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
     s32 (*cgroup_init)(struct cgroup *group, struct scx_cgroup_init_args *args);
     void (*cgroup_exit)(struct cgroup *group);

@@ -18,6 +18,7 @@ enum {
     MAX_CPUS = 1024,
     /* A thread that slept may be ahead of the others by so many slices, and no more: else who sleeps for long would then run for long. */
     CREDIT_SLICES = 1,
+    MOVED_NS = 500000,     /* who has been moved since, is not taken by another CPU again: its caches would follow it for nothing */
     BALANCE_NS = 10000000, /* between two looks whether another CPU's queue is longer: a move costs the thread its caches */
 };
 
@@ -67,6 +68,7 @@ struct {
 
 struct thread {
     u64 vtime;
+    u64 moved;    /* when it came to its CPU from another one */
     u64 charged;  /* its sum_exec_runtime, as far as it is in vtime */
     s32 cpu;      /* whose virtual time vtime is of; -1: none yet */
     u32 group;    /* of cgroups: index */
@@ -147,8 +149,10 @@ static void settle(struct thread *t, const struct cpu *c, s32 cpu)
     struct cpu *from = t->cpu >= 0 ? cpu_at(t->cpu) : NULL;
     if (!from)
         t->vtime = c->now;
-    else if (from != c)
+    else if (from != c) {
         t->vtime += c->now - from->now;
+        t->moved = scx_bpf_now();
+    }
     t->cpu = cpu;
     u64 earliest = c->now - CREDIT_SLICES * config.slice_ns;
     if (is_before(t->vtime, earliest)) t->vtime = earliest;
@@ -201,26 +205,35 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
     }
     settle(t, c, cpu);
     account(p, t);
-    if (t->aside) {
+    if (t->aside)
         put_aside(p, t, c, cpu, flags);
-    } else {
+    else
         insert_at(p, RUN(cpu), config.slice_ns, t->vtime, flags);
-    }
-    /* A CPU may have gone idle since it was looked for, or this thread had to make way for another. */
-    if (scx(p)->nr_cpus_allowed > 1 && any_idle()) {
-        s32 idle = scx_bpf_pick_idle_cpu(scx(p)->cpus_ptr, 0);
-        if (idle >= 0) scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-    }
 }
 
-/* A thread of another CPU's queue. Pre: this one has nothing to run. */
-static bool steal(s32 cpu, struct cpu *c)
+/* The first thread of another CPU's queue. */
+static bool steal_from(u64 queue, u64 now)
 {
+    struct bpf_iter_scx_dsq it;
+    bool settled = false;
+    if (scx_bpf_dsq_nr_queued(queue) <= 0) return false;
+    if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
+        struct task_struct *p = bpf_iter_scx_dsq_next(&it);
+        struct thread *t = p ? thread_of(p) : NULL;
+        settled = t && now - t->moved >= MOVED_NS;
+    }
+    bpf_iter_scx_dsq_destroy(&it);
+    return settled && take(queue);
+}
+
+/* Pre: this CPU has nothing to run. */
+static bool steal(s32 cpu)
+{
+    u64 now = scx_bpf_now();
     u32 i;
     bpf_for(i, 1, nr_cpus) {
         u32 other = (cpu + i) % nr_cpus;
-        if (scx_bpf_dsq_nr_queued(RUN(other)) > 0 && take(RUN(other))) return true;
-        if (scx_bpf_dsq_nr_queued(SPIN(other)) > 0 && take(SPIN(other))) return true;
+        if (steal_from(RUN(other), now) || steal_from(SPIN(other), now)) return true;
     }
     return false;
 }
@@ -308,7 +321,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         return;
     }
     if (c->aside && take_aside(cpu, c, true)) return;
-    if (steal(cpu, c)) {
+    if (steal(cpu)) {
         COUNT(steals);
         return;
     }
@@ -399,19 +412,15 @@ int look(struct bpf_perf_event_data *event)
     return 0;
 }
 
-/* A CPU that goes idle may have looked into the queues a moment before something was put there. */
-SEC("struct_ops/lissom_update_idle")
-void BPF_PROG(lissom_update_idle, s32 cpu, bool is_idle)
+/* Where threads wait behind the running one, a CPU that has gone idle since they came is told. */
+SEC("struct_ops/lissom_tick")
+void BPF_PROG(lissom_tick, struct task_struct *p)
 {
+    s32 cpu = scx_bpf_task_cpu(p);
     struct cpu *c = cpu_at(cpu);
-    /* One that goes gets no interrupts any more: a kick that it sends is never sent, and the kernel (7.3) waits for that for ever when the scheduler ends. */
-    if (!is_idle || !c || c->is_off) return;
-    u32 i;
-    bpf_for(i, 0, nr_cpus) {
-        if (scx_bpf_dsq_nr_queued(RUN(i)) <= 0) continue;
-        scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-        return;
-    }
+    if (!c || nr_cpus < 2 || !any_idle() || (!c->aside && scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0)) return;
+    s32 idle = scx_bpf_pick_idle_cpu(scx(p)->cpus_ptr, 0);
+    if (idle >= 0) scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }
 
 SEC("struct_ops.s/lissom_init_task")
@@ -524,7 +533,7 @@ struct sched_ext_ops lissom_ops = {
     .enable = (void *)lissom_enable,
     .disable = (void *)lissom_disable,
     .yield = (void *)lissom_yield,
-    .update_idle = (void *)lissom_update_idle,
+    .tick = (void *)lissom_tick,
     .init_task = (void *)lissom_init_task,
     .cgroup_init = (void *)lissom_cgroup_init,
     .cgroup_exit = (void *)lissom_cgroup_exit,
@@ -535,7 +544,6 @@ struct sched_ext_ops lissom_ops = {
     .cpu_offline = (void *)lissom_cpu_offline,
     .init = (void *)lissom_init,
     .exit = (void *)lissom_exit,
-    .flags = SCX_OPS_KEEP_BUILTIN_IDLE,
     .timeout_ms = 5000,
     .name = "lissom",
 };
