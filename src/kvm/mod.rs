@@ -4,6 +4,7 @@ mod apple;
 mod halt_poll;
 mod observe;
 mod simulate;
+pub mod types;
 
 use clap::{Args, Subcommand};
 
