@@ -79,6 +79,7 @@ struct thread {
     u64 parked_at;
     u64 turn;     /* struct cpu's `runs` from which it may be taken from SPIN */
     u32 progress; /* struct cpu's `events` when it last did something else than to wait */
+    volatile bool guest_spins; /* scx_vcpu.bpf.h */
     struct looked looked;
 };
 
@@ -120,6 +121,7 @@ static bool any_idle(void)
 }
 
 #include "scx_park.bpf.h"
+#include "scx_vcpu.bpf.h"
 
 /* What running for so long costs: the less the share, the more. */
 static u64 cost(const struct thread *t, u64 ns)
@@ -347,6 +349,7 @@ void BPF_PROG(lissom_stopping, struct task_struct *p, bool is_runnable)
     u64 ran = scx(p)->se.sum_exec_runtime;
     t->vtime += cost(t, ran - t->charged);
     t->charged = ran;
+    t->guest_spins = false;
     if (is_runnable) return;
     t->aside = false;
     account_no_more(t);
@@ -392,19 +395,26 @@ SEC("perf_event")
 int look(struct bpf_perf_event_data *event)
 {
     struct pt_regs_x86 *r = &event->regs;
-    if ((r->cs & 3) != 3) return 0;
+    struct thread *t = NULL;
+    bool is_vcpu = (r->cs & 3) != 3;
+    if (is_vcpu && !(t = spinning_vcpu())) return 0;
     s32 cpu = bpf_get_smp_processor_id();
     struct cpu *c = cpu_at(cpu);
     if (!c || (!c->aside && scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0)) return 0;
     struct task_struct *p = bpf_get_current_task_btf();
     if (!is_scheduled_here(p)) return 0;
-    struct thread *t = thread_of(p);
+    if (!t) t = thread_of(p);
     struct scx_counts *n = counts();
-    if (!t || !n || t->aside) return 0;
+    /* A vCPU thread may be on its way already, by KVM's directed yield, but it goes no sooner than the next tick. */
+    if (!t || !n || (t->aside && !is_vcpu)) return 0;
     n->samples++;
-    struct scx_site_info *site = waits_at(&t->looked, r, p);
-    if (!site) return 0;
-    site->kicks++;
+    if (is_vcpu) {
+        n->vcpu_kicks++;
+    } else {
+        struct scx_site_info *site = waits_at(&t->looked, r, p);
+        if (!site) return 0;
+        site->kicks++;
+    }
     n->spin_kicks++;
     n->spin_ns += event->sample_period;
     t->aside = true;

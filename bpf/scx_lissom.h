@@ -3,7 +3,7 @@
 #pragma once
 
 /* Of the layouts below: a tool that finds a scheduler of another version says so. */
-#define SCX_LISSOM_VERSION 1
+#define SCX_LISSOM_VERSION 2
 
 /* A thread under `lissom run` that waits for another one of its process parks itself and wakes that one up with one call, sched_yield, and these in the registers
  * of the first three arguments, where other schedulers see nothing and only yield:
@@ -43,6 +43,7 @@ struct scx_counts {
     __u64 spin_ns;    /* time that was wasted so, as far as it was seen */
     __u64 parks, unparks; /* of threads under `lissom run`: by a flag instead of by sleeping, and those whose flag was cleared in time */
     __u64 park_ends;  /* parked threads that had to sleep: for too long, or the CPU had nothing else to run */
+    __u64 vcpu_kicks; /* of spin_kicks, those of threads that run a guest's CPU, by a pause-loop exit */
 };
 
 /* Where a thread was seen in the same state again and again. */

@@ -9,6 +9,7 @@ use libbpf_rs::{Link, Map, MapCore as _, MapFlags, MapHandle, Object, ObjectBuil
 
 use super::kernel::{SchedExt, Types};
 use super::layout::{Config, Counts, Exit, State};
+use super::vcpus;
 
 /// libbpf reads structures from it in place.
 #[repr(C, align(64))]
@@ -48,6 +49,9 @@ pub fn missing_operation(types: &Types) -> anyhow::Result<Option<String>> {
 
 pub struct Scheduler {
     link: Option<Link>,
+    vcpu_link: Option<Link>,
+    /// Err: why threads that run a guest's CPU are not found while they spin. Known when it is attached.
+    pub vcpus: Result<(), String>,
     object: Object,
 }
 
@@ -57,24 +61,22 @@ impl Scheduler {
         if std::env::var_os("LISSOM_VERBOSE").is_none() {
             libbpf_rs::set_print(None);
         }
-        let mut object = ObjectBuilder::default().open_memory(object())?;
-        for mut map in object.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            if name == ".rodata.config" {
-                let value = map.initial_value_mut().context("a map is missing")?;
-                value
-                    .get_mut(..Config::BYTES)
-                    .context("a map is too small")?
-                    .copy_from_slice(&config.bytes());
-            } else if name == OPERATIONS.1 {
-                let value = map.initial_value_mut().context("a map is missing")?;
-                set_operations(value, config.is_partial != 0, timeout)?;
-            }
+        let mut vcpus = match config.sample_ns {
+            0 => Err("busy waiting is not looked for".into()),
+            _ => vcpus::check(),
+        };
+        let mut loaded = load(config, timeout, vcpus.is_ok());
+        // Functions cannot be traced everywhere, and to read the types of modules takes CAP_SYS_ADMIN.
+        if vcpus.is_ok()
+            && let Err(error) = &loaded
+        {
+            vcpus = Err(format!("{} cannot be traced here: {error:#}", vcpus::FUNCTION));
+            loaded = load(config, timeout, false);
         }
-        let object = object.load().map_err(|e| {
-            anyhow::anyhow!("the kernel does not take the scheduler: {e} (LISSOM_VERBOSE=1 says more)")
+        let object = loaded.map_err(|e| {
+            anyhow::anyhow!("the kernel does not take the scheduler: {e:#} (LISSOM_VERBOSE=1 says more)")
         })?;
-        Ok(Scheduler { link: None, object })
+        Ok(Scheduler { link: None, vcpu_link: None, vcpus, object })
     }
 
     /// From now on it schedules, until `detach`, the end of this process, or an error of its own.
@@ -94,16 +96,25 @@ impl Scheduler {
             }
         }
         match SchedExt::now() {
-            Some(s) if s.state == "enabled" => Ok(()),
+            Some(s) if s.state == "enabled" => {}
             s => match self.exit() {
                 Some(e) => bail!("the scheduler has ended at once: {} {}", e.reason, e.message),
                 None => bail!("sched_ext is {} after the start", s.map_or("gone".into(), |s| s.state)),
             },
         }
+        if self.vcpus.is_ok() {
+            let link = self.program(vcpus::PROGRAM)?.attach();
+            match link {
+                Ok(link) => self.vcpu_link = Some(link),
+                Err(e) => self.vcpus = Err(format!("{} cannot be traced here: {e}", vcpus::FUNCTION)),
+            }
+        }
+        Ok(())
     }
 
     /// All threads are the kernel's own scheduler's again when this returns.
     pub fn detach(&mut self) -> anyhow::Result<()> {
+        self.vcpu_link = None;
         self.link = None;
         wait_until_off()
     }
@@ -133,6 +144,24 @@ impl Scheduler {
             .find(|p| p.name() == name)
             .with_context(|| format!("the program {name} is missing"))
     }
+}
+
+fn load(config: &Config, timeout: Duration, with_vcpus: bool) -> anyhow::Result<Object> {
+    let mut object = ObjectBuilder::default().open_memory(object())?;
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if name == ".rodata.config" {
+            let value = map.initial_value_mut().context("a map is missing")?;
+            value.get_mut(..Config::BYTES).context("a map is too small")?.copy_from_slice(&config.bytes());
+        } else if name == OPERATIONS.1 {
+            let value = map.initial_value_mut().context("a map is missing")?;
+            set_operations(value, config.is_partial != 0, timeout)?;
+        }
+    }
+    if let Some(mut program) = object.progs_mut().find(|p| p.name() == vcpus::PROGRAM) {
+        program.set_autoload(with_vcpus);
+    }
+    Ok(object.load()?)
 }
 
 pub fn counts(map: &impl libbpf_rs::MapCore) -> anyhow::Result<Counts> {

@@ -80,7 +80,7 @@ impl Looks {
         self.cpus = kernel::online_cpus().context("/sys/devices/system/cpu/online cannot be read")?;
         let program = scheduler.program(PROGRAM)?;
         for &cpu in &self.cpus {
-            let event = match open(&mut clock(self.pace_ns), -1, cpu as i32) {
+            let event = match open(&mut clock(self.pace_ns, scheduler.vcpus.is_ok()), -1, cpu as i32) {
                 Ok(event) => event,
                 // It has just gone.
                 Err(e) if e.raw_os_error() == Some(libc::ENODEV) => continue,
@@ -128,11 +128,12 @@ impl Hardware {
     }
 }
 
-/// One that interrupts user code of any thread every so many ns.
-fn clock(period_ns: u64) -> bpf::perf_event_attr {
+/// One that interrupts user code of any thread every so many ns; and the kernel, where guests are to be looked at: what interrupts one is taken there.
+fn clock(period_ns: u64, of_guests: bool) -> bpf::perf_event_attr {
     let mut clock = attributes(bpf::PERF_TYPE_SOFTWARE, u64::from(bpf::PERF_COUNT_SW_CPU_CLOCK));
     clock.__bindgen_anon_1.sample_period = period_ns;
     clock.set_exclude_idle(1);
+    clock.set_exclude_kernel(u64::from(!of_guests));
     clock
 }
 

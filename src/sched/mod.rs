@@ -17,6 +17,7 @@ mod start;
 mod status;
 mod stop;
 mod top;
+mod vcpus;
 
 use std::io;
 

@@ -19,6 +19,7 @@ const MEANINGS: &[&str] = &[
     "threads parked instead of put to sleep",
     "of these, woken by a flag",
     "of these, put to sleep after all",
+    "of spin_kicks, vCPUs, by their guest's PAUSEs",
 ];
 
 /// "3 ms", "100 us": in the largest unit that leaves a whole number.

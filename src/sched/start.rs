@@ -13,7 +13,7 @@ use super::load::Scheduler;
 use super::looks::Looks;
 use super::scope::{Only, Scope};
 use super::sites::Sites;
-use super::{kernel, limits, refuse, report};
+use super::{kernel, limits, refuse, report, vcpus};
 use crate::stop::Stop;
 
 /// Schedule the threads of this machine, for more of them than there are CPUs
@@ -217,11 +217,18 @@ impl<'a> Daemon<'a> {
         let cpus = kernel::online_cpus().map_or(0, |cpus| cpus.len());
         let whom = daemon.only.as_ref().map_or(String::new(), |only| format!(", for {only}"));
         eprintln!(
-            "lissom sched: running ({}, {cpus} CPU{}, {}{whom})",
+            "lissom sched: running ({}, {cpus} CPU{}, {}{}{whom})",
             kernel::name(),
             if cpus == 1 { "" } else { "s" },
-            report::config_text(&config)
+            report::config_text(&config),
+            if daemon.scheduler.vcpus.is_ok() { ", guests that spin are found" } else { "" },
         );
+        if config.sample_ns > 0
+            && vcpus::is_kvm_loaded()
+            && let Err(why) = &daemon.scheduler.vcpus
+        {
+            eprintln!("lissom sched: vCPUs that spin are not found: {why}");
+        }
         Ok(daemon)
     }
 
