@@ -9,19 +9,20 @@ mkdir -p "$programs"
 compile() {
     local name=$1 source=$2
     shift 2
-    [ -z "$(find "$root/workloads" "$here" -name '*.[ch]' -newer "$programs/$name" 2>&1 | head -n 1)" ] || {
+    [ -z "$(find "$root/workloads" "$here" "$source" -name '*.[ch]' -newer "$programs/$name" 2>&1 | head -n 1)" ] || {
         gcc -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -I "$root/runtime" "$@" -o "$programs/$name.new" "$source" || fail "$source"
         mv "$programs/$name.new" "$programs/$name"
     }
 }
 
-# put NAME...: programs for the machine, in its working directory: sync and spin of workloads/, and those of this folder. Statically linked, because
+# put NAME...: programs for the machine, in its working directory: sync and spin of workloads/, guest of tests/kvm/, and those of this folder. Statically linked, because
 # such are what lissom cannot be preloaded into.
 put() {
     local name
     for name in "$@"; do
         case $name in
         sync | spin) compile "$name" "$root/workloads/$name.c" -static ;;
+        guest) compile "$name" "$root/tests/kvm/$name.c" -static ;;
         *) compile "$name" "$here/$name.c" -static ;;
         esac
         cp "$programs/$name" "$work/files/"
