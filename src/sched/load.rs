@@ -66,7 +66,7 @@ impl Scheduler {
             _ => vcpus::check(),
         };
         let mut loaded = load(config, timeout, vcpus.is_ok());
-        // Functions cannot be traced everywhere, and to read the types of modules takes CAP_SYS_ADMIN.
+        // Functions cannot be traced everywhere.
         if vcpus.is_ok()
             && let Err(error) = &loaded
         {

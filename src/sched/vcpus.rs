@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::kvm::types::Types;
+use crate::process;
 
 /// The program, and the function that it is at.
 pub const PROGRAM: &str = "guest_spins";
@@ -16,6 +17,10 @@ pub fn is_kvm_loaded() -> bool {
 pub fn check() -> Result<(), String> {
     if !is_kvm_loaded() {
         return Err("KVM is not loaded".into());
+    }
+    // libbpf looks into no module without.
+    if Path::new("/sys/module/kvm/initstate").exists() && !process::is_admin() {
+        return Err("to attach to a module takes CAP_SYS_ADMIN".into());
     }
     let types = Types::load().map_err(|e| format!("{e:#}"))?;
     match types.have(FUNCTION, libbpf_sys::BTF_KIND_FUNC) {
