@@ -1,0 +1,5 @@
+# A nice value of 19.
+. "$(dirname "$0")/lib.sh"
+build_scheduler
+put sync
+inside -- nice.sh
