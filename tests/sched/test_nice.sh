@@ -2,4 +2,4 @@
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put sync
-inside -- nice.sh
+inside --icount -- nice.sh

