@@ -49,9 +49,8 @@ struct {
 } scx_candidates SEC(".maps");
 
 enum {
-    SUSPECT = 3,           /* looks in succession after which a place is sent to the tool, */
-    SUSPECT_AGAIN = 1024,  /* and again, if that was lost or could not be decided */
-    FLAGS = 0x8d5,         /* of rflags, those of arithmetic */
+    SUSPECT = 3,   /* looks in succession after which a place is sent to the tool */
+    FLAGS = 0x8d5, /* of rflags, those of arithmetic */
 };
 
 #define MIX(hash, value) ((((hash) << 5 | (hash) >> 59) ^ (value)) * 0x9e3779b97f4a7c15ULL)
@@ -119,8 +118,12 @@ static struct scx_site_info *waits_at(struct looked *l, const struct pt_regs_x86
         l->data = data;
         return info;
     }
-    if (l->seen < SUSPECT || (info && (info->verdict == SCX_WORKS || info->seen++ % SUSPECT_AGAIN))) return NULL;
-    if (!info) {
+    if (l->seen < SUSPECT || (info && info->verdict == SCX_WORKS)) return NULL;
+    if (info) {
+        /* It was lost, or could not be decided as it was just then: again, ever more seldom. */
+        u64 seen = ++info->seen;
+        if (seen & (seen - 1)) return NULL;
+    } else {
         struct scx_site_info new = {.seen = 1};
         bpf_map_update_elem(&scx_sites, &site, &new, BPF_NOEXIST);
     }

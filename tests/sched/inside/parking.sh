@@ -1,0 +1,36 @@
+# parking.sh PROGRAM...: of tests/programs, with more threads than CPUs; all the time, then while the scheduler comes and goes.
+. ./lib.sh
+
+# one PROGRAM: a thread that is lost would stand still
+one() {
+    THREADS=16 timeout -s KILL 60 lissom run --switch=kernel -- "/bin/$1" >/tmp/out 2>&1 || {
+        local code=$?
+        cat /tmp/out
+        fail "$1 ended with $code"
+    }
+}
+
+count() {
+    lissom sched status --json | sed -n "s/.*\"$1\": *\([0-9]*\),*$/\1/p" | head -n 1
+}
+
+start_sched
+for program in "$@"; do
+    one "$program"
+done
+[ "$(count unparks)" -gt 100 ] || fail "hardly anybody was parked: $(count unparks)"
+stop_sched
+
+# It comes and goes.
+: >/tmp/going
+while [ -e /tmp/going ]; do
+    timeout 3 lissom sched start >/tmp/coming 2>&1
+    sleep 0.3
+done &
+coming=$!
+for program in "$@"; do
+    one "$program"
+done
+rm /tmp/going
+wait $coming
+end
