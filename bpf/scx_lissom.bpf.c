@@ -318,11 +318,12 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         c->runs++;
         return;
     }
+    /* RUN is empty: whoever had to be waited for is gone, to another CPU perhaps. Before the running thread goes on, or it would do so for ever. */
+    if (c->aside && take_aside(cpu, c, true)) return;
     if (t) {
         set_slice(previous, config.slice_ns);
         return;
     }
-    if (c->aside && take_aside(cpu, c, true)) return;
     if (steal(cpu)) {
         COUNT(steals);
         return;

@@ -2,7 +2,7 @@
 . ./lib.sh
 start_sched
 start_hogs 4
-./tasks pinned 1 6 &
+./tasks pinned 1 30 &
 pinned=$!
 advances $hogs $pinned
 ./tasks realtime 1 3 &
