@@ -117,6 +117,7 @@ struct sched_ext_ops {
     void (*dispatch)(s32 cpu, struct task_struct *previous);
     void (*tick)(struct task_struct *p);
     void (*stopping)(struct task_struct *p, bool is_runnable);
+    void (*set_weight)(struct task_struct *p, u32 weight);
     void (*enable)(struct task_struct *p);
     void (*disable)(struct task_struct *p);
     bool (*yield)(struct task_struct *from, struct task_struct *to);

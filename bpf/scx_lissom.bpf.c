@@ -19,6 +19,8 @@ enum {
     /* A thread that slept may be ahead of the others by so many slices, and no more: else who sleeps for long would then run for long. */
     CREDIT_SLICES = 1,
     MOVED_NS = 500000,     /* who has been moved since, is not taken by another CPU again: its caches would follow it for nothing */
+    PATIENCE_NS = 1000000000, /* who waits for longer comes next, whatever its share: the kernel's watchdog takes no account of shares */
+    CARE_NS = 100000000,   /* between two looks for such */
     BALANCE_NS = 10000000, /* between two looks whether another CPU's queue is longer: a move costs the thread its caches */
 };
 
@@ -49,6 +51,7 @@ struct cpu {
     u64 now;      /* virtual time of the furthest that has run here */
     u64 runs;     /* threads taken from RUN */
     u32 pass, events; /* of SPIN: see put_aside */
+    u64 cared;    /* when it looked for threads that have waited for too long */
     u64 balanced; /* when it last looked at another queue */
     u32 probe;    /* whose */
     bool is_off;  /* it has gone, or is about to */
@@ -68,6 +71,7 @@ struct {
 
 struct thread {
     u64 vtime;
+    u64 queued;   /* when it came into RUN or SPIN */
     u64 moved;    /* when it came to its CPU from another one */
     u64 charged;  /* its sum_exec_runtime, as far as it is in vtime */
     s32 cpu;      /* whose virtual time vtime is of; -1: none yet */
@@ -207,6 +211,7 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
     }
     settle(t, c, cpu);
     account(p, t);
+    t->queued = scx_bpf_now();
     if (t->aside)
         put_aside(p, t, c, cpu, flags);
     else
@@ -285,6 +290,34 @@ static bool take_aside(s32 cpu, struct cpu *c, bool is_alone)
     return true;
 }
 
+/* The first thread of the queue that has waited for too long is run next. */
+static bool run_late(u64 queue, u64 now)
+{
+    struct bpf_iter_scx_dsq it;
+    bool done = false;
+    if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
+        u32 i;
+        bpf_for(i, 0, 1 << 20) {
+            struct task_struct *p = bpf_iter_scx_dsq_next(&it);
+            if (!p) break;
+            struct thread *t = thread_of(p);
+            if (!t || now - t->queued < PATIENCE_NS) continue;
+            done = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
+            break;
+        }
+    }
+    bpf_iter_scx_dsq_destroy(&it);
+    return done;
+}
+
+static bool care(s32 cpu, struct cpu *c)
+{
+    u64 now = scx_bpf_now();
+    if (now - c->cared < CARE_NS) return false;
+    c->cared = now;
+    return run_late(RUN(cpu), now) || run_late(SPIN(cpu), now);
+}
+
 SEC("struct_ops/lissom_dispatch")
 void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
 {
@@ -302,6 +335,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         }
     }
     end_old_parking(cpu, c);
+    if (care(cpu, c)) return;
     if (c->aside && take_aside(cpu, c, false)) return;
     /* Its time is over, or it gives way. */
     if (t) {
@@ -354,6 +388,17 @@ void BPF_PROG(lissom_stopping, struct task_struct *p, bool is_runnable)
     if (is_runnable) return;
     t->aside = false;
     account_no_more(t);
+}
+
+/* Its nice value has changed. */
+SEC("struct_ops/lissom_set_weight")
+void BPF_PROG(lissom_set_weight, struct task_struct *p, u32 weight)
+{
+    struct thread *t = thread_of(p);
+    if (!t || !t->counted) return;
+    group_load(t->group, t->counted, -1);
+    t->counted = weight ?: WEIGHT;
+    group_load(t->group, t->counted, 1);
 }
 
 /* It leaves for another class, perhaps without having run. */
@@ -541,6 +586,7 @@ struct sched_ext_ops lissom_ops = {
     .enqueue = (void *)lissom_enqueue,
     .dispatch = (void *)lissom_dispatch,
     .stopping = (void *)lissom_stopping,
+    .set_weight = (void *)lissom_set_weight,
     .enable = (void *)lissom_enable,
     .disable = (void *)lissom_disable,
     .yield = (void *)lissom_yield,
