@@ -22,11 +22,8 @@ typedef __s64 s64;
 /* Fixed since sched_ext was merged. */
 #define SCX_DSQ_LOCAL ((1ULL << 63) | 2)
 #define SCX_DSQ_LOCAL_ON ((1ULL << 63) | (1ULL << 62)) /* and a CPU */
-#define SCX_OPS_SWITCH_PARTIAL (1ULL << 3)
 #define SCX_KICK_IDLE (1ULL << 0)
 #define SCX_KICK_PREEMPT (1ULL << 1)
-#define SCX_ENQ_WAKEUP 1ULL
-#define SCX_ENQ_HEAD (1ULL << 16)
 #define SCX_TASK_QUEUED 1
 
 enum {
@@ -90,7 +87,6 @@ struct scx_init_task_args {
 
 struct scx_cgroup_init_args {
     u32 weight;
-    u64 bw_period_us, bw_quota_us, bw_burst_us; /* since Linux 6.17 */
 };
 
 struct scx_exit_info {

@@ -488,41 +488,7 @@ s32 BPF_PROG(lissom_init_task, struct task_struct *p, struct scx_init_task_args 
     return 0;
 }
 
-static bool has_limit(u64 quota_us) { return quota_us && quota_us < ~0ULL / 1000; }
-
-SEC("struct_ops.s/lissom_cgroup_init")
-s32 BPF_PROG(lissom_cgroup_init, struct cgroup *cgroup, struct scx_cgroup_init_args *args)
-{
-    group_add(cgroup, args->weight);
-    return 0;
-}
-
-SEC("struct_ops.s/lissom_cgroup_exit")
-void BPF_PROG(lissom_cgroup_exit, struct cgroup *cgroup) { group_remove(cgroup); }
-
-SEC("struct_ops/lissom_cgroup_move")
-void BPF_PROG(lissom_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
-{
-    struct thread *t = thread_of(p);
-    if (!t) return;
-    u32 group = group_of(to);
-    if (t->counted) {
-        group_load(t->group, t->counted, -1);
-        group_load(group, t->counted, 1);
-    }
-    t->group = group;
-}
-
-SEC("struct_ops/lissom_cgroup_set_weight")
-void BPF_PROG(lissom_cgroup_set_weight, struct cgroup *cgroup, u32 weight) { group_set_weight(cgroup, weight); }
-
-/* The kernel does not enforce cpu.max under sched_ext, and no user wants a limit that does nothing. */
-SEC("struct_ops/lissom_cgroup_set_bandwidth")
-void BPF_PROG(lissom_cgroup_set_bandwidth, struct cgroup *cgroup, u64 period_us, u64 quota_us, u64 burst_us)
-{
-    /* Of threads that are not ours it holds; the tool looks at the cgroups of those that are. */
-    if (has_limit(quota_us) && !config.ignore_limits && !config.is_partial) scx_exit_with(SCX_EXIT_CODE_LIMIT, "a cgroup got a cpu.max");
-}
+#include "scx_cgroups.bpf.h"
 
 /* That these are here tells the kernel, too, that CPUs may come and go. */
 SEC("struct_ops/lissom_cpu_online")
