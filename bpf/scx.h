@@ -25,6 +25,7 @@ typedef __s64 s64;
 #define SCX_KICK_IDLE (1ULL << 0)
 #define SCX_KICK_PREEMPT (1ULL << 1)
 #define SCX_TASK_QUEUED 1
+#define SCX_OPS_ALLOW_QUEUED_WAKEUP (1ULL << 5) /* a wake-up is left to the CPU where it goes; select_cpu may not be asked then */
 
 enum {
     BPF_MAP_TYPE_RINGBUF = 27,
@@ -112,7 +113,7 @@ struct sched_ext_ops {
     void (*enqueue)(struct task_struct *p, u64 flags);
     void (*dispatch)(s32 cpu, struct task_struct *previous);
     void (*tick)(struct task_struct *p);
-    void (*stopping)(struct task_struct *p, bool is_runnable);
+    void (*quiescent)(struct task_struct *p, u64 flags);
     void (*set_weight)(struct task_struct *p, u32 weight);
     void (*enable)(struct task_struct *p);
     void (*disable)(struct task_struct *p);

@@ -57,9 +57,10 @@ struct cpu {
     bool is_off;  /* it has gone, or is about to */
     bool aside;   /* there may be threads in SPIN: asking a queue costs more than the rest of a dispatch */
     u64 aged;     /* when it looked for threads that are parked for too long */
-    bool hands_on; /* a thread that calls itself off has just woken ... */
+    bool hands_on; /* a thread has just woken ... */
     struct task_struct __kptr *woken; /* ... this one, ... */
-    u64 left_ns;  /* ... with so much left of its slice */
+    u64 left_ns;  /* ... with so much left of its slice ... */
+    int parker;   /* ... and is to be parked itself: its number, or 0 */
 };
 
 struct {
@@ -78,7 +79,7 @@ struct thread {
     u32 group;    /* of cgroups: index */
     u32 counted;  /* the weight that is in its group's load; 0: it sleeps */
     bool aside;   /* it goes to SPIN next */
-    volatile u32 parked; /* 1: it is parked, or going to be; who sets it to 0 has it run */
+    volatile u32 parked; /* enum parking */
     bool in_ring; /* of the CPU where it was first parked */
     u64 parked_at;
     u64 turn;     /* struct cpu's `runs` from which it may be taken from SPIN */
@@ -113,6 +114,34 @@ static struct scx_counts *counts(void)
         struct scx_counts *counts_ = counts(); \
         if (counts_) counts_->what++;         \
     } while (0)
+
+/* A bit for each CPU in whose RUN or SPIN somebody may wait, so that a CPU that goes idle asks no others: to find a queue by its number is a search. Set by who
+ * inserts, taken back by whoever finds both empty. The kernel inserts only when lissom_enqueue has returned, so a bit may be taken back just before: it comes back
+ * with the tick of that CPU, whose turn the thread has until then. */
+enum { WORDS = MAX_CPUS / 64 };
+volatile u64 waiting[WORDS];
+
+static void note_waiting(s32 cpu)
+{
+    volatile u64 *word = &waiting[(u32)cpu / 64 % WORDS];
+    u64 bit = 1ULL << ((u32)cpu % 64);
+    /* All write this line: a look is cheaper. */
+    if (!(*word & bit)) __sync_fetch_and_or(word, bit);
+}
+
+static void note_empty(s32 cpu)
+{
+    volatile u64 *word = &waiting[(u32)cpu / 64 % WORDS];
+    u64 bit = 1ULL << ((u32)cpu % 64);
+    if (*word & bit) __sync_fetch_and_and(word, ~bit);
+}
+
+/* Into RUN, by virtual time. */
+static void queue_up(struct task_struct *p, u64 vtime, s32 cpu, u64 flags)
+{
+    insert_at(p, RUN(cpu), config.slice_ns, vtime, flags);
+    note_waiting(cpu);
+}
 
 static bool is_before(u64 a, u64 b) { return (s64)(a - b) < 0; }
 
@@ -164,6 +193,18 @@ static void settle(struct thread *t, const struct cpu *c, s32 cpu)
     if (is_before(t->vtime, earliest)) t->vtime = earliest;
 }
 
+/* What it has run since the last time, on the CPU where it ran. */
+static void charge(struct task_struct *p, struct thread *t, struct cpu *c, s32 cpu)
+{
+    u64 ran = scx(p)->se.sum_exec_runtime;
+    if (ran == t->charged) return;
+    settle(t, c, cpu);
+    if (is_before(c->now, t->vtime)) c->now = t->vtime;
+    t->vtime += cost(t, ran - t->charged);
+    t->charged = ran;
+    t->guest_spins = false;
+}
+
 /* It is runnable. Here rather than in an operation of its own, which every wake-up would have to pay for. */
 static void account(struct task_struct *p, struct thread *t)
 {
@@ -192,6 +233,7 @@ static void put_aside(struct task_struct *p, struct thread *t, struct cpu *c, s3
     }
     t->turn = c->runs + scx_bpf_dsq_nr_queued(RUN(cpu));
     insert_at(p, SPIN(cpu), config.slice_ns, (u64)(c->pass + 1) << 32 | t->progress, flags);
+    note_waiting(cpu);
 }
 
 SEC("struct_ops/lissom_enqueue")
@@ -199,23 +241,22 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
 {
     s32 cpu = scx_bpf_task_cpu(p);
     struct thread *t = thread_of(p);
+    /* What it has run is charged when it is parked no more. */
+    if (t && t->parked == PARKED && keep(p, t, cpu)) return;
     struct cpu *c = cpu_at(cpu);
     /* The kernel's own threads that belong to a CPU do what all others wait for, and are soon done. */
     if (!t || !c || (p->flags & PF_KTHREAD && scx(p)->nr_cpus_allowed == 1)) {
         insert(p, SCX_DSQ_LOCAL, config.slice_ns, flags);
         return;
     }
-    if (t->parked) {
-        if (keep(p, t, cpu)) return;
-        t->parked = 0;
-    }
+    charge(p, t, c, cpu);
     settle(t, c, cpu);
     account(p, t);
     t->queued = scx_bpf_now();
     if (t->aside)
         put_aside(p, t, c, cpu, flags);
     else
-        insert_at(p, RUN(cpu), config.slice_ns, t->vtime, flags);
+        queue_up(p, t->vtime, cpu, flags);
 }
 
 /* The first thread of another CPU's queue. */
@@ -223,7 +264,6 @@ static bool steal_from(u64 queue, u64 now)
 {
     struct bpf_iter_scx_dsq it;
     bool settled = false;
-    if (scx_bpf_dsq_nr_queued(queue) <= 0) return false;
     if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
         struct task_struct *p = bpf_iter_scx_dsq_next(&it);
         struct thread *t = p ? thread_of(p) : NULL;
@@ -237,10 +277,19 @@ static bool steal_from(u64 queue, u64 now)
 static bool steal(s32 cpu)
 {
     u64 now = scx_bpf_now();
-    u32 i;
-    bpf_for(i, 1, nr_cpus) {
-        u32 other = (cpu + i) % nr_cpus;
-        if (steal_from(RUN(other), now) || steal_from(SPIN(other), now)) return true;
+    u32 words = (nr_cpus + 63) / 64, own = (u32)cpu / 64, i, j;
+    bpf_for(i, 0, words) {
+        u32 word = (own + i) % words;
+        u64 bits = waiting[word % WORDS];
+        if (!bits) continue;
+        /* From the next one on, so that not all go to the same. */
+        bpf_for(j, 1, 65) {
+            u32 bit = (cpu + j) % 64, other = word * 64 + bit;
+            if (!(bits & 1ULL << bit) || other == (u32)cpu) continue;
+            bool runs = scx_bpf_dsq_nr_queued(RUN(other)) > 0, spins = scx_bpf_dsq_nr_queued(SPIN(other)) > 0;
+            if (!runs && !spins) note_empty(other);
+            if ((runs && steal_from(RUN(other), now)) || (spins && steal_from(SPIN(other), now))) return true;
+        }
     }
     return false;
 }
@@ -323,16 +372,16 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
 {
     struct cpu *c = cpu_at(cpu);
     if (!c || config.stall) return;
+    bool hands_on = c->hands_on;
+    if (hands_on && hand_on(cpu, c, previous && previous->pid == c->parker)) return;
     struct thread *t = previous && scx(previous)->scx.flags & SCX_TASK_QUEUED ? thread_of(previous) : NULL;
-    bool is_parking = t && t->parked;
+    bool is_parking = t && t->parked == PARKED;
     if (t && (t->aside || is_parking)) t = NULL;
+    barrier_var(t); /* or the compiler asks something else than the pointer whether it is NULL, and the verifier does not follow */
 
-    if (c->hands_on) {
-        if (hand_on(cpu, c, is_parking)) return;
-        if (t) {
-            set_slice(previous, c->left_ns);
-            return;
-        }
+    if (hands_on && t) {
+        set_slice(previous, c->left_ns);
+        return;
     }
     end_old_parking(cpu, c);
     if (care(cpu, c)) return;
@@ -358,13 +407,14 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         set_slice(previous, config.slice_ns);
         return;
     }
+    note_empty(cpu);
     if (steal(cpu)) {
         COUNT(steals);
         return;
     }
     /* Nobody else needs the CPU: who is parked may as well sleep, so that a CPU that goes idle has nobody to look after. */
     t = is_parking ? thread_of(previous) : NULL;
-    if (t && exchange(&t->parked, 0)) {
+    if (t && ends_parking(t)) {
         COUNT(park_ends);
         set_slice(previous, config.slice_ns);
     } else if (end_parking(cpu, ~0ULL >> 1, ALL)) {
@@ -372,20 +422,16 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     }
 }
 
-SEC("struct_ops/lissom_stopping")
-void BPF_PROG(lissom_stopping, struct task_struct *p, bool is_runnable)
+/* It sleeps, or is about to change its class, its group or where it may run. What it has run is charged here and in lissom_enqueue, rather than in an operation that
+ * comes at each switch: the kernel brings sum_exec_runtime up to date soon after, so that the last bit of it counts when it wakes up. */
+SEC("struct_ops/lissom_quiescent")
+void BPF_PROG(lissom_quiescent, struct task_struct *p, u64 flags)
 {
     s32 cpu = scx_bpf_task_cpu(p);
     struct thread *t = thread_of(p);
     struct cpu *c = cpu_at(cpu);
     if (!t || !c) return;
-    settle(t, c, cpu);
-    if (is_before(c->now, t->vtime)) c->now = t->vtime;
-    u64 ran = scx(p)->se.sum_exec_runtime;
-    t->vtime += cost(t, ran - t->charged);
-    t->charged = ran;
-    t->guest_spins = false;
-    if (is_runnable) return;
+    charge(p, t, c, cpu);
     t->aside = false;
     account_no_more(t);
 }
@@ -475,6 +521,7 @@ void BPF_PROG(lissom_tick, struct task_struct *p)
     s32 cpu = scx_bpf_task_cpu(p);
     struct cpu *c = cpu_at(cpu);
     if (!c || nr_cpus < 2 || !any_idle() || (!c->aside && scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0)) return;
+    note_waiting(cpu);
     s32 idle = scx_bpf_pick_idle_cpu(scx(p)->cpus_ptr, 0);
     if (idle >= 0) scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }
@@ -485,6 +532,7 @@ s32 BPF_PROG(lissom_init_task, struct task_struct *p, struct scx_init_task_args 
     struct thread *t = bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!t) return -12; /* ENOMEM */
     t->group = group_of(args->cgroup);
+    t->parked = TOLD; /* perhaps it was, before this scheduler came */
     return 0;
 }
 
@@ -551,7 +599,7 @@ struct sched_ext_ops lissom_ops = {
     .select_cpu = (void *)lissom_select_cpu,
     .enqueue = (void *)lissom_enqueue,
     .dispatch = (void *)lissom_dispatch,
-    .stopping = (void *)lissom_stopping,
+    .quiescent = (void *)lissom_quiescent,
     .set_weight = (void *)lissom_set_weight,
     .enable = (void *)lissom_enable,
     .disable = (void *)lissom_disable,
@@ -567,6 +615,7 @@ struct sched_ext_ops lissom_ops = {
     .cpu_offline = (void *)lissom_cpu_offline,
     .init = (void *)lissom_init,
     .exit = (void *)lissom_exit,
+    .flags = SCX_OPS_ALLOW_QUEUED_WAKEUP,
     .timeout_ms = 5000,
     .name = "lissom",
 };

@@ -8,12 +8,10 @@
 /* A thread under `lissom run` that waits for another one of its process parks itself and wakes that one up with one call, sched_yield, and these in the registers
  * of the first three arguments, where other schedulers see nothing and only yield:
  *   rdi  SCX_PARK
- *   rsi  address of a u32. The thread is parked as long as it holds SCX_PARKED, which is looked at once, here, and then until somebody wakes it; 0: it is
- *        not to be parked
- *   rdx  the thread to wake up, if it is parked, as the caller's PID namespace numbers it; 0: none
- * A parked thread may be run for no reason, and then has to look at its word and sleep by other means. */
+ *   rsi  1: the thread is parked until somebody wakes it, unless somebody has since it was parked before; 0: it is not to be parked
+ *   rdx  the thread to wake up, as the caller's PID namespace numbers it; 0: none. One that is not parked does not park the next time
+ * A parked thread may be run for no reason: who waits for what, is known to the process alone. */
 #define SCX_PARK 0x6b7261706d73696cULL /* "lismpark" */
-#define SCX_PARKED 4
 
 /* Set before the scheduler is loaded (section .rodata.config). */
 struct scx_config {

@@ -6,8 +6,9 @@
  * A parked thread is runnable to the kernel and in no queue: the scheduler keeps it and inserts it when it is woken, by the dispatch that follows the call of who
  * wakes it, on the same CPU. What is inserted while it is on its way off or on a CPU is disregarded by the kernel.
  *
- * Who parks sets its flag and then looks at its word; who wakes it has changed the word before and then clears the flag. So one of them sees the other: a thread
- * whose word has changed is not parked for good. One whose flag is cleared before it would be kept, is put into RUN like any other. docs/model/park.pml
+ * Who parks has noted that in a word of the process first, and who wakes it has changed that word. It may be early: then the thread is told, and does not park. So
+ * nobody is parked who was woken, and the word need not be looked at here. One whose parking is ended before it would be kept, is put into RUN like any other. A
+ * thread that was told but had come back already does not park the next time, for nothing. docs/model/park.pml
  *
  * Bounded twice: a thread that is parked for longer than config.park_ns, or whose CPU has nothing else to run, is run, finds its word unchanged and sleeps. For that
  * each CPU has a ring of those that were parked there, each once: who is woken stays in it until it comes to the front. A parked thread gets no signal before. */
@@ -38,16 +39,42 @@ static struct ring *ring_at(s32 cpu)
     return bpf_map_lookup_elem(&rings, &key);
 }
 
-/* Nothing before it is seen after, nor the other way round. */
-static u32 exchange(volatile u32 *word, u32 value) { return __sync_lock_test_and_set(word, value); }
+/* struct thread's `parked`. Each change is a locked one: nothing before it is seen after, nor the other way round. */
+enum parking {
+    NOT,
+    PARKED, /* it is parked, or going to be; who makes that NOT has it run */
+    TOLD,   /* it was woken before it was parked: the next time it is not, and the mark goes */
+};
 
-/* It is kept. False: there is no room. */
+/* True: it was PARKED, and the caller has it run. */
+static bool ends_parking(struct thread *t) { return __sync_val_compare_and_swap(&t->parked, PARKED, NOT) == PARKED; }
+
+/* The same, and else it is told. */
+static bool wakes(struct thread *t)
+{
+    if (ends_parking(t)) return true;
+    /* PARKED: just now. Whoever else might end that means the same. */
+    return __sync_val_compare_and_swap(&t->parked, NOT, TOLD) == PARKED && ends_parking(t);
+}
+
+/* The calling thread itself. False: it was told. */
+static bool begins_parking(struct thread *t)
+{
+    if (__sync_val_compare_and_swap(&t->parked, NOT, PARKED) == NOT) return true;
+    t->parked = NOT;
+    return false;
+}
+
+/* It is kept. False: there is no room, and it is not parked any more. */
 static bool keep(struct task_struct *p, struct thread *t, s32 cpu)
 {
     t->parked_at = scx_bpf_now();
     if (t->in_ring) return true;
     struct ring *r = ring_at(cpu);
-    if (!r || r->tail - r->head >= RING) return false;
+    if (!r || r->tail - r->head >= RING) {
+        ends_parking(t);
+        return false;
+    }
     r->pid[r->tail++ % RING] = p->pid;
     t->in_ring = true;
     return true;
@@ -69,7 +96,7 @@ static bool end_parking(s32 cpu, u64 until, u32 looks)
             continue;
         }
         struct thread *t = thread_of(p);
-        if (t && t->parked && !is_before(t->parked_at, until)) {
+        if (t && t->parked == PARKED && !is_before(t->parked_at, until)) {
             r->head++;
             r->pid[r->tail++ % RING] = pid;
             bpf_task_release(p);
@@ -78,9 +105,9 @@ static bool end_parking(s32 cpu, u64 until, u32 looks)
         r->head++;
         if (t) {
             t->in_ring = false;
-            if (exchange(&t->parked, 0)) {
+            if (ends_parking(t)) {
                 COUNT(park_ends);
-                insert_at(p, RUN(cpu), config.slice_ns, t->vtime, 0);
+                queue_up(p, t->vtime, cpu, 0);
                 done = true;
             }
         }
@@ -110,7 +137,7 @@ static bool hand_on(s32 cpu, struct cpu *c, bool caller_parks)
     } else {
         struct thread *t = thread_of(p);
         s32 its = scx_bpf_task_cpu(p);
-        if (t) insert_at(p, RUN(its), config.slice_ns, t->vtime, 0);
+        if (t) queue_up(p, t->vtime, its, 0);
         if (its != cpu) scx_bpf_kick_cpu(its, SCX_KICK_IDLE);
     }
     bpf_task_release(p);
@@ -123,12 +150,12 @@ static bool parks(struct task_struct *p, struct thread *t)
     struct pt_regs *r = (struct pt_regs *)bpf_task_pt_regs(p);
     if (r->di != SCX_PARK) return false;
     struct cpu *c = cpu_at(scx_bpf_task_cpu(p));
-    if (!c) return true;
-    if (r->si) {
-        u32 word = 0;
-        exchange(&t->parked, 1);
-        if (bpf_probe_read_user(&word, sizeof(word), (void *)r->si) || word != SCX_PARKED) t->parked = 0;
-        COUNT(parks);
+    struct scx_counts *n = counts();
+    if (!c || !n) return true;
+    int parker = 0;
+    if (r->si && begins_parking(t)) {
+        n->parks++;
+        parker = p->pid;
     }
     if (!r->dx) return true;
     /* Somebody else has called here, and for threads of the kernel or of higher classes there has been no dispatch since: then who is to be woken sees its word
@@ -137,9 +164,10 @@ static bool parks(struct task_struct *p, struct thread *t)
     struct task_struct *other = bpf_task_from_vpid((s32)r->dx);
     if (!other) return true;
     struct thread *o = other->tgid == p->tgid ? thread_of(other) : NULL;
-    if (o && exchange(&o->parked, 0)) {
-        COUNT(unparks);
+    if (o && wakes(o)) {
+        n->unparks++;
         c->left_ns = scx(p)->scx.slice;
+        c->parker = parker;
         c->hands_on = true;
         other = bpf_kptr_xchg(&c->woken, other);
     }

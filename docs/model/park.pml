@@ -16,14 +16,16 @@
 #define AGES 0
 #endif
 #ifndef M
-#define M 0 /* mutants: 1 the scheduler does not look at the word, 2 who wakes calls before it grants, 3 an insertion does not wait for the enqueue */
+#define M 0 /* mutants: 1 who comes too early to wake tells nobody, 2 who wakes calls before it grants, 3 an insertion does not wait for the enqueue, 4 who wakes
+             * looks once, 5 who was told parks all the same, 6 a scheduler begins with nobody told */
 #endif
 
 mtype = { ATTACHED, ASLEEP, GRANTED, PARKED };
 
 mtype word = ATTACHED;
 bool there = true;      /* the scheduler */
-bool parked = false;    /* its flag */
+mtype:flag = { NOT, PARK, TOLD };
+mtype:flag parked[2];     /* enum parking, of this scheduler and of the next; one that comes does not know who was woken before, so all begin as TOLD */
 /* The waiter, to the kernel: ops_state. */
 #define RUNS 0
 #define QUEUEING 1      /* enqueue is looking at it: who wants to insert it waits */
@@ -34,23 +36,29 @@ byte ends = 0;          /* of the scheduler: all threads run again */
 bool in_futex = false;
 byte grants = 0, resumed = 0;
 
-/* sched_yield(SCX_PARK, &word, ...) by the waiter */
+/* sched_yield(SCX_PARK, 1, ...) by the waiter */
 inline call_park()
 {
     if
     :: atomic { there -> now = ends };
-        parked = true;                              /* exchange: a full barrier */
+        atomic {                                    /* begins_parking: a compare-and-swap */
+            if
+            :: parked[now] == NOT -> parked[now] = PARK
+            :: else
+            fi
+        }
         if
-        :: M != 1 && word != PARKED -> parked = false /* bpf_probe_read_user */
-        :: M == 1 || word == PARKED
+        :: parked[now] == TOLD && M != 5 -> parked[now] = NOT
+        :: parked[now] == TOLD && M == 5 -> parked[now] = PARK
+        :: else
         fi;
         state = QUEUEING;
         if
-        :: parked -> atomic { state = KEPT; inserted = false };
+        :: parked[now] == PARK -> atomic { state = KEPT; inserted = false };
             if
             :: inserted
-            :: AGES && parked -> parked = false
-            :: ends != now -> parked = false
+            :: atomic { AGES && parked[now] == PARK -> parked[now] = NOT }
+            :: ends != now
             fi
         :: else
         fi;
@@ -63,8 +71,17 @@ inline call_park()
 inline call_wake()
 {
     if
-    :: there ->
-        atomic { was = parked; parked = false };    /* exchange */
+    :: atomic { there -> its = ends };
+        atomic { was = parked[its] == PARK; if :: was -> parked[its] = NOT :: else fi };      /* wakes: compare-and-swaps */
+        if
+        :: !was && M != 1 ->
+            atomic { was = parked[its] == PARK; if :: parked[its] == NOT -> parked[its] = TOLD :: else fi };
+            if
+            :: was && M != 4 -> atomic { was = parked[its] == PARK; if :: was -> parked[its] = NOT :: else fi }
+            :: else -> was = false
+            fi
+        :: else
+        fi;
         if
         :: was ->
             if
@@ -83,7 +100,9 @@ inline call_wake()
     fi
 }
 
-active proctype waiter()
+init { atomic { parked[0] = TOLD; parked[1] = (M == 6 -> NOT : TOLD); run waiter(); run granter(); run administrator() } }
+
+proctype waiter()
 {
     byte now;
     do
@@ -116,10 +135,11 @@ active proctype waiter()
     od
 }
 
-active proctype granter()
+proctype granter()
 {
     mtype a;
     bool was;
+    byte its;
     do
     :: grants < ROUNDS ->
         resumed == grants;                          /* one grant for each wait */
@@ -141,7 +161,7 @@ active proctype granter()
 }
 
 /* `lissom sched stop`, and another start */
-active proctype administrator()
+proctype administrator()
 {
     atomic { there = false; ends++ };
     if

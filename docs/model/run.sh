@@ -295,9 +295,12 @@ omp_large() {
 }
 
 park_mutants() {
-	mut 'park: word not looked at' M=1
+	mut 'park: nobody is told'     M=1
 	mut 'park: woken, then granted' M=2
 	mut 'park: inserted too soon' M=3
+	mut 'park: one look'          M=4
+	mut 'park: told for nothing'  M=5
+	mut 'park: a new scheduler'   M=6
 }
 
 park_small() {

@@ -90,7 +90,7 @@ static bool grant(struct thread *t, struct slot *s, struct carrier *from)
             else if (a == PARKED && from)
                 from->to_wake = tid;
             else if (a == PARKED)
-                ext_park(NULL, tid);
+                ext_park(false, tid);
             if (a == ASLEEP || a == PARKED)
                 count(switches_kernel);
             return true;
@@ -219,7 +219,7 @@ static void leave(struct thread *t, void (*f)(struct carrier *, struct thread *)
 static void flush(struct carrier *k)
 {
     if (k->to_wake)
-        ext_park(NULL, k->to_wake);
+        ext_park(false, k->to_wake);
     k->to_wake = 0;
 }
 
@@ -253,7 +253,7 @@ bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, b
         long r = 0;
         if (parks) {
             if (!look)
-                ext_park(&t->attach, k->to_wake);
+                ext_park(true, k->to_wake);
             else
                 flush(k);
             k->to_wake = 0;

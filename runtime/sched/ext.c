@@ -9,14 +9,12 @@
 
 #include "../../bpf/scx_lissom.h"
 
-_Static_assert(PARKED == SCX_PARKED, "the scheduler looks at t->attach");
-
 static bool there;
 static uint64_t asked; /* tsc */
 
 bool ext_is_there(void) { return __atomic_load_n(&there, __ATOMIC_RELAXED); }
 
-void ext_park(const uint32_t *word, int32_t tid) { prim_syscall3(SYS_sched_yield, SCX_PARK, word, tid); }
+void ext_park(bool parks, int32_t tid) { prim_syscall3(SYS_sched_yield, SCX_PARK, parks, tid); }
 
 void ext_ask(void)
 {

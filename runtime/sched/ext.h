@@ -12,9 +12,10 @@
 
 /* Whether the scheduler was there when it was last asked for. */
 bool ext_is_there(void);
-/* The calling kernel thread waits as long as *word == PARKED (enum attach), but may come back for no reason, at the latest after some 20 ms; NULL: it does not wait.
- * Thread `tid` of this process, if it waits so, and its word has changed (seq_cst) before, does not wait any more; 0: none. */
-void ext_park(const uint32_t *word, int32_t tid);
+/* parks: the calling kernel thread waits until it is woken, but may come back for no reason, at the latest after some 20 ms, and does at once if it was woken since
+ * it waited before. Thread `tid` of this process, if it waits so, does not wait any more, and otherwise not the next time; 0: none. Each has noted in memory
+ * (seq_cst) before that it waits, or whom it wakes: only there it is known which of the two was first. */
+void ext_park(bool parks, int32_t tid);
 /* At the start, and by the monitor: asks the kernel, at most once a second. Opens a file. */
 void ext_ask(void);
 

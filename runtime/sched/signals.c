@@ -8,6 +8,7 @@
  * (handler_depth).
  */
 #include "sched/signals.h"
+#include "sched/ext.h"
 #include "sched/inbox.h"
 #include "sched/view.h"
 #include "spin/site.h"
@@ -262,7 +263,9 @@ static void alert(struct thread *t, ucontext_t *uc)
     uint32_t asleep = ASLEEP, parked = PARKED;
     __atomic_store_n(&t->attention, 1, __ATOMIC_SEQ_CST);
     __atomic_compare_exchange_n(&t->attach, &asleep, ATTACHED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-    __atomic_compare_exchange_n(&t->attach, &parked, ATTACHED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    /* It may be about to make the call, after its last look at attention. */
+    if (__atomic_compare_exchange_n(&t->attach, &parked, ATTACHED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        ext_park(false, t->carrier->tid);
     view_no_event_sleep(uc);
 }
 
