@@ -168,6 +168,7 @@ fn adapt(runtime: &Path, compiler: &Path) {
 fn judge(root: &Path, zydis: &Path, compiler: &Path) {
     println!("cargo::rerun-if-changed=src/sched/orbit.c");
     println!("cargo::rerun-if-changed=src/sched/orbit.h");
+    println!("cargo::rerun-if-changed=src/sched/branches.c");
     let mut build = cc::Build::new();
     build.compiler(compiler).std("gnu11").warnings(true).extra_warnings(true).opt_level(2);
     build.include(root.join("runtime"));
@@ -181,7 +182,10 @@ fn judge(root: &Path, zydis: &Path, compiler: &Path) {
     for name in ["bits", "counter", "decode", "delay", "execute", "machine", "prove"] {
         build.file(root.join(format!("runtime/spin/{name}.c")));
     }
-    build.file(root.join("src/sched/orbit.c")).compile("lissom_judge");
+    for name in ["orbit", "branches"] {
+        build.file(root.join(format!("src/sched/{name}.c")));
+    }
+    build.compile("lissom_judge");
 }
 
 /// Every C and assembly file below `dir`, except tests that the parts keep beside their code

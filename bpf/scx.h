@@ -64,6 +64,7 @@ struct task_struct___scx {
     struct sched_ext_entity scx;
     struct sched_entity se;
     int nr_cpus_allowed;
+    unsigned long nvcsw, nivcsw;
     const struct cpumask *cpus_ptr;
     u32 policy;
 };

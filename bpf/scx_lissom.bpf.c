@@ -155,6 +155,7 @@ static bool any_idle(void)
 
 #include "scx_park.bpf.h"
 #include "scx_vcpu.bpf.h"
+#include "scx_branches.bpf.h"
 
 /* What running for so long costs: the less the share, the more. */
 static u64 cost(const struct thread *t, u64 ns)
@@ -482,9 +483,8 @@ static bool is_scheduled_here(struct task_struct *p)
     return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;
 }
 
-/* A look at the running thread (scx_spin.bpf.h). The interrupted one may be anybody. */
-SEC("perf_event")
-int look(struct bpf_perf_event_data *event)
+/* A look at the running thread (scx_spin.bpf.h, and by_branches scx_branches.bpf.h). The interrupted one may be anybody. */
+static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_branches)
 {
     struct pt_regs_x86 *r = &event->regs;
     struct thread *t = NULL;
@@ -503,7 +503,11 @@ int look(struct bpf_perf_event_data *event)
     if (is_vcpu) {
         n->vcpu_kicks++;
     } else {
-        struct scx_site_info *site = waits_at(&t->looked, r, p);
+        struct scx_site_info *site = by_branches && config.made_up ? NULL : waits_at(&t->looked, r, p);
+        if (!site && by_branches) {
+            site = loops_at(&t->looked, r, p);
+            if (site) n->branch_kicks++;
+        }
         if (!site) return 0;
         site->kicks++;
     }
@@ -513,6 +517,13 @@ int look(struct bpf_perf_event_data *event)
     scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
     return 0;
 }
+
+/* One of the two is attached. */
+SEC("perf_event")
+int look(struct bpf_perf_event_data *event) { return look_at(event, false); }
+
+SEC("perf_event")
+int look_branches(struct bpf_perf_event_data *event) { return look_at(event, true); }
 
 /* Where threads wait behind the running one, a CPU that has gone idle since they came is told. */
 SEC("struct_ops/lissom_tick")

@@ -3,7 +3,7 @@
 #pragma once
 
 /* Of the layouts below: a tool that finds a scheduler of another version says so. */
-#define SCX_LISSOM_VERSION 2
+#define SCX_LISSOM_VERSION 3
 
 /* A thread under `lissom run` that waits for another one of its process parks itself and wakes that one up with one call, sched_yield, and these in the registers
  * of the first three arguments, where other schedulers see nothing and only yield:
@@ -21,6 +21,13 @@ struct scx_config {
     __u64 is_partial;  /* 1: only threads that chose SCHED_EXT */
     __u64 ignore_limits; /* 1: a cgroup's cpu.max is disregarded */
     __u64 stall;       /* 1: for tests: nothing is dispatched any more, until the kernel's watchdog ends it */
+    __u64 made_up;     /* 1: for tests: branch records say of everybody that it goes round in a loop, and registers are not looked at */
+};
+
+/* What finds threads that wait in loops, if config.sample_ns is not 0. */
+enum scx_detector {
+    SCX_REGISTERS,
+    SCX_BRANCHES, /* these, and the CPU's branch records and counts of misses */
 };
 
 /* Map `scx_state`, an array of one. Written by who loads it. */
@@ -28,6 +35,7 @@ struct scx_state {
     __u32 version;
     __u32 pid; /* of who loaded it */
     __u64 started; /* CLOCK_MONOTONIC */
+    __u64 detector; /* enum scx_detector */
     struct scx_config config;
 };
 
@@ -42,11 +50,22 @@ struct scx_counts {
     __u64 parks, unparks; /* of threads under `lissom run`: by a flag instead of by sleeping, and those whose flag was cleared in time */
     __u64 park_ends;  /* parked threads that had to sleep: for too long, or the CPU had nothing else to run */
     __u64 vcpu_kicks; /* of spin_kicks, those of threads that run a guest's CPU, by a pause-loop exit */
+    __u64 branch_kicks; /* of spin_kicks, those that the registers would not have told */
+};
+
+/* Whether the CPU's branch records show a loop that the loader runs for that: .bss.trial */
+struct scx_trial {
+    __u64 looks;   /* at it */
+    __u64 counted; /* when misses could be counted */
+    __u64 quiet;   /* when there were none */
+    __u64 full;    /* when there were enough records */
+    __u64 loops;   /* that showed it: no misses, and all records are its branch */
+    __s64 error;   /* of the last read of the records that failed */
 };
 
 /* Where a thread was seen in the same state again and again. */
 struct scx_site {
-    __u64 ip;
+    __u64 ip;  /* of a look; or of the branch that closes a loop, by branch records */
     __u32 pid; /* of the process, as the first PID namespace numbers it */
     __u32 pad;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Who waits in a loop: after Huang et al., HPDC'21, section 3.2, without its last-branch records, which virtual machines seldom have.
+/* Who waits in a loop: after Huang et al., HPDC'21, section 3.2. Its last-branch records, which virtual machines seldom have, are in scx_branches.bpf.h.
  *
  * A perf event interrupts each CPU every config.sample_ns. A thread whose registers, all of them, are what they were at an earlier look has done nothing
  * since but what it can undo: it waits in a loop, or counts in memory alone. So a place where that is seen is sent to the tool, once, which proves one or the
@@ -24,6 +24,11 @@ struct looked {
     u32 seen;          /* looks in succession that found a state again */
     u64 data;          /* hash of the registers but ip and flags, when it last had to give way */
     bool is_new;       /* they were others than the time before: it has done something meanwhile */
+    /* By branch records (scx_branches.bpf.h); a loop is its last instruction. */
+    u64 loop;          /* where it was last seen to go round */
+    u64 left_loop;     /* where it had to give way; 0: nowhere, or it has been elsewhere since */
+    u32 loops;         /* looks in succession that found it in `loop` */
+    u32 rest, pause;   /* looks for which its records are not read, and the length of such a pause */
 };
 
 /* Of the CPU's registers as at the interrupt: an array of r15 r14 r13 r12 bp bx r11 r10 r9 r8 ax cx dx si di orig_ax ip cs flags sp ss. */
@@ -104,6 +109,24 @@ static void suspect(const struct scx_site *site, const struct pt_regs_x86 *r, u3
     bpf_ringbuf_submit(c, 0);
 }
 
+/* What is known of the site, if it is proven that threads wait there. Else NULL, and the tool is asked if it was seen so often, and has not been. */
+static struct scx_site_info *proven(const struct scx_site *site, const struct pt_regs_x86 *r, const struct task_struct *p, u32 seen)
+{
+    struct scx_site_info *info = bpf_map_lookup_elem(&scx_sites, site);
+    if (info && info->verdict == SCX_SPINS) return info;
+    if (seen < SUSPECT || (info && info->verdict == SCX_WORKS)) return NULL;
+    if (info) {
+        /* It was lost, or could not be decided as it was just then: again, ever more seldom. */
+        u64 times = ++info->seen;
+        if (times & (times - 1)) return NULL;
+    } else {
+        struct scx_site_info new = {.seen = 1};
+        bpf_map_update_elem(&scx_sites, site, &new, BPF_NOEXIST);
+    }
+    suspect(site, r, p->pid, seen);
+    return NULL;
+}
+
 /* The site where a thread waits, of which that is proven. NULL: it does not, or nobody knows yet. */
 static struct scx_site_info *waits_at(struct looked *l, const struct pt_regs_x86 *r, const struct task_struct *p)
 {
@@ -111,22 +134,10 @@ static struct scx_site_info *waits_at(struct looked *l, const struct pt_regs_x86
     bool same = seen_before(l, state_of(r, data)), there = was_place(l, place);
     if (!same && !there) return NULL;
     struct scx_site site = {.ip = r->ip, .pid = p->tgid};
-    struct scx_site_info *info = bpf_map_lookup_elem(&scx_sites, &site);
-    if (info && info->verdict == SCX_SPINS) {
-        if (!there) l->place[l->next_place++ % PLACES] = place;
-        l->is_new = l->data != data;
-        l->data = data;
-        return info;
-    }
-    if (l->seen < SUSPECT || (info && info->verdict == SCX_WORKS)) return NULL;
-    if (info) {
-        /* It was lost, or could not be decided as it was just then: again, ever more seldom. */
-        u64 seen = ++info->seen;
-        if (seen & (seen - 1)) return NULL;
-    } else {
-        struct scx_site_info new = {.seen = 1};
-        bpf_map_update_elem(&scx_sites, &site, &new, BPF_NOEXIST);
-    }
-    suspect(&site, r, p->pid, l->seen);
-    return NULL;
+    struct scx_site_info *info = proven(&site, r, p, l->seen);
+    if (!info) return NULL;
+    if (!there) l->place[l->next_place++ % PLACES] = place;
+    l->is_new = l->data != data;
+    l->data = data;
+    return info;
 }

@@ -52,9 +52,8 @@ unsafe extern "C" {
 /// gone, or that this one may not look into, is `Unknown`.
 pub fn judge(candidate: &Candidate) -> Verdict {
     const RSP: usize = 7;
-    const RIP: usize = 16;
     // A stack below 4 GiB is that of 32-bit code, which would be read as if it were 64-bit code.
-    if candidate.registers[RIP] != candidate.ip || candidate.registers[RSP] >> 32 == 0 {
+    if candidate.registers[RSP] >> 32 == 0 {
         return Verdict::Unknown;
     }
     let looking = Looking::at(candidate.pid);

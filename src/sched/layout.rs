@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 /// `SCX_LISSOM_VERSION`
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A structure of 64-bit words, by its fields' names.
 macro_rules! words {
@@ -35,12 +35,26 @@ macro_rules! words {
 
 words! {
     /// `struct scx_config`. Times in ns.
-    Config { slice_ns, sample_ns, park_ns, is_partial, ignore_limits, stall }
+    Config { slice_ns, sample_ns, park_ns, is_partial, ignore_limits, stall, made_up }
 }
 
 words! {
     /// `struct scx_counts`, since it was loaded.
-    Counts { wakeups, idle_picks, steals, samples, spin_kicks, spin_ns, parks, unparks, park_ends, vcpu_kicks }
+    Counts { wakeups, idle_picks, steals, samples, spin_kicks, spin_ns, parks, unparks, park_ends, vcpu_kicks, branch_kicks }
+}
+
+words! {
+    /// `struct scx_trial`; `error` is a negative number, or 0.
+    Trial { looks, counted, quiet, full, loops, error }
+}
+
+/// `enum scx_detector`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detector {
+    #[default]
+    Registers,
+    /// These, and branch records.
+    Branches,
 }
 
 impl Config {
@@ -77,27 +91,34 @@ pub struct State {
     pub pid: u32,
     /// ns of CLOCK_MONOTONIC.
     pub started: u64,
+    pub detector: Detector,
     pub config: Config,
 }
 
 impl State {
-    pub const BYTES: usize = 16 + Config::BYTES;
+    pub const BYTES: usize = 24 + Config::BYTES;
 
     /// None: too short, or of another version.
     pub fn parse(bytes: &[u8]) -> Option<State> {
         let version = half(bytes.get(..4)?);
-        let config = Config::parse(bytes.get(16..State::BYTES)?)?;
-        let state = State { version, pid: half(bytes.get(4..8)?), started: word(bytes.get(8..16)?), config };
+        let detector = match word(bytes.get(16..24)?) {
+            1 => Detector::Branches,
+            _ => Detector::Registers,
+        };
+        let config = Config::parse(bytes.get(24..State::BYTES)?)?;
+        let (pid, started) = (half(bytes.get(4..8)?), word(bytes.get(8..16)?));
+        let state = State { version, pid, started, detector, config };
         (version == VERSION).then_some(state)
     }
 
     pub fn bytes(&self) -> Vec<u8> {
         let head = [self.version.to_ne_bytes(), self.pid.to_ne_bytes()].concat();
-        [head, self.started.to_ne_bytes().to_vec(), self.config.bytes()].concat()
+        let words = [self.started.to_ne_bytes(), (self.detector as u64).to_ne_bytes()].concat();
+        [head, words, self.config.bytes()].concat()
     }
 }
 
-/// `struct scx_site`: an instruction of a process.
+/// `struct scx_site`: an instruction of a process, of a look or the branch that closes a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Site {
     pub ip: u64,
@@ -268,7 +289,12 @@ mod tests {
         };
         check("scx_config", Config::BYTES, &words(Config::NAMES));
         check("scx_counts", Counts::BYTES, &words(Counts::NAMES));
-        check("scx_state", State::BYTES, &[("version", 0), ("pid", 4), ("started", 8), ("config", 16)]);
+        check("scx_trial", Trial::BYTES, &words(Trial::NAMES));
+        check(
+            "scx_state",
+            State::BYTES,
+            &[("version", 0), ("pid", 4), ("started", 8), ("detector", 16), ("config", 24)],
+        );
         check("scx_site", Site::BYTES, &[("ip", 0), ("pid", 8)]);
         check("scx_site_info", SiteInfo::BYTES, &[("verdict", 0), ("seen", 8), ("kicks", 16)]);
         // Nothing in the program is of the type scx_candidate itself, so it is not among its types.
@@ -277,10 +303,20 @@ mod tests {
 
     #[test]
     fn there_and_back() {
-        let config =
-            Config { slice_ns: 3, sample_ns: 4, park_ns: 5, is_partial: 1, ignore_limits: 0, stall: 7 };
-        let state = State { version: VERSION, pid: 77, started: 123, config };
-        assert_eq!(State::parse(&state.bytes()), Some(state));
+        let config = Config {
+            slice_ns: 3,
+            sample_ns: 4,
+            park_ns: 5,
+            is_partial: 1,
+            ignore_limits: 0,
+            stall: 7,
+            made_up: 8,
+        };
+        for detector in [Detector::Registers, Detector::Branches] {
+            let state = State { version: VERSION, pid: 77, started: 123, detector, config };
+            assert_eq!(State::parse(&state.bytes()), Some(state));
+        }
+        let state = State { version: VERSION, pid: 77, started: 123, detector: Detector::Registers, config };
         assert_eq!(State::parse(&State { version: VERSION + 1, ..state }.bytes()), None);
         assert_eq!(State::parse(&state.bytes()[..State::BYTES - 1]), None);
         let site = Site { ip: 0x1234_5678_9abc, pid: 9 };

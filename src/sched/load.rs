@@ -8,8 +8,8 @@ use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::{Link, Map, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut};
 
 use super::kernel::{SchedExt, Types};
-use super::layout::{Config, Counts, Exit, State};
-use super::vcpus;
+use super::layout::{Config, Counts, Exit, State, Trial};
+use super::{branches, vcpus};
 
 /// libbpf reads structures from it in place.
 #[repr(C, align(64))]
@@ -33,6 +33,7 @@ pub const STATE: &str = "scx_state";
 pub const COUNTS: &str = "scx_counts";
 pub const SITES: &str = "scx_sites";
 pub const CANDIDATES: &str = "scx_candidates";
+pub const COUNTERS: &str = "scx_counters";
 
 /// As compiled.
 pub fn object() -> &'static [u8] {
@@ -52,12 +53,14 @@ pub struct Scheduler {
     vcpu_link: Option<Link>,
     /// Err: why threads that run a guest's CPU are not found while they spin. Known when it is attached.
     pub vcpus: Result<(), String>,
+    /// Err: why branch records cannot be looked at, whatever the CPU has.
+    pub branches: Result<(), String>,
     object: Object,
 }
 
 impl Scheduler {
     /// Into the kernel, but not at work yet. timeout: the kernel ends the scheduler when a thread that could run has not for so long.
-    pub fn load(config: &Config, timeout: Duration) -> anyhow::Result<Scheduler> {
+    pub fn load(config: &Config, timeout: Duration, with_branches: bool) -> anyhow::Result<Scheduler> {
         if std::env::var_os("LISSOM_VERBOSE").is_none() {
             libbpf_rs::set_print(None);
         }
@@ -65,18 +68,24 @@ impl Scheduler {
             0 => Err("busy waiting is not looked for".into()),
             _ => vcpus::check(),
         };
-        let mut loaded = load(config, timeout, vcpus.is_ok());
+        let mut branches = if with_branches { Ok(()) } else { Err("they are not wanted".into()) };
+        let mut loaded = load(config, timeout, vcpus.is_ok(), with_branches);
         // Functions cannot be traced everywhere.
         if vcpus.is_ok()
             && let Err(error) = &loaded
         {
             vcpus = Err(format!("{} cannot be traced here: {error:#}", vcpus::FUNCTION));
-            loaded = load(config, timeout, false);
+            loaded = load(config, timeout, false, with_branches);
+        }
+        // Nor has a kernel to take what only some CPUs can use.
+        if with_branches && let Err(error) = &loaded {
+            branches = Err(format!("the kernel does not take the programs: {error:#}"));
+            loaded = load(config, timeout, vcpus.is_ok(), false);
         }
         let object = loaded.map_err(|e| {
             anyhow::anyhow!("the kernel does not take the scheduler: {e:#} (LISSOM_VERBOSE=1 says more)")
         })?;
-        Ok(Scheduler { link: None, vcpu_link: None, vcpus, object })
+        Ok(Scheduler { link: None, vcpu_link: None, vcpus, branches, object })
     }
 
     /// From now on it schedules, until `detach`, the end of this process, or an error of its own.
@@ -125,6 +134,12 @@ impl Scheduler {
         Exit::parse(&map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??)
     }
 
+    /// Of branch records.
+    pub fn trial(&self) -> anyhow::Result<Trial> {
+        let bytes = self.map(".bss.trial")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?;
+        bytes.and_then(|b| Trial::parse(&b)).context("the trial is missing")
+    }
+
     pub fn counts(&self) -> anyhow::Result<Counts> {
         counts(&self.map(COUNTS)?)
     }
@@ -146,7 +161,7 @@ impl Scheduler {
     }
 }
 
-fn load(config: &Config, timeout: Duration, with_vcpus: bool) -> anyhow::Result<Object> {
+fn load(config: &Config, timeout: Duration, with_vcpus: bool, with_branches: bool) -> anyhow::Result<Object> {
     let mut object = ObjectBuilder::default().open_memory(object())?;
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -158,8 +173,12 @@ fn load(config: &Config, timeout: Duration, with_vcpus: bool) -> anyhow::Result<
             set_operations(value, config.is_partial != 0, timeout)?;
         }
     }
-    if let Some(mut program) = object.progs_mut().find(|p| p.name() == vcpus::PROGRAM) {
-        program.set_autoload(with_vcpus);
+    for mut program in object.progs_mut() {
+        if program.name() == vcpus::PROGRAM {
+            program.set_autoload(with_vcpus);
+        } else if branches::PROGRAMS.iter().any(|name| program.name() == *name) {
+            program.set_autoload(with_branches);
+        }
     }
     Ok(object.load()?)
 }

@@ -1,22 +1,19 @@
-//! The looks at running threads: a clock on each CPU that interrupts it now and then, and what this machine's CPUs could tell beside.
+//! The looks at running threads: a clock on each CPU that interrupts it now and then.
 
-use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, IntoRawFd as _, RawFd};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use libbpf_rs::Link;
-use libbpf_sys as bpf;
-use serde::Serialize;
 
+use super::branches::Counters;
+use super::events::{clock, open};
 use super::kernel::{self, SchedExt};
 use super::load::Scheduler;
 
-/// The program of bpf/scx_lissom.bpf.c.
+/// The programs of bpf/scx_lissom.bpf.c, without branch records and with them.
 const PROGRAM: &str = "look";
-
-/// `PERF_FLAG_FD_CLOEXEC`
-const CLOSE_ON_EXEC: libc::c_ulong = 8;
+const WITH_BRANCHES: &str = "look_branches";
 
 /// `_IOW('$', 4, __u64)`
 const PERF_EVENT_IOC_PERIOD: libc::c_ulong = 0x4008_2404;
@@ -34,6 +31,8 @@ pub struct Looks {
     found: Instant,
     /// Of the CPUs that are there, and their descriptors, which belong to the links.
     clocks: Vec<(Link, RawFd)>,
+    /// None: registers have to do.
+    counters: Option<Counters>,
     /// When they were opened: the machine's CPUs.
     cpus: Vec<u32>,
     hotplug_seq: u64,
@@ -41,9 +40,10 @@ pub struct Looks {
 
 impl Looks {
     /// Fails where such clocks may not be had; then nothing is left behind.
-    pub fn start(scheduler: &Scheduler, period_ns: u64) -> anyhow::Result<Looks> {
+    pub fn start(scheduler: &Scheduler, period_ns: u64, counters: Option<Counters>) -> anyhow::Result<Looks> {
         let (clocks, cpus, found) = (Vec::new(), Vec::new(), Instant::now());
-        let mut looks = Looks { period_ns, pace_ns: period_ns, found, clocks, cpus, hotplug_seq: 0 };
+        let mut looks =
+            Looks { period_ns, pace_ns: period_ns, found, clocks, counters, cpus, hotplug_seq: 0 };
         looks.open(scheduler)?;
         Ok(looks)
     }
@@ -78,9 +78,13 @@ impl Looks {
         // Before the CPUs are looked at: one that comes meanwhile is noticed the next time.
         self.hotplug_seq = SchedExt::now().map_or(0, |s| s.hotplug_seq);
         self.cpus = kernel::online_cpus().context("/sys/devices/system/cpu/online cannot be read")?;
-        let program = scheduler.program(PROGRAM)?;
+        if let Some(counters) = &mut self.counters {
+            // Where that fails now, though it did not at the start, looks go on without.
+            let _ = counters.open(&self.cpus);
+        }
+        let program = scheduler.program(if self.counters.is_some() { WITH_BRANCHES } else { PROGRAM })?;
         for &cpu in &self.cpus {
-            let event = match open(&mut clock(self.pace_ns, scheduler.vcpus.is_ok()), -1, cpu as i32) {
+            let event = match open(&mut clock(self.pace_ns, scheduler.vcpus.is_ok()), -1, cpu as i32, None) {
                 Ok(event) => event,
                 // It has just gone.
                 Err(e) if e.raw_os_error() == Some(libc::ENODEV) => continue,
@@ -96,74 +100,4 @@ impl Looks {
         }
         Ok(())
     }
-}
-
-/// What the CPUs' counters can tell here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Hardware {
-    /// Last-branch records.
-    pub branches: bool,
-    pub l1d_misses: bool,
-    pub dtlb_misses: bool,
-}
-
-impl Hardware {
-    /// By opening each, for a moment, for this thread.
-    pub fn probe() -> Hardware {
-        let can = |mut attributes: bpf::perf_event_attr| open(&mut attributes, 0, -1).is_ok();
-        let miss = |cache: bpf::perf_hw_cache_id| {
-            let read = u64::from(bpf::PERF_COUNT_HW_CACHE_OP_READ) << 8;
-            let missed = u64::from(bpf::PERF_COUNT_HW_CACHE_RESULT_MISS) << 16;
-            attributes(bpf::PERF_TYPE_HW_CACHE, u64::from(cache) | read | missed)
-        };
-        let mut branches = attributes(bpf::PERF_TYPE_HARDWARE, u64::from(bpf::PERF_COUNT_HW_CPU_CYCLES));
-        branches.__bindgen_anon_1.sample_period = 1 << 40;
-        branches.sample_type = u64::from(bpf::PERF_SAMPLE_BRANCH_STACK);
-        branches.branch_sample_type = u64::from(bpf::PERF_SAMPLE_BRANCH_USER | bpf::PERF_SAMPLE_BRANCH_ANY);
-        Hardware {
-            branches: can(branches),
-            l1d_misses: can(miss(bpf::PERF_COUNT_HW_CACHE_L1D)),
-            dtlb_misses: can(miss(bpf::PERF_COUNT_HW_CACHE_DTLB)),
-        }
-    }
-}
-
-/// One that interrupts user code of any thread every so many ns; and the kernel, where guests are to be looked at: what interrupts one is taken there.
-fn clock(period_ns: u64, of_guests: bool) -> bpf::perf_event_attr {
-    let mut clock = attributes(bpf::PERF_TYPE_SOFTWARE, u64::from(bpf::PERF_COUNT_SW_CPU_CLOCK));
-    clock.__bindgen_anon_1.sample_period = period_ns;
-    clock.set_exclude_idle(1);
-    clock.set_exclude_kernel(u64::from(!of_guests));
-    clock
-}
-
-/// Of the user's code only, and not counting yet.
-fn attributes(kind: bpf::perf_type_id, config: u64) -> bpf::perf_event_attr {
-    let mut new = bpf::perf_event_attr { type_: kind, config, ..Default::default() };
-    new.size = size_of_val(&new) as u32;
-    new.set_disabled(1);
-    new.set_exclude_kernel(1);
-    new.set_exclude_hv(1);
-    new
-}
-
-/// thread: -1 any, 0 the calling one. cpu: -1 any.
-fn open(attributes: &mut bpf::perf_event_attr, thread: i32, cpu: i32) -> io::Result<OwnedFd> {
-    let none = -1;
-    // SAFETY: the kernel reads a structure that says its own size, and writes that size at most; the result is checked.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            std::ptr::from_mut(attributes),
-            thread,
-            cpu,
-            none,
-            CLOSE_ON_EXEC,
-        )
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was just made and belongs to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }

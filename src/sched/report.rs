@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::layout::{CODE_LIMIT, Config, Counts, Exit, Site, SiteInfo};
+use super::layout::{CODE_LIMIT, Config, Counts, Detector, Exit, Site, SiteInfo};
 use super::place::{Places, program};
 use crate::terminal::short;
 
@@ -20,6 +20,7 @@ const MEANINGS: &[&str] = &[
     "of these, woken by a flag",
     "of these, put to sleep after all",
     "of spin_kicks, vCPUs, by their guest's PAUSEs",
+    "of spin_kicks, those only branch records told",
 ];
 
 /// "3 ms", "100 us": in the largest unit that leaves a whole number.
@@ -47,12 +48,19 @@ pub fn config_text(config: &Config) -> String {
     if config.stall != 0 {
         parts.push("fault: stall".into());
     }
+    if config.made_up != 0 {
+        parts.push("fault: made-up records".into());
+    }
     parts.join(", ")
 }
 
 /// How busy waiting is found.
-pub fn detector(config: &Config) -> &'static str {
-    if config.sample_ns == 0 { "off" } else { "registers" }
+pub fn detector(config: &Config, detector: Detector) -> &'static str {
+    match detector {
+        _ if config.sample_ns == 0 => "off",
+        Detector::Registers => "registers",
+        Detector::Branches => "branches",
+    }
 }
 
 /// At most five characters.
@@ -168,7 +176,7 @@ mod tests {
             config_text(&config),
             "slice 3 ms, busy waiting not looked for, only threads of SCHED_EXT, cpu.max does not hold"
         );
-        assert_eq!(detector(&config), "off");
+        assert_eq!(detector(&config, Detector::Branches), "off");
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
-use super::layout::{Config, Counts, Exit, State, VERSION};
+use super::branches::{self, Counters, Source};
+use super::layout::{Config, Counts, Detector, Exit, State, VERSION};
 use super::load::Scheduler;
 use super::looks::Looks;
 use super::scope::{Only, Scope};
@@ -47,6 +48,13 @@ pub struct StartArgs {
     /// interrupted that often
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = sample)]
     sample: Duration,
+
+    /// What tells that a thread may wait in a loop. branches: beside its registers, the CPU's
+    /// last-branch records and counts of misses. More loops are suspected then, but profilers
+    /// have to share these counters, and some looks take microseconds. auto: branches if the
+    /// CPU has all that and a loop of lissom's own is seen by it, else registers
+    #[arg(long, value_enum, value_name = "auto|registers|branches", default_value = "auto")]
+    detector: Asked,
 
     /// How long a thread under `lissom run` may stay parked before it has to sleep, 1ms to 1s.
     /// Longer: fewer sleeps, but it stays in the scheduler's queues
@@ -94,9 +102,23 @@ enum Spin {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Asked {
+    /// What this machine can do
+    Auto,
+    /// All of a thread's registers are what they were at an earlier look
+    Registers,
+    /// Or all branch records are the same, and it has missed nothing in its caches
+    Branches,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Fault {
     /// No thread is run any more
     Stall,
+    /// Branch records are read where there are none
+    Blind,
+    /// They are made up: everybody goes round in a loop
+    Records,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -194,10 +216,15 @@ impl<'a> Daemon<'a> {
             is_partial: only.is_some().into(),
             ignore_limits: args.ignore_cpu_max.into(),
             stall: (args.fault == Some(Fault::Stall)).into(),
+            made_up: (args.fault == Some(Fault::Records)).into(),
         };
-        let mut scheduler = Scheduler::load(&config, args.timeout)?;
+        let with_branches = config.sample_ns > 0 && args.detector != Asked::Registers;
+        let mut scheduler = Scheduler::load(&config, args.timeout, with_branches)?;
+        let counters = if with_branches { counters(&scheduler, args)? } else { None };
+        let detector = if counters.is_some() { Detector::Branches } else { Detector::Registers };
         let sites = Sites::new(&scheduler)?;
-        let state = State { version: VERSION, pid: std::process::id(), started: monotonic_ns()?, config };
+        let (pid, started) = (std::process::id(), monotonic_ns()?);
+        let state = State { version: VERSION, pid, started, detector, config };
         scheduler.attach(&state)?;
         let begin = Instant::now();
         let (looks, scope) = (None, None);
@@ -205,7 +232,7 @@ impl<'a> Daemon<'a> {
             Daemon { args, only, mounts, config, begin, looks, scope, sites, scheduler, site_count: 0 };
         if config.sample_ns > 0 {
             daemon.looks = Some(
-                Looks::start(&daemon.scheduler, config.sample_ns)
+                Looks::start(&daemon.scheduler, config.sample_ns, counters)
                     .context("busy waiting cannot be looked for here (--spin=off does without)")?,
             );
         }
@@ -217,10 +244,11 @@ impl<'a> Daemon<'a> {
         let cpus = kernel::online_cpus().map_or(0, |cpus| cpus.len());
         let whom = daemon.only.as_ref().map_or(String::new(), |only| format!(", for {only}"));
         eprintln!(
-            "lissom sched: running ({}, {cpus} CPU{}, {}{}{whom})",
+            "lissom sched: running ({}, {cpus} CPU{}, {}{}{}{whom})",
             kernel::name(),
             if cpus == 1 { "" } else { "s" },
             report::config_text(&config),
+            if detector == Detector::Branches { ", branch records are read" } else { "" },
             if daemon.scheduler.vcpus.is_ok() { ", guests that spin are found" } else { "" },
         );
         if config.sample_ns > 0
@@ -340,6 +368,30 @@ impl<'a> Daemon<'a> {
         }
         Ok(code)
     }
+}
+
+/// None: registers have to do.
+fn counters(scheduler: &Scheduler, args: &StartArgs) -> anyhow::Result<Option<Counters>> {
+    let source = match args.fault {
+        Some(Fault::Blind | Fault::Records) => Source::Software,
+        _ => Source::Hardware,
+    };
+    let cpus = kernel::online_cpus().unwrap_or_default();
+    let refusal = match branches::find(scheduler, &cpus, source) {
+        Ok(counters) => return Ok(Some(counters)),
+        Err(refusal) => refusal,
+    };
+    if args.fault == Some(Fault::Blind) {
+        eprintln!("lissom sched: fault: blind: {}", refusal.why);
+        return Ok(Some(Counters::new(scheduler, source)?));
+    }
+    if args.detector == Asked::Branches {
+        bail!("--detector branches: {} (--detector registers does without)", refusal.why);
+    }
+    if refusal.is_odd {
+        eprintln!("lissom sched: last-branch records are not used: {}", refusal.why);
+    }
+    Ok(None)
 }
 
 impl Drop for Daemon<'_> {

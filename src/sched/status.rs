@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::branches::Hardware;
 use super::find::{self, Running};
 use super::kernel::SchedExt;
-use super::layout::{Config, Counts, Site, SiteInfo};
-use super::looks::Hardware;
+use super::layout::{Config, Counts, Detector, Site, SiteInfo};
 use super::place::Places;
 use super::start::monotonic_ns;
 use super::{load, refuse, report, sites, stop};
@@ -37,6 +37,7 @@ pub struct Seen {
     pub pid: u32,
     pub uptime_s: f64,
     pub config: Config,
+    pub detector: Detector,
     pub counts: Counts,
     /// Those with the most kicks first.
     pub sites: Vec<(Site, SiteInfo)>,
@@ -50,6 +51,7 @@ impl Seen {
             pid: running.state.pid,
             uptime_s: monotonic_ns()?.saturating_sub(running.state.started) as f64 / 1e9,
             config: running.state.config,
+            detector: running.state.detector,
             counts: load::counts(&running.map(load::COUNTS)?)?,
             sites,
         })
@@ -102,7 +104,7 @@ fn document(now: Option<&SchedExt>, seen: Option<&Seen>) -> Value {
         "config": seen.map(|s| s.config),
         "counts": seen.map(|s| s.counts),
         "rates": seen.map(|s| report::rates(&s.counts, s.uptime_s)),
-        "detector": seen.map(|s| report::detector(&s.config)),
+        "detector": seen.map(|s| report::detector(&s.config, s.detector)),
         "hardware": seen.map(|_| Hardware::probe()),
         "sites": seen.map(|s| sites(&s.sites)),
     })
@@ -127,7 +129,7 @@ fn table(now: &SchedExt, seen: Option<&Seen>) -> String {
         seen.uptime_s,
         report::config_text(&seen.config)
     ));
-    lines.push(detector_line(&seen.config, &Hardware::probe()));
+    lines.push(detector_line(report::detector(&seen.config, seen.detector), &Hardware::probe()));
     lines.push(String::new());
     lines.extend(report::counts_table(&seen.counts, seen.uptime_s, &seen.counts));
     lines.push(String::new());
@@ -147,18 +149,13 @@ fn table(now: &SchedExt, seen: Option<&Seen>) -> String {
 }
 
 /// What finds busy waiting, and what this machine's counters could tell beside.
-fn detector_line(config: &Config, hardware: &Hardware) -> String {
-    let has = [
-        (hardware.branches, "last-branch records"),
-        (hardware.l1d_misses, "L1D misses"),
-        (hardware.dtlb_misses, "dTLB misses"),
-    ];
-    let names: Vec<&str> = has.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
-    let unused = match names.is_empty() {
-        true => "no counters of the CPU here".to_string(),
-        false => format!("not used: {}", names.join(", ")),
-    };
-    format!("detector: {} ({unused})", report::detector(config))
+fn detector_line(detector: &str, hardware: &Hardware) -> String {
+    let names = hardware.names(true).join(", ");
+    match names.as_str() {
+        "" => format!("detector: {detector} (no counters of the CPU here)"),
+        _ if detector == "branches" => format!("detector: {detector} ({names})"),
+        _ => format!("detector: {detector} (not used: {names})"),
+    }
 }
 
 #[cfg(test)]
@@ -184,6 +181,7 @@ mod tests {
             pid: 77,
             uptime_s: 2.0,
             config: Config { slice_ns: 3_000_000, sample_ns: 100_000, ..Config::default() },
+            detector: Detector::Branches,
             counts: Counts { wakeups: 20, ..Counts::default() },
             sites: (0..12).map(|i| (Site { ip: i, pid: gone }, info)).collect(),
         }
@@ -213,7 +211,7 @@ mod tests {
         );
         assert_eq!(
             (&document["detector"], &document["config"]["sample_ns"]),
-            (&json!("registers"), &json!(100_000))
+            (&json!("branches"), &json!(100_000))
         );
         let site = &document["sites"][1];
         assert_eq!(
@@ -227,10 +225,10 @@ mod tests {
 
     #[test]
     fn detectors() {
-        let config = Config { sample_ns: 1, ..Config::default() };
         let none = Hardware { branches: false, l1d_misses: false, dtlb_misses: false };
-        assert_eq!(detector_line(&config, &none), "detector: registers (no counters of the CPU here)");
+        assert_eq!(detector_line("registers", &none), "detector: registers (no counters of the CPU here)");
         let some = Hardware { branches: true, ..none };
-        assert_eq!(detector_line(&Config::default(), &some), "detector: off (not used: last-branch records)");
+        assert_eq!(detector_line("off", &some), "detector: off (not used: last-branch records)");
+        assert_eq!(detector_line("branches", &some), "detector: branches (last-branch records)");
     }
 }

@@ -89,7 +89,7 @@ fn table(before: &Seen, seen: &Seen, seconds: f64, rows: usize, places: &mut Pla
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::layout::{Config, Counts, SiteInfo, Verdict};
+    use crate::sched::layout::{Config, Counts, Detector, SiteInfo, Verdict};
 
     fn seen(wakeups: u64, kicks: &[u64]) -> Seen {
         let site = |(i, &kicks): (usize, &u64)| {
@@ -100,6 +100,7 @@ mod tests {
             pid: 77,
             uptime_s: 2.0,
             config: Config { slice_ns: 3_000_000, sample_ns: 100_000, is_partial: 1, ..Config::default() },
+            detector: Detector::Registers,
             counts: Counts { wakeups, ..Counts::default() },
             sites: kicks.iter().enumerate().map(site).collect(),
         }

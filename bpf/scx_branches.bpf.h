@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Who goes round in a loop, by the CPU's last-branch records and its counts of misses: where the hardware is there, beside the registers of scx_spin.bpf.h. Registers are
+ * never the same again where one of them counts, or backs off; these loops become suspects here, and a loop that is proven to wait is known at any of its
+ * instructions, in any frame.
+ *
+ * It is only the suspicion that comes from the records. The paper has such a thread give way at once, but this is also what code looks like that computes in registers,
+ * or in memory that its caches hold: so here, too, the tool has to prove first that the thread waits.
+ *
+ * The loader keeps, on each CPU, an event open that has the CPU record the branches of user code, and counts of misses. The records are read by the look itself,
+ * bpf_get_branch_snapshot(): the interrupt and this program leave none, as they are not user code. An event that takes a sample with its records
+ * (bpf_read_branch_records) would interrupt every so many cycles instead of ns, by NMI, and read all records each time, before a program can say
+ * that nobody wants the CPU. What it could do is AMD's BRS, which has no snapshots. */
+#pragma once
+
+#include "scx_branches.h"
+
+enum {
+    BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
+    COUNTERS = 3,     /* of each CPU: what keeps the records filled, L1D misses, dTLB misses (src/sched/branches.rs) */
+    LONGEST_REST = 31, /* looks */
+};
+
+struct bpf_perf_event_value {
+    u64 counter, enabled, running;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+    __uint(max_entries, COUNTERS * MAX_CPUS);
+    __type(key, u32);
+    __type(value, u32);
+} scx_counters SEC(".maps");
+
+struct branch_cpu {
+    struct branch_look last;
+    struct branch branches[MOST_BRANCHES];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct branch_cpu);
+} branch_cpus SEC(".maps");
+
+struct scx_trial trial SEC(".bss.trial");
+
+static bool count(u32 which, u64 *value, u64 *blind_ns)
+{
+    struct bpf_perf_event_value v = {};
+    u32 at = bpf_get_smp_processor_id() * COUNTERS + which;
+    if (bpf_perf_event_read_value(&scx_counters, at, &v, sizeof(v))) return false;
+    *value = v.counter;
+    *blind_ns += v.enabled - v.running;
+    return true;
+}
+
+/* Since the last look at this CPU. */
+static enum branch_interval since_last(struct branch_cpu *b, struct task_struct *p)
+{
+    struct branch_look now = {.thread = p->pid, .switches = scx(p)->nvcsw + scx(p)->nivcsw};
+    u64 cycles;
+    if (!count(0, &cycles, &now.blind_ns) || !count(1, &now.l1d_misses, &now.blind_ns) || !count(2, &now.dtlb_misses, &now.blind_ns)) now.thread = 0;
+    enum branch_interval interval = branch_interval(&b->last, &now);
+    b->last = now;
+    return interval;
+}
+
+/* How many, or a negative number. */
+static s32 read_branches(struct branch_cpu *b, u64 ip)
+{
+    if (config.made_up) {
+        for (int i = 0; i < LEAST_BRANCHES; i++)
+            b->branches[i] = (struct branch){.from = (ip & ~63ULL) + 64, .to = ip & ~63ULL};
+        return LEAST_BRANCHES;
+    }
+    s32 bytes = bpf_get_branch_snapshot(b->branches, sizeof(b->branches), 0);
+    return bytes < 0 ? bytes : bytes / (s32)sizeof(struct branch);
+}
+
+static u64 loop_now(struct branch_cpu *b, u64 ip)
+{
+    s32 n = read_branches(b, ip);
+    return n > 0 ? branch_loop(b->branches, n, ip) : 0;
+}
+
+static struct branch_cpu *branch_cpu(void)
+{
+    u32 zero = 0;
+    return bpf_map_lookup_elem(&branch_cpus, &zero);
+}
+
+/* To read all records takes microseconds. One that has none to show, or a loop of which nothing is proven, is asked ever more seldom. */
+static void rest(struct looked *l)
+{
+    if (l->pause < LONGEST_REST) l->pause = l->pause * 2 + 1;
+    l->rest = l->pause;
+}
+
+/* The loop where a thread waits, of which that is proven. NULL: it is in none, or nobody knows yet. */
+static struct scx_site_info *loops_at(struct looked *l, const struct pt_regs_x86 *r, struct task_struct *p)
+{
+    struct branch_cpu *b = branch_cpu();
+    if (!b) return NULL;
+    enum branch_interval interval = since_last(b, p);
+    if (interval == BRANCHES_MISSED) l->loops = 0;
+    /* It has just come. If it is back in the loop where it gave way, that is enough, as it is for the registers. */
+    bool is_back = interval == BRANCHES_UNKNOWN && l->left_loop;
+    if (interval != BRANCHES_QUIET && !is_back) return NULL;
+    if (interval == BRANCHES_QUIET && l->rest) {
+        l->rest--;
+        return NULL;
+    }
+    u64 loop = loop_now(b, r->ip);
+    if (is_back && loop != l->left_loop) {
+        l->left_loop = 0;
+        return NULL;
+    }
+    if (!loop) {
+        l->loops = 0;
+        rest(l);
+        return NULL;
+    }
+    l->loops = loop == l->loop ? l->loops + 1 : 1;
+    l->loop = loop;
+    struct scx_site site = {.ip = loop, .pid = p->tgid};
+    struct scx_site_info *info = proven(&site, r, p, l->loops);
+    if (info) {
+        u64 data = data_of(r);
+        l->left_loop = loop;
+        l->pause = 0;
+        l->is_new = l->data != data;
+        l->data = data;
+    } else if (l->loops >= SUSPECT) {
+        rest(l);
+    }
+    return info;
+}
+
+/* Before anything is scheduled: the loader runs a loop of its own, which has to be seen. Attached to its thread alone. */
+SEC("perf_event")
+int try_branches(struct bpf_perf_event_data *event)
+{
+    struct pt_regs_x86 *r = &event->regs;
+    struct branch_cpu *b = branch_cpu();
+    if (!b || (r->cs & 3) != 3) return 0;
+    trial.looks++;
+    enum branch_interval interval = since_last(b, bpf_get_current_task_btf());
+    if (b->last.thread) trial.counted++;
+    if (interval == BRANCHES_QUIET) trial.quiet++;
+    s32 n = read_branches(b, r->ip);
+    if (n < 0)
+        trial.error = n;
+    else if (n >= LEAST_BRANCHES)
+        trial.full++;
+    if (interval == BRANCHES_QUIET && n > 0 && branch_loop(b->branches, n, r->ip)) trial.loops++;
+    return 0;
+}

@@ -1,0 +1,179 @@
+//! The rule by which branch records and counts are taken for a loop, on made-up ones, and what is said of a trial.
+
+use super::*;
+
+/// `struct branch`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Branch {
+    from: u64,
+    to: u64,
+    flags: u64,
+}
+
+/// `struct branch_look`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Look {
+    thread: u64,
+    switches: u64,
+    l1d_misses: u64,
+    dtlb_misses: u64,
+    blind_ns: u64,
+}
+
+unsafe extern "C" {
+    fn branches_interval(before: *const Look, now: *const Look) -> i32;
+    fn branches_loop(branches: *const Branch, count: u32, ip: u64) -> u64;
+}
+
+const FROM: u64 = 0x40_1010;
+const TO: u64 = 0x40_1000;
+/// `MOST_BRANCHES`
+const MOST: usize = 32;
+
+fn same(count: usize) -> Vec<Branch> {
+    vec![Branch { from: FROM, to: TO, flags: 2 }; count]
+}
+
+/// In memory that holds as many as there may be: what lies behind `count` is of an earlier look.
+fn loop_of(branches: &[Branch], count: usize, ip: u64) -> u64 {
+    let mut all = branches.to_vec();
+    all.resize(MOST, Branch { from: 1, to: 2, flags: 0 });
+    // SAFETY: it reads so many records at most.
+    unsafe { branches_loop(all.as_ptr(), count as u32, ip) }
+}
+
+fn loop_in(branches: &[Branch], ip: u64) -> u64 {
+    loop_of(branches, branches.len(), ip)
+}
+
+/// All the same, but for one.
+fn but(at: usize, other: Branch) -> Vec<Branch> {
+    let mut branches = same(16);
+    branches[at] = other;
+    branches
+}
+
+#[test]
+fn the_same_branch_backwards() {
+    for count in [16, 17, 32] {
+        for ip in [TO, TO + 7, FROM] {
+            assert_eq!(loop_in(&same(count), ip), FROM, "{count} {ip:#x}");
+        }
+    }
+}
+
+#[test]
+fn fewer_records_tell_nothing() {
+    for count in [0, 1, 4, 8, 15] {
+        assert_eq!(loop_in(&same(count), TO), 0, "{count}");
+        // Nor do those that have been left by an earlier look.
+        assert_eq!(loop_of(&same(32), count, TO), 0, "{count}");
+    }
+}
+
+#[test]
+fn one_that_differs() {
+    let first = same(1)[0];
+    for at in 0..16 {
+        assert_eq!(loop_in(&but(at, Branch { from: FROM + 2, ..first }), TO), 0, "{at}");
+        assert_eq!(loop_in(&but(at, Branch { to: TO + 2, ..first }), TO), 0, "{at}");
+    }
+    // Beyond the paper's 16 as well, if the CPU has more.
+    let mut more = same(32);
+    more[31].to += 1;
+    assert_eq!(loop_in(&more, TO), 0);
+    assert_eq!(loop_of(&more, 31, TO), FROM);
+}
+
+#[test]
+fn forwards_or_to_itself() {
+    let forwards = vec![Branch { from: TO, to: FROM, flags: 0 }; 16];
+    let itself = vec![Branch { from: TO, to: TO, flags: 0 }; 16];
+    assert_eq!(loop_in(&forwards, TO), 0);
+    assert_eq!(loop_in(&itself, TO), 0);
+}
+
+#[test]
+fn flags_are_not_looked_at() {
+    let mut branches = same(16);
+    // Mispredicted, predicted, a number of cycles, a kind.
+    for (i, branch) in branches.iter_mut().enumerate() {
+        branch.flags = [1, 2, 0x1230, 1 << 20][i % 4];
+    }
+    assert_eq!(loop_in(&branches, TO), FROM);
+}
+
+#[test]
+fn of_the_kernel() {
+    let kernel = 0xffff_ffff_8100_0000;
+    let all = vec![Branch { from: kernel + 16, to: kernel, flags: 0 }; 16];
+    assert_eq!(loop_in(&all, kernel + 8), 0);
+    // An interrupt's return, among those of a loop.
+    assert_eq!(loop_in(&but(3, Branch { from: kernel, to: TO, flags: 0 }), TO), 0);
+    assert_eq!(loop_in(&but(0, Branch { from: kernel, to: TO, flags: 0 }), TO), 0);
+}
+
+/// Who runs is elsewhere: they are another thread's, or it has just left the loop.
+#[test]
+fn of_another_thread() {
+    for ip in [0, TO - 1, FROM + 1, 0x7fff_0000_0000, u64::MAX] {
+        assert_eq!(loop_in(&same(16), ip), 0, "{ip:#x}");
+    }
+}
+
+#[test]
+fn intervals() {
+    const UNKNOWN: i32 = 0;
+    const MISSED: i32 = 1;
+    const QUIET: i32 = 2;
+    // SAFETY: it reads both.
+    let between = |before: Look, now: Look| unsafe { branches_interval(&raw const before, &raw const now) };
+    let look = Look { thread: 7, switches: 3, l1d_misses: 100, dtlb_misses: 10, blind_ns: 5 };
+    assert_eq!(between(look, look), QUIET);
+    assert_eq!(between(look, Look { l1d_misses: 101, ..look }), MISSED);
+    assert_eq!(between(look, Look { dtlb_misses: 11, ..look }), MISSED);
+    // Another thread, one that was away meanwhile, counters that were another's.
+    assert_eq!(between(look, Look { thread: 8, ..look }), UNKNOWN);
+    assert_eq!(between(look, Look { switches: 4, ..look }), UNKNOWN);
+    assert_eq!(between(look, Look { blind_ns: 6, ..look }), UNKNOWN);
+    assert_eq!(between(look, Look { switches: 4, l1d_misses: 101, ..look }), UNKNOWN);
+    // Counts that could not be read, at either look, and the first look of all.
+    let unread = Look { thread: 0, l1d_misses: 0, dtlb_misses: 0, ..look };
+    assert_eq!(between(unread, look), UNKNOWN);
+    assert_eq!(between(look, unread), UNKNOWN);
+    assert_eq!(between(unread, unread), UNKNOWN);
+}
+
+#[test]
+fn trials() {
+    let seen = Trial { looks: 9, counted: 9, quiet: 5, full: 9, loops: 1, error: 0 };
+    assert_eq!(seen.failure(), None);
+    let why = |trial: Trial| trial.failure().unwrap_or_default();
+    let none = Trial { loops: 0, ..seen };
+    assert_eq!(why(none), "the records do not show a loop that was run");
+    assert_eq!(why(Trial { quiet: 0, ..none }), "there are misses in a loop without loads");
+    assert_eq!(why(Trial { quiet: 0, counted: 0, ..none }), "the misses cannot be counted");
+    assert_eq!(why(Trial { full: 0, ..none }), "there are fewer than 16 records");
+    assert_eq!(why(Trial { full: 0, error: -2_i64 as u64, ..none }), "the records cannot be read (error -2)");
+    assert_eq!(why(Trial::default()), "nobody looked at a loop that was run");
+}
+
+#[test]
+fn events_as_on_any_machine() {
+    // Opened here, on whatever CPU, or refused: never more than told.
+    let hardware = Hardware::probe();
+    assert_eq!(hardware.names(true).len() + hardware.names(false).len(), COUNTERS);
+    let all = Hardware { branches: true, l1d_misses: true, dtlb_misses: true };
+    assert_eq!(all.names(true), ["last-branch records", "L1D misses", "dTLB misses"]);
+    // What stands for them in tests is a group on any machine where this may be asked.
+    let mut group: Vec<OwnedFd> = Vec::new();
+    for mut event in Source::Software.events() {
+        let leader = group.first().map(|f| f.as_raw_fd());
+        match open(&mut event, 0, -1, leader) {
+            Ok(event) => group.push(event),
+            Err(e) => return assert!(group.is_empty(), "{e}"),
+        }
+    }
+}
