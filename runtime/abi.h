@@ -91,7 +91,7 @@
     X(timed, "often waits with a timeout") \
     X(cancel, "cancellation is under way") \
     X(vector, "holds vector state that is too large to switch") \
-    X(no_fsgsbase, "the CPU or kernel has no user-mode fsgsbase")
+    X(no_fsgsbase, "the CPU or kernel lacks what a switch in user space needs")
 
 #define X(name, text) LISSOM_C_##name,
 enum lissom_counter { LISSOM_COUNTERS(X) LISSOM_COUNTER_COUNT };

@@ -14,6 +14,7 @@
 #include "omp/loops.h"
 #include "omp/teams.h"
 #include "prim/text.h"
+#include "prim/vector.h"
 #include "report.h"
 #include "sched/actions.h"
 #include "sched/ext.h"
@@ -22,7 +23,6 @@
 #include "spin/site.h"
 #include "syscalls.h"
 
-#include <cpuid.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -250,28 +250,6 @@ static unsigned long auxiliary(char **environment, unsigned long type)
     return 0;
 }
 
-/* What XSAVEC saves at a switch: everything that the kernel has enabled but AMX tiles (8 KiB; nobody holds one across
- * a futex call). Post: false: not available, or larger than there is room for. */
-static bool vector_state(void)
-{
-    unsigned a, b, c, d, lo, hi;
-    if (!__get_cpuid_count(1, 0, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
-        return false;
-    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
-    lissom_xsave_mask = (((uint64_t)hi << 32) | lo) & ~(3ull << 17);
-    sched.has_amx = lo & (3u << 17);
-    if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a & 2))
-        return false;
-    uint32_t size = 576;
-    for (unsigned i = 2; i < 63; i++) {
-        if (!(lissom_xsave_mask & (1ull << i)))
-            continue;
-        __cpuid_count(0xd, i, a, b, c, d);
-        size = (c & 2 ? (size + 63) & ~63u : size) + a;
-    }
-    return size <= 4096;
-}
-
 typedef int pthread_create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static pthread_create_function *real_pthread_create;
 
@@ -300,7 +278,10 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     state(LISSOM_STATE_starting, "");
     slots_init(sched.slots);
     loops_init(options.active_threads, options.shake_loops);
-    sched.user_switch = (auxiliary(environment, AT_HWCAP2) & 2 /* FSGSBASE */) && vector_state();
+    struct vector_state vectors;
+    sched.user_switch = vector_state(auxiliary(environment, AT_HWCAP2), &vectors) == VECTOR_FITS;
+    sched.has_amx = vectors.has_amx;
+    lissom_xsave_mask = vectors.mask;
     sched.tsc_per_us = clock_tsc_per_us(clock_read);
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     ext_ask();

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::process::{Command, Stdio};
 
-use super::{Finding, limits};
+use super::{Finding, limits, switching};
 use crate::{abi, run, unpack};
 
 const OLDEST_KERNEL: (u32, u32) = (5, 9);
@@ -17,7 +17,7 @@ pub fn findings() -> Vec<Finding> {
         switched_off(),
         kernel(),
         glibc(),
-        fsgsbase(),
+        switching::finding(),
         rseq(),
         code_patching(),
         shadow_stacks(&status),
@@ -85,19 +85,6 @@ fn glibc() -> Finding {
         );
     }
     Finding::ok("glibc", format!("version {text}"))
-}
-
-fn fsgsbase() -> Finding {
-    const HWCAP2_FSGSBASE: libc::c_ulong = 2;
-    // SAFETY: cannot fail.
-    if unsafe { libc::getauxval(libc::AT_HWCAP2) } & HWCAP2_FSGSBASE != 0 {
-        return Finding::ok("fsgsbase", "threads can be switched in user space");
-    }
-    Finding::limited(
-        "fsgsbase",
-        "not available: every thread stays on its own kernel thread (as --switch=kernel)",
-        "remove nofsgsbase from the kernel's command line, or use a CPU of 2012 or newer",
-    )
 }
 
 fn rseq() -> Finding {

@@ -3,6 +3,7 @@
 mod cgroup;
 mod limits;
 mod machine;
+mod switching;
 mod target;
 
 use serde::Serialize;
