@@ -38,6 +38,7 @@ static struct {
     bool malleable;
     bool shake_loops;
     bool small_teams;
+    bool patch_by_mprotect;
     int stats_fd;
     uint32_t cpus;
     uint32_t active_threads;
@@ -113,6 +114,7 @@ static bool read_options(char **environment)
         options.malleable = same(v, "1") || options.shake_loops;
     }
     options.small_teams = (v = value_of(environment, LISSOM_ENV_OMP_TEAM)) && same(v, "slots");
+    options.patch_by_mprotect = (v = value_of(environment, LISSOM_ENV_PATCH)) && same(v, "mprotect");
     if ((v = value_of(environment, LISSOM_ENV_ACTIVE_THREADS)))
         options.active_threads = number(v, LISSOM_MAX_SLOTS);
     if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {
@@ -293,10 +295,12 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     omp_functions(options.malleable, options.small_teams);
     if (!options.malleable && !options.small_teams)
         patch_config.functions_in = OBJECT_OTHER;
+    patch_config.by_mprotect = options.patch_by_mprotect;
     unsigned unsafe = 0;
     int n = patch_startup(&patch_config, &unsafe);
     if (n < 0) {
-        state(LISSOM_STATE_native, "the code of libc could not be patched");
+        state(LISSOM_STATE_native, n == -EACCES ? "a policy forbids to change code, or to make memory executable"
+                                                : "the code of libc could not be patched");
     } else if (unsafe) {
         patch_undo_all();
         state(LISSOM_STATE_native, "a futex call could not be redirected");
@@ -306,6 +310,9 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
         if (sched.observe_spinning)
             monitor_poke();
     }
+    if (options.verbose && patch_needs_mprotect())
+        report("code was made writable for a moment: %s",
+               options.patch_by_mprotect ? "LISSOM_PATCH asks for it" : "this kernel refuses forced writes to /proc/self/mem");
     if (options.verbose)
         report("%s, %u slots%s%s", sched.active ? "active" : "native", sched.slots, sched.active ? "" : ": ",
                record->reason);
@@ -365,6 +372,7 @@ void lissom_forked(struct thread *t)
 {
     starts_lock.word = 0;
     starts_free = NULL; /* another thread may have been changing it */
+    patch_after_fork();
     thread_forget_others(t);
     futex_after_fork();
     threshold_after_fork();
