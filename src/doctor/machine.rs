@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::process::{Command, Stdio};
 
-use super::{Finding, limits, switching};
+use super::{Finding, limits, patching, switching};
 use crate::{abi, run, unpack};
 
 const OLDEST_KERNEL: (u32, u32) = (5, 9);
@@ -19,7 +19,7 @@ pub fn findings() -> Vec<Finding> {
         glibc(),
         switching::finding(),
         rseq(),
-        code_patching(),
+        patching::finding(),
         shadow_stacks(&status),
         seccomp(&status),
         no_new_privs(&status),
@@ -98,34 +98,6 @@ fn rseq() -> Finding {
         );
     }
     Finding::ok("rseq", "glibc's use of it is switched off for the program")
-}
-
-/// Tries what the runtime does with code: writing to a page that is read-only.
-fn code_patching() -> Finding {
-    let try_write = || -> io::Result<()> {
-        use std::os::unix::fs::FileExt as _;
-        // SAFETY: a new anonymous page; the result is checked.
-        let page = unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_EXEC, flags, -1, 0)
-        };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let file = fs::OpenOptions::new().write(true).open("/proc/self/mem");
-        let result = file.and_then(|f| f.write_all_at(b"lissom", page as u64));
-        // SAFETY: the page mapped above, to which nothing points.
-        unsafe { libc::munmap(page, 4096) };
-        result
-    };
-    match try_write() {
-        Ok(()) => Finding::ok("code patching", "/proc/self/mem can be written"),
-        Err(e) => Finding::off(
-            "code patching",
-            format!("/proc/self/mem: {e}"),
-            "mount /proc, and boot without proc_mem.force_override=never or lockdown",
-        ),
-    }
 }
 
 fn shadow_stacks(status: &str) -> Finding {

@@ -3,6 +3,7 @@
 mod cgroup;
 mod limits;
 mod machine;
+mod patching;
 mod switching;
 mod target;
 
