@@ -103,7 +103,7 @@ fn main() {
     abi::generate(&root.join("runtime/abi.h"), &compiler, &out);
 
     let runtime = root.join("runtime");
-    adapt(&runtime, &compiler);
+    shared(&runtime, &compiler);
     let zydis = zydis_sources();
     judge(&root, &zydis, &compiler);
     let include = |dir: PathBuf| format!("-I{}", dir.display());
@@ -156,11 +156,12 @@ fn main() {
     }
 }
 
-/// The controller of the runtime's thresholds is also that of `lissom kvm`: linked into the binary as well.
-fn adapt(runtime: &Path, compiler: &Path) {
+/// Linked into the binary as well: the controller of the runtime's thresholds, which is also that of `lissom kvm`, and what a switch in
+/// user space needs, which `lissom doctor` has to know.
+fn shared(runtime: &Path, compiler: &Path) {
     let mut build = cc::Build::new();
     build.compiler(compiler).std("gnu11").include(runtime).warnings(true).extra_warnings(true);
-    build.file(runtime.join("adapt/apple.c")).compile("lissom_adapt");
+    build.file(runtime.join("adapt/apple.c")).file(runtime.join("prim/vector.c")).compile("lissom_shared");
 }
 
 /// The interpreter that finds threads waiting in loops also judges those of other processes, for `src/sched/judge.rs`: linked into

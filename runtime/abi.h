@@ -34,6 +34,7 @@
 #define LISSOM_ENV_ACTIVE_THREADS "LISSOM_ACTIVE_THREADS" /* that number */
 #define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
 #define LISSOM_ENV_SPIN_THRESHOLD "LISSOM_SPIN_THRESHOLD" /* auto | ns: how long a waiter spins before its slot goes to another thread */
+#define LISSOM_ENV_PATCH "LISSOM_PATCH"      /* for tests "mprotect": code is made writable, as where the kernel refuses to write it otherwise */
 #define LISSOM_ENV_IDLE "LISSOM_IDLE"        /* sleep | poll | haltpoll: what a slot does that has nothing to run */
 #define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
 #define LISSOM_ENV_MANAGER "LISSOM_MANAGER"  /* path of the manager's socket */
@@ -91,7 +92,7 @@
     X(timed, "often waits with a timeout") \
     X(cancel, "cancellation is under way") \
     X(vector, "holds vector state that is too large to switch") \
-    X(no_fsgsbase, "the CPU or kernel has no user-mode fsgsbase")
+    X(no_fsgsbase, "the CPU or kernel lacks what a switch in user space needs")
 
 #define X(name, text) LISSOM_C_##name,
 enum lissom_counter { LISSOM_COUNTERS(X) LISSOM_COUNTER_COUNT };

@@ -14,6 +14,7 @@
 #include "omp/loops.h"
 #include "omp/teams.h"
 #include "prim/text.h"
+#include "prim/vector.h"
 #include "report.h"
 #include "sched/actions.h"
 #include "sched/ext.h"
@@ -22,7 +23,6 @@
 #include "spin/site.h"
 #include "syscalls.h"
 
-#include <cpuid.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -38,6 +38,7 @@ static struct {
     bool malleable;
     bool shake_loops;
     bool small_teams;
+    bool patch_by_mprotect;
     int stats_fd;
     uint32_t cpus;
     uint32_t active_threads;
@@ -113,6 +114,7 @@ static bool read_options(char **environment)
         options.malleable = same(v, "1") || options.shake_loops;
     }
     options.small_teams = (v = value_of(environment, LISSOM_ENV_OMP_TEAM)) && same(v, "slots");
+    options.patch_by_mprotect = (v = value_of(environment, LISSOM_ENV_PATCH)) && same(v, "mprotect");
     if ((v = value_of(environment, LISSOM_ENV_ACTIVE_THREADS)))
         options.active_threads = number(v, LISSOM_MAX_SLOTS);
     if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {
@@ -250,28 +252,6 @@ static unsigned long auxiliary(char **environment, unsigned long type)
     return 0;
 }
 
-/* What XSAVEC saves at a switch: everything that the kernel has enabled but AMX tiles (8 KiB; nobody holds one across
- * a futex call). Post: false: not available, or larger than there is room for. */
-static bool vector_state(void)
-{
-    unsigned a, b, c, d, lo, hi;
-    if (!__get_cpuid_count(1, 0, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
-        return false;
-    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
-    lissom_xsave_mask = (((uint64_t)hi << 32) | lo) & ~(3ull << 17);
-    sched.has_amx = lo & (3u << 17);
-    if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a & 2))
-        return false;
-    uint32_t size = 576;
-    for (unsigned i = 2; i < 63; i++) {
-        if (!(lissom_xsave_mask & (1ull << i)))
-            continue;
-        __cpuid_count(0xd, i, a, b, c, d);
-        size = (c & 2 ? (size + 63) & ~63u : size) + a;
-    }
-    return size <= 4096;
-}
-
 typedef int pthread_create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static pthread_create_function *real_pthread_create;
 
@@ -300,7 +280,10 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     state(LISSOM_STATE_starting, "");
     slots_init(sched.slots);
     loops_init(options.active_threads, options.shake_loops);
-    sched.user_switch = (auxiliary(environment, AT_HWCAP2) & 2 /* FSGSBASE */) && vector_state();
+    struct vector_state vectors;
+    sched.user_switch = vector_state(auxiliary(environment, AT_HWCAP2), &vectors) == VECTOR_FITS;
+    sched.has_amx = vectors.has_amx;
+    lissom_xsave_mask = vectors.mask;
     sched.tsc_per_us = clock_tsc_per_us(clock_read);
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     ext_ask();
@@ -312,10 +295,12 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     omp_functions(options.malleable, options.small_teams);
     if (!options.malleable && !options.small_teams)
         patch_config.functions_in = OBJECT_OTHER;
+    patch_config.by_mprotect = options.patch_by_mprotect;
     unsigned unsafe = 0;
     int n = patch_startup(&patch_config, &unsafe);
     if (n < 0) {
-        state(LISSOM_STATE_native, "the code of libc could not be patched");
+        state(LISSOM_STATE_native, n == -EACCES ? "a policy forbids to change code, or to make memory executable"
+                                                : "the code of libc could not be patched");
     } else if (unsafe) {
         patch_undo_all();
         state(LISSOM_STATE_native, "a futex call could not be redirected");
@@ -325,6 +310,9 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
         if (sched.observe_spinning)
             monitor_poke();
     }
+    if (options.verbose && patch_needs_mprotect())
+        report("code was made writable for a moment: %s",
+               options.patch_by_mprotect ? "LISSOM_PATCH asks for it" : "this kernel refuses forced writes to /proc/self/mem");
     if (options.verbose)
         report("%s, %u slots%s%s", sched.active ? "active" : "native", sched.slots, sched.active ? "" : ": ",
                record->reason);
@@ -384,6 +372,7 @@ void lissom_forked(struct thread *t)
 {
     starts_lock.word = 0;
     starts_free = NULL; /* another thread may have been changing it */
+    patch_after_fork();
     thread_forget_others(t);
     futex_after_fork();
     threshold_after_fork();

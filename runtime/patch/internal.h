@@ -11,7 +11,8 @@
  *     emit.c    how instructions are written
  *     stub.c    what is in a stub
  *     function.c functions that are redirected at their first instruction
- *     patch.c   the order, the writing and the undoing
+ *     write.c   how code is written
+ *     patch.c   the order, the jumps and the undoing
  *     index.c   finding a site again from a signal handler
  *
  * Nothing is shared between objects but the arena and the index, so one object's failure is its own.
@@ -32,6 +33,7 @@
 enum {
     PATCH_ENOEXEC = -8,
     PATCH_ENOMEM = -12,
+    PATCH_EACCES = -13,
     PATCH_EINVAL = -22,
     PATCH_EIO = -5,
 };
@@ -240,11 +242,20 @@ bool arena_reaches(uintptr_t lo, uintptr_t hi, const struct object *o);
 /* Pages (RW) for stubs, all within reach of all of the object; or NULL. */
 uint8_t *arena_stubs(const struct object *o, size_t bytes);
 
-/* --- patch.c ----------------------------------------------------------------------------------------- */
+/* --- write.c ----------------------------------------------------------------------------------------- */
 
 /* The memory of this process as a file, through which code is written. Post: a descriptor, or a negative errno. */
 int patch_memory(void);
+/* Between these two the caller alone may write code, that in [lo, hi). Pre: lo is code. Post: 0, or PATCH_EACCES (forbidden), PATCH_ENOMEM or PATCH_EIO; then there is
+ * nothing to end. */
+int patch_write_begin(int memory, uintptr_t lo, uintptr_t hi);
+void patch_write_end(void);
+/* Never faults. Post: false: not all of it has been written. */
 bool patch_write(int memory, uintptr_t at, const void *bytes, size_t n);
+/* For tests: as on a kernel that refuses forced writes. */
+void patch_write_by_mprotect(bool for_test);
+
+/* --- patch.c ----------------------------------------------------------------------------------------- */
 
 /* Writes the jumps to the stubs of r's first n sites, and makes them known. Pre: the stubs are written. Post: 0 or a negative errno; then the
  * code is as it was. */

@@ -2,10 +2,8 @@
  *
  * Patching one object after the other: stubs first, then the jumps to them, then the sites become visible.
  *
- * Code is written through /proc/self/mem: it reaches read-only private mappings by copy-on-write, needs no
- * mprotect (so no moment at which code is writable, and no fight over the right protection afterwards) and
- * fails cleanly where a policy forbids it.  A jump is not written atomically: patch_startup runs before there
- * are threads, patch_mapped before the object's code can run.
+ * A jump is not written atomically: patch_startup runs before there are threads, patch_mapped before the
+ * object's code can run.
  */
 #include "internal.h"
 
@@ -17,13 +15,20 @@
 static struct patch_config config;
 static uintptr_t loader_base; /* of the dynamic loader, from the auxiliary vector; 0 if not known */
 
-int patch_memory(void) { return prim_open("/proc/self/mem", 02 /* O_RDWR */ | 02000000 /* O_CLOEXEC */); }
-
-bool patch_write(int memory, uintptr_t at, const void *bytes, size_t n)
+/* Lets the windows of n sites be written. Pre: n > 0. Post: as patch_write_begin. */
+static int begin(int mem, const struct patch_site *site, uint32_t n)
 {
-    return prim_pwrite(memory, bytes, n, (long)at) == (long)n;
+    uintptr_t lo = UINTPTR_MAX, hi = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (site[i].window < lo)
+            lo = site[i].window;
+        if (site[i].window + site[i].window_len > hi)
+            hi = site[i].window + site[i].window_len;
+    }
+    return patch_write_begin(mem, lo, hi);
 }
 
+/* Pre: between patch_write_begin and its end. */
 static void restore(int mem, const struct patch_site *site, size_t count)
 {
     for (size_t i = count; i-- > 0;)
@@ -69,22 +74,26 @@ static void found(struct object *o) { o->kind = config.object_found ? config.obj
 
 int patch_redirect_to(struct record *r, uint32_t n, int mem)
 {
-    if (prim_mprotect((void *)r->stubs, r->stubs_end - r->stubs, PROT_READ | PROT_EXEC) < 0)
-        return PATCH_ENOMEM;
+    int err = prim_mprotect((void *)r->stubs, r->stubs_end - r->stubs, PROT_READ | PROT_EXEC);
+    if (err < 0)
+        return err == PATCH_ENOMEM ? err : PATCH_EACCES;
+    if (n == 0)
+        return 0;
+    if ((err = begin(mem, r->site, n)) < 0)
+        return err;
     /* Visible before the first jump exists, so that a signal handler always finds the site it is in. */
     index_publish(r, n);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && err == 0; i++) {
         uint8_t bytes[32];
         stub_jump(&r->site[i], bytes);
         if (!patch_write(mem, r->site[i].window, bytes, r->site[i].window_len)) {
             restore(mem, r->site, i + 1); /* the one that failed may be half written */
             index_retire(r);
-            return PATCH_EIO;
+            err = PATCH_EIO;
         }
     }
-    if (n == 0)
-        index_retire(r);
-    return 0;
+    patch_write_end();
+    return err;
 }
 
 /* Post: 0 or a negative errno; then the object's code is as it was. */
@@ -154,7 +163,9 @@ static int patch_object(struct object *o, int mem, bool relocated, unsigned *uns
         }
     }
     if (err < 0)
-        refuse_all(o, err == PATCH_ENOMEM ? "no memory near it" : "its code cannot be written");
+        refuse_all(o, err == PATCH_ENOMEM   ? "no memory near it"
+                      : err == PATCH_EACCES ? "a policy forbids to change code"
+                                            : "its code cannot be written");
 
     unsigned patched = 0, left = 0;
     for (size_t i = 0; i < o->sites; i++) {
@@ -238,6 +249,7 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
 
     *unsafe = 0;
     config = *c;
+    patch_write_by_mprotect(c->by_mprotect);
     code_init();
     read_auxv(&vdso, &loader_base);
     int mem = patch_memory();
@@ -374,8 +386,11 @@ void patch_undo_all(void)
     if (mem < 0)
         return;
     for (struct record *r = index_next(NULL); r; r = index_next(r)) {
+        if (begin(mem, r->site, r->count) < 0)
+            continue; /* its jumps stay, and so do its stubs */
         restore(mem, r->site, r->count);
         index_retire(r);
+        patch_write_end();
     }
     prim_close(mem);
 }

@@ -17,7 +17,7 @@
  * system call clobbers anyway; the stack is not touched, so the red zone is kept.  lissom_syscall_entry
  * either returns to `after` with the result in rax, or to `direct` with every register as it was.
  *
- * No function here calls libc, takes a lock or allocates outside its own arena.
+ * No function here calls libc or allocates outside its own arena. The only lock is that of who writes code (write.c).
  */
 #ifndef LISSOM_PATCH_H
 #define LISSOM_PATCH_H
@@ -74,17 +74,20 @@ struct patch_config {
     void (*function_entry)(void);
     /* Called when an object's are done; `left`: those that could not be redirected. */
     void (*functions_done)(const char *name, unsigned redirected, unsigned left);
+    /* For tests: code is made writable by mprotect, as where the kernel refuses other ways. */
+    bool by_mprotect;
 };
 
 /* Patches every object that is loaded now, except the vdso and the one that contains this function.
  * Pre: single-threaded. Post: returns the number of sites patched, or a negative errno if nothing could be
- * done (no /proc/self/mem, no memory within 2 GiB of libc ...); then nothing has been changed.
+ * done (no /proc/self/mem, no memory within 2 GiB of libc, -EACCES: a policy forbids to change code ...); then
+ * nothing has been changed.
  * `*unsafe` is set to the number of sites left alone through which a futex call could pass unseen. */
 int patch_startup(const struct patch_config *config, unsigned *unsafe);
 
 /* Patches an object the dynamic loader has just mapped: [base, base+len) are its file-backed segments,
- * complete but not yet relocated, and no code of it has run.  Same result as patch_startup. Takes no lock:
- * the loader's own lock serialises calls. */
+ * complete but not yet relocated, and no code of it has run.  Same result as patch_startup. The loader's
+ * own lock serialises calls. */
 int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe);
 
 /* Forgets the sites of an object that is unmapped: [base, base+len). */
@@ -100,5 +103,11 @@ const struct patch_site *patch_site_at(uintptr_t ip);
 
 /* Takes every patch back. Pre: single-threaded or all other threads known to be outside of stubs. */
 void patch_undo_all(void);
+
+/* Whether some code had to be made writable, because the kernel refuses forced writes to /proc/self/mem. */
+bool patch_needs_mprotect(void);
+
+/* In a fork's child, by its only thread: another may have been writing code. */
+void patch_after_fork(void);
 
 #endif

@@ -11,27 +11,41 @@
 
 struct code {
     uintptr_t address;
-    struct spin_place *place;
+    struct spin_place place;
+    uint64_t offset, inode; /* of the file, where `place` ends */
     bool good;
 };
 
+/* Not what a program generates for itself: it may change under our hands. */
+static bool is_code(const struct mapping *m)
+{
+    uintptr_t ours = (uintptr_t)spin_place_code;
+    return (ours < m->lo || ours >= m->hi) && m->readable && m->executable && !m->writable && m->is_private && m->inode;
+}
+
+/* Where pages have been writable for a moment (patch/write.c), one mapping has become several: they are taken together. */
 static bool look_for_code(void *argument, const struct mapping *m)
 {
     struct code *c = argument;
-    if (c->address >= m->hi)
-        return true;
-    uintptr_t ours = (uintptr_t)spin_place_code;
-    /* Not what a program generates for itself: it may change under our hands. */
-    c->good = c->address >= m->lo && (ours < m->lo || ours >= m->hi) && m->readable && m->executable && !m->writable && m->is_private && m->inode;
-    if (c->good)
-        *c->place = (struct spin_place){m->lo, m->hi};
-    return false;
+    bool is = is_code(m);
+    bool goes_on = is && m->lo == c->place.hi && m->inode == c->inode && m->offset == c->offset;
+    if (c->good && !goes_on)
+        return false;
+    c->place.lo = !is ? 0 : goes_on ? c->place.lo : m->lo;
+    c->place.hi = is ? m->hi : 0;
+    c->offset = m->offset + (m->hi - m->lo);
+    c->inode = m->inode;
+    c->good |= is && c->address >= m->lo && c->address < m->hi;
+    return c->good || c->address >= m->hi;
 }
 
 bool spin_place_code(uintptr_t address, struct spin_place *place)
 {
-    struct code c = {address, place, false};
-    return maps_walk(look_for_code, &c) && c.good;
+    struct code c = {.address = address};
+    if (!maps_walk(look_for_code, &c) || !c.good)
+        return false;
+    *place = c.place;
+    return true;
 }
 
 struct gap {

@@ -40,7 +40,11 @@ static bool write_byte(const struct spin_site *p, uint8_t byte)
     int memory = patch_memory();
     if (memory < 0)
         return false;
-    bool done = patch_write(memory, p->address, &byte, 1);
+    bool done = false;
+    if (patch_write_begin(memory, p->address, p->address + 1) == 0) {
+        done = patch_write(memory, p->address, &byte, 1);
+        patch_write_end();
+    }
     prim_close(memory);
     return done;
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::process::{Command, Stdio};
 
-use super::{Finding, limits};
+use super::{Finding, limits, patching, switching};
 use crate::{abi, run, unpack};
 
 const OLDEST_KERNEL: (u32, u32) = (5, 9);
@@ -17,9 +17,9 @@ pub fn findings() -> Vec<Finding> {
         switched_off(),
         kernel(),
         glibc(),
-        fsgsbase(),
+        switching::finding(),
         rseq(),
-        code_patching(),
+        patching::finding(),
         shadow_stacks(&status),
         seccomp(&status),
         no_new_privs(&status),
@@ -87,19 +87,6 @@ fn glibc() -> Finding {
     Finding::ok("glibc", format!("version {text}"))
 }
 
-fn fsgsbase() -> Finding {
-    const HWCAP2_FSGSBASE: libc::c_ulong = 2;
-    // SAFETY: cannot fail.
-    if unsafe { libc::getauxval(libc::AT_HWCAP2) } & HWCAP2_FSGSBASE != 0 {
-        return Finding::ok("fsgsbase", "threads can be switched in user space");
-    }
-    Finding::limited(
-        "fsgsbase",
-        "not available: every thread stays on its own kernel thread (as --switch=kernel)",
-        "remove nofsgsbase from the kernel's command line, or use a CPU of 2012 or newer",
-    )
-}
-
 fn rseq() -> Finding {
     let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
     let on = tunables.split(':').any(|t| t == format!("{}=1", run::RSEQ_TUNABLE));
@@ -111,34 +98,6 @@ fn rseq() -> Finding {
         );
     }
     Finding::ok("rseq", "glibc's use of it is switched off for the program")
-}
-
-/// Tries what the runtime does with code: writing to a page that is read-only.
-fn code_patching() -> Finding {
-    let try_write = || -> io::Result<()> {
-        use std::os::unix::fs::FileExt as _;
-        // SAFETY: a new anonymous page; the result is checked.
-        let page = unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_EXEC, flags, -1, 0)
-        };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let file = fs::OpenOptions::new().write(true).open("/proc/self/mem");
-        let result = file.and_then(|f| f.write_all_at(b"lissom", page as u64));
-        // SAFETY: the page mapped above, to which nothing points.
-        unsafe { libc::munmap(page, 4096) };
-        result
-    };
-    match try_write() {
-        Ok(()) => Finding::ok("code patching", "/proc/self/mem can be written"),
-        Err(e) => Finding::off(
-            "code patching",
-            format!("/proc/self/mem: {e}"),
-            "mount /proc, and boot without proc_mem.force_override=never or lockdown",
-        ),
-    }
 }
 
 fn shadow_stacks(status: &str) -> Finding {

@@ -3,6 +3,8 @@
 mod cgroup;
 mod limits;
 mod machine;
+mod patching;
+mod switching;
 mod target;
 
 use serde::Serialize;

@@ -13,7 +13,7 @@ for f in Decoder DecoderData SharedData Register; do
     o=$out/zydis-$f.o
     [ "$o" -nt "$zydis/src/$f.c" ] || gcc $common $defines $includes -I"$zydis/src" -c "$zydis/src/$f.c" -o "$o"
 done
-for f in "$runtime"/patch/*.c "$runtime"/prim/maps.c; do
+for f in "$runtime"/patch/*.c "$runtime"/prim/maps.c "$runtime"/prim/lock.c; do
     gcc $common $defines $includes -I"$runtime" -Wall -Wextra -Werror -Wno-missing-field-initializers -c "$f" -o "$out/patch-$(basename "$f" .c).o"
 done
 gcc $common -fno-builtin -fno-tree-loop-distribute-patterns -Wall -Wextra -Werror -Wno-missing-field-initializers \

@@ -4,6 +4,7 @@
  *   PROBE_CLASS=1    every system call goes through the entry (0: the stub's own syscall instruction)
  *   PROBE_REPORT=FD  what was patched, a line per object and per site left alone
  *   PROBE_UNDO=1     patch and take it back at once
+ *   PROBE_MPROTECT=1 make code writable for that, and let no page stay so
  */
 #include "../../runtime/patch/patch.h"
 
@@ -51,11 +52,22 @@ __attribute__((visibility("default"))) uintptr_t probe_native_ip(uintptr_t ip) {
 __attribute__((visibility("default"))) long probe_count(void) { return entry_count; }
 __attribute__((visibility("default"))) void probe_undo(void) { patch_undo_all(); }
 
+static int anything_open(void)
+{
+    char line[512];
+    int found = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (fgets(line, sizeof line, maps))
+        found |= strstr(line, " rwx") != NULL;
+    fclose(maps);
+    return found;
+}
+
 __attribute__((constructor)) static void start(void)
 {
     const char *class = getenv("PROBE_CLASS"), *fd = getenv("PROBE_REPORT"), *undo = getenv("PROBE_UNDO");
     struct patch_config c = { .class_table = classes, .class_table_rtld = classes, .entry = entry_direct, .report = left,
-                              .object_done = done };
+                              .object_done = done, .by_mprotect = getenv("PROBE_MPROTECT") };
     unsigned unsafe;
     if (fd)
         out = atoi(fd);
@@ -68,4 +80,6 @@ __attribute__((constructor)) static void start(void)
         dprintf(out, "total patched %d unsafe %u us %.0f\n", n, unsafe, lap());
     if (undo)
         patch_undo_all();
+    if (c.by_mprotect && (n <= 0 || !patch_needs_mprotect() || anything_open()))
+        _exit(99);
 }

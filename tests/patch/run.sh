@@ -31,6 +31,7 @@ set -e
 gcc -shared -nostdlib -o "$out/libsites.so" sites.S
 # -fPIC: the table of shapes is relative to where it is, so it must not be copied into the program
 gcc $warn -fPIC -o "$out/shapes" shapes.c harness.S entry.S "$lib" -L"$out" -lsites -Wl,-rpath,"$out"
+gcc $warn -o "$out/writes" writes.c "$lib" -pthread
 gcc $warn -fPIC -fvisibility=hidden -shared -o "$out/probe.so" probe.c entry.S "$lib" -Wl,-z,now
 gcc $warn -o "$out/workload" workload.c -pthread
 gcc $warn -fno-pie -no-pie -o "$out/workload-fixed" workload.c -pthread
@@ -46,12 +47,18 @@ only_dl_iterate_phdr() {
 step "no libc but dl_iterate_phdr" only_dl_iterate_phdr
 
 step "shapes: $("$out/shapes" | tail -n 1)" "$out/shapes" $verbose
+step "shapes, by mprotect" env BY_MPROTECT=1 "$out/shapes" $verbose
+step "writes: $("$out/writes" | tail -n 1)" "$out/writes"
 
 for class in 0 1; do
     for program in workload workload-fixed teams throws; do
         step "$program, class $class" env LD_PRELOAD="$out/probe.so" PROBE_CLASS=$class "$out/$program"
     done
 done
+for program in workload workload-fixed teams throws; do
+    step "$program, by mprotect" env LD_PRELOAD="$out/probe.so" PROBE_MPROTECT=1 PROBE_CLASS=1 "$out/$program"
+done
+step "patched and taken back, by mprotect" env LD_PRELOAD="$out/probe.so" PROBE_MPROTECT=1 PROBE_UNDO=1 "$out/workload"
 step "patched and taken back" env LD_PRELOAD="$out/probe.so" PROBE_UNDO=1 "$out/workload"
 
 # every object that the machine's own programs use; none may keep a site that could be a futex call

@@ -127,7 +127,7 @@ static void left(const char *object, uintptr_t offset, const char *reason)
 static void patch(void (*entry)(void), int class)
 {
     struct patch_config c = { .class_table = classes, .class_table_rtld = classes, .entry = entry, .report = left,
-                              .object_done = done };
+                              .object_done = done, .by_mprotect = getenv("BY_MPROTECT") };
     unsigned unsafe = 99;
     memset(classes, class, sizeof classes);
     int n = patch_startup(&c, &unsafe);

@@ -3,6 +3,7 @@
 // dlopen of a library with threads and futex instructions of its own, while others run; many times, with dlclose.
 #include "dlopen_test.h"
 #include "pthread_futex.h"
+#include <sys/prctl.h>
 
 static long (*lib_wait)(uint32_t *, uint32_t, int);
 static long (*lib_wake)(uint32_t *, int, int);
@@ -40,6 +41,7 @@ int main(int argc, char **argv) {
 	const char *path = t_library(argc, argv);
 	threads = t_threads() & ~1;
 	rounds = t_share(1000, threads);
+	if (getenv("FORBID")) SYS(prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0)); // from now on no memory becomes executable
 	OK(pthread_barrier_init(&barrier, NULL, 4));
 	pthread_t t[4];
 	for (int i = 0; i < 4; i++) t[i] = t_spawn(busy, NULL);

@@ -8,6 +8,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::run;
 
+/// Of Linux 6.3.
+const PR_GET_MDWE: i32 = 66;
+
 /// The reason why the case cannot run here; each requirement is tried once.
 pub fn missing(requirements: &[String]) -> Option<String> {
     static KNOWN: OnceLock<Mutex<HashMap<String, bool>>> = OnceLock::new();
@@ -29,6 +32,8 @@ fn present(requirement: &str) -> bool {
         ("cpu-cgroup", "") => cgroup(&["cpu", "cpu,cpuacct"], &["cpu.cfs_quota_us", "cpu.max"]),
         ("cpuset-cgroup", "") => cgroup(&["cpuset"], &["cpuset.cpus"]),
         ("thread-ids", "") => fs::OpenOptions::new().write(true).open("/proc/sys/kernel/ns_last_pid").is_ok(),
+        // SAFETY: cannot fail but by saying so.
+        ("mdwe", "") => unsafe { libc::prctl(PR_GET_MDWE, 0_u64, 0_u64, 0_u64, 0_u64) >= 0 },
         ("cpus", n) => at_least(n, run::cpus() as u64),
         ("threads", n) => at_least(n, threads_allowed()),
         ("lib", name) => library(name),

@@ -116,7 +116,7 @@ code=0
 # In the background, because a shell does not look at signals while it waits for a command in the foreground.
 timeout -k 5 "$timeout" qemu-system-x86_64 "${accelerator[@]}" -machine q35 -cpu "${cpu:-qemu64}" -m "$memory" \
     -nodefaults -no-user-config -display none -no-reboot -kernel "$folder/vmlinuz" -initrd "$work/initrd" \
-    -append "console=ttyS0 panic=-1 proc_mem.force_override=always mitigations=off tsc=reliable $append" \
+    -append "console=ttyS0 panic=-1 mitigations=off tsc=reliable $append" \
     -serial "file:$work/console" -serial stdio -serial "file:$work/exit" </dev/null 2>"$work/warnings" &
 machine=$!
 trap 'kill $machine 2>/dev/null; exit 143' TERM INT HUP

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "prim/vector.h"
+
+#include <cpuid.h>
+
+enum {
+    HWCAP2_FSGSBASE = 2,
+    ROOM = 4096,
+    LEGACY = 576,        /* x87, SSE and the header, which are always there */
+    AMX = 3u << 17,      /* configuration and tiles */
+};
+
+static uint32_t bytes_of(uint64_t mask)
+{
+    uint32_t size = LEGACY;
+    for (unsigned i = 2; i < 63; i++) {
+        unsigned a, b, c, d;
+        if (!(mask & (1ull << i)))
+            continue;
+        __cpuid_count(0xd, i, a, b, c, d);
+        size = (c & 2 ? (size + 63) & ~63u : size) + a;
+    }
+    return size;
+}
+
+enum vector_verdict vector_state(uint64_t hwcap2, struct vector_state *v)
+{
+    unsigned a, b, c, d, lo, hi;
+    *v = (struct vector_state){0, false};
+    if (!(hwcap2 & HWCAP2_FSGSBASE))
+        return VECTOR_NO_FSGSBASE;
+    if (!__get_cpuid_count(1, 0, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+        return VECTOR_NO_XSAVEC;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    v->mask = (((uint64_t)hi << 32) | lo) & ~(uint64_t)AMX;
+    v->has_amx = lo & AMX;
+    if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a & 2 /* XSAVEC */))
+        return VECTOR_NO_XSAVEC;
+    return bytes_of(v->mask) <= ROOM ? VECTOR_FITS : VECTOR_TOO_LARGE;
+}

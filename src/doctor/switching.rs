@@ -1,0 +1,74 @@
+//! Whether threads can be switched in user space: the runtime's own condition, `runtime/prim/vector.c`, linked into this binary as it is.
+
+use super::Finding;
+
+/// `struct vector_state`
+#[repr(C)]
+struct VectorState {
+    mask: u64,
+    has_amx: bool,
+}
+
+unsafe extern "C" {
+    fn vector_state(hwcap2: u64, state: *mut VectorState) -> u32;
+}
+
+/// `enum vector_verdict`
+const FITS: u32 = 0;
+const NO_FSGSBASE: u32 = 1;
+const NO_XSAVEC: u32 = 2;
+
+pub fn finding() -> Finding {
+    let mut state = VectorState { mask: 0, has_amx: false };
+    // SAFETY: getauxval cannot fail; the structure is laid out as in vector.h, and written in this call only.
+    let verdict = unsafe { vector_state(libc::getauxval(libc::AT_HWCAP2), &mut state) };
+    judge(verdict)
+}
+
+fn judge(verdict: u32) -> Finding {
+    let what = "user switch";
+    let (lacks, fix) = match verdict {
+        FITS => return Finding::ok(what, "threads can be switched in user space"),
+        NO_FSGSBASE => {
+            ("no fsgsbase", "remove nofsgsbase from the kernel's command line, or use a CPU of 2012 or newer")
+        }
+        NO_XSAVEC => (
+            "no XSAVEC",
+            "remove noxsave and noxsaves from the kernel's command line, use a CPU of 2016 or newer, or let the \
+             hypervisor show its guest xsavec",
+        ),
+        _ => (
+            "vector registers that are larger than a switch has room for",
+            "switch some of them off: clearcpuid= on the kernel's command line",
+        ),
+    };
+    Finding::limited(
+        what,
+        format!("{lacks}: every thread stays on its own kernel thread (as --switch=kernel)"),
+        fix,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+
+    #[test]
+    fn verdicts() {
+        assert!(judge(FITS).state == State::Ok);
+        for (verdict, text) in [(NO_FSGSBASE, "fsgsbase"), (NO_XSAVEC, "XSAVEC"), (3, "larger")] {
+            let finding = judge(verdict);
+            assert!(finding.state == State::Limited && finding.why.contains(text), "{verdict}");
+        }
+    }
+
+    /// Whatever the CPU: without fsgsbase there is no switch, and nothing is written but the two fields.
+    #[test]
+    fn the_runtime_s_condition() {
+        let mut state = VectorState { mask: 1, has_amx: true };
+        // SAFETY: as above.
+        assert_eq!(unsafe { vector_state(0, &mut state) }, NO_FSGSBASE);
+        assert!(state.mask == 0 && !state.has_amx);
+    }
+}
