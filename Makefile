@@ -6,7 +6,7 @@
 # make model    the protocols with large bounds (slow)
 # make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
 # make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (5 minutes)
-# make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (20 minutes); KERNELS="6.18 7.3"
+# make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (40 minutes); KERNELS="6.18 7.3", TESTS= some of them
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
 #
@@ -81,7 +81,7 @@ test-kvm:
 
 test-vm:
 	@scripts/need.sh vm || true
-	@bash tests/sched/run.sh
+	@bash tests/sched/run.sh $(TESTS)
 
 # `make build` as yourself, then `sudo make install`: root need not have Rust.
 target/release/lissom:

@@ -460,13 +460,9 @@ static long blocking_call(struct thread *t, struct user_registers *r)
     return ACTION_CALL;
 }
 
-/* From switch.S, on t's runtime stack. */
-long lissom_syscall(struct user_registers *r, struct thread *t)
+__attribute__((noinline)) static long call(struct user_registers *r, struct thread *t, long nr)
 {
-    long nr = r->rax, action;
-    if (is_shared_child(t))
-        return ACTION_DIRECT;
-    t->nr = nr;
+    long action;
     futex_call_done(t, r); /* of a wait that a handler has jumped out of */
     if (t->attention && signals_settle(t))
         return signals_leave(t, r, ACTION_RESTART);
@@ -499,6 +495,22 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
     if (t->attention && action == ACTION_RETURN)
         action = signals_leave(t, r, action);
     return action;
+}
+
+/* From switch.S, on t's runtime stack. */
+long lissom_syscall(struct user_registers *r, struct thread *t)
+{
+    long nr = r->rax;
+    if (is_shared_child(t))
+        return ACTION_DIRECT;
+    t->nr = nr;
+    /* Who leaves a lock that was waited for once wakes nobody, more often than not: only what must not wait for t's next call is looked at. */
+    if (nr == SYS_futex && t->has_slot && !t->attention && t->site != &lissom_omp_site && !carrier_is_reserved(t) && futex_wakes_nobody(t, r)) {
+        syscalls_learn(t, false);
+        r->rax = 0;
+        return ACTION_RETURN;
+    }
+    return call(r, t, nr);
 }
 
 /* From switch.S, after an ACTION_CALL. */

@@ -16,6 +16,8 @@ uint32_t futex_foreign_waiters;
 static bool requeues;
 static uint32_t requeued_in_kernel; /* ... but so many times some were in the kernel, and were moved: their buckets did not learn of it */
 
+#define ADDRESSES_END 0x7ffffffff000ul
+
 enum {
     SPIN_DEBT = 16,   /* spins for nothing at an address, after which ... */
     SPIN_RETRY = 32,  /* ... only every so many waits begin with one */
@@ -99,6 +101,19 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
     if (!by_kernel)
         count_on(t->slot, wakes_avoided, 1);
     return r < 0 && !woken ? r : woken;
+}
+
+bool futex_wakes_nobody(struct thread *t, const struct user_registers *r)
+{
+    uintptr_t address = (uintptr_t)r->rdi;
+    if ((int)r->rsi != (FUTEX_WAKE | FUTEX_PRIVATE_FLAG) || (address & 3) || address >= ADDRESSES_END)
+        return false;
+    const struct bucket *b = bucket_of(address);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* as in wake */
+    if (__atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST) || kernel_has_waiters(b) || foreign_waiters() || slot_over_slice(t))
+        return false;
+    count_on(t->slot, wakes_avoided, 1);
+    return true;
 }
 
 /* Of those that wait in the kernel. */
@@ -495,7 +510,7 @@ long futex_call(struct thread *t, struct user_registers *r)
         return in_kernel(t, command);
     if (address & 3)
         return finish(r, -EINVAL);
-    if (address >= 0x7ffffffff000ul)
+    if (address >= ADDRESSES_END)
         return finish(r, -EFAULT);
     switch (command) {
     case FUTEX_WAIT_BITSET:

@@ -70,13 +70,13 @@ pub fn whole(n: u64) -> String {
 
 /// A line for each count: a second, in total, and what it is.
 pub fn counts_table(rates: &Counts, seconds: f64, total: &Counts) -> Vec<String> {
-    let mut lines = vec![format!("{:<11}{:>7}{:>9}", "", "/S", "TOTAL")];
+    let mut lines = vec![format!("{:<12}{:>7}{:>9}", "", "/S", "TOTAL")];
     let values = rates.values().into_iter().zip(total.values());
     for ((name, (rate, total)), meaning) in Counts::NAMES.iter().zip(values).zip(MEANINGS) {
         let (name, unit) = if *name == "spin_ns" { ("spin_s", 1e-9) } else { (*name, 1.0) };
         let rate = if seconds > 0.0 { short(rate as f64 * unit / seconds) } else { "-".into() };
         let total = if unit == 1.0 { whole(total) } else { short(total as f64 * unit) };
-        lines.push(format!("{name:<11}{rate:>7}{total:>9}  {meaning}"));
+        lines.push(format!("{name:<12}{rate:>7}{total:>9}  {meaning}"));
     }
     lines
 }
@@ -189,8 +189,8 @@ mod tests {
         assert_eq!(lines.len(), 1 + Counts::NAMES.len());
         let counts = Counts { wakeups: 20, spin_ns: 3_000_000_000, ..Counts::default() };
         let lines = counts_table(&counts, 2.0, &counts);
-        assert_eq!(lines[1], "wakeups         10       20  threads that had to wait for their turn");
-        assert_eq!(lines[6], "spin_s         1.5      3.0  CPU time seen to be wasted in loops, s");
+        assert_eq!(lines[1], "wakeups          10       20  threads that had to wait for their turn");
+        assert_eq!(lines[6], "spin_s          1.5      3.0  CPU time seen to be wasted in loops, s");
         assert!(lines.iter().all(|l| l.chars().count() <= 80), "{lines:?}");
         let (site, mut places) = (Site { ip: 16, pid: u32::MAX >> 1 }, Places::default());
         let info = SiteInfo { verdict: Verdict::Unknown, seen: 5, kicks: 0 };

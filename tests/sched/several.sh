@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Measures threads that wait for each other on several CPUs, in a virtual machine under the kernel's own scheduler and under lissom's in turn:
+#     tests/sched/several.sh [OPTION]... [CONFIG]...
+# Each CONFIG is what is said to `lissom sched start` [default: --spin=off].
+#
+#   --kernel VERSION   [default: 7.3]
+#   --cpus N           [default: 8]
+#   --runs N           [default: 9]
+#   --rounds N         of a run [default: 300]
+#   --work N           iterations that all threads together do in a round [default: 6000]
+#
+# Prints us a round: the median of the runs, the least and the most. 16 threads. The CPUs are emulated on those of this machine, so times are noise by a factor of 2:
+# on a machine that does something else they mean nothing.
+set -euo pipefail
+
+cpus=8 runs=9 rounds=300 work_iterations=6000
+while [ $# -gt 0 ]; do
+    case $1 in
+    --kernel) KERNEL=$2 && shift 2 ;;
+    --cpus) cpus=$2 && shift 2 ;;
+    --runs) runs=$2 && shift 2 ;;
+    --rounds) rounds=$2 && shift 2 ;;
+    --work) work_iterations=$2 && shift 2 ;;
+    --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit 0 ;;
+    *) break ;;
+    esac
+done
+[ $# -gt 0 ] || set -- --spin=off
+. "$(dirname "$0")/lib.sh"
+
+build_scheduler
+put sync
+if ! inside --cpus "$cpus" --timeout 900 -- several.sh "$runs" "$rounds" "$work_iterations" "$@" >"$work/log"; then
+    cat "$work/log" >&2
+    exit 1
+fi
+sed -n 's/^figure|//p' "$work/log" | sort -t'|' -k1,2 -k3,3g | awk -F'|' '
+    { key = $1 "|" $2; if (!(key in n)) order[++keys] = key; value[key, ++n[key]] = $3 }
+    END {
+        printf "%-36s %-8s %4s %10s %10s %10s\n", "us a round", "", "runs", "median", "least", "most"
+        for (i = 1; i <= keys; i++) {
+            key = order[i]; count = n[key]; split(key, part, "|")
+            median = count % 2 ? value[key, (count + 1) / 2] : (value[key, count / 2] + value[key, count / 2 + 1]) / 2
+            printf "%-36s %-8s %4d %10.0f %10.0f %10.0f\n", part[1], part[2], count, median, value[key, 1], value[key, count]
+        }
+    }'
