@@ -136,12 +136,16 @@ static void note_empty(s32 cpu)
     if (*word & bit) __sync_fetch_and_and(word, ~bit);
 }
 
-/* Into RUN, by virtual time. */
-static void queue_up(struct task_struct *p, u64 vtime, s32 cpu, u64 flags)
+/* Into RUN, by virtual time. Pre: cpu is the thread's. */
+static void queue_up(struct task_struct *p, struct thread *t, s32 cpu, u64 flags)
 {
-    insert_at(p, RUN(cpu), config.slice_ns, vtime, flags);
+    t->queued = scx_bpf_now();
+    insert_at(p, RUN(cpu), config.slice_ns, t->vtime, flags);
     note_waiting(cpu);
 }
+
+/* Not for a moment while its affinity changes: the kernel puts it elsewhere then. */
+static bool may_run(struct task_struct *p, s32 cpu) { return bpf_cpumask_test_cpu(cpu, scx(p)->cpus_ptr); }
 
 static bool is_before(u64 a, u64 b) { return (s64)(a - b) < 0; }
 
@@ -232,6 +236,7 @@ static void put_aside(struct task_struct *p, struct thread *t, struct cpu *c, s3
         t->looked.is_new = false;
         t->progress = ++c->events;
     }
+    t->queued = scx_bpf_now();
     t->turn = c->runs + scx_bpf_dsq_nr_queued(RUN(cpu));
     insert_at(p, SPIN(cpu), config.slice_ns, (u64)(c->pass + 1) << 32 | t->progress, flags);
     note_waiting(cpu);
@@ -253,11 +258,10 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
     charge(p, t, c, cpu);
     settle(t, c, cpu);
     account(p, t);
-    t->queued = scx_bpf_now();
     if (t->aside)
         put_aside(p, t, c, cpu, flags);
     else
-        queue_up(p, t->vtime, cpu, flags);
+        queue_up(p, t, cpu, flags);
 }
 
 /* The first thread of another CPU's queue. */
@@ -341,7 +345,7 @@ static bool take_aside(s32 cpu, struct cpu *c, bool is_alone)
 }
 
 /* The first thread of the queue that has waited for too long is run next. */
-static bool run_late(u64 queue, u64 now)
+static bool run_late(s32 cpu, u64 queue, u64 now)
 {
     struct bpf_iter_scx_dsq it;
     bool done = false;
@@ -351,7 +355,7 @@ static bool run_late(u64 queue, u64 now)
             struct task_struct *p = bpf_iter_scx_dsq_next(&it);
             if (!p) break;
             struct thread *t = thread_of(p);
-            if (!t || now - t->queued < PATIENCE_NS) continue;
+            if (!t || now - t->queued < PATIENCE_NS || !may_run(p, cpu)) continue;
             done = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
             break;
         }
@@ -365,7 +369,7 @@ static bool care(s32 cpu, struct cpu *c)
     u64 now = scx_bpf_now();
     if (now - c->cared < CARE_NS) return false;
     c->cared = now;
-    return run_late(RUN(cpu), now) || run_late(SPIN(cpu), now);
+    return run_late(cpu, RUN(cpu), now) || run_late(cpu, SPIN(cpu), now);
 }
 
 SEC("struct_ops/lissom_dispatch")
@@ -567,7 +571,7 @@ static void leave(u64 queue, s32 cpu)
         bpf_for(i, 0, 1 << 20) {
             p = bpf_iter_scx_dsq_next(&it);
             if (!p) break;
-            scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+            if (may_run(p, cpu)) scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL_ON | cpu, 0);
         }
     }
     bpf_iter_scx_dsq_destroy(&it);

@@ -80,7 +80,16 @@ static bool keep(struct task_struct *p, struct thread *t, s32 cpu)
     return true;
 }
 
-/* The thread that was parked first here, if before `until`, is put into RUN. */
+/* The parked thread p runs on, and finds out why. Its CPU may be another one than where it was parked first, and has to be: with its affinity it has moved. */
+static s32 put_back(struct task_struct *p, struct thread *t, s32 cpu)
+{
+    s32 its = scx_bpf_task_cpu(p);
+    queue_up(p, t, its, 0);
+    if (its != cpu) scx_bpf_kick_cpu(its, SCX_KICK_IDLE);
+    return its;
+}
+
+/* The parking of those who were parked here before `until` ends, up to the first that is put into this CPU's RUN. True: there is one. */
 static bool end_parking(s32 cpu, u64 until, u32 looks)
 {
     struct ring *r = ring_at(cpu);
@@ -89,26 +98,17 @@ static bool end_parking(s32 cpu, u64 until, u32 looks)
     u32 i;
     bpf_for(i, 0, looks) {
         if (r->head == r->tail || done) break;
-        u32 pid = r->pid[r->head % RING];
+        u32 pid = r->pid[r->head++ % RING];
         struct task_struct *p = bpf_task_from_pid((s32)pid);
-        if (!p) {
-            r->head++;
-            continue;
-        }
+        if (!p) continue;
         struct thread *t = thread_of(p);
         if (t && t->parked == PARKED && !is_before(t->parked_at, until)) {
-            r->head++;
             r->pid[r->tail++ % RING] = pid;
-            bpf_task_release(p);
-            continue;
-        }
-        r->head++;
-        if (t) {
+        } else if (t) {
             t->in_ring = false;
             if (ends_parking(t)) {
                 COUNT(park_ends);
-                queue_up(p, t->vtime, cpu, 0);
-                done = true;
+                done = put_back(p, t, cpu) == cpu;
             }
         }
         bpf_task_release(p);
@@ -131,14 +131,12 @@ static bool hand_on(s32 cpu, struct cpu *c, bool caller_parks)
     c->hands_on = false;
     struct task_struct *p = bpf_kptr_xchg(&c->woken, NULL);
     if (!p) return false;
-    bool next = caller_parks && c->left_ns >= LEAST_NS && bpf_cpumask_test_cpu(cpu, scx(p)->cpus_ptr);
+    bool next = caller_parks && c->left_ns >= LEAST_NS && may_run(p, cpu);
     if (next) {
         insert(p, SCX_DSQ_LOCAL, c->left_ns, 0);
     } else {
         struct thread *t = thread_of(p);
-        s32 its = scx_bpf_task_cpu(p);
-        if (t) queue_up(p, t->vtime, its, 0);
-        if (its != cpu) scx_bpf_kick_cpu(its, SCX_KICK_IDLE);
+        if (t) put_back(p, t, cpu);
     }
     bpf_task_release(p);
     return next;
