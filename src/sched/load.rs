@@ -144,6 +144,15 @@ impl Scheduler {
         counts(&self.map(COUNTS)?)
     }
 
+    /// By the CPU's number.
+    pub fn counts_of_cpus(&self) -> anyhow::Result<Vec<Counts>> {
+        let cpus = self
+            .map(COUNTS)?
+            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?
+            .context("the counts are missing")?;
+        Ok(cpus.iter().map(|bytes| Counts::parse(bytes).unwrap_or_default()).collect())
+    }
+
     pub fn map(&self, name: &str) -> anyhow::Result<Map<'_>> {
         self.object.maps().find(|m| m.name() == name).with_context(|| format!("the map {name} is missing"))
     }

@@ -24,13 +24,48 @@ const CALM: Duration = Duration::from_secs(1);
 /// After that a look costs work that has no use of it, so they are so much rarer.
 const RARER: u64 = 10;
 
+/// Of a CPU.
+struct Clock {
+    cpu: u32,
+    pace: Pace,
+    /// Its descriptor, which belongs to the link.
+    event: RawFd,
+    _link: Link,
+}
+
+/// How often is looked at a CPU, from what was found there.
+struct Pace {
+    /// Frequent: as asked for; else RARER.
+    is_frequent: bool,
+    kicks: u64,
+    found: Instant,
+}
+
+impl Pace {
+    fn new(now: Instant) -> Pace {
+        Pace { is_frequent: true, kicks: 0, found: now }
+    }
+
+    /// kicks: threads that have been found waiting on this CPU so far. True: it has changed.
+    fn keep(&mut self, kicks: u64, may_have_found: bool, now: Instant) -> bool {
+        if kicks != self.kicks || may_have_found {
+            self.found = now;
+        }
+        self.kicks = kicks;
+        let before = self.is_frequent;
+        self.is_frequent = now.duration_since(self.found) < CALM;
+        self.is_frequent != before
+    }
+
+    fn ns(&self, period_ns: u64) -> u64 {
+        if self.is_frequent { period_ns } else { period_ns * RARER }
+    }
+}
+
 pub struct Looks {
     period_ns: u64,
-    /// The same now.
-    pace_ns: u64,
-    found: Instant,
-    /// Of the CPUs that are there, and their descriptors, which belong to the links.
-    clocks: Vec<(Link, RawFd)>,
+    /// Of the CPUs that are there.
+    clocks: Vec<Clock>,
     /// None: registers have to do.
     counters: Option<Counters>,
     /// When they were opened: the machine's CPUs.
@@ -41,9 +76,7 @@ pub struct Looks {
 impl Looks {
     /// Fails where such clocks may not be had; then nothing is left behind.
     pub fn start(scheduler: &Scheduler, period_ns: u64, counters: Option<Counters>) -> anyhow::Result<Looks> {
-        let (clocks, cpus, found) = (Vec::new(), Vec::new(), Instant::now());
-        let mut looks =
-            Looks { period_ns, pace_ns: period_ns, found, clocks, counters, cpus, hotplug_seq: 0 };
+        let mut looks = Looks { period_ns, clocks: Vec::new(), counters, cpus: Vec::new(), hotplug_seq: 0 };
         looks.open(scheduler)?;
         Ok(looks)
     }
@@ -57,19 +90,17 @@ impl Looks {
         self.open(scheduler)
     }
 
-    /// `has_found`: somebody has been found waiting since the last call, or may have been.
-    pub fn keep_pace(&mut self, has_found: bool) {
-        if has_found {
-            self.found = Instant::now();
-        }
-        let pace = if self.found.elapsed() < CALM { self.period_ns } else { self.period_ns * RARER };
-        if pace == self.pace_ns {
-            return;
-        }
-        self.pace_ns = pace;
-        for (_, event) in &self.clocks {
+    /// kicks: of each CPU by its number, threads found waiting there so far. `may_have_found`: perhaps more, anywhere.
+    pub fn keep_pace(&mut self, kicks: &[u64], may_have_found: bool) {
+        let now = Instant::now();
+        for clock in &mut self.clocks {
+            let kicks = kicks.get(clock.cpu as usize).copied().unwrap_or(0);
+            if !clock.pace.keep(kicks, may_have_found, now) {
+                continue;
+            }
+            let ns = clock.pace.ns(self.period_ns);
             // SAFETY: the kernel reads a number; the descriptor is the link's, which is here. If it fails, the pace stays.
-            unsafe { libc::ioctl(*event, PERF_EVENT_IOC_PERIOD, &raw const pace) };
+            unsafe { libc::ioctl(clock.event, PERF_EVENT_IOC_PERIOD, &raw const ns) };
         }
     }
 
@@ -84,7 +115,8 @@ impl Looks {
         }
         let program = scheduler.program(if self.counters.is_some() { WITH_BRANCHES } else { PROGRAM })?;
         for &cpu in &self.cpus {
-            let event = match open(&mut clock(self.pace_ns, scheduler.vcpus.is_ok()), -1, cpu as i32, None) {
+            let event = match open(&mut clock(self.period_ns, scheduler.vcpus.is_ok()), -1, cpu as i32, None)
+            {
                 Ok(event) => event,
                 // It has just gone.
                 Err(e) if e.raw_os_error() == Some(libc::ENODEV) => continue,
@@ -93,11 +125,32 @@ impl Looks {
             // What is attached belongs to the link, and starts there.
             let link =
                 program.attach_perf_event(event.as_raw_fd()).context("the program cannot be attached")?;
-            self.clocks.push((link, event.into_raw_fd()));
+            let pace = Pace::new(Instant::now());
+            self.clocks.push(Clock { cpu, pace, event: event.into_raw_fd(), _link: link });
         }
         if self.clocks.is_empty() {
             bail!("no CPU has a clock");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_rarer_where_nobody_was_found_for_a_second() {
+        let begin = Instant::now();
+        let at = |ms| begin + Duration::from_millis(ms);
+        let (mut here, mut there) = (Pace::new(begin), Pace::new(begin));
+        assert!(!here.keep(0, false, at(999)) && here.ns(100) == 100);
+        assert!(here.keep(0, false, at(1000)) && here.ns(100) == 1000);
+        assert!(!here.keep(0, false, at(1200)));
+        assert!(here.keep(1, false, at(1400)) && here.ns(100) == 100);
+        assert!(!here.keep(1, false, at(2399)) && here.keep(1, false, at(2400)));
+        // What was found on one CPU is no reason to look at another one, what was judged is.
+        assert!(there.keep(0, false, at(1400)) && there.ns(100) == 1000);
+        assert!(there.keep(0, true, at(2500)) && there.ns(100) == 100);
     }
 }

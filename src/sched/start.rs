@@ -43,9 +43,9 @@ pub struct StartArgs {
     #[arg(long, value_enum, value_name = "on|off", default_value = "on")]
     spin: Spin,
 
-    /// Between two looks at the running thread, 20us to 10ms; ten times that while nobody has been
-    /// found waiting in a loop for a second. Shorter: busy waiting is found sooner, but every CPU is
-    /// interrupted that often
+    /// Between two looks at the running thread, 20us to 10ms; ten times that on a CPU where nobody
+    /// has been found waiting in a loop for a second. Shorter: busy waiting is found sooner, but
+    /// CPUs are interrupted that often
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = sample)]
     sample: Duration,
 
@@ -265,7 +265,6 @@ impl<'a> Daemon<'a> {
         let mut follow = Instant::now() + FOLLOW;
         let mut forget = Instant::now() + FORGET;
         let mut told = (self.begin, Counts::default());
-        let mut kicked = 0;
         loop {
             stop.wait_or_readable(Instant::now() + TICK, Some(self.sites.readable()));
             if stop.asked() {
@@ -277,11 +276,10 @@ impl<'a> Daemon<'a> {
             if self.sites.judge_some()? {
                 stop.wait(Instant::now() + PAUSE);
             }
-            let kicks = self.scheduler.counts()?.spin_kicks;
             if let Some(looks) = &mut self.looks {
-                looks.keep_pace(kicks != kicked || self.sites.has_judged());
+                let kicks: Vec<u64> = self.scheduler.counts_of_cpus()?.iter().map(|c| c.spin_kicks).collect();
+                looks.keep_pace(&kicks, self.sites.has_judged());
             }
-            kicked = kicks;
             let now = Instant::now();
             if now >= follow {
                 follow = now + FOLLOW;
