@@ -255,7 +255,8 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
         insert(p, SCX_DSQ_LOCAL, config.slice_ns, flags);
         return;
     }
-    charge(p, t, c, cpu);
+    /* One that slept has been charged when it went to sleep. */
+    if (t->counted) charge(p, t, c, cpu);
     settle(t, c, cpu);
     account(p, t);
     if (t->aside)
@@ -428,7 +429,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
 }
 
 /* It sleeps, or is about to change its class, its group or where it may run. What it has run is charged here and in lissom_enqueue, rather than in an operation that
- * comes at each switch: the kernel brings sum_exec_runtime up to date soon after, so that the last bit of it counts when it wakes up. */
+ * comes at each switch: the kernel brings sum_exec_runtime up to date only after this, so the last bit of it counts the next time. */
 SEC("struct_ops/lissom_quiescent")
 void BPF_PROG(lissom_quiescent, struct task_struct *p, u64 flags)
 {
