@@ -5,8 +5,10 @@
 label=$1 start=$2 runs=$3 rounds=$4 switches=$5 workloads=$6
 
 # It takes the kernel's own scheduler 3 s for 20 rounds. Where busy waiting is found, in 20 rounds it has hardly begun to be.
-pipeline_rounds=20
-[ "$start" = none ] || pipeline_rounds=500
+case $start in
+none | *--spin=off*) pipeline_rounds=20 ;;
+*) pipeline_rounds=500 ;;
+esac
 
 # By their paths, because BusyBox has a sync of its own and does not look for another.
 # run FOLDER PROGRAM_SUFFIX LABEL [COMMAND]...
