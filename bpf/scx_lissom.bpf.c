@@ -265,15 +265,17 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
         queue_up(p, t, cpu, flags);
 }
 
-/* The first thread of another CPU's queue. */
-static bool steal_from(u64 queue, u64 now)
+/* The first thread of another CPU's queue. Post: *any: there was one, which may have to stay. */
+static bool steal_from(u64 queue, u64 now, bool *any)
 {
     struct bpf_iter_scx_dsq it;
     bool settled = false;
+    *any = false;
     if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
         struct task_struct *p = bpf_iter_scx_dsq_next(&it);
         struct thread *t = p ? thread_of(p) : NULL;
         settled = t && now - t->moved >= MOVED_NS;
+        *any = p;
     }
     bpf_iter_scx_dsq_destroy(&it);
     return settled && take(queue);
@@ -292,9 +294,10 @@ static bool steal(s32 cpu)
         bpf_for(j, 1, 65) {
             u32 bit = (cpu + j) % 64, other = word * 64 + bit;
             if (!(bits & 1ULL << bit) || other == (u32)cpu) continue;
-            bool runs = scx_bpf_dsq_nr_queued(RUN(other)) > 0, spins = scx_bpf_dsq_nr_queued(SPIN(other)) > 0;
+            bool runs, spins = false;
+            struct cpu *o = cpu_at(other);
+            if (steal_from(RUN(other), now, &runs) || (o && o->aside && steal_from(SPIN(other), now, &spins))) return true;
             if (!runs && !spins) note_empty(other);
-            if ((runs && steal_from(RUN(other), now)) || (spins && steal_from(SPIN(other), now))) return true;
         }
     }
     return false;
