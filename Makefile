@@ -6,7 +6,7 @@
 # make model    the protocols with large bounds (slow)
 # make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
 # make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (5 minutes)
-# make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (40 minutes); KERNELS="6.18 7.3", TESTS= some of them
+# make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (30 minutes); KERNELS="6.18 7.3", TESTS= some of them
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
 #
