@@ -146,11 +146,10 @@ impl Scheduler {
 
     /// By the CPU's number.
     pub fn counts_of_cpus(&self) -> anyhow::Result<Vec<Counts>> {
-        let cpus = self
-            .map(COUNTS)?
-            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?
-            .context("the counts are missing")?;
-        Ok(cpus.iter().map(|bytes| Counts::parse(bytes).unwrap_or_default()).collect())
+        Ok(of_cpus(&self.map(COUNTS)?)?
+            .iter()
+            .map(|bytes| Counts::parse(bytes).unwrap_or_default())
+            .collect())
     }
 
     pub fn map(&self, name: &str) -> anyhow::Result<Map<'_>> {
@@ -193,8 +192,11 @@ fn load(config: &Config, timeout: Duration, with_vcpus: bool, with_branches: boo
 }
 
 pub fn counts(map: &impl libbpf_rs::MapCore) -> anyhow::Result<Counts> {
-    let cpus = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.context("the counts are missing")?;
-    Ok(Counts::sum(&cpus))
+    Ok(Counts::sum(&of_cpus(map)?))
+}
+
+fn of_cpus(map: &impl libbpf_rs::MapCore) -> anyhow::Result<Vec<Vec<u8>>> {
+    map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.context("the counts are missing")
 }
 
 /// Until no scheduler of sched_ext runs.

@@ -52,13 +52,4 @@ for config in "$@"; do
     one "sched${config:+ $config}" "$config"
 done
 
-sort -t'|' -k1,1n -k2,3 -k4,4g "$work/figures" | awk -F'|' '
-    { key = $2 "|" $3; if (!(key in n)) order[++keys] = key; value[key, ++n[key]] = $4 }
-    END {
-        printf "%-48s %-9s %4s %12s %12s %12s\n", "us a round", "", "runs", "median", "least", "most"
-        for (i = 1; i <= keys; i++) {
-            key = order[i]; count = n[key]; split(key, part, "|")
-            median = count % 2 ? value[key, (count + 1) / 2] : (value[key, count / 2] + value[key, count / 2 + 1]) / 2
-            printf "%-48s %-9s %4d %12.2f %12.2f %12.2f\n", part[1], part[2], count, median, value[key, 1], value[key, count]
-        }
-    }'
+sort -t'|' -k1,1n -k2,3 -k4,4g "$work/figures" | cut -d'|' -f2- | medians 48 2

@@ -53,5 +53,19 @@ inside() {
         "${options[@]}" -- sh "$@"
 }
 
+# medians WIDTH DECIMALS: of lines LABEL|WORKLOAD|us a round that are in the order of these, with the least and the most. WIDTH: of the labels
+medians() {
+    awk -F'|' -v width="$1" -v decimals="$2" '
+        { key = $1 "|" $2; if (!(key in n)) order[++keys] = key; value[key, ++n[key]] = $3 }
+        END {
+            printf "%-*s %-9s %4s %12s %12s %12s\n", width, "us a round", "", "runs", "median", "least", "most"
+            for (i = 1; i <= keys; i++) {
+                key = order[i]; count = n[key]; split(key, part, "|")
+                median = count % 2 ? value[key, (count + 1) / 2] : (value[key, count / 2] + value[key, count / 2 + 1]) / 2
+                printf "%-*s %-9s %4d %12.*f %12.*f %12.*f\n", width, part[1], part[2], count, decimals, median, decimals, value[key, 1], decimals, value[key, count]
+            }
+        }'
+}
+
 need_vm vm
 kernel "$kernel" >/dev/null

@@ -34,13 +34,4 @@ if ! inside --cpus "$cpus" --timeout 900 -- several.sh "$runs" "$rounds" "$work_
     cat "$work/log" >&2
     exit 1
 fi
-sed -n 's/^figure|//p' "$work/log" | sort -t'|' -k1,2 -k3,3g | awk -F'|' '
-    { key = $1 "|" $2; if (!(key in n)) order[++keys] = key; value[key, ++n[key]] = $3 }
-    END {
-        printf "%-36s %-8s %4s %10s %10s %10s\n", "us a round", "", "runs", "median", "least", "most"
-        for (i = 1; i <= keys; i++) {
-            key = order[i]; count = n[key]; split(key, part, "|")
-            median = count % 2 ? value[key, (count + 1) / 2] : (value[key, count / 2] + value[key, count / 2 + 1]) / 2
-            printf "%-36s %-8s %4d %10.0f %10.0f %10.0f\n", part[1], part[2], count, median, value[key, 1], value[key, count]
-        }
-    }'
+sed -n 's/^figure|//p' "$work/log" | sort -t'|' -k1,2 -k3,3g | medians 36 0

@@ -1,6 +1,7 @@
 # branches.sh: the emulated CPU has neither last-branch records nor counts of misses. --fault=blind: they are read all the same, and cannot be; --fault=records: they
 # are made up, say of everybody that he goes round in a loop and misses nothing, and are all that is looked at.
 . ./lib.sh
+. ./loops_lib.sh
 
 look() {
     lissom sched status --json >/tmp/status || fail "lissom sched status: $?"
@@ -11,11 +12,6 @@ says() {
     tr ',{' '\n\n' </tmp/status | sed -n "s/.*\"$1\": *\"*\([a-z0-9]*\).*/\1/p" | head -n 1
 }
 
-# kicks NAME: how often a process of this name had to give way, because it waited
-kicks() {
-    tr -d '\n' </tmp/status | tr '{' '\n' | sed -n "s/.*\"comm\": *\"$1\".*\"kicks\": *\([0-9]*\).*/\1/p" | awk '{ sum += $1 } END { print sum + 0 }'
-}
-
 # sites: how many
 sites() {
     grep -c '"verdict"' /tmp/status
@@ -23,14 +19,8 @@ sites() {
 
 # run_loops NAME...: beside each other. Post: /tmp/status, of when they have reported
 run_loops() {
-    local name all= number=0
-    rm -f /tmp/report.*
-    for name in "$@"; do
-        ./loops $name --seconds 2 --stay >/tmp/report.$name &
-        all="$all $!"
-        number=$((number + 1))
-    done
-    wait_for reported $number
+    local name
+    start_loops 2 "$@"
     look
     for name in "$@"; do
         grep -q '"progress": 0,' /tmp/report.$name && fail "$name is stuck"
@@ -39,10 +29,6 @@ run_loops() {
     kill $all
     wait $all
     runs || fail "it has ended"
-}
-
-reported() {
-    [ "$(cat /tmp/report.* 2>/dev/null | wc -l)" = "$1" ]
 }
 
 # Nobody of them had to give way.

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The looks at running threads, which a clock of each CPU asks for (src/sched/looks.rs): who is found waiting gives way. How it is found is in scx_spin.bpf.h,
+ * scx_branches.bpf.h and scx_vcpu.bpf.h. */
+#pragma once
+
+/* Threads of other classes run before ours, or beside them. */
+static bool is_scheduled_here(struct task_struct *p)
+{
+    u32 policy = scx(p)->policy;
+    if (config.is_partial) return policy == SCHED_EXT;
+    return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;
+}
+
+/* A look at the running thread (scx_spin.bpf.h, and by_branches scx_branches.bpf.h). The interrupted one may be anybody. */
+static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_branches)
+{
+    struct pt_regs_x86 *r = &event->regs;
+    struct thread *t = NULL;
+    bool is_vcpu = (r->cs & 3) != 3;
+    if (is_vcpu && !(t = spinning_vcpu())) return 0;
+    s32 cpu = bpf_get_smp_processor_id();
+    struct cpu *c = cpu_at(cpu);
+    if (!c || (!c->aside && scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0)) return 0;
+    struct task_struct *p = bpf_get_current_task_btf();
+    if (!is_scheduled_here(p)) return 0;
+    if (!t) t = thread_of(p);
+    struct scx_counts *n = counts();
+    /* A vCPU thread may be on its way already, by KVM's directed yield, but it goes no sooner than the next tick. */
+    if (!t || !n || (t->aside && !is_vcpu)) return 0;
+    n->samples++;
+    if (is_vcpu) {
+        n->vcpu_kicks++;
+    } else {
+        struct scx_site_info *site = by_branches && config.made_up ? NULL : waits_at(&t->looked, r, p);
+        if (!site && by_branches) {
+            site = loops_at(&t->looked, r, p);
+            if (site) n->branch_kicks++;
+        }
+        if (!site) return 0;
+        site->kicks++;
+    }
+    n->spin_kicks++;
+    n->spin_ns += event->sample_period;
+    t->aside = true;
+    scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+    return 0;
+}
+
+/* One of the two is attached. */
+SEC("perf_event")
+int look(struct bpf_perf_event_data *event) { return look_at(event, false); }
+
+SEC("perf_event")
+int look_branches(struct bpf_perf_event_data *event) { return look_at(event, true); }
