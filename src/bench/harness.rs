@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What is taken from a program's line of JSON, and how it is shown.
@@ -156,7 +156,7 @@ pub enum State {
     Failed,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Spread {
     pub median: f64,
     pub least: f64,

@@ -19,6 +19,7 @@ mod sensitivity;
 mod server;
 mod specificity;
 mod spin;
+mod study;
 mod sync;
 mod table;
 mod watch;
@@ -61,6 +62,9 @@ pub enum What {
     Mixes(mixes::MixesArgs),
     Adapt(adapt::AdaptArgs),
     Idle(idle::IdleArgs),
+    List(study::ListArgs),
+    Run(study::RunArgs),
+    Report(study::ReportArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -185,6 +189,9 @@ pub fn bench(args: &BenchArgs) -> i32 {
         What::Adapt(a) => measure_and_report(&a.common, |session| adapt::prepare(a, session)),
         What::Mixes(a) => mixes::measure_and_report(a),
         What::Idle(a) => idle::measure_and_report(a),
+        What::List(a) => study::list(a),
+        What::Run(a) => study::run(a),
+        What::Report(a) => study::report(a),
     };
     match result {
         Ok(code) => code,

@@ -1,0 +1,159 @@
+//! The figures: which measurement each is a view of, what is to be seen in it, and what was published.
+
+mod apple;
+mod em;
+mod hpdc;
+mod own;
+mod smt;
+
+use serde_json::Value;
+
+use super::measurements::{MEASUREMENTS, Measurement};
+use super::panel::Panel;
+
+/// Where a figure comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    Hpdc,
+    Smt,
+    Em,
+    Apple,
+    Own,
+}
+
+pub const SOURCES: [Source; 5] = [Source::Hpdc, Source::Smt, Source::Em, Source::Apple, Source::Own];
+
+impl Source {
+    /// As figures' names begin.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Hpdc => "hpdc",
+            Source::Smt => "smt",
+            Source::Em => "em",
+            Source::Apple => "apple",
+            Source::Own => "own",
+        }
+    }
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Source::Hpdc => "Virtual blocking and busy-waiting detection",
+            Source::Smt => "Idle polling",
+            Source::Em => "Elasticity between programs",
+            Source::Apple => "Adaptive pause-loop windows",
+            Source::Own => "Beyond the papers",
+        }
+    }
+
+    /// What its figures follow.
+    pub fn citation(self) -> &'static str {
+        match self {
+            Source::Hpdc => {
+                "H. Huang, J. Rao, S. Wu, H. Jin, H. Jiang, H. Che, X. Wu: Towards Exploiting CPU Elasticity via \
+                 Efficient Thread Oversubscription, HPDC 2021. There: 8 cores of an Intel Xeon with 2.1 GHz, \
+                 Linux 5.1, PARSEC 3.0, SPLASH-2 and NPB with 8 and with 32 threads"
+            }
+            Source::Smt => {
+                "Y. Wang, R. Li, Z. Huang, X. Zhou: An In-depth Analysis of System-level Techniques for Simultaneous \
+                 Multi-threaded Processors in Clouds, 2020. There: virtual machines under KVM; here: processes, and \
+                 the policies of lissom's idle slots"
+            }
+            Source::Em => {
+                "J. Rubio, C. Bilbao, J. C. Saez, M. Prieto-Matias: Exploiting Elasticity via OS-Runtime Cooperation to \
+                 Improve CPU Utilization in Multicore Systems, PDP 2024"
+            }
+            Source::Apple => {
+                "J. Shan, X. Ding, N. Gehani: APPLES: Efficiently Handling Spin-lock Synchronization on Virtualized \
+                 Platforms, IEEE TPDS 28(7), 2017. Here from a simulation: docs/kvm-simulation.md"
+            }
+            Source::Own => "What users ask beside the papers",
+        }
+    }
+}
+
+pub struct Figure {
+    pub name: &'static str,
+    pub source: Source,
+    /// Of the paper: "Fig. 2".
+    pub number: &'static str,
+    pub title: &'static str,
+    pub measurement: &'static str,
+    /// What is to be seen.
+    pub shows: &'static str,
+    /// What was published, as far as it could be found.
+    pub published: &'static str,
+    /// Which axis is real on a small machine, and what to expect elsewhere.
+    pub elsewhere: &'static str,
+    pub view: fn(&Value) -> anyhow::Result<Vec<Panel>>,
+}
+
+pub fn all() -> impl Iterator<Item = &'static Figure> {
+    [hpdc::FIGURES, smt::FIGURES, em::FIGURES, apple::FIGURES, own::FIGURES].into_iter().flatten()
+}
+
+impl Figure {
+    pub fn measurement(&self) -> &'static Measurement {
+        // A test holds it.
+        MEASUREMENTS.iter().find(|m| m.name == self.measurement).expect("a measurement")
+    }
+}
+
+/// Those that a name means: a figure, a source, or `all`. The error names what there is.
+pub fn named(name: &str) -> Result<Vec<&'static Figure>, String> {
+    let list: Vec<_> = all().filter(|f| name == "all" || f.name == name || f.source.name() == name).collect();
+    if !list.is_empty() {
+        return Ok(list);
+    }
+    let close: Vec<&str> = all().map(|f| f.name).filter(|n| n.contains(name) && !name.is_empty()).collect();
+    let hint = if close.is_empty() { String::new() } else { format!("; did you mean {}?", close.join(", ")) };
+    Err(format!(
+        "there is no figure {name}{hint}: `lissom bench list` has them all, and hpdc, smt, em, apple, own and all mean \
+         several"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_say_where_they_come_from() {
+        let mut names: Vec<&str> = all().map(|f| f.name).collect();
+        assert!(
+            all().all(|f| f.name.starts_with(f.source.name())
+                && !f.shows.is_empty()
+                && !f.elsewhere.is_empty())
+        );
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn every_measurement_is_shown_and_every_figure_measured() {
+        for figure in all() {
+            assert_eq!(figure.measurement().name, figure.measurement);
+        }
+        for measurement in MEASUREMENTS {
+            assert!(all().any(|f| f.measurement == measurement.name), "{}", measurement.name);
+        }
+    }
+
+    #[test]
+    fn a_report_without_anything_is_no_error() {
+        for figure in all() {
+            let panels = (figure.view)(&serde_json::json!({ "groups": [], "mixes": [] }));
+            assert!(panels.is_ok_and(|p| p.iter().all(Panel::is_empty)), "{}", figure.name);
+        }
+    }
+
+    #[test]
+    fn names_mean_figures() {
+        assert_eq!(named("hpdc-fig2").expect("one").len(), 1);
+        assert!(named("apple").expect("several").len() >= 6);
+        assert!(named("all").expect("all").len() > 30);
+        assert!(named("fig2").is_err_and(|e| e.contains("did you mean hpdc-fig2")));
+        assert!(named("").is_err());
+    }
+}

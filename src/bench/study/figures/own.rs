@@ -1,0 +1,98 @@
+//! What users ask beside the papers: limits, real programs, more and more threads.
+
+use serde_json::Value;
+
+use super::super::panel::Panel;
+use super::super::read::{Of, Report};
+use super::{Figure, Source};
+
+const FIGURE: Figure = Figure {
+    name: "own-threads",
+    source: Source::Own,
+    number: "",
+    title: "From 2 to 1024 threads",
+    measurement: "threads",
+    shows: "The same work by more and more threads, against as many as CPUs.",
+    published: "",
+    elsewhere: "Real: threads for each CPU are what counts, so 1024 on 2 CPUs stand for 512 a CPU.",
+    view: to_bound,
+};
+
+pub const FIGURES: &[Figure] = &[
+    FIGURE,
+    Figure {
+        name: "own-mechanisms",
+        title: "What each mechanism brings",
+        measurement: "mechanisms",
+        shows: "lissom as it is, and with one mechanism switched off at a time, against as many threads as CPUs.",
+        elsewhere: "Real.",
+        view: mechanisms,
+        ..FIGURE
+    },
+    Figure {
+        name: "own-resize",
+        title: "CPUs that come and go",
+        measurement: "resize",
+        shows: "CPU seconds that there were until the program was done, while its CPUs change between all and half of them \
+                every half second: the bound had all of them all the time.",
+        elsewhere: "Real, between 1 and 2 CPUs. Machines with more have larger steps.",
+        view: to_bound_by_workload,
+        ..FIGURE
+    },
+    Figure {
+        name: "own-quota",
+        title: "Under a CPU quota",
+        measurement: "quota",
+        shows: "The same under a quota of half of the CPUs, as a container's limit: the bound has as many threads as CPUs.",
+        elsewhere: "Real, for a quota of 1 CPU on 2. It takes root, to make a cgroup.",
+        view: to_bound_by_workload,
+        ..FIGURE
+    },
+    Figure {
+        name: "own-ml",
+        title: "Training with LightGBM and scikit-learn",
+        measurement: "ml",
+        shows: "Time of training against as many threads as CPUs.",
+        elsewhere: "Real.",
+        view: to_bound,
+        ..FIGURE
+    },
+    Figure {
+        name: "own-postgres",
+        title: "PostgreSQL",
+        measurement: "server",
+        shows: "SELECTs a second (more is better), and the time until 99 % are answered (less is better). Processes that \
+                block in the kernel: lissom must do no harm.",
+        elsewhere: "The load comes from the same machine.",
+        view: postgres,
+        ..FIGURE
+    },
+    Figure {
+        name: "own-programs",
+        title: "Whole programs under lissom",
+        measurement: "programs",
+        shows: "All of them, with four times as many threads as CPUs, against as many as CPUs.",
+        elsewhere: "Real.",
+        view: to_bound_by_workload,
+        ..FIGURE
+    },
+];
+
+fn to_bound(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    Ok(Report::of(report)?.by_threads(Of::ToBound, |_| true))
+}
+
+fn to_bound_by_workload(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let report = Report::of(report)?;
+    // With as many threads as CPUs there is nothing to be seen.
+    let most = report.groups.iter().map(|g| g.threads).max().unwrap_or(0);
+    Ok(vec![report.by_workload(&format!("{most} threads"), "program", Of::ToBound, |g| g.threads == most)])
+}
+
+fn mechanisms(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    Ok(vec![Report::of(report)?.by_workload("one off at a time", "program", Of::ToBound, |_| true)])
+}
+
+fn postgres(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    Ok(Report::of(report)?.by_threads(Of::Value, |w| w.starts_with("postgres")))
+}

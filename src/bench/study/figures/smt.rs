@@ -1,0 +1,140 @@
+//! What an idle CPU had better do, at the level of processes.
+
+use serde_json::Value;
+
+use super::super::panel::{Panel, Point, Shape, Side};
+use super::super::read::spread;
+use super::{Figure, Source};
+
+const ELSEWHERE: &str = "Real here: policies, switches and throughput of processes on the CPUs there are. The paper's are \
+                         virtual machines on SMT siblings; where siblings share a core, polling costs the neighbour more \
+                         than here. `lissom kvm` has the host's side.";
+
+const FIGURE: Figure = Figure {
+    name: "smt-fig2",
+    source: Source::Smt,
+    number: "Fig. 2",
+    title: "Context switches by idle policy",
+    measurement: "idle",
+    shows: "Polling instead of sleeping avoids most switches of programs that block and wake often.",
+    published: "IdlePoll and HaltPoll bring the number of context switches down significantly.",
+    elsewhere: ELSEWHERE,
+    view: switches,
+};
+
+pub const FIGURES: &[Figure] = &[
+    FIGURE,
+    Figure {
+        name: "smt-fig3",
+        number: "Fig. 3",
+        title: "Throughput by idle policy",
+        shows: "Of two programs that share the CPUs, both together (their geometric mean), and of each alone: natively 1, \
+                more is better.",
+        published: "Throughput rises and latency falls by what the switches had cost.",
+        view: throughput,
+        ..FIGURE
+    },
+    Figure {
+        name: "smt-fig4",
+        number: "Fig. 4",
+        title: "What polling costs: energy and CPU time",
+        shows: "Watts of the processor where RAPL may be read; in any case the CPU time of programs that have nothing to \
+                do: polling for ever burns a CPU, HaltPoll must not.",
+        published: "IdlePoll costs energy; HaltPoll keeps most of the gain without it.",
+        view: energy,
+        ..FIGURE
+    },
+    Figure {
+        name: "smt-table2",
+        number: "Table 2",
+        title: "Each of a pair by itself",
+        shows: "Who pays: the program that blocks and the one that computes beside it, against both natively.",
+        published: "Fourteen workloads in pairs of virtual machines.",
+        view: pairs,
+        ..FIGURE
+    },
+];
+
+fn groups(report: &Value) -> &[Value] {
+    report["groups"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Of the groups of a kind, a panel with a point for each of the policies.
+fn panel(
+    report: &Value,
+    kind: &str,
+    title: &str,
+    y: &str,
+    is_ratio: bool,
+    read: impl Fn(&Value) -> Option<super::super::super::harness::Spread>,
+) -> Panel {
+    let groups: Vec<&Value> = groups(report).iter().filter(|g| g["kind"] == kind).collect();
+    let text = |v: &Value| v.as_str().unwrap_or_default().to_string();
+    let names = groups.iter().map(|g| format!("{}, {}", text(&g["workload"]), g["threads"])).collect();
+    let mut panel = Panel::named(title, "program, threads", y, names, is_ratio);
+    for (i, group) in groups.iter().enumerate() {
+        for figures in group["figures"].as_array().map(Vec::as_slice).unwrap_or_default() {
+            let scenario = text(&figures["scenario"]);
+            if let Some(value) = read(figures).filter(|_| !(is_ratio && scenario == "native")) {
+                panel.add(&scenario, Point::new(i, value, Side::Exact));
+            }
+        }
+    }
+    panel
+}
+
+const KINDS: [(&str, &str); 2] = [("pair", "beside a program that computes"), ("alone", "alone")];
+
+fn switches(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let both = |f: &Value| {
+        let (a, b) = (spread(&f["voluntary"])?, spread(&f["involuntary"])?);
+        Some(super::super::super::harness::Spread {
+            median: a.median + b.median,
+            least: a.least + b.least,
+            most: a.most + b.most,
+        })
+    };
+    let panels =
+        KINDS.map(|(kind, title)| panel(report, kind, title, "context switches a second", false, both));
+    Ok(panels.into_iter().filter(|p| !p.is_empty()).collect())
+}
+
+fn throughput(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let panels = KINDS.map(|(kind, title)| {
+        let field = if kind == "pair" { "both" } else { "program" };
+        panel(report, kind, title, "throughput, native = 1", true, |f| spread(&f[field]))
+    });
+    Ok(panels.into_iter().filter(|p| !p.is_empty()).collect())
+}
+
+fn energy(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let mut panels = vec![
+        panel(report, "pair", "power, beside a program that computes", "W", false, |f| spread(&f["watts"])),
+        panel(report, "alone", "power, alone", "W", false, |f| spread(&f["watts"])),
+    ];
+    let cpus = panel(report, "idle", "programs with nothing to do", "% of a CPU", false, |f| {
+        spread(&f["cpus"]).map(|s| super::super::super::harness::Spread {
+            median: s.median * 100.0,
+            least: s.least * 100.0,
+            most: s.most * 100.0,
+        })
+    });
+    panels.push(cpus);
+    panels.push(panel(report, "pair", "CPUs used by the program that blocks", "CPUs", false, |f| {
+        spread(&f["cpus"])
+    }));
+    Ok(panels.into_iter().filter(|p| !p.is_empty()).collect())
+}
+
+fn pairs(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let mut panels = vec![
+        panel(report, "pair", "the program that blocks", "throughput, native = 1", true, |f| {
+            spread(&f["program"])
+        }),
+        panel(report, "pair", "the one that computes", "throughput, native = 1", true, |f| {
+            spread(&f["computes"])
+        }),
+    ];
+    panels.iter_mut().for_each(|p| p.shape = Shape::Table);
+    Ok(panels.into_iter().filter(|p| !p.is_empty()).collect())
+}

@@ -1,0 +1,252 @@
+//! What the figures are made from: a command of lissom each, whose report is kept as JSON.
+
+use std::path::PathBuf;
+
+/// One run of a benchmark. Several figures may be views of the same.
+pub struct Measurement {
+    pub name: &'static str,
+    /// For people, in a line.
+    pub what: &'static str,
+    /// Of lissom, by spaces: `{n}` is the number of CPUs, `{cpus}` the list of its powers of two.
+    pub full: &'static str,
+    /// The same in a minute at most, on 2 CPUs.
+    pub quick: &'static str,
+    /// Takes the suites that the user has built.
+    pub takes_suites: bool,
+}
+
+const fn of(name: &'static str, what: &'static str, full: &'static str, quick: &'static str) -> Measurement {
+    Measurement { name, what, full, quick, takes_suites: false }
+}
+
+pub const MEASUREMENTS: &[Measurement] = &[
+    Measurement {
+        takes_suites: true,
+        ..of(
+            "programs",
+            "whole programs with as many threads as CPUs, and 4 times as many",
+            "bench programs --factor 4 --switch auto,user",
+            "bench programs --quick --factor 4 --switch auto",
+        )
+    },
+    of(
+        "cores",
+        "the same programs where there are fewer CPUs",
+        "bench programs blackscholes ep cg histgb pool omp-flags --cpus {cpus} --threads 8 --runs 3 --switch auto",
+        "bench programs ep cg pool --cpus {cpus} --threads 8 --runs 1 --scale 0.2 --switch auto",
+    ),
+    of(
+        "switch",
+        "what a context switch costs by itself",
+        "bench switch",
+        "bench switch --scale 0.1 --threads 1,2,8,32 --runs 3 --switch user",
+    ),
+    of(
+        "locality",
+        "what a context switch costs by the caches that others have used",
+        "bench locality --switch user",
+        "bench locality --scale 0.1 --runs 1 --switch user",
+    ),
+    of(
+        "primitives",
+        "barrier, condition variable, mutex, semaphore and queue by themselves",
+        "bench sync barrier gomp-barrier cond mutex sem queue --threads 2,8,32,128 --runs 5",
+        "bench sync barrier cond mutex --threads 2,8,32 --runs 3 --scale 0.25 --switch user",
+    ),
+    of(
+        "threads",
+        "what more and more threads cost, from 2 to 1024",
+        "bench sync barrier cond queue --threads 2,4,8,16,32,64,128,256,512,1024 --runs 3 --scale 0.5 --switch user",
+        "bench sync barrier cond --threads 2,8,32,128,1024 --runs 1 --scale 0.1 --switch user",
+    ),
+    of(
+        "server",
+        "throughput and latency of memcached and PostgreSQL",
+        "bench server --threads 4,16 --runs 5 --switch auto --scale 0.5",
+        "bench server memcached-max memcached-load --cpus {n} --threads 16 --runs 1 --scale 0.3 --rate 20000 --switch auto",
+    ),
+    of(
+        "spinlocks",
+        "a token that is passed on by eleven kinds of spin locks",
+        "bench spin lock-pipeline --pause yes --threads 8 --runs 5 --scale 0.2 --switch user",
+        "bench spin lock-pipeline --pause yes --threads 8 --runs 1 --scale 0.02 --limit 5 --lock mcs,ticket,ttas --switch user",
+    ),
+    of(
+        "spinning",
+        "programs that wait in loops of their own",
+        "bench spin pipeline barrier spin-then-block omp-flags omp-active omp-default --threads 8 --runs 5 --scale 0.3 --switch user",
+        "bench spin pipeline barrier omp-flags --threads 8 --runs 1 --scale 0.02 --limit 5 --switch user",
+    ),
+    of(
+        "sensitivity",
+        "how many waiting threads are recognised",
+        "bench spin sensitivity --pause yes,no --switch user --scale 0.2",
+        "bench spin sensitivity --pause yes --lock ttas,mcs,ticket,pthread --switch user --scale 0.05",
+    ),
+    of(
+        "specificity",
+        "how many working threads are taken for waiting ones",
+        "bench spin specificity --switch user --samples 3000",
+        "bench spin specificity --switch user --samples 100",
+    ),
+    of(
+        "locks",
+        "glibc's mutex, Mutexee, MCS-TP and SHFLLOCK, and lissom",
+        "bench locks --threads 2,8,32 --runs 5 --switch user --scale 0.5",
+        "bench locks mutex --threads 8 --runs 3 --switch user --scale 0.1",
+    ),
+    of(
+        "mechanisms",
+        "lissom with its mechanisms switched off one by one",
+        "bench mechanisms --threads 32 --runs 5",
+        "bench mechanisms --threads 16 --runs 1 --scale 0.1",
+    ),
+    of("idle", "what an idle CPU had better do", "bench idle", "bench idle --quick"),
+    of(
+        "profiles",
+        "how many threads of a program are runnable, and how well it scales",
+        "bench mixes --profile --scaling",
+        "bench mixes --quick --profile --scaling --mix blackscholes+ep --scale 0.5",
+    ),
+    of(
+        "mixes",
+        "two programs that share the CPUs",
+        "bench mixes --mix blackscholes+ep,pathfinder+cg,fft3d+stencil,blastn+particle --runs 3 --completed 1",
+        "bench mixes --quick --mix blackscholes+ep,pathfinder+cg",
+    ),
+    of(
+        "apple-1",
+        "simulated VMs: throughput by the pause-loop window",
+        "kvm simulate --figure 1 --json",
+        "kvm simulate --figure 1 --json --seeds 1",
+    ),
+    of(
+        "apple-3",
+        "simulated VMs: inefficiency by the window",
+        "kvm simulate --figure 3 --json",
+        "kvm simulate --figure 3 --json --seeds 1",
+    ),
+    of(
+        "apple-4",
+        "simulated VMs: APPLE against the best window",
+        "kvm simulate --figure 4 --json",
+        "kvm simulate --figure 4 --json --seeds 1",
+    ),
+    of(
+        "apple-5",
+        "simulated VMs: KVM's default against the best window",
+        "kvm simulate --figure 5 --json",
+        "kvm simulate --figure 5 --json --seeds 1",
+    ),
+    of(
+        "apple-6",
+        "a simulated VM that has the host to itself",
+        "kvm simulate --figure 6 --json",
+        "kvm simulate --figure 6 --json --seeds 1",
+    ),
+    of(
+        "apple-7",
+        "simulated VMs whose work changes",
+        "kvm simulate --figure 7 --json",
+        "kvm simulate --figure 7 --json --seeds 1",
+    ),
+    of(
+        "resize",
+        "programs whose CPUs come and go, by affinity",
+        "bench elastic affinity-omp affinity-spin affinity-histgb --runs 3 --limit 30 --scale 0.3 --switch auto",
+        "bench elastic affinity-omp --runs 1 --limit 10 --scale 0.1 --switch auto",
+    ),
+    of(
+        "quota",
+        "programs under a CPU quota (as root)",
+        "bench elastic quota-omp quota-spin quota-histgb --runs 3 --limit 30 --scale 0.3 --switch auto",
+        "bench elastic quota-omp --runs 1 --limit 10 --scale 0.1 --switch auto",
+    ),
+    of(
+        "ml",
+        "training with LightGBM and scikit-learn",
+        "bench ml --threads {n},8,32 --rows 20000 --runs 5 --switch auto --scale 0.5",
+        "bench ml --threads 8 --rows 20000 --runs 1 --switch auto --scale 0.2",
+    ),
+];
+
+pub fn find(name: &str) -> Option<&'static Measurement> {
+    MEASUREMENTS.iter().find(|m| m.name == name)
+}
+
+/// What the user has said of the suites that he has built.
+#[derive(Default, Clone, clap::Args)]
+pub struct Suites {
+    /// NAS Parallel Benchmarks with OpenMP, built: a folder with bin/
+    #[arg(long, value_name = "DIR")]
+    pub npb: Option<PathBuf>,
+
+    /// PARSEC 3.0, built: the folder with bin/parsecmgmt
+    #[arg(long, value_name = "DIR")]
+    pub parsec: Option<PathBuf>,
+
+    /// SPLASH: a folder of programs with lissom-programs.json
+    #[arg(long, value_name = "DIR")]
+    pub splash: Option<PathBuf>,
+}
+
+impl Suites {
+    fn words(&self) -> Vec<String> {
+        let options = [("--npb", &self.npb), ("--parsec", &self.parsec), ("--splash", &self.splash)];
+        let given = options.iter().filter_map(|(option, dir)| Some((option, dir.as_ref()?)));
+        given.flat_map(|(option, dir)| [option.to_string(), dir.display().to_string()]).collect()
+    }
+}
+
+impl Measurement {
+    /// Of lissom. `cpus`: that there are.
+    pub fn arguments(&self, quick: bool, cpus: u32, suites: &Suites) -> Vec<String> {
+        let powers: Vec<String> = (0..)
+            .map(|i| 1 << i)
+            .take_while(|n| *n < cpus)
+            .chain([cpus])
+            .map(|n: u32| n.to_string())
+            .collect();
+        let text = if quick { self.quick } else { self.full };
+        let text = text.replace("{cpus}", &powers.join(",")).replace("{n}", &cpus.to_string());
+        let mut words: Vec<String> = text.split(' ').map(String::from).collect();
+        if self.takes_suites {
+            words.extend(suites.words());
+        }
+        // The simulation writes there by itself.
+        if words[0] == "bench" {
+            words.extend(["--json".into(), "-".into()]);
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[test]
+    fn every_command_is_one() {
+        let suites = Suites { npb: Some("/npb".into()), ..Suites::default() };
+        for measurement in MEASUREMENTS {
+            for quick in [false, true] {
+                let words = measurement.arguments(quick, 2, &suites);
+                let line = std::iter::once("lissom".to_string()).chain(words);
+                if let Err(error) = crate::cli::Cli::try_parse_from(line) {
+                    panic!("{}: {error}", measurement.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_number_of_cpus_is_filled_in() {
+        let cores = find("cores").expect("a measurement");
+        let words = |cpus| cores.arguments(true, cpus, &Suites::default()).join(" ");
+        assert!(words(2).contains("--cpus 1,2 "), "{}", words(2));
+        assert!(words(6).contains("--cpus 1,2,4,6 "), "{}", words(6));
+        assert!(words(1).contains("--cpus 1 "), "{}", words(1));
+        assert!(find("no such").is_none());
+    }
+}

@@ -1,0 +1,264 @@
+//! `lissom bench list`, `run` and `report`: the study, every figure of it by its name.
+//!
+//! A figure (figures/) is a view of a measurement (measurements.rs), which is a command of lissom. `run` runs the
+//! commands that the figures need, each once, keeps what they report in a file (store.rs), and shows it: text.rs for
+//! the terminal, html.rs as a page, page.rs as Markdown.
+
+mod figures;
+mod html;
+mod measurements;
+mod page;
+mod panel;
+mod plot;
+mod read;
+mod run;
+mod shown;
+mod store;
+mod text;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::json;
+
+use figures::{Figure, named};
+use measurements::Suites;
+use shown::Shown;
+use store::Study;
+
+/// The figures that `bench run` makes
+#[derive(Args)]
+pub struct ListArgs {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measure figures of the study, and show them
+///
+/// Each figure takes ten minutes at most, with --quick a minute. What is measured is kept
+/// in a folder, with a page that shows it; a later run adds to it.
+///
+/// Run it on a machine that does nothing else: a second load makes the numbers worthless,
+/// and is reported as noise.
+#[derive(Args)]
+#[command(after_long_help = "\
+Exit code: 0 if everything ran, 1 if something failed or was too slow under
+lissom, 2 if options are wrong. Ctrl-C ends it, keeps and shows what is complete.
+
+Examples:
+  lissom bench run all --quick
+  lissom bench run hpdc-fig11 own-threads
+  lissom bench run hpdc --npb ~/NPB3.4.2/NPB3.4-OMP")]
+pub struct RunArgs {
+    /// Figures by name, or hpdc, smt, em, apple, own, all
+    #[arg(value_name = "NAME", required = true, value_parser = figures_of)]
+    names: Vec<std::sync::Arc<Vec<&'static Figure>>>,
+
+    /// A quick look, of a minute a figure at most: less work, fewer rounds, and so more noise
+    #[arg(long)]
+    quick: bool,
+
+    /// Do not measure again what is there already
+    #[arg(long)]
+    missing: bool,
+
+    /// The folder of results.json and report.html
+    #[arg(short, long, value_name = "DIR", default_value = "lissom-bench")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    suites: Suites,
+}
+
+/// Show what was measured, without measuring anything
+#[derive(Args)]
+pub struct ReportArgs {
+    /// Figures by name, or hpdc, smt, em, apple, own, all [default: all that were measured]
+    #[arg(value_name = "NAME", value_parser = figures_of)]
+    names: Vec<std::sync::Arc<Vec<&'static Figure>>>,
+
+    /// What `lissom bench run` has written
+    #[arg(short, long, value_name = "FILE", default_value = "lissom-bench/results.json")]
+    input: PathBuf,
+
+    /// Write a page that needs no other file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Write Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+
+    /// Write each plot into this folder as SVG; --markdown then shows them
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+
+    /// Print the figures' tables, not only their averages
+    #[arg(long)]
+    tables: bool,
+
+    /// Print the numbers of all figures as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn figures_of(name: &str) -> Result<std::sync::Arc<Vec<&'static Figure>>, String> {
+    named(name).map(std::sync::Arc::new)
+}
+
+/// Each once, in the order of the study. None were named: all that `or` says.
+fn is_wanted<'a>(
+    names: &'a [std::sync::Arc<Vec<&'static Figure>>],
+    or: impl Fn(&Figure) -> bool + 'a,
+) -> impl Fn(&Figure) -> bool + 'a {
+    move |figure| {
+        if names.is_empty() {
+            or(figure)
+        } else {
+            names.iter().flat_map(|l| l.iter()).any(|f| f.name == figure.name)
+        }
+    }
+}
+
+fn print(lines: &[String]) -> anyhow::Result<i32> {
+    print_text(&(lines.join("\n") + "\n"))
+}
+
+fn print_text(text: &str) -> anyhow::Result<i32> {
+    match crate::print(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(e).context("standard output"),
+        _ => Ok(0),
+    }
+}
+
+pub fn list(args: &ListArgs) -> anyhow::Result<i32> {
+    if args.json {
+        let figures: Vec<_> = figures::all()
+            .map(|f| {
+                json!({ "name": f.name, "source": f.source.name(), "number": f.number, "title": f.title,
+                        "measurement": f.measurement, "shows": f.shows, "elsewhere": f.elsewhere,
+                        "command": f.measurement().full, "quick": f.measurement().quick })
+            })
+            .collect();
+        return print_text(&crate::json(&figures));
+    }
+    let mut lines =
+        vec!["Figures of `lissom bench run NAME...`; hpdc, smt, em, apple, own and all mean several.".into()];
+    for source in figures::SOURCES {
+        lines.push(String::new());
+        lines.extend(crate::stats::wrap(source.title(), "", 2));
+        for figure in figures::all().filter(|f| f.source == source) {
+            lines.push(format!("  {:<16}{:<9}{}", figure.name, figure.number, figure.title));
+        }
+    }
+    lines.push(String::new());
+    lines.push("Measurements, which may be shared by figures:".into());
+    for measurement in measurements::MEASUREMENTS {
+        lines.extend(crate::stats::wrap(measurement.what, &format!("  {:<16}", measurement.name), 18));
+    }
+    print(&lines)
+}
+
+pub fn run(args: &RunArgs) -> anyhow::Result<i32> {
+    let wanted = is_wanted(&args.names, |_| true);
+    fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
+    let file = args.output.join("results.json");
+    let mut study = Study::read_or_empty(&file)?;
+    let mut needed: Vec<&str> = Vec::new();
+    for figure in figures::all().filter(|f| wanted(f)) {
+        let is_there = args.missing && study.measured.contains_key(figure.measurement);
+        if !needed.contains(&figure.measurement) && !is_there {
+            needed.push(figure.measurement);
+        }
+    }
+    let code = run::run(&needed, args.quick, &args.suites, &mut study, &file)?;
+    let page = args.output.join("report.html");
+    write(&page, &html::render(&shown::shown(&study, |f| study.measured.contains_key(f.measurement))))?;
+    let list = shown::shown(&study, wanted);
+    let mut lines = if list.len() <= 3 { figures_text(&list) } else { text::summary(&list) };
+    lines.push(String::new());
+    lines.extend(crate::stats::wrap(
+        &format!("{} shows all of it; numbers are in {}.", page.display(), file.display()),
+        "",
+        0,
+    ));
+    print(&lines)?;
+    Ok(code)
+}
+
+fn figures_text(list: &[Shown]) -> Vec<String> {
+    list.iter().map(text::figure).collect::<Vec<_>>().join(&String::new())
+}
+
+pub fn report(args: &ReportArgs) -> anyhow::Result<i32> {
+    let study = Study::read(&args.input)
+        .context("no results: `lissom bench run all --quick` makes some, and --input says where they are")?;
+    let list = shown::shown(&study, is_wanted(&args.names, |f| study.measured.contains_key(f.measurement)));
+    if let Some(folder) = &args.plots {
+        plots(folder, &list)?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &html::render(&list))?;
+    }
+    if let Some(path) = &args.markdown {
+        let place = args.plots.as_ref().map(|plots| relative(path, plots));
+        write(path, &page::render(&list, place.as_deref()))?;
+    }
+    if args.json {
+        let figures: Vec<_> =
+            list.iter().map(|s| json!({ "name": s.figure.name, "panels": s.panels })).collect();
+        return print_text(&crate::json(&figures));
+    }
+    if args.tables {
+        return print(&figures_text(&list));
+    }
+    if args.html.is_none() && args.markdown.is_none() && args.plots.is_none() {
+        return print(&text::summary(&list));
+    }
+    Ok(0)
+}
+
+/// Those of other panels that were there before are left alone.
+fn plots(folder: &Path, list: &[Shown]) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    for shown in list {
+        for (i, panel) in shown.panels.iter().enumerate() {
+            if let Some(svg) = plot::alone(panel) {
+                write(&folder.join(page::plot_name(shown, i)).with_extension("svg"), &svg)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| path.display().to_string())
+}
+
+/// From a page to a folder beside it or below; as it is, if it is elsewhere.
+fn relative(page: &Path, folder: &Path) -> String {
+    let base = page.parent().unwrap_or(Path::new(""));
+    folder.strip_prefix(base).unwrap_or(folder).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_find_their_plots() {
+        assert_eq!(relative(Path::new("docs/results.md"), Path::new("docs/plots")), "plots");
+        assert_eq!(relative(Path::new("results.md"), Path::new("plots")), "plots");
+        assert_eq!(relative(Path::new("a/results.md"), Path::new("/b")), "/b");
+    }
+
+    #[test]
+    fn figures_are_chosen() {
+        let names = [figures_of("own").expect("several")];
+        let wanted = is_wanted(&names, |_| true);
+        assert!(figures::all().all(|f| wanted(f) == (f.source == figures::Source::Own)));
+    }
+}

@@ -1,0 +1,131 @@
+//! What a figure shows, as numbers: one or several panels, each of which is drawn as a plot (plot.rs) and
+//! printed as a table (text.rs, page.rs).
+
+use serde::Serialize;
+
+use super::super::harness::Spread;
+
+#[derive(Serialize)]
+pub struct Panel {
+    pub title: String,
+    /// What its columns and rows are: "threads", "program".
+    pub x: String,
+    pub y: String,
+    pub places: Places,
+    pub shape: Shape,
+    pub scale: Scale,
+    /// What the values are compared with, if they are ratios: 1.
+    pub reference: Option<f64>,
+    pub series: Vec<Series>,
+}
+
+/// Where points are on the axis.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Places {
+    /// Beside each other: a point's x is the number of its name.
+    Names(Vec<String>),
+    Numbers,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    Lines,
+    Bars,
+    Dots,
+    /// No plot: a table says it all.
+    Table,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    Linear,
+    Log,
+}
+
+#[derive(Serialize)]
+pub struct Series {
+    pub name: String,
+    pub points: Vec<Point>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Point {
+    pub x: f64,
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
+    pub side: Side,
+}
+
+/// Whether a run was too slow to be finished.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    Exact,
+    /// It is at least so much.
+    AtLeast,
+    AtMost,
+}
+
+impl Point {
+    pub fn new(x: usize, value: Spread, side: Side) -> Point {
+        Point { x: x as f64, median: value.median, least: value.least, most: value.most, side }
+    }
+
+    pub fn one(x: f64, value: f64) -> Point {
+        Point { x, median: value, least: value, most: value, side: Side::Exact }
+    }
+}
+
+impl Panel {
+    /// One with names on its axis; `scale` and `reference` are those of ratios if `is_ratio`.
+    pub fn named(title: &str, x: &str, y: &str, names: Vec<String>, is_ratio: bool) -> Panel {
+        Panel {
+            title: title.into(),
+            x: x.into(),
+            y: y.into(),
+            places: Places::Names(names),
+            shape: Shape::Bars,
+            scale: if is_ratio { Scale::Log } else { Scale::Linear },
+            reference: is_ratio.then_some(1.0),
+            series: Vec::new(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.series.iter().all(|s| s.points.is_empty())
+    }
+
+    /// Adds to a series, which is made if there is none of that name.
+    pub fn add(&mut self, series: &str, point: Point) {
+        match self.series.iter_mut().find(|s| s.name == series) {
+            Some(series) => series.points.push(point),
+            None => self.series.push(Series { name: series.into(), points: vec![point] }),
+        }
+    }
+
+    /// The point at a name.
+    pub fn at(&self, series: &Series, place: usize) -> Option<Point> {
+        series.points.iter().copied().find(|p| p.x == place as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_are_made_as_points_come() {
+        let mut panel = Panel::named("t", "program", "x bound", vec!["a".into(), "b".into()], true);
+        assert!(panel.is_empty());
+        panel.add("native", Point::one(0.0, 2.0));
+        panel.add("native", Point::one(1.0, 8.0));
+        panel.add("user", Point::one(1.0, 1.0));
+        assert_eq!(panel.series.len(), 2);
+        assert_eq!(panel.at(&panel.series[0], 1).map(|p| p.median), Some(8.0));
+        assert_eq!(panel.at(&panel.series[1], 0), None);
+    }
+}

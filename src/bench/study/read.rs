@@ -1,0 +1,217 @@
+//! The parts of the benchmarks' JSON that figures are made of.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::harness::{BOUND, Spread};
+use super::panel::{Panel, Point, Shape, Side};
+
+#[derive(Deserialize)]
+pub struct Report {
+    #[serde(default)]
+    pub groups: Vec<Group>,
+    #[serde(default)]
+    pub watched: Vec<Watched>,
+}
+
+#[derive(Deserialize)]
+pub struct Group {
+    pub workload: String,
+    pub threads: u32,
+    pub metric: Metric,
+    pub cells: Vec<Cell>,
+    /// What else is there: fields that some benchmarks only have.
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+pub struct Metric {
+    pub unit: String,
+}
+
+#[derive(Deserialize)]
+pub struct Cell {
+    pub scenario: String,
+    pub at_least: Option<f64>,
+    pub value: Option<Spread>,
+    pub to_bound: Option<Spread>,
+    #[serde(default)]
+    pub samples: Vec<Sample>,
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+pub struct Sample {
+    /// What the kernel counted.
+    #[serde(default)]
+    pub process: Value,
+}
+
+#[derive(Deserialize)]
+pub struct Watched {
+    pub what: String,
+    pub name: String,
+    pub switch: String,
+    pub state: String,
+    pub samples: u64,
+    pub waits: u64,
+}
+
+/// Which of a cell's numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    Value,
+    ToBound,
+}
+
+impl Of {
+    fn unit(self, group: &Group) -> String {
+        match self {
+            Of::Value => group.metric.unit.clone(),
+            Of::ToBound => "x bound".into(),
+        }
+    }
+}
+
+impl Report {
+    pub fn of(report: &Value) -> anyhow::Result<Report> {
+        Ok(Report::deserialize(report)?)
+    }
+
+    /// Each workload once, in their order.
+    pub fn workloads(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for group in &self.groups {
+            if !names.contains(&group.workload.as_str()) {
+                names.push(&group.workload);
+            }
+        }
+        names
+    }
+
+    /// A panel for each workload that is wanted: lines over the numbers of threads.
+    pub fn by_threads(&self, of: Of, wanted: impl Fn(&str) -> bool) -> Vec<Panel> {
+        let wanted = self.workloads().into_iter().filter(|w| wanted(w));
+        wanted.map(|workload| self.threads_of(workload, of)).filter(|p| !p.is_empty()).collect()
+    }
+
+    fn threads_of(&self, workload: &str, of: Of) -> Panel {
+        let groups: Vec<&Group> = self.groups.iter().filter(|g| g.workload == workload).collect();
+        let names = groups.iter().map(|g| g.threads.to_string()).collect();
+        let unit = groups.first().map(|g| of.unit(g)).unwrap_or_default();
+        let mut panel = Panel::named(workload, "threads", &unit, names, of != Of::Value);
+        panel.scale = super::panel::Scale::Log;
+        // A single number of threads is no line.
+        panel.shape = if groups.len() > 1 { Shape::Lines } else { Shape::Bars };
+        for (i, group) in groups.iter().enumerate() {
+            group.add_to(&mut panel, i, of);
+        }
+        panel
+    }
+
+    /// One panel: bars for each workload that is wanted, or, if there are several numbers of threads, for each of
+    /// these with each.
+    pub fn by_workload(&self, title: &str, x: &str, of: Of, wanted: impl Fn(&Group) -> bool) -> Panel {
+        let groups: Vec<&Group> = self.groups.iter().filter(|g| wanted(g)).collect();
+        let threads = groups.first().map_or(0, |g| g.threads);
+        let same = groups.iter().all(|g| g.threads == threads);
+        let name =
+            |g: &&Group| if same { g.workload.clone() } else { format!("{}, {}", g.workload, g.threads) };
+        let unit = groups.first().map(|g| of.unit(g)).unwrap_or_default();
+        let mut panel = Panel::named(title, x, &unit, groups.iter().map(name).collect(), of != Of::Value);
+        for (i, group) in groups.iter().enumerate() {
+            group.add_to(&mut panel, i, of);
+        }
+        panel
+    }
+}
+
+impl Group {
+    /// A point for each cell that has one.
+    pub fn add_to(&self, panel: &mut Panel, place: usize, of: Of) {
+        for cell in &self.cells {
+            if let Some(value) = cell.number(of) {
+                panel.add(&cell.scenario, Point::new(place, value, self.side(cell, of)));
+            }
+        }
+    }
+
+    /// As table.rs has it: what was not done, or is compared with what was not done, is known from one side.
+    pub fn side(&self, cell: &Cell, of: Of) -> Side {
+        let base = match of {
+            Of::Value => None,
+            Of::ToBound => Some(BOUND),
+        };
+        let base_unknown =
+            base.is_some_and(|base| self.cells.iter().any(|c| c.scenario == base && c.at_least.is_some()));
+        match (cell.at_least.is_some(), base_unknown) {
+            (true, _) => Side::AtLeast,
+            (false, true) => Side::AtMost,
+            (false, false) => Side::Exact,
+        }
+    }
+}
+
+impl Cell {
+    pub fn number(&self, of: Of) -> Option<Spread> {
+        match of {
+            Of::Value => self.value,
+            Of::ToBound => self.to_bound,
+        }
+    }
+
+    /// Over its samples, of what the program said or the kernel counted.
+    pub fn over_samples(&self, read: impl Fn(&Sample) -> Option<f64>) -> Option<Spread> {
+        let values: Vec<f64> = self.samples.iter().filter_map(read).collect();
+        Spread::of(&values)
+    }
+}
+
+/// A field of an object that was written from a `Spread`.
+pub fn spread(value: &Value) -> Option<Spread> {
+    Spread::deserialize(value).ok()
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn cell(scenario: &str, median: f64, to_bound: Option<f64>) -> Value {
+        let spread = |m: f64| json!({ "median": m, "least": m, "most": m });
+        let mut cell = json!({ "scenario": scenario, "state": "ok", "value": spread(median), "samples": [] });
+        if let Some(ratio) = to_bound {
+            cell["to_bound"] = spread(ratio);
+        }
+        cell
+    }
+
+    /// Of each workload with each number of threads: native 4 x bound and not finished, user 1.5 x.
+    pub fn report(workloads: &[&str], threads: &[u32]) -> Value {
+        let group = |workload: &str, threads: u32| {
+            let mut native = cell("native", 4.0, Some(4.0));
+            native["at_least"] = json!(4.0);
+            json!({ "workload": workload, "threads": threads, "metric": { "unit": "s" },
+                    "cells": [cell("bound", 1.0, None), native, cell("user", 1.5, Some(1.5))] })
+        };
+        let groups: Vec<Value> =
+            workloads.iter().flat_map(|w| threads.iter().map(move |t| group(w, *t))).collect();
+        json!({ "groups": groups })
+    }
+
+    #[test]
+    fn groups_become_lines_and_bars() {
+        let report = Report::of(&report(&["a", "b"], &[2, 8])).expect("a report");
+        let panels = report.by_threads(Of::ToBound, |w| w == "b");
+        assert_eq!((panels.len(), panels[0].title.as_str(), panels[0].series.len()), (1, "b", 2));
+        assert_eq!(panels[0].series[0].points[1].side, Side::AtLeast);
+        assert!(panels[0].shape == Shape::Lines && panels[0].reference == Some(1.0));
+        let panel = report.by_workload("t", "program", Of::Value, |g| g.threads == 8);
+        assert_eq!(panel.series.len(), 3);
+        assert!(panel.reference.is_none());
+        let panel = report.by_workload("t", "program", Of::Value, |_| true);
+        assert!(matches!(&panel.places, super::super::panel::Places::Names(n) if n[1] == "a, 8"));
+    }
+}

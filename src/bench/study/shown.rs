@@ -1,0 +1,192 @@
+//! What all renderings of a study share: its figures with their panels, and the sentences about them.
+
+use serde_json::Value;
+
+use super::figures::{self, Figure};
+use super::panel::{Panel, Places, Point, Side};
+use super::store::{Measured, State, Study};
+use crate::bench::harness::Spread;
+use crate::bench::table::number;
+
+/// A figure with what was measured for it.
+pub struct Shown<'a> {
+    pub figure: &'static Figure,
+    /// None: it was not measured yet.
+    pub measured: Option<&'a Measured>,
+    pub panels: Vec<Panel>,
+}
+
+/// All figures, or those that are wanted, in their order.
+pub fn shown<'a>(study: &'a Study, wanted: impl Fn(&Figure) -> bool) -> Vec<Shown<'a>> {
+    let wanted = figures::all().filter(|f| wanted(f));
+    wanted
+        .map(|figure| {
+            let measured = study.measured.get(figure.measurement);
+            let panels = measured.map(|m| (figure.view)(&m.report)).and_then(Result::ok).unwrap_or_default();
+            let panels = panels.into_iter().filter(|p| !p.is_empty()).collect();
+            Shown { figure, measured, panels }
+        })
+        .collect()
+}
+
+impl Shown<'_> {
+    /// What there is in short: of each kind of ratio, what each series is on average, over all panels.
+    pub fn findings(&self) -> Vec<String> {
+        let mut kinds: Vec<(&str, Vec<(&str, Vec<f64>)>)> = Vec::new();
+        for panel in self.panels.iter().filter(|p| p.reference.is_some()) {
+            if !kinds.iter().any(|k| k.0 == panel.y) {
+                kinds.push((&panel.y, Vec::new()));
+            }
+            let Some((_, all)) = kinds.iter_mut().find(|k| k.0 == panel.y) else { continue };
+            for series in &panel.series {
+                let values = series.points.iter().map(|p| p.median).filter(|v| *v > 0.0);
+                match all.iter_mut().find(|s| s.0 == series.name) {
+                    Some((_, list)) => list.extend(values),
+                    None => all.push((&series.name, values.collect())),
+                }
+            }
+        }
+        let line = |(unit, series): (&str, Vec<(&str, Vec<f64>)>)| {
+            let parts: Vec<String> = series
+                .into_iter()
+                .filter_map(|(name, values)| {
+                    let mean = geometric(&values)?;
+                    let range = if values.len() > 1 {
+                        format!(" ({}-{})", number(mean.least), number(mean.most))
+                    } else {
+                        String::new()
+                    };
+                    Some(format!("{name} {}{range}", number(mean.median)))
+                })
+                .collect();
+            (!parts.is_empty()).then(|| format!("{unit}: {}", parts.join(", ")))
+        };
+        kinds.into_iter().filter_map(line).collect()
+    }
+
+    /// Why there is less than there should be, and noise.
+    pub fn warnings(&self) -> Vec<String> {
+        let Some(measured) = self.measured else {
+            return vec![format!("Not measured: lissom bench run {}", self.figure.name)];
+        };
+        let mut list = Vec::new();
+        match measured.state {
+            State::Ok => {}
+            State::Partly => {
+                list.push("Something in it failed or was too slow; its own report says what.".into())
+            }
+            State::Failed => {}
+            State::Interrupted => list.push("It was interrupted: what was complete is shown.".into()),
+        }
+        list.extend(measured.error.clone());
+        for field in ["noise", "notes"] {
+            let notes = measured.report[field].as_array().map(Vec::as_slice).unwrap_or_default();
+            list.extend(notes.iter().filter_map(Value::as_str).map(String::from));
+        }
+        if self.panels.is_empty() && list.is_empty() {
+            list.push("What was measured has nothing for this figure.".into());
+        }
+        if measured.quick {
+            list.push("A quick look: few rounds and little work.".into());
+        }
+        list
+    }
+}
+
+fn geometric(values: &[f64]) -> Option<Spread> {
+    let mean = (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp();
+    let range = Spread::of(values)?;
+    Some(Spread { median: mean, ..range })
+}
+
+/// A point in a table.
+pub fn cell(point: Option<Point>, with_spread: bool) -> String {
+    let Some(p) = point else { return "-".into() };
+    let sign = match p.side {
+        Side::Exact => "",
+        Side::AtLeast => ">=",
+        Side::AtMost => "<=",
+    };
+    if with_spread && p.side == Side::Exact && p.least != p.most {
+        format!("{} {}-{}", number(p.median), number(p.least), number(p.most))
+    } else {
+        format!("{sign}{}", number(p.median))
+    }
+}
+
+/// The rows of a panel's table: a name, and the points of each series. None: it has too many to be one.
+pub fn rows(panel: &Panel) -> Option<Vec<(&str, Vec<Option<Point>>)>> {
+    let Places::Names(names) = &panel.places else { return None };
+    Some(
+        names
+            .iter()
+            .enumerate()
+            .map(|(i, name)| (name.as_str(), panel.series.iter().map(|s| panel.at(s, i)).collect()))
+            .collect(),
+    )
+}
+
+/// A day, as 2026-11-24.
+pub fn day(time: u64) -> String {
+    humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + std::time::Duration::from_secs(time))
+        .to_string()
+        .chars()
+        .take(10)
+        .collect()
+}
+
+/// What the numbers are of: "2 CPUs, AMD EPYC, virtual, Linux 6.18, glibc 2.36".
+pub fn machine(machine: &Value) -> String {
+    let text = |field: &str| machine[field].as_str().unwrap_or("?").to_string();
+    let kind = if machine["virtual_machine"] == true { ", a virtual machine" } else { "" };
+    let cpus = &machine["cpus"];
+    format!("{cpus} CPUs, {}{kind}, Linux {}, glibc {}", text("cpu_model"), text("kernel"), text("glibc"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::Study;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn findings_are_over_all_panels() {
+        let mut study = Study::empty();
+        let report = super::super::read::tests::report(&["barrier", "cond"], &[2, 8]);
+        study.measured.insert("primitives".into(), measured(report));
+        let shown = shown(&study, |f| f.name == "hpdc-fig11");
+        assert_eq!(shown[0].findings(), ["x bound: native 4.00 (4.00-4.00), user 1.50 (1.50-1.50)"]);
+        assert!(shown[0].warnings().iter().any(|w| w.starts_with("A quick look")));
+    }
+
+    pub fn measured(report: Value) -> Measured {
+        Measured {
+            command: "lissom bench sync".into(),
+            quick: true,
+            version: "0".into(),
+            time: 1_790_000_000,
+            seconds: 1.0,
+            machine: json!({ "cpus": 2 }),
+            state: State::Ok,
+            error: None,
+            report,
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_says_how() {
+        let study = Study::empty();
+        let all = shown(&study, |_| true);
+        assert!(all.iter().all(|s| s.panels.is_empty() && s.warnings()[0].contains("lissom bench run ")));
+    }
+
+    #[test]
+    fn cells() {
+        let point = Point { least: 1.0, most: 3.0, ..Point::one(0.0, 2.0) };
+        assert_eq!(cell(Some(point), true), "2.00 1.00-3.00");
+        assert_eq!(cell(Some(point), false), "2.00");
+        assert_eq!(cell(Some(Point { side: Side::AtLeast, ..point }), true), ">=2.00");
+        assert_eq!(cell(None, true), "-");
+        assert_eq!(day(1_790_000_000), "2026-09-21");
+    }
+}

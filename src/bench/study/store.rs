@@ -1,0 +1,145 @@
+//! The measurements that were made, in a file: `report` makes its pages of it, and a later `run` adds to it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Of the file's form; one that is newer is not read.
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+pub struct Study {
+    pub format: u32,
+    /// By measurement.
+    pub measured: BTreeMap<String, Measured>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct Measured {
+    /// Of lissom, with its arguments.
+    pub command: String,
+    pub quick: bool,
+    /// Of lissom.
+    pub version: String,
+    /// When it began, in seconds since 1970, and how long it took.
+    pub time: u64,
+    pub seconds: f64,
+    /// As machine.rs has it.
+    pub machine: Value,
+    pub state: State,
+    /// What went wrong, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What the benchmark has written.
+    pub report: Value,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Ok,
+    /// Something in it failed or was too slow; the rest is there.
+    Partly,
+    Failed,
+    Interrupted,
+}
+
+impl Study {
+    pub fn empty() -> Study {
+        Study { format: VERSION, measured: BTreeMap::new() }
+    }
+
+    /// An empty one if there is no such file.
+    pub fn read_or_empty(path: &Path) -> anyhow::Result<Study> {
+        if path.exists() { Study::read(path) } else { Ok(Study::empty()) }
+    }
+
+    pub fn read(path: &Path) -> anyhow::Result<Study> {
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let study: Study = serde_json::from_str(&text)
+            .with_context(|| format!("{} is not written by `lissom bench run`", path.display()))?;
+        anyhow::ensure!(
+            study.format == VERSION,
+            "{} is of another version of lissom: move it away and measure again",
+            path.display()
+        );
+        Ok(study)
+    }
+
+    /// Either all of it is there afterwards, or what was there before.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let name = || path.display().to_string();
+        let part = path.with_extension("part");
+        let mut text = serde_json::to_string(self).context("the study")?;
+        text.push('\n');
+        fs::write(&part, text).with_context(name)?;
+        fs::rename(&part, path).with_context(name)
+    }
+}
+
+/// Takes out what no figure shows, and what makes most of the size.
+pub fn prune(report: &mut Value) {
+    match report {
+        Value::Object(fields) => {
+            fields.retain(|name, _| {
+                !matches!(name.as_str(), "statistics" | "command" | "commands" | "outputs")
+            });
+            fields.values_mut().for_each(prune);
+        }
+        Value::Array(list) => list.iter_mut().for_each(prune),
+        Value::Number(number) => {
+            // Six digits say more than was measured.
+            if let Some(value) = number.as_f64().filter(|_| number.is_f64()) {
+                let short: f64 = format!("{value:.6e}").parse().unwrap_or(value);
+                *report = Value::from(short);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::child::Scratch;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn it_is_read_as_written() {
+        let scratch = Scratch::create().expect("a folder");
+        let path = scratch.path().join("results.json");
+        let mut study = Study::read_or_empty(&path).expect("an empty one");
+        study.measured.insert(
+            "sync".into(),
+            Measured {
+                command: "lissom bench sync".into(),
+                quick: true,
+                version: "1".into(),
+                time: 1,
+                seconds: 2.5,
+                machine: json!({ "cpus": 2 }),
+                state: State::Ok,
+                error: None,
+                report: json!({}),
+            },
+        );
+        study.write(&path).expect("written");
+        let read = Study::read(&path).expect("read");
+        assert_eq!(read.measured["sync"].seconds, 2.5);
+        scratch.write("results.json", "{\"format\": 99, \"measured\": {}}").expect("written");
+        assert!(Study::read(&path).is_err());
+        scratch.write("results.json", "no").expect("written");
+        assert!(Study::read(&path).is_err());
+    }
+
+    #[test]
+    fn pruning_keeps_numbers() {
+        let mut report = json!({ "a": [1.23456789, { "statistics": 1, "b": 7, "command": [] }] });
+        prune(&mut report);
+        assert_eq!(report, json!({ "a": [1.234568, { "b": 7 }] }));
+    }
+}
