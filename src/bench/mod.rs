@@ -10,6 +10,7 @@ mod harness;
 mod idle;
 mod machine;
 mod markdown;
+mod mechanisms;
 mod mixes;
 mod ml;
 mod omp;
@@ -62,6 +63,7 @@ pub enum What {
     Mixes(mixes::MixesArgs),
     Adapt(adapt::AdaptArgs),
     Idle(idle::IdleArgs),
+    Mechanisms(mechanisms::MechanismsArgs),
     List(study::ListArgs),
     Run(study::RunArgs),
     Report(study::ReportArgs),
@@ -187,6 +189,7 @@ pub fn bench(args: &BenchArgs) -> i32 {
         What::Elastic(a) => measure_and_report(&a.common, |session| elastic::prepare(a, session)),
         What::Server(a) => measure_and_report(&a.common, |session| server::prepare(a, session)),
         What::Adapt(a) => measure_and_report(&a.common, |session| adapt::prepare(a, session)),
+        What::Mechanisms(a) => measure_and_report(&a.common, |session| mechanisms::prepare(a, session)),
         What::Mixes(a) => mixes::measure_and_report(a),
         What::Idle(a) => idle::measure_and_report(a),
         What::List(a) => study::list(a),

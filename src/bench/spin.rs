@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -262,6 +263,30 @@ pub fn prepare(args: &SpinArgs, session: &Session) -> anyhow::Result<Bench> {
     })
 }
 
+/// A pattern without locks: its command without `--rounds`, which follow it, its metric, and units of that in a round.
+pub fn timed(
+    name: &str,
+    session: &Session,
+    threads: u32,
+    per_us: f64,
+) -> anyhow::Result<(Vec<OsString>, Metric, f64)> {
+    let pattern =
+        PATTERNS.iter().find(|p| p.name == name).with_context(|| format!("{name} is no pattern"))?;
+    let program = workload::compile(session, pattern.program)?;
+    let command = pattern.command(&program, None, Pause::Yes, threads, session.cpus(), per_us);
+    Ok((command, pattern.metric, pattern.unit.of_round(threads)))
+}
+
+impl Unit {
+    /// So many are in a round.
+    fn of_round(&self, threads: u32) -> f64 {
+        match self {
+            Unit::HandOff => threads.into(),
+            Unit::Round => 1.0,
+        }
+    }
+}
+
 impl Pattern {
     fn groups(&self, args: &SpinArgs, cpus: u32, program: &Path, per_us: f64) -> Vec<Group> {
         let variants: Vec<(Option<&str>, Pause)> = match self.locks {
@@ -331,10 +356,7 @@ impl Pattern {
     }
 
     fn effort(&self, threads: u32, common: &Common) -> Effort {
-        let units = match self.unit {
-            Unit::HandOff => threads.into(),
-            Unit::Round => 1.0,
-        };
+        let units = self.unit.of_round(threads);
         let limit = common.timeout(LIMIT);
         Effort {
             rounds: (self.count * common.scale / units).ceil() as u64,

@@ -73,7 +73,7 @@ enum Work {
     Each(f64),
 }
 
-const TIME: Metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
+pub const TIME: Metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
 const FAIRNESS: Metric =
     Metric { field: "fairness", unit: "least thread's share of the mean", compare: Compare::Nothing };
 const MEMORY: Metric =

@@ -103,7 +103,7 @@ fn panel_of(panel: &Panel) -> Markup {
             @if let Some(svg) = &picture {
                 @if panel.series.len() > 1 {
                     ul.key { @for (i, series) in panel.series.iter().enumerate() {
-                        li { i style={ "background:" (plot::colour(i)) } {} (series.name) }
+                        li { i style={ "background:" (plot::colour(panel, i)) } {} (series.name) }
                     } }
                 }
                 (PreEscaped(svg))

@@ -1,6 +1,7 @@
 //! A panel's picture as SVG, narrow enough to be read on a telephone. Its colours are chosen such that a page can
 //! replace them: `STYLE` does so in the dark.
 
+use plotters::coord::ranged1d::{KeyPointHint, Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -31,11 +32,17 @@ svg [fill=\"#6E6E6E\"]{fill:#a0a0a0}svg [stroke=\"#6E6E6E\"]{stroke:#a0a0a0}}";
 
 const WIDTH: u32 = 440;
 const HEIGHT: u32 = 280;
-const FONT: (&str, u32) = ("sans-serif", 12);
+const FONT: (&str, u32) = ("sans-serif", 15);
+
+/// Grey is for what the others are compared with, if it is there.
+fn rgb(panel: &Panel, series: usize) -> RGBColor {
+    let first = panel.series.first().is_some_and(|s| ["bound", "native"].contains(&s.name.as_str()));
+    COLOURS[(series + usize::from(!first)) % COLOURS.len()]
+}
 
 /// As CSS has it.
-pub fn colour(series: usize) -> String {
-    let RGBColor(r, g, b) = COLOURS[series % COLOURS.len()];
+pub fn colour(panel: &Panel, series: usize) -> String {
+    let RGBColor(r, g, b) = rgb(panel, series);
     format!("#{r:02X}{g:02X}{b:02X}")
 }
 
@@ -89,7 +96,7 @@ fn draw_legend(panel: &Panel, area: &Area) -> Drawn {
     for (i, series) in panel.series.iter().enumerate() {
         let x = 8 + (i % KEYS) as i32 * (WIDTH as i32 - 8) / KEYS as i32;
         let y = 4 + (i / KEYS) as i32 * KEY as i32;
-        area.draw(&Rectangle::new([(x, y), (x + 10, y + 10)], COLOURS[i % COLOURS.len()].filled()))?;
+        area.draw(&Rectangle::new([(x, y), (x + 10, y + 10)], rgb(panel, i).filled()))?;
         area.draw(&Text::new(cut(&series.name, 20), (x + 14, y - 2), FONT))?;
     }
     Ok(())
@@ -131,6 +138,35 @@ impl Axis {
         if self.is_log { value.max(1e-12).log10() } else { value }
     }
 
+    /// Round numbers, about six.
+    fn ticks(&self) -> Vec<f64> {
+        let (low, high) = (self.low, self.high);
+        if !self.is_log {
+            let raw = (high - low) / 6.0;
+            let power = 10f64.powf(raw.log10().floor());
+            let step =
+                [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= raw).unwrap_or(raw);
+            let first = (low / step).ceil() as i64;
+            return (first..).map(|i| i as f64 * step).take_while(|v| *v <= high).collect();
+        }
+        let of = |each: &[f64]| -> Vec<f64> {
+            let decades = low.floor() as i32..=high.ceil() as i32;
+            let all = decades.flat_map(|d| each.iter().map(move |m| f64::from(d) + m.log10()));
+            all.filter(|v| (low..=high).contains(v)).collect()
+        };
+        let fine = [&[1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0][..], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
+        let fits = fine.into_iter().map(of).find(|t| t.len() <= 7);
+        fits.unwrap_or_else(|| {
+            let decades = of(&[1.0]);
+            let every = decades.len().div_ceil(7);
+            decades.into_iter().step_by(every).collect()
+        })
+    }
+
+    fn coordinates(&self) -> Ticks {
+        Ticks { range: self.low..self.high, ticks: self.ticks() }
+    }
+
     fn label(&self, place: f64) -> String {
         short(if self.is_log { 10f64.powf(place) } else { place })
     }
@@ -144,6 +180,33 @@ impl Axis {
         }
     }
 }
+
+/// A linear axis whose lines are where we want them.
+struct Ticks {
+    range: std::ops::Range<f64>,
+    ticks: Vec<f64>,
+}
+
+impl Ranged for Ticks {
+    type FormatOption = plotters::coord::ranged1d::NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let part = (value - self.range.start) / (self.range.end - self.range.start);
+        limit.0 + (part * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<H: KeyPointHint>(&self, hint: H) -> Vec<f64> {
+        // Those between them are not wanted.
+        if hint.bold_points() == 0 { vec![] } else { self.ticks.clone() }
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        self.range.clone()
+    }
+}
+
+impl ValueFormatter<f64> for Ticks {}
 
 /// 2, not 2.00.
 fn short(value: f64) -> String {
@@ -174,9 +237,9 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
     };
     let mut chart = ChartBuilder::on(area)
         .margin(8)
-        .x_label_area_size(38)
-        .y_label_area_size(56)
-        .build_cartesian_2d(range, y.low..y.high)?;
+        .x_label_area_size(44)
+        .y_label_area_size(50)
+        .build_cartesian_2d(range, y.coordinates())?;
     let every = names.len().div_ceil(10).max(1);
     let name_x = |x: &f64| match &panel.places {
         Places::Numbers => short(*x),
@@ -190,7 +253,6 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
     chart
         .configure_mesh()
         .x_desc(&panel.x)
-        .y_desc(&panel.y)
         .axis_desc_style(FONT)
         .label_style(FONT)
         .x_labels(labels)
@@ -207,7 +269,7 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
         chart.draw_series(LineSeries::new([(left, at), (right, at)], REFERENCE.stroke_width(1)))?;
     }
     for (i, series) in panel.series.iter().enumerate() {
-        let colour = COLOURS[i % COLOURS.len()];
+        let colour = rgb(panel, i);
         let at: Vec<(f64, f64)> = series.points.iter().map(|p| (p.x, y.place(p.median))).collect();
         if panel.shape == Shape::Lines {
             chart.draw_series(LineSeries::new(at.iter().copied(), colour.stroke_width(2)))?;
@@ -230,7 +292,7 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
 }
 
 /// Pixels of a bar.
-const BAR: u32 = 13;
+const BAR: u32 = 14;
 
 fn bars_height(panel: &Panel) -> u32 {
     52 + names(panel).len() as u32 * (panel.series.len() as u32 * BAR + 10)
@@ -246,9 +308,9 @@ fn bars(panel: &Panel, area: &Area) -> Drawn {
     let mut chart = ChartBuilder::on(area)
         .margin(6)
         .margin_right(16)
-        .x_label_area_size(38)
-        .y_label_area_size((longest * 7 + 10).clamp(40, 170))
-        .build_cartesian_2d(value.low..value.high, range)?;
+        .x_label_area_size(44)
+        .y_label_area_size((longest * 8 + 10).clamp(40, 190))
+        .build_cartesian_2d(value.coordinates(), range)?;
     // The first one is on top.
     let row = |x: f64| names.len() as f64 - 1.0 - x;
     chart
@@ -267,7 +329,7 @@ fn bars(panel: &Panel, area: &Area) -> Drawn {
     let base = value.base(panel);
     let part = 1.0 / (f64::from(each) + 10.0 / f64::from(BAR));
     for (i, series) in panel.series.iter().enumerate() {
-        let colour = COLOURS[i % COLOURS.len()];
+        let colour = rgb(panel, i);
         for p in &series.points {
             let top = row(p.x) + 1.0 - part * (i as f64 + 10.0 / f64::from(BAR) / 2.0);
             let (from, to) = (top - part * 0.9, top);
@@ -314,7 +376,9 @@ mod tests {
             panel.add("user", Point::one(1.0, 0.5));
             let text = svg(&panel).expect("a picture");
             assert!(
-                text.starts_with("<svg") && text.contains(&colour(0)) && text.contains(&colour(1)),
+                text.starts_with("<svg")
+                    && text.contains(&colour(&panel, 0))
+                    && text.contains(&colour(&panel, 1)),
                 "{text}"
             );
         }
