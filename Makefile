@@ -1,6 +1,7 @@
 # make demo     one oversubscribed program natively and under lissom (about a minute)
 # make test     unit tests, the small models, the cases of tests/cases (15 minutes)
-# make bench    the tables of docs/results.md, on this machine (40 minutes)
+# make bench    the tables of docs/results-sync.md, on this machine (40 minutes)
+# make report   every figure of the study, at a quick look: lissom-bench/report.html (20 minutes)
 # make lint     formatting and warnings, of Rust and C
 # make conformance   glibc's own thread tests, natively and under lissom (10 minutes)
 # make model    the protocols with large bounds (slow)
@@ -19,7 +20,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test bench lint model conformance kmod test-kvm test-vm build install uninstall clean
+.PHONY: help demo test bench report lint model conformance kmod test-kvm test-vm build install uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -50,6 +51,12 @@ bench:
 	@scripts/venv.sh
 	target/release/lissom bench sync
 	target/release/lissom bench ml
+
+report:
+	@scripts/need.sh build demo study
+	cargo build --release --locked --quiet
+	@scripts/venv.sh
+	target/release/lissom bench run all --quick --output lissom-bench
 
 lint:
 	@scripts/need.sh lint

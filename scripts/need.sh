@@ -70,6 +70,18 @@ need_demo() {
     python3 -c 'import ensurepip, venv' 2>/dev/null || packages[python3-venv]="the venv module"
 }
 
+# Programs that the study measures beside our own. What is not there is left out of it.
+need_study() {
+    want memcached memcached
+    want postgresql pg_lsclusters
+    want pigz pigz
+    want zstd zstd
+    want xz-utils xz
+    want x264 x264
+    want ncbi-blast+ blastn
+    want_file libfftw3-dev /usr/include/fftw3.h
+}
+
 need_model() {
     want spin spin
     want gcc gcc

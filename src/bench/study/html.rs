@@ -54,7 +54,7 @@ pub fn render(list: &[Shown]) -> String {
                     @let figures: Vec<&Shown> = list.iter().filter(|s| s.figure.source == source).collect();
                     @if !figures.is_empty() {
                         h2 { (source.title()) }
-                        p.dim { (source.citation()) "." }
+                        p.dim { (prose(source.citation())) "." }
                         @for shown in figures { (figure(shown)) }
                     }
                 }
@@ -62,6 +62,11 @@ pub fn render(list: &[Shown]) -> String {
         }
     };
     page.into_string() + "\n"
+}
+
+/// `code` between backticks.
+fn prose(text: &str) -> Markup {
+    html! { @for (i, part) in text.split('`').enumerate() { @if i % 2 == 1 { code { (part) } } @else { (part) } } }
 }
 
 fn contents(list: &[Shown]) -> Markup {
@@ -81,12 +86,12 @@ fn figure(shown: &Shown) -> Markup {
     html! {
         section id=(figure.name) {
             h3 { (figure.title) " " span.dim { (figure.name) @if !figure.number.is_empty() { ", " (figure.number) } } }
-            p { (figure.shows) }
-            @if !figure.published.is_empty() { p.dim { "Published: " (figure.published) } }
+            p { (prose(figure.shows)) }
+            @if !figure.published.is_empty() { p.dim { "Published: " (prose(figure.published)) } }
             @for finding in shown.findings() { p.found { (finding) } }
             div.panels { @for panel in &shown.panels { (panel_of(panel)) } }
-            @for warning in shown.warnings() { p.warn { (warning) } }
-            p.dim { "Elsewhere: " (figure.elsewhere) }
+            @for warning in shown.warnings() { p.warn { (prose(&warning)) } }
+            p.dim { "Elsewhere: " (prose(figure.elsewhere)) }
             @if let Some(m) = shown.measured {
                 p.dim { code { (m.command) } ", " (day(m.time)) ", " (format!("{:.0}", m.seconds)) " s" }
             }
