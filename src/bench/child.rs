@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
+use super::counters::Used;
 use crate::{process, unpack};
 
 /// The user has had enough; the number is that of the signal.
@@ -166,8 +167,7 @@ pub struct Running {
 pub struct Exited {
     pub ended: Ended,
     pub seconds: f64,
-    /// Of all threads, and of the children that it has waited for.
-    pub cpu_seconds: f64,
+    pub used: Used,
 }
 
 impl Running {
@@ -217,7 +217,7 @@ impl Running {
     /// None: it runs. Once it has ended, this is not asked again.
     pub fn poll(&mut self) -> anyhow::Result<Option<Exited>> {
         assert!(!self.is_reaped);
-        let Some((status, cpu_seconds)) = self.reap(libc::WNOHANG)? else { return Ok(None) };
+        let Some((status, used)) = self.reap(libc::WNOHANG)? else { return Ok(None) };
         let seconds = self.seconds();
         let ended = if status.success() {
             Ended::Well(fs::read_to_string(&self.out)?)
@@ -228,17 +228,17 @@ impl Running {
             let why = [describe(status).as_str(), last].join(": ");
             Ended::Badly(why.trim_end_matches(": ").to_string())
         };
-        Ok(Some(Exited { ended, seconds, cpu_seconds }))
+        Ok(Some(Exited { ended, seconds, used }))
     }
 
     /// Ends it. Post: the CPU seconds that it has used.
     pub fn stop(mut self) -> anyhow::Result<f64> {
         self.kill_group();
-        Ok(self.reap(0)?.map_or(0.0, |(_, cpu_seconds)| cpu_seconds))
+        Ok(self.reap(0)?.map_or(0.0, |(_, used)| used.cpu_seconds()))
     }
 
-    /// How it has ended, and the CPU seconds.
-    fn reap(&mut self, options: libc::c_int) -> anyhow::Result<Option<(ExitStatus, f64)>> {
+    /// How it has ended, and what it has used.
+    fn reap(&mut self, options: libc::c_int) -> anyhow::Result<Option<(ExitStatus, Used)>> {
         let pid = libc::pid_t::try_from(self.child.id())?;
         let mut status = 0;
         // SAFETY: all zeros is a valid rusage; the pointers are to the stack.
@@ -253,8 +253,7 @@ impl Running {
             return Ok(None);
         }
         self.is_reaped = true;
-        let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6;
-        Ok(Some((ExitStatus::from_raw(status), seconds(usage.ru_utime) + seconds(usage.ru_stime))))
+        Ok(Some((ExitStatus::from_raw(status), Used::from(&usage))))
     }
 
     /// Kills all of it. Before the leader is waited for, so its number cannot belong to another group.
@@ -282,15 +281,25 @@ pub fn run(
     scratch: &Scratch,
     limit: Duration,
 ) -> anyhow::Result<Ended> {
+    Ok(run_counted(command, signals, scratch, limit)?.map_or(Ended::TooSlow, |exited| exited.ended))
+}
+
+/// The same, and what it has used. None: it was too slow.
+pub fn run_counted(
+    command: &[OsString],
+    signals: &Signals,
+    scratch: &Scratch,
+    limit: Duration,
+) -> anyhow::Result<Option<Exited>> {
     let mut running = Running::start(command, scratch, "program", None)?;
     let deadline = running.begun + limit;
     loop {
         if let Some(exited) = running.poll()? {
-            return Ok(exited.ended);
+            return Ok(Some(exited));
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Ok(Ended::TooSlow);
+            return Ok(None);
         }
         signals.wait_for_child(left)?;
     }

@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::counters::Process;
+
 /// What is taken from a program's line of JSON, and how it is shown.
 #[derive(Clone, Copy, Serialize)]
 pub struct Metric {
@@ -94,6 +96,8 @@ pub struct Sample {
     pub value: f64,
     /// All that the program said.
     pub output: Value,
+    /// What the kernel said.
+    pub process: Process,
 }
 
 pub enum Outcome {
@@ -146,6 +150,8 @@ pub struct Cell {
     /// What `lissom run --stats` said of the warm-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statistics: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -212,6 +218,15 @@ pub struct Ran {
     pub outcome: Outcome,
     pub statistics: Option<Value>,
     pub native_because: Option<String>,
+    pub counted: Option<Counted>,
+}
+
+/// What is counted in the warm-up, because that costs the program something.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Counted {
+    pub seconds: f64,
+    /// How often a thread went to another CPU.
+    pub migrations: u64,
 }
 
 /// A warm-up and `rounds` rounds, in each of which every scenario has its turn (ABCD ABCD ...). A scenario
@@ -250,6 +265,13 @@ pub fn measure<E>(
     })
 }
 
+impl Measured {
+    /// For people.
+    pub fn place(&self) -> String {
+        format!("{}, {} threads", self.workload, self.threads)
+    }
+}
+
 impl Cell {
     fn new(scenario: &Scenario) -> Cell {
         Cell {
@@ -271,6 +293,7 @@ impl Cell {
             to_native: None,
             samples: Vec::new(),
             statistics: None,
+            counted: None,
         }
     }
 
@@ -307,6 +330,7 @@ impl Cell {
         if turn == Turn::WarmUp {
             self.statistics = ran.statistics;
             self.native_because = ran.native_because;
+            self.counted = ran.counted;
         }
         match ran.outcome {
             Outcome::Done(sample) => {
@@ -414,8 +438,9 @@ mod tests {
     }
 
     fn done(value: f64) -> Ran {
-        let sample = Sample { value, output: serde_json::json!({ "error": value }) };
-        Ran { outcome: Outcome::Done(sample), statistics: None, native_because: None }
+        let sample =
+            Sample { value, output: serde_json::json!({ "error": value }), process: Process::default() };
+        Ran { outcome: Outcome::Done(sample), statistics: None, native_because: None, counted: None }
     }
 
     #[test]
@@ -465,7 +490,7 @@ mod tests {
     fn a_scenario_that_fails_is_not_tried_again_and_the_others_go_on() {
         let mut slow = 0;
         let measured = measure(&group(&[BOUND, NATIVE, "user"]), 3, |scenario, turn, _| {
-            let failed = |outcome| Ran { outcome, statistics: None, native_because: None };
+            let failed = |outcome| Ran { outcome, statistics: None, native_because: None, counted: None };
             Ok::<_, ()>(match (scenario.name, turn) {
                 (NATIVE, _) => {
                     slow += 1;
@@ -521,9 +546,10 @@ mod tests {
             order.push((scenario.name, turn, rounds));
             let seconds = seconds(scenario.name, turn) * rounds as f64;
             let output = serde_json::json!({ "seconds": seconds });
-            let sample = Sample { value: seconds * 1e6 / (rounds as f64 * 8.0), output };
+            let sample =
+                Sample { value: seconds * 1e6 / (rounds as f64 * 8.0), output, process: Process::default() };
             let outcome = if seconds > 20.0 { Outcome::Timeout } else { Outcome::Done(sample) };
-            Ok::<_, ()>(Ran { outcome, statistics: None, native_because: None })
+            Ok::<_, ()>(Ran { outcome, statistics: None, native_because: None, counted: None })
         });
         (measured.expect("no error"), order)
     }

@@ -26,6 +26,9 @@ pub fn render(report: &Report) -> String {
         text.push_str(&row(group));
     }
     text.push_str(&watch::markdown(&report.watched));
+    for line in &report.noise {
+        text.push_str(&format!("\n{line}\n"));
+    }
     text
 }
 

@@ -5,6 +5,7 @@
 
 mod adapt;
 mod child;
+mod counters;
 mod elastic;
 mod harness;
 mod idle;
@@ -13,6 +14,7 @@ mod markdown;
 mod mechanisms;
 mod mixes;
 mod ml;
+mod noise;
 mod omp;
 mod output;
 mod report;
@@ -39,8 +41,10 @@ use serde_json::Value;
 
 use crate::cli::Switch;
 use child::{Ended, Hogs, Interrupted, Scratch, Signals};
-use harness::{BOUND, Group, NATIVE, Outcome, Ran, Sample, Scenario, Turn};
+use counters::{Migrations, Process};
+use harness::{BOUND, Counted, Group, NATIVE, Outcome, Ran, Sample, Scenario, Turn};
 use machine::Machine;
+use mixes::busy_seconds;
 use output::Outputs;
 use report::{Options, Report};
 use watch::{Watch, Watched};
@@ -230,6 +234,7 @@ fn measure_and_report(
         machine: session.machine,
         options: Options { runs: common.runs, timeout: bench.timeout, hog: common.hog, scale: common.scale },
         parameters: bench.parameters,
+        noise: noise::noise(&groups, common.hog),
         groups,
         watched,
         notes,
@@ -333,15 +338,21 @@ impl Session {
         if let Some(rounds) = rounds {
             command.extend(["--rounds".into(), rounds.to_string().into()]);
         }
-        let ended = child::run(&command, &self.signals, &self.scratch, limit)?;
-        let outcome = match ended {
-            Ended::Well(output) => read(&output, group),
-            Ended::Badly(why) => Outcome::Failed(why),
-            Ended::TooSlow => Outcome::Timeout,
+        let mut migrations = (turn == Turn::WarmUp).then(|| Migrations::open().ok()).flatten();
+        let busy = busy_seconds();
+        let exited = child::run_counted(&command, &self.signals, &self.scratch, limit)?;
+        let busy = busy_seconds() - busy;
+        let process = exited.as_ref().map(|e| Process::new(e.seconds, &e.used, busy)).unwrap_or_default();
+        let counted = migrations.as_mut().and_then(|m| m.read().ok());
+        let counted = counted.map(|migrations| Counted { seconds: process.seconds, migrations });
+        let outcome = match exited.map(|e| e.ended) {
+            Some(Ended::Well(output)) => read(&output, group, process),
+            Some(Ended::Badly(why)) => Outcome::Failed(why),
+            Some(Ended::TooSlow) | None => Outcome::Timeout,
         };
         let told = watched.then(|| self.statistics()).flatten();
         let native_because = told.as_ref().and_then(native_because);
-        Ok(Ran { outcome, statistics: told, native_because })
+        Ok(Ran { outcome, statistics: told, native_because, counted })
     }
 }
 
@@ -357,12 +368,12 @@ fn interrupted<T>(result: anyhow::Result<T>) -> anyhow::Result<Result<T, i32>> {
 }
 
 /// The program's last line is its result.
-fn read(output: &str, group: &Group) -> Outcome {
+fn read(output: &str, group: &Group, process: Process) -> Outcome {
     let field = group.metric.field;
     let line = output.lines().last().unwrap_or_default();
     match serde_json::from_str::<Value>(line) {
         Ok(output) => match output[field].as_f64() {
-            Some(value) => Outcome::Done(Sample { value, output }),
+            Some(value) => Outcome::Done(Sample { value, output, process }),
             None => Outcome::Failed(format!("its output has no {field}: {line}")),
         },
         Err(_) => Outcome::Failed(format!("its output is not JSON: {line}")),
@@ -446,7 +457,7 @@ mod tests {
             environment: &[],
             scenarios: vec![],
         };
-        let value = |text| match read(text, &group) {
+        let value = |text| match read(text, &group, Process::default()) {
             Outcome::Done(sample) => Ok(sample.value),
             Outcome::Failed(why) => Err(why),
             Outcome::Timeout => Err(String::new()),

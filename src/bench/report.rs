@@ -21,6 +21,8 @@ pub struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub watched: Vec<Watched>,
     pub notes: Vec<String>,
+    /// Why the numbers are to be doubted.
+    pub noise: Vec<String>,
     /// The signal that ended it early.
     pub interrupted: Option<i32>,
 }

@@ -10,9 +10,6 @@ const COLUMN: usize = 18;
 /// Columns side by side; more scenarios go into a second block below.
 const ABREAST: usize = 4;
 
-/// Above this, differences of a few percent say nothing.
-const NOISE: f64 = 0.15;
-
 pub fn render(report: &Report) -> String {
     let machine = &report.machine;
     let mut lines = wrap(&report.title(), "", 2);
@@ -141,7 +138,7 @@ fn notes(report: &Report) -> Vec<String> {
     let mut notes = report.notes.clone();
     notes.extend(report.interrupted.map(interruption));
     for group in &report.groups {
-        let place = format!("{}, {} threads", group.workload, group.threads);
+        let place = group.place();
         for cell in &group.cells {
             let name = cell.scenario;
             let limit = report.options.timeout;
@@ -162,33 +159,13 @@ fn notes(report: &Report) -> Vec<String> {
             }
         }
     }
-    let noisy: Vec<String> = report.groups.iter().filter_map(noise).collect();
-    if !noisy.is_empty() {
-        notes.push(format!(
-            "Noise: {} itself varied by {}. Trust ratios more than values, and stop what else runs.",
-            report.groups.first().map_or(NATIVE, steadiest),
-            noisy.join(", ")
-        ));
-    }
+    notes.extend(report.noise.iter().cloned());
     notes
-}
-
-/// What varies with the machine and not by nature, as native waiting in loops does with more threads than
-/// CPUs.
-fn steadiest(group: &Measured) -> &'static str {
-    if group.cells.iter().any(|c| c.rounds.is_some()) { BOUND } else { NATIVE }
-}
-
-/// Where and how much, if too much. A number that is compared with nothing (fairness) varies by nature.
-fn noise(group: &Measured) -> Option<String> {
-    let steady = group.cells.iter().find(|c| c.scenario == steadiest(group))?;
-    let noise = steady.value.as_ref()?.relative();
-    (noise > NOISE && group.metric.compare != Compare::Nothing)
-        .then(|| format!("{:.0}% ({}, {} threads)", noise * 100.0, group.workload, group.threads))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::counters::Process;
     use super::super::harness::{Metric, Sample};
     use super::super::machine::Machine;
     use super::super::report::Options;
@@ -222,7 +199,8 @@ mod tests {
     }
 
     fn cell(scenario: &'static str, values: [f64; 3]) -> Cell {
-        let sample = |&value: &f64| Sample { value, output: serde_json::Value::Null };
+        let sample =
+            |&value: &f64| Sample { value, output: serde_json::Value::Null, process: Process::default() };
         Cell {
             scenario,
             managed: true,
@@ -237,6 +215,7 @@ mod tests {
             to_native: None,
             samples: values.iter().map(sample).collect(),
             statistics: None,
+            counted: None,
         }
     }
 
@@ -259,13 +238,13 @@ mod tests {
             groups: vec![group(128, cells)],
             watched: vec![],
             notes: vec![],
+            noise: vec![],
             interrupted: Some(2),
         };
         let text = render(&report);
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
         assert!(text.contains("     128 12.3k 11.1k-98.8k 12.3k 11.1k-98.8k           timeout"), "{text}");
         assert!(text.contains("x bound") && text.contains("auto"), "{text}");
-        assert!(text.contains("varied by 710% (barrier, 128 threads)"), "{text}");
         assert!(text.contains("user ran natively"), "{text}");
     }
 

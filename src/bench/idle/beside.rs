@@ -57,7 +57,7 @@ pub fn run(
         session.signals.wait_for_child(left)?;
     };
     let joules = energy.zip(joules).and_then(|(energy, begun)| energy.since(&begun));
-    let mut used = exited.cpu_seconds;
+    let mut used = exited.used.cpu_seconds();
     let text = match exited.ended {
         Ended::Well(text) => text,
         Ended::Badly(why) => return Ok(Outcome::Failed(why)),
@@ -128,7 +128,7 @@ impl Beside {
         loop {
             if let Some(exited) = self.running.poll()? {
                 return Ok(match exited.ended {
-                    Ended::Well(text) => read(&text, window).map(|value| (value, exited.cpu_seconds)),
+                    Ended::Well(text) => read(&text, window).map(|value| (value, exited.used.cpu_seconds())),
                     Ended::Badly(why) => Err(format!("the program that computes: {why}")),
                     Ended::TooSlow => Err("the program that computes does not end".into()),
                 });

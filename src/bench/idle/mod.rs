@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use self::energy::Energy;
 use self::report::{Kind, Measured, Options, Report};
+use super::counters::Process;
 use super::harness::{self, Compare, Effort, Group, Metric, NATIVE, Outcome, Ran, Sample, Scenario, Turn};
 use super::output::Outputs;
 use super::workload::{self, Calibration, IDLE, WORK};
@@ -312,14 +313,14 @@ impl Bench {
         };
         let told = watched.then(|| self.session.statistics()).flatten();
         let native_because = told.as_ref().and_then(super::native_because);
-        Ok(Ran { outcome, statistics: told, native_because })
+        Ok(Ran { outcome, statistics: told, native_because, counted: None })
     }
 }
 
 fn sample(output: Value) -> Outcome {
     let value = output[TIME.field].as_f64().or_else(|| output[CPU.field].as_f64());
     match value {
-        Some(value) => Outcome::Done(Sample { value, output }),
+        Some(value) => Outcome::Done(Sample { value, output, process: Process::default() }),
         None => Outcome::Failed(format!("its output has no {}: {output}", TIME.field)),
     }
 }

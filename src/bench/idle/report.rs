@@ -299,8 +299,13 @@ pub mod tests {
             if kind == Kind::Pair {
                 output["beside"] = json!({ "seconds": 0.6, "cpu_seconds": 0.6, "voluntary": 6, "involuntary": 600, "per_second": rate });
             }
-            let sample = Sample { value: us * factor, output };
-            Ok::<_, ()>(Ran { outcome: Outcome::Done(sample), statistics: None, native_because: None })
+            let sample = Sample { value: us * factor, output, process: Default::default() };
+            Ok::<_, ()>(Ran {
+                outcome: Outcome::Done(sample),
+                statistics: None,
+                native_because: None,
+                counted: None,
+            })
         });
         Measured::new(kind, measured.expect("no errors"))
     }

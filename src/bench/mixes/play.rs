@@ -63,13 +63,13 @@ pub fn play(
         for (i, part) in parts.iter().enumerate() {
             let Some(exited) = running[i].poll()? else { continue };
             let name = part.program.name.text();
-            used += exited.cpu_seconds;
+            used += exited.used.cpu_seconds();
             match exited.ended {
                 Ended::Well(output) => {
                     if let Some(why) = part.program.check(&output) {
                         return Ok(Outcome::Failed(format!("{name}: {why}")));
                     }
-                    done[i].push(Run { seconds: exited.seconds, cpu_seconds: exited.cpu_seconds });
+                    done[i].push(Run { seconds: exited.seconds, cpu_seconds: exited.used.cpu_seconds() });
                 }
                 Ended::Badly(why) => return Ok(Outcome::Failed(format!("{name}: {why}"))),
                 Ended::TooSlow => return Ok(Outcome::Timeout),

@@ -1,0 +1,106 @@
+//! Whether a measurement is to be trusted: how much what should be steady varied, and whether something else ran
+//! meanwhile. Pure functions.
+
+use super::harness::{BOUND, Cell, Compare, Measured, NATIVE};
+
+/// Above this, differences of a few percent say nothing.
+const SPREAD: f64 = 0.15;
+/// CPUs that others have used, on average over the runs. A quiet machine has 0.01 to 0.05 here, by ticks.
+const OTHERS: f64 = 0.15;
+/// Seconds that a benchmark's runs have to take together for that to be known: ticks are 10 ms.
+const KNOWN: f64 = 0.5;
+
+/// For people. `hog`: the benchmark had something else run by itself.
+pub fn noise(groups: &[Measured], hog: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(others) = others(groups).filter(|o| *o > OTHERS && !hog) {
+        lines.push(format!(
+            "Noise: something else used {others:.2} CPUs while this was measured (or the host of this virtual machine did). \
+             Stop it, and measure again."
+        ));
+    }
+    let varied: Vec<String> = groups.iter().filter_map(spread).collect();
+    if !varied.is_empty() {
+        lines.push(format!(
+            "Noise: {} itself varied by {}. Trust ratios more than values, and stop what else runs.",
+            groups.first().map_or(NATIVE, steadiest),
+            varied.join(", ")
+        ));
+    }
+    lines
+}
+
+/// On average over all runs.
+fn others(groups: &[Measured]) -> Option<f64> {
+    let samples = groups.iter().flat_map(|g| &g.cells).flat_map(|c| &c.samples);
+    let (used, seconds) = samples.fold((0.0, 0.0), |(used, seconds), s| {
+        (used + s.process.others * s.process.seconds, seconds + s.process.seconds)
+    });
+    (seconds >= KNOWN).then(|| used / seconds)
+}
+
+/// What varies with the machine and not by nature, as native waiting in loops does with more threads than CPUs.
+fn steadiest(group: &Measured) -> &'static str {
+    let has_bound = group.cells.iter().any(|c: &Cell| c.scenario == BOUND);
+    if has_bound && group.cells.iter().any(|c| c.rounds.is_some()) { BOUND } else { NATIVE }
+}
+
+/// Where and how much, if too much. A number that is compared with nothing (fairness) varies by nature.
+fn spread(group: &Measured) -> Option<String> {
+    let steady = group.cells.iter().find(|c| c.scenario == steadiest(group))?;
+    let noise = steady.value.as_ref()?.relative();
+    (noise > SPREAD && group.metric.compare != Compare::Nothing)
+        .then(|| format!("{:.0}% ({})", noise * 100.0, group.place()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::counters::Process;
+    use super::super::harness::{Metric, Sample, Spread, State};
+    use super::*;
+
+    fn group(values: [f64; 3], others: f64) -> Measured {
+        let process = Process { seconds: 1.0, others, ..Process::default() };
+        let sample = |&value: &f64| Sample { value, output: serde_json::Value::Null, process };
+        let cell = Cell {
+            scenario: NATIVE,
+            managed: false,
+            command: vec![],
+            state: State::Ok,
+            error: None,
+            native_because: None,
+            rounds: None,
+            at_least: None,
+            value: Spread::of(&values),
+            to_bound: None,
+            to_native: None,
+            samples: values.iter().map(sample).collect(),
+            statistics: None,
+            counted: None,
+        };
+        Measured {
+            workload: "w".into(),
+            threads: 8,
+            metric: Metric { field: "seconds", unit: "s", compare: Compare::Ratio },
+            options: &[],
+            environment: &[],
+            cells: vec![cell],
+        }
+    }
+
+    #[test]
+    fn a_quiet_machine_is_not_blamed() {
+        assert!(noise(&[group([1.0, 1.01, 1.02], 0.03)], false).is_empty());
+        assert!(noise(&[group([1.0, 1.01, 1.02], -0.02)], false).is_empty());
+        assert!(noise(&[], false).is_empty());
+    }
+
+    #[test]
+    fn others_and_spread_are_told() {
+        let lines = noise(&[group([1.0, 1.0, 1.0], 0.93)], false);
+        assert!(lines.len() == 1 && lines[0].contains("0.93 CPUs"), "{lines:?}");
+        assert!(noise(&[group([1.0, 1.0, 1.0], 0.93)], true).is_empty());
+        let lines = noise(&[group([1.0, 1.0, 1.5], 0.0)], false);
+        assert!(lines.len() == 1 && lines[0].contains("50% (w, 8 threads)"), "{lines:?}");
+    }
+}
