@@ -128,6 +128,7 @@ pub fn prepare(args: &AdaptArgs, session: &Session) -> anyhow::Result<Bench> {
                     threads,
                     metric: TIME,
                     same: None,
+                    check: None,
                     options: &[],
                     environment: &[],
                     scenarios,

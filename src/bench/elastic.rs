@@ -218,6 +218,7 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
                     threads,
                     metric: CPU_TIME,
                     same: None,
+                    check: None,
                     options: &[],
                     environment: &[],
                     scenarios,

@@ -28,6 +28,11 @@ pub enum Compare {
     Nothing,
 }
 
+/// The field of a metric that no program reports: the seconds from its start to its end.
+pub const WALL: &str = "wall_seconds";
+
+pub type Check = Box<dyn Fn(&str) -> Option<String>>;
+
 /// A table's row: the scenarios that are measured in turn, and so can be compared.
 pub struct Group {
     pub workload: String,
@@ -36,6 +41,8 @@ pub struct Group {
     /// A field that has to be the same in all scenarios, but for this part of its value: the result of the
     /// program's work.
     pub same: Option<(&'static str, f64)>,
+    /// Of all that a run has printed: what is wrong with it, if so.
+    pub check: Option<Check>,
     /// Of `lissom run`, in all scenarios that run under it.
     pub options: &'static [&'static str],
     /// `NAME=value`, for all scenarios.
@@ -225,8 +232,18 @@ pub struct Ran {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Counted {
     pub seconds: f64,
-    /// How often a thread went to another CPU.
-    pub migrations: u64,
+    pub cpu_seconds: f64,
+    /// How often a thread went to another CPU, if the kernel lets that be counted.
+    pub migrations: Option<u64>,
+    /// How often threads have waited for each other, if that was under lissom.
+    pub waits: Option<u64>,
+}
+
+impl Counted {
+    /// CPU time for each wait.
+    pub fn interval_us(&self) -> Option<f64> {
+        self.waits.filter(|n| *n > 0).map(|n| self.cpu_seconds * 1e6 / n as f64)
+    }
 }
 
 /// A warm-up and `rounds` rounds, in each of which every scenario has its turn (ABCD ABCD ...). A scenario
@@ -268,7 +285,11 @@ pub fn measure<E>(
 impl Measured {
     /// For people.
     pub fn place(&self) -> String {
-        format!("{}, {} threads", self.workload, self.threads)
+        if self.threads == 0 {
+            self.workload.clone()
+        } else {
+            format!("{}, {} threads", self.workload, self.threads)
+        }
     }
 }
 
@@ -431,6 +452,7 @@ mod tests {
             threads: 8,
             metric: TIME,
             same: None,
+            check: None,
             options: &[],
             environment: &[],
             scenarios: names.iter().map(scenario).collect(),

@@ -99,6 +99,7 @@ pub fn prepare(args: &MlArgs, session: &Session) -> anyhow::Result<Bench> {
             threads,
             metric: TIME,
             same: Some(SAME_MODEL),
+            check: None,
             options: &[],
             environment: &[],
             scenarios: scenarios(threads, Some(session.cpus()), &args.common, command),

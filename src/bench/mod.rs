@@ -3,6 +3,7 @@
 //! A benchmark prepares groups (harness.rs); this module runs them and reports. A new benchmark is a module
 //! with a `prepare` and a variant of `What`.
 
+mod ab;
 mod adapt;
 mod child;
 mod counters;
@@ -17,6 +18,7 @@ mod ml;
 mod noise;
 mod omp;
 mod output;
+mod programs;
 mod report;
 mod sensitivity;
 mod server;
@@ -42,7 +44,7 @@ use serde_json::Value;
 use crate::cli::Switch;
 use child::{Ended, Hogs, Interrupted, Scratch, Signals};
 use counters::{Migrations, Process};
-use harness::{BOUND, Counted, Group, NATIVE, Outcome, Ran, Sample, Scenario, Turn};
+use harness::{BOUND, Counted, Group, NATIVE, Outcome, Ran, Sample, Scenario, Turn, WALL};
 use machine::Machine;
 use mixes::busy_seconds;
 use output::Outputs;
@@ -50,10 +52,17 @@ use report::{Options, Report};
 use watch::{Watch, Watched};
 
 /// Measure what lissom gains on this machine
+///
+/// `lissom bench -- CMD` measures your own program. The other benchmarks bring their programs
+/// with them; `run` makes the figures of a study of them all, with a page.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BenchArgs {
     #[command(subcommand)]
-    pub what: What,
+    pub what: Option<What>,
+
+    #[command(flatten)]
+    pub ab: ab::AbArgs,
 }
 
 #[derive(Subcommand)]
@@ -67,6 +76,7 @@ pub enum What {
     Mixes(mixes::MixesArgs),
     Adapt(adapt::AdaptArgs),
     Idle(idle::IdleArgs),
+    Programs(programs::ProgramsArgs),
     Mechanisms(mechanisms::MechanismsArgs),
     List(study::ListArgs),
     Run(study::RunArgs),
@@ -109,6 +119,12 @@ pub struct Common {
     /// Write the table as Markdown to this file
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+}
+
+impl Default for Common {
+    fn default() -> Common {
+        Common { switch: vec![], runs: 5, timeout: None, hog: false, scale: 1.0, json: None, markdown: None }
+    }
 }
 
 impl Common {
@@ -185,7 +201,8 @@ fn scenarios(
 }
 
 pub fn bench(args: &BenchArgs) -> i32 {
-    let result = match &args.what {
+    let Some(what) = &args.what else { return ended(ab::measure_and_report(&args.ab)) };
+    ended(match what {
         What::Sync(a) => measure_and_report(&a.common, |session| sync::prepare(a, session)),
         What::Spin(a) => measure_and_report(&a.common, |session| spin::prepare(a, session)),
         What::Ml(a) => measure_and_report(&a.common, |session| ml::prepare(a, session)),
@@ -193,13 +210,18 @@ pub fn bench(args: &BenchArgs) -> i32 {
         What::Elastic(a) => measure_and_report(&a.common, |session| elastic::prepare(a, session)),
         What::Server(a) => measure_and_report(&a.common, |session| server::prepare(a, session)),
         What::Adapt(a) => measure_and_report(&a.common, |session| adapt::prepare(a, session)),
+        What::Programs(a) => measure_and_report(&a.common, |session| programs::prepare(a, session)),
         What::Mechanisms(a) => measure_and_report(&a.common, |session| mechanisms::prepare(a, session)),
         What::Mixes(a) => mixes::measure_and_report(a),
         What::Idle(a) => idle::measure_and_report(a),
         What::List(a) => study::list(a),
         What::Run(a) => study::run(a),
         What::Report(a) => study::report(a),
-    };
+    })
+}
+
+/// The exit code.
+fn ended(result: anyhow::Result<i32>) -> i32 {
     match result {
         Ok(code) => code,
         Err(error) => {
@@ -343,14 +365,18 @@ impl Session {
         let exited = child::run_counted(&command, &self.signals, &self.scratch, limit)?;
         let busy = busy_seconds() - busy;
         let process = exited.as_ref().map(|e| Process::new(e.seconds, &e.used, busy)).unwrap_or_default();
-        let counted = migrations.as_mut().and_then(|m| m.read().ok());
-        let counted = counted.map(|migrations| Counted { seconds: process.seconds, migrations });
         let outcome = match exited.map(|e| e.ended) {
             Some(Ended::Well(output)) => read(&output, group, process),
             Some(Ended::Badly(why)) => Outcome::Failed(why),
             Some(Ended::TooSlow) | None => Outcome::Timeout,
         };
         let told = watched.then(|| self.statistics()).flatten();
+        let counted = (turn == Turn::WarmUp).then(|| Counted {
+            seconds: process.seconds,
+            cpu_seconds: process.user_seconds + process.system_seconds,
+            migrations: migrations.as_mut().and_then(|m| m.read().ok()),
+            waits: told.as_ref().and_then(waits),
+        });
         let native_because = told.as_ref().and_then(native_because);
         Ok(Ran { outcome, statistics: told, native_because, counted })
     }
@@ -367,9 +393,15 @@ fn interrupted<T>(result: anyhow::Result<T>) -> anyhow::Result<Result<T, i32>> {
     })
 }
 
-/// The program's last line is its result.
+/// The program's last line is its result, or its time is.
 fn read(output: &str, group: &Group, process: Process) -> Outcome {
+    if let Some(why) = group.check.as_ref().and_then(|check| check(output)) {
+        return Outcome::Failed(why);
+    }
     let field = group.metric.field;
+    if field == WALL {
+        return Outcome::Done(Sample { value: process.seconds, output: Value::Null, process });
+    }
     let line = output.lines().last().unwrap_or_default();
     match serde_json::from_str::<Value>(line) {
         Ok(output) => match output[field].as_f64() {
@@ -395,6 +427,14 @@ fn native_because(statistics: &Value) -> Option<String> {
     Some(reason.unwrap_or("no process has reported").into())
 }
 
+/// How often threads have waited for each other, as the runtime has counted: at a futex, whether that was already woken
+/// after a short spin or not, and in a loop that gave way.
+fn waits(statistics: &Value) -> Option<u64> {
+    let processes = statistics["processes"].as_array()?;
+    let counters = ["blocks", "blocks_spun", "loop_waits"];
+    Some(processes.iter().flat_map(|p| counters.map(|c| p["counters"][c].as_u64().unwrap_or(0))).sum())
+}
+
 /// A line on standard error that says how far it is, if somebody looks.
 struct Progress {
     shown: bool,
@@ -409,7 +449,8 @@ impl Progress {
     }
 
     fn show(&mut self, group: &Group, scenario: &Scenario, turn: Turn, rounds: usize) {
-        let place = format!("{}, {} threads, {}", group.workload, group.threads, scenario.name);
+        let threads = if group.threads == 0 { String::new() } else { format!(", {} threads", group.threads) };
+        let place = format!("{}{threads}, {}", group.workload, scenario.name);
         match turn {
             Turn::Pilot => self.print(&format!("{place}: pilot")),
             Turn::WarmUp => self.show_text(&format!("{place}: warm-up")),
@@ -453,6 +494,7 @@ mod tests {
             threads: 1,
             metric,
             same: None,
+            check: None,
             options: &[],
             environment: &[],
             scenarios: vec![],

@@ -132,6 +132,7 @@ pub fn prepare(args: &OmpArgs, session: &Session) -> anyhow::Result<Bench> {
             threads,
             metric: TIME,
             same: None,
+            check: None,
             options: &[],
             environment: &[],
             scenarios: pattern.scenarios(args, session, &program, threads),

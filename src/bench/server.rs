@@ -151,6 +151,7 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
                     threads,
                     metric,
                     same: None,
+                    check: None,
                     options: &[],
                     environment: &[],
                     scenarios: scenarios(args, &*server, place, threads, |threads| around(threads, rate)),

@@ -91,7 +91,7 @@ impl Random {
 }
 
 /// Lines of words, such that there is something to find for who compresses and who sorts.
-fn data(bytes: usize) -> String {
+pub fn data(bytes: usize) -> String {
     let mut random = Random(1);
     let words: Vec<String> = (0..2000)
         .map(|_| (0..2 + random.below(8)).map(|_| char::from(b'a' + random.below(26) as u8)).collect())

@@ -314,6 +314,7 @@ impl Pattern {
                     threads,
                     metric: self.metric,
                     same: None,
+                    check: None,
                     options: OPTIONS,
                     environment: self.environment,
                     scenarios,

@@ -184,6 +184,7 @@ impl Pattern {
             threads,
             metric: self.metric,
             same: None,
+            check: None,
             options: &[],
             environment: &[],
             scenarios: scenarios(threads, bound, &args.common, |threads| {

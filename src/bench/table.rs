@@ -134,7 +134,7 @@ pub fn interruption(signal: i32) -> String {
     format!("Interrupted by signal {signal}: what was complete by then is shown.")
 }
 
-fn notes(report: &Report) -> Vec<String> {
+pub fn notes(report: &Report) -> Vec<String> {
     let mut notes = report.notes.clone();
     notes.extend(report.interrupted.map(interruption));
     for group in &report.groups {

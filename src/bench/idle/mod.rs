@@ -253,6 +253,7 @@ impl Bench {
             threads,
             metric,
             same: None,
+            check: None,
             options: &[],
             environment: &[],
             scenarios: policies.map(scenario).into(),

@@ -286,6 +286,7 @@ pub mod tests {
             threads: 128,
             metric: Metric { field, unit, compare },
             same: None,
+            check: None,
             options: &[],
             environment: &[],
             scenarios: names.map(scenario).into(),

@@ -2,7 +2,7 @@
 
 mod play;
 mod profile;
-mod programs;
+pub mod programs;
 mod report;
 mod show;
 

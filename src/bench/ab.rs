@@ -1,0 +1,289 @@
+//! `lissom bench -- CMD`: the user's own program, natively and under lissom.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::child::Hogs;
+use super::harness::{BOUND, Cell, Compare, Group, Measured, Metric, NATIVE, Scenario, Spread, State, WALL};
+use super::output::Outputs;
+use super::report::{Options, Report};
+use super::table::number;
+use super::{Bench, Common, EXIT_CODES, Session, markdown, noise, table};
+use crate::cli::Switch;
+use crate::program;
+use crate::stats::{plural, wrap};
+
+/// Of `lissom bench -- CMD`.
+#[derive(Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub struct AbArgs {
+    /// Ways of switching to measure beside native
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_value = "auto")]
+    switch: Vec<Switch>,
+
+    /// Environment variables that tell CMD its number of threads. The column `bound` then runs it natively with
+    /// one thread for each CPU, which is what lissom aims at: OMP_NUM_THREADS, RAYON_NUM_THREADS, ...
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = variable)]
+    threads_env: Vec<String>,
+
+    /// Instead: a shell command that is CMD with as many threads as CPUs; `{cpus}` in it is their number
+    #[arg(long, value_name = "COMMAND", conflicts_with = "threads_env")]
+    bound: Option<String>,
+
+    /// Rounds; each runs every column once. One more comes first and does not count
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::rounds())]
+    runs: usize,
+
+    /// Seconds after which a run is killed
+    #[arg(long, visible_alias = "limit", value_name = "SECONDS", default_value_t = 600.0,
+        value_parser = super::positive)]
+    timeout: f64,
+
+    /// Write all samples to this file, or with `-` to standard output in place of the table
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write the table as Markdown to this file
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+
+    /// Your own program and its arguments: it is run natively and under lissom, in turns. It has
+    /// no standard input, and its output is not shown
+    #[arg(value_name = "CMD", last = true)]
+    command: Vec<OsString>,
+}
+
+fn variable(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains('=') {
+        Err("the name of a variable is wanted".into())
+    } else {
+        Ok(text.into())
+    }
+}
+
+const TIME: Metric = Metric { field: WALL, unit: "seconds", compare: Compare::Ratio };
+
+/// Variables of the user's that measured programs do not have otherwise (child.rs), because they would disturb
+/// benchmarks; his own program is to have them.
+fn environment() -> Vec<OsString> {
+    let is_taken = |name: &str| ["OMP_", "GOMP_", "KMP_", "LISSOM_"].iter().any(|p| name.starts_with(p));
+    let settings = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_taken));
+    settings
+        .map(|(mut name, value)| {
+            name.push("=");
+            name.push(value);
+            name
+        })
+        .collect()
+}
+
+/// Columns, each with what stands in front of it.
+fn scenarios(args: &AbArgs, cpus: u32, settings: &[OsString]) -> Vec<Scenario> {
+    let around = |more: Vec<OsString>| -> Vec<OsString> {
+        if settings.is_empty() && more.is_empty() {
+            return vec![];
+        }
+        std::iter::once("env".into()).chain(settings.iter().cloned()).chain(more).collect()
+    };
+    let scenario = |name, switch, around, command| Scenario { name, switch, around, command, effort: None };
+    let mut list = Vec::new();
+    if let Some(bound) = &args.bound {
+        let shell = ["/bin/sh".into(), "-c".into(), bound.replace("{cpus}", &cpus.to_string()).into()];
+        list.push(scenario(BOUND, None, around(vec![]), shell.to_vec()));
+    } else if !args.threads_env.is_empty() {
+        let set = args.threads_env.iter().map(|name| format!("{name}={cpus}").into()).collect();
+        list.push(scenario(BOUND, None, around(set), args.command.clone()));
+    }
+    list.push(scenario(NATIVE, None, around(vec![]), args.command.clone()));
+    for (i, switch) in args.switch.iter().enumerate() {
+        if !args.switch[..i].contains(switch) {
+            list.push(scenario(switch.name(), Some(switch.name()), around(vec![]), args.command.clone()));
+        }
+    }
+    list
+}
+
+pub fn measure_and_report(args: &AbArgs) -> anyhow::Result<i32> {
+    let Some(name) = args.command.first() else {
+        eprintln!(
+            "lissom: nothing to measure: name a benchmark, or a program behind `--` (`lissom bench --help`)"
+        );
+        return Ok(2);
+    };
+    if let Err(refused) = program::find(name, std::env::var_os("PATH").as_deref()) {
+        eprintln!("lissom: {}", refused.message);
+        return Ok(2);
+    }
+    let outputs = Outputs::open(args.json.as_deref(), args.markdown.as_deref())?;
+    let time = super::time();
+    let session = Session::begin()?;
+    let group = Group {
+        workload: Path::new(name).file_name().unwrap_or(name).to_string_lossy().into_owned(),
+        threads: 0,
+        metric: TIME,
+        same: None,
+        check: None,
+        options: &[],
+        environment: &[],
+        scenarios: scenarios(args, session.cpus(), &environment()),
+    };
+    let bench = Bench {
+        name: "program",
+        timeout: args.timeout,
+        groups: vec![group],
+        watches: vec![],
+        parameters: json!({ "command": words(&args.command), "bound": args.bound, "threads_env": args.threads_env }),
+        notes: vec![],
+        summary: None,
+    };
+    let common = Common { runs: args.runs, ..Common::default() };
+    let (groups, watched, interrupted) = session.measure(&bench, &common, Hogs::none())?;
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        benchmark: bench.name,
+        time,
+        machine: session.machine,
+        options: Options { runs: args.runs, timeout: args.timeout, hog: false, scale: 1.0 },
+        parameters: bench.parameters,
+        notes: groups.iter().flat_map(notes).collect(),
+        noise: noise::noise(&groups, false),
+        groups,
+        watched,
+        interrupted,
+    };
+    outputs.write(&report, || markdown::render(&report), || text(&report, &words(&args.command)))?;
+    Ok(report.exit_code())
+}
+
+fn words(command: &[OsString]) -> Vec<String> {
+    command.iter().map(|w| w.to_string_lossy().into_owned()).collect()
+}
+
+/// What lissom did, by the statistics of the warm-up.
+fn notes(group: &Measured) -> Vec<String> {
+    let told = |cell: &Cell| -> Option<String> {
+        let processes = cell.statistics.as_ref()?["processes"].as_array()?;
+        let sum = |name: &str| -> u64 { processes.iter().filter_map(|p| p["counters"][name].as_u64()).sum() };
+        let threads = processes.iter().filter_map(|p| p["counters"]["threads_peak"].as_u64()).max()?;
+        let (blocks, loops) = (sum("blocks") + sum("blocks_spun"), sum("loop_waits"));
+        Some(format!(
+            "{}: {} at most; {} and {} without the kernel's scheduler, {} in loops that gave way.",
+            cell.scenario,
+            plural(threads, "thread"),
+            plural(blocks, "wait"),
+            plural(sum("wakes"), "wake-up"),
+            plural(loops, "wait"),
+        ))
+    };
+    group.cells.iter().filter(|c| c.managed && c.native_because.is_none()).filter_map(told).collect()
+}
+
+/// At most 80 columns wide.
+fn text(report: &Report, command: &[String]) -> String {
+    let mut lines = wrap(&report.title(), "", 2);
+    lines.extend(wrap(&command.join(" "), "  ", 4));
+    let Some(group) = report.groups.first() else { return table::close(lines, &table::notes(report)) };
+    let base = |name| group.cells.iter().any(|c| c.scenario == name);
+    let mut head = format!("\n{:8}{:>20}", "", "seconds");
+    if base(BOUND) {
+        head += &format!("{:>18}", "x bound");
+    }
+    head += &format!("{:>18}{:>8}{:>8}", "x native", "CPUs", "sw/s");
+    lines.push(head);
+    for cell in &group.cells {
+        lines.push(row(cell, base(BOUND)));
+    }
+    lines.push(String::new());
+    lines.extend(wrap(
+        "Median, least-most. CPUs: used on average. sw/s: context switches of the kernel a second.",
+        "",
+        0,
+    ));
+    lines.extend(group.cells.iter().filter_map(verdict).flat_map(|v| wrap(&v, "", 0)));
+    table::close(lines, &table::notes(report))
+}
+
+fn row(cell: &Cell, has_bound: bool) -> String {
+    let shown = |s: Option<Spread>| s.map_or("-".to_string(), |s| table::spread(&s));
+    let value = match cell.state {
+        State::Ok => shown(cell.value),
+        State::Timeout => "timeout".into(),
+        State::Failed => "failed".into(),
+    };
+    let mut row = format!("{:8}{value:>20}", cell.scenario);
+    if has_bound {
+        row += &format!("{:>18}", shown(cell.to_bound));
+    }
+    let over = |of: &dyn Fn(&super::harness::Sample) -> f64| {
+        let values: Vec<f64> = cell.samples.iter().map(of).collect();
+        Spread::of(&values).map_or("-".into(), |s| number(s.median))
+    };
+    let cpus = over(&|s| s.process.cpus_used);
+    let switches = over(&|s| s.process.context_switches as f64 / s.process.seconds.max(1e-9));
+    row += &format!("{:>18}{cpus:>8}{switches:>8}", shown(cell.to_native));
+    row.trim_end().into()
+}
+
+/// One sentence, if the rounds agree.
+fn verdict(cell: &Cell) -> Option<String> {
+    let ratio = cell.to_native.filter(|_| cell.managed && cell.state == State::Ok)?;
+    let name = cell.scenario;
+    Some(if ratio.most < 1.0 {
+        format!(
+            "With lissom ({name}) it is {} times as fast ({}-{}).",
+            number(1.0 / ratio.median),
+            number(1.0 / ratio.most),
+            number(1.0 / ratio.least)
+        )
+    } else if ratio.least > 1.0 {
+        format!(
+            "With lissom ({name}) it takes {} times as long ({}-{}).",
+            number(ratio.median),
+            number(ratio.least),
+            number(ratio.most)
+        )
+    } else {
+        format!("With lissom ({name}) it makes no difference that these rounds could show.")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: AbArgs,
+    }
+
+    fn columns(line: &str) -> Vec<(String, Vec<String>)> {
+        let args = Line::try_parse_from(line.split(' ')).expect("good options").args;
+        let list = scenarios(&args, 4, &["OMP_X=1".into()]);
+        let all = |s: &Scenario| words(&[s.around.clone(), s.command.clone()].concat());
+        list.iter().map(|s| (s.name.to_string(), all(s))).collect()
+    }
+
+    #[test]
+    fn the_bound_is_there_if_it_is_known() {
+        let names = |line| columns(line).into_iter().map(|c| c.0).collect::<Vec<_>>();
+        assert_eq!(names("bench -- sleep 1"), ["native", "auto"]);
+        assert_eq!(names("bench --switch user,kernel,user -- sleep 1"), ["native", "user", "kernel"]);
+        let list = columns("bench --threads-env OMP_NUM_THREADS,N -- sleep 1");
+        assert_eq!(list[0].1, ["env", "OMP_X=1", "OMP_NUM_THREADS=4", "N=4", "sleep", "1"]);
+        assert_eq!(list[1].1, ["env", "OMP_X=1", "sleep", "1"]);
+        let args = ["bench", "--bound", "run -t {cpus}", "--", "run"];
+        let args = Line::try_parse_from(args).expect("good options").args;
+        assert_eq!(scenarios(&args, 4, &[])[0].command[2], "run -t 4");
+    }
+
+    #[test]
+    fn options_are_checked() {
+        assert!(Line::try_parse_from("bench --threads-env A=B -- x".split(' ')).is_err());
+        assert!(Line::try_parse_from("bench --threads-env A --bound b -- x".split(' ')).is_err());
+    }
+}

@@ -1,0 +1,263 @@
+//! `lissom bench programs`: whole programs with more threads than CPUs.
+
+mod catalogue;
+mod suites;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
+
+use self::catalogue::{ALL, Kind, Maker, QUICK, Ready};
+use super::harness::{BOUND, Group, Measured, NATIVE, Scenario};
+use super::workload::Calibration;
+use super::{Bench, Common, Session};
+use crate::process;
+
+/// Whole programs with more threads than CPUs
+///
+/// The bound is the program natively with a thread for each CPU; native and lissom have
+/// --factor times as many, or --threads. What is not installed is left out, and said.
+///
+///   none      ep (random numbers, OpenMP), blackscholes, blastn, pigz, xz, zstd, sort:
+///             programs that hardly synchronize
+///   blocking  histgb (scikit-learn), lightgbm, x264, fft3d (FFTW), barrier, cond
+///   mixed     cg, particle, stencil, pathfinder (OpenMP), pool (a thread pool like that
+///             of llama.cpp): they spin for a while, and then block
+///   spinning  pipeline, spin-barrier, omp-flags (as NPB's LU), omp-active
+///
+/// Programs that may take 10,000 times as long natively do as many rounds as fit; the
+/// others do the same work each time, and are checked to have the same result.
+///
+/// All of it takes ten minutes on 2 CPUs, --quick a minute.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct ProgramsArgs {
+    /// Programs to measure [default: all, or with --quick nine of them]
+    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(ALL.iter().map(|p| p.0)))]
+    pub names: Vec<String>,
+
+    /// Only programs that synchronize so [default: all]
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
+    pub kind: Vec<Kind>,
+
+    /// Threads for each CPU [default: 4]
+    #[arg(long, value_name = "N", value_parser = super::thread_count(), conflicts_with = "threads")]
+    pub factor: Option<u32>,
+
+    /// Numbers of threads
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
+    pub threads: Vec<u32>,
+
+    /// Numbers of CPUs that the programs may use [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
+    pub cpus: Vec<u32>,
+
+    /// A quick look: nine programs, three rounds, a tenth of the work
+    #[arg(long)]
+    pub quick: bool,
+
+    /// NAS Parallel Benchmarks with OpenMP, built: a folder with bin/
+    #[arg(long, value_name = "DIR")]
+    pub npb: Option<PathBuf>,
+
+    /// PARSEC 3.0, built: the folder with bin/parsecmgmt
+    #[arg(long, value_name = "DIR")]
+    pub parsec: Option<PathBuf>,
+
+    /// SPLASH, built: a folder of programs with lissom-programs.json, as in --catalogue
+    #[arg(long, value_name = "DIR")]
+    pub splash: Option<PathBuf>,
+
+    /// Programs of your own: a file with [{"name": ..., "command": [..., "{threads}"],
+    /// "kind": "blocking", "check": ...}]. `check` is what the output has to contain
+    #[arg(long, value_name = "FILE")]
+    pub catalogue: Option<PathBuf>,
+
+    /// A Python with scikit-learn and LightGBM [default: target/venv/bin/python3 if it is
+    /// there, or else python3]
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub calibration: Calibration,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Seconds after which a run is killed: natively, spinning programs may take for ever.
+const LIMIT: f64 = 60.0;
+const QUICK_LIMIT: f64 = 8.0;
+
+impl ProgramsArgs {
+    fn scale(&self) -> f64 {
+        self.common.scale * if self.quick { 0.1 } else { 1.0 }
+    }
+
+    fn wanted(&self) -> impl Iterator<Item = (&'static str, Kind)> {
+        let suites = [&self.npb, &self.parsec, &self.splash, &self.catalogue].iter().any(|s| s.is_some());
+        ALL.iter().copied().filter(move |(name, kind)| {
+            let named = match (self.names.is_empty(), self.quick) {
+                // Who names suites wants these, unless he names programs beside them.
+                (true, _) if suites => false,
+                (true, true) => QUICK.contains(name),
+                (true, false) => true,
+                (false, _) => self.names.iter().any(|n| n == name),
+            };
+            named && (self.kind.is_empty() || self.kind.contains(kind))
+        })
+    }
+}
+
+pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> {
+    let timeout = args.common.timeout(if args.quick { QUICK_LIMIT } else { LIMIT });
+    let maker = Maker {
+        session,
+        scale: args.scale(),
+        per_us: args.calibration.per_us(session)?,
+        python: args.python.clone(),
+    };
+    let (mut programs, mut notes) = (Vec::new(), Vec::new());
+    for (name, kind) in args.wanted() {
+        match maker.make(name, kind) {
+            Ok(ready) => programs.push(ready),
+            Err(error) => notes.push(format!("{name} is left out: {error:#}")),
+        }
+    }
+    if let Some(folder) = &args.npb {
+        programs.extend(suites::npb(folder)?);
+    }
+    if let Some(folder) = &args.parsec {
+        programs.extend(suites::parsec(folder)?);
+    }
+    for path in [&args.splash, &args.catalogue].into_iter().flatten() {
+        programs.extend(suites::catalogue(path)?);
+    }
+    if programs.is_empty() {
+        bail!("there is nothing to measure: {}", notes.join("; "));
+    }
+    let all = process::allowed_cpus();
+    let cpus = if args.cpus.is_empty() { vec![all.len() as u32] } else { args.cpus.clone() };
+    if let Some(more) = cpus.iter().find(|n| **n as usize > all.len()) {
+        bail!("--cpus {more}: there are {}", all.len());
+    }
+    let mut groups = Vec::new();
+    for program in &programs {
+        for &cpus in &cpus {
+            let factor = args.factor.unwrap_or(4);
+            let threads = if args.threads.is_empty() { vec![factor * cpus] } else { args.threads.clone() };
+            for threads in threads {
+                groups.push(group(program, args, &maker, &all, cpus, threads, timeout)?);
+            }
+        }
+    }
+    let kinds: serde_json::Map<String, Value> =
+        groups.iter().zip(kinds(&programs, &groups)).map(|(g, k)| (g.workload.clone(), json!(k))).collect();
+    Ok(Bench {
+        name: "programs",
+        timeout,
+        groups,
+        watches: vec![],
+        parameters: json!({ "iterations_per_us": maker.per_us, "scale": maker.scale, "kinds": kinds }),
+        notes,
+        summary: Some(intervals),
+    })
+}
+
+fn kinds(programs: &[Ready], groups: &[Group]) -> Vec<Kind> {
+    let of = |group: &Group| {
+        let name = group.workload.split(", ").next().unwrap_or_default();
+        programs.iter().find(|p| p.name == name).map_or(Kind::None, |p| p.kind)
+    };
+    groups.iter().map(of).collect()
+}
+
+fn group(
+    program: &Ready,
+    args: &ProgramsArgs,
+    maker: &Maker,
+    all: &[usize],
+    cpus: u32,
+    threads: u32,
+    limit: f64,
+) -> anyhow::Result<Group> {
+    let confined = (cpus as usize) < all.len();
+    let around: Vec<OsString> = if confined {
+        let list: Vec<String> = all.iter().take(cpus as usize).map(ToString::to_string).collect();
+        vec!["taskset".into(), "-c".into(), list.join(",").into()]
+    } else {
+        vec![]
+    };
+    let scenario = |name, switch, threads| -> anyhow::Result<Scenario> {
+        let effort = program.units.map(|units| maker.effort(units(threads), limit));
+        Ok(Scenario { name, switch, around: around.clone(), command: (program.command)(threads)?, effort })
+    };
+    let mut scenarios = vec![scenario(BOUND, None, cpus)?, scenario(NATIVE, None, threads)?];
+    for switch in args.common.switches() {
+        scenarios.push(scenario(switch, Some(switch), threads)?);
+    }
+    let several = if cpus == 1 { "CPU" } else { "CPUs" };
+    Ok(Group {
+        workload: if args.cpus.is_empty() {
+            program.name.clone()
+        } else {
+            format!("{}, {cpus} {several}", program.name)
+        },
+        threads,
+        metric: program.metric,
+        same: None,
+        check: program.check.as_ref().map(catalogue::shared),
+        options: &[],
+        environment: program.environment,
+        scenarios,
+    })
+}
+
+/// CPU time for each wait, by what the runtime has counted.
+fn intervals(groups: &[Measured]) -> Vec<String> {
+    let of = |group: &Measured| {
+        let interval = group.cells.iter().find_map(|c| c.counted?.interval_us())?;
+        let text = if interval >= 1e6 {
+            "over 1 s".into()
+        } else {
+            format!("{} us", super::table::number(interval))
+        };
+        Some(format!("{} {text}", group.workload))
+    };
+    let list: Vec<String> = groups.iter().filter_map(of).collect();
+    if list.is_empty() {
+        return vec![];
+    }
+    vec![format!("CPU time between two waits of a thread, under lissom: {}.", list.join(", "))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ProgramsArgs,
+    }
+
+    fn wanted(line: &str) -> Vec<&'static str> {
+        let args = Line::try_parse_from(line.split(' ')).expect("good options").args;
+        args.wanted().map(|w| w.0).collect()
+    }
+
+    #[test]
+    fn what_is_measured() {
+        assert_eq!(wanted("programs").len(), ALL.len());
+        assert_eq!(wanted("programs --quick").len(), QUICK.len());
+        assert_eq!(wanted("programs ep pool --quick"), ["ep", "pool"]);
+        assert!(wanted("programs --kind spinning").iter().all(|n| n.contains("omp") || n.contains("pi")));
+        assert!(wanted("programs --npb /npb").is_empty());
+        assert!(Line::try_parse_from("programs --factor 2 --threads 3".split(' ')).is_err());
+    }
+}

@@ -1,0 +1,235 @@
+//! Suites of programs that the user has built: NPB, PARSEC, SPLASH, or any of his own. None of them comes with lissom.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+
+use super::catalogue::{Kind, Ready, SECONDS};
+
+/// Programs of NPB, by how they wait.
+const NPB: [(&str, Kind); 10] = [
+    ("bt", Kind::Mixed),
+    ("cg", Kind::Mixed),
+    ("dc", Kind::None),
+    ("ep", Kind::None),
+    ("ft", Kind::Mixed),
+    ("is", Kind::Mixed),
+    ("lu", Kind::Spinning),
+    ("mg", Kind::Mixed),
+    ("sp", Kind::Mixed),
+    ("ua", Kind::Mixed),
+];
+
+/// Those of bin/ whose name is a program of NPB, a class, and perhaps `.x`.
+pub fn npb(folder: &Path) -> anyhow::Result<Vec<Ready>> {
+    let bin = folder.join("bin");
+    let mut list = Vec::new();
+    for path in files(&bin)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let Some((program, class)) = name.trim_end_matches(".x").split_once('.') else { continue };
+        let Some((_, kind)) = NPB.iter().find(|(n, _)| *n == program) else { continue };
+        if class.len() != 1 {
+            continue;
+        }
+        list.push(Ready {
+            name: format!("npb-{program}.{class}"),
+            kind: *kind,
+            command: Box::new(move |threads| {
+                Ok(vec!["env".into(), format!("OMP_NUM_THREADS={threads}").into(), path.clone().into()])
+            }),
+            metric: SECONDS,
+            // "Verification    =               SUCCESSFUL", or "VERIFICATION SUCCESSFUL" where it is done on the way.
+            check: Some(Rc::new(|output: &str| {
+                let output = output.to_lowercase();
+                let bad = output.contains("unsuccessful") || !output.contains("successful");
+                bad.then(|| "its verification failed".into())
+            })),
+            units: None,
+            environment: &[],
+        });
+    }
+    if list.is_empty() {
+        bail!(
+            "--npb {}: no programs like bin/cg.A.x; `make cg CLASS=A` in the OpenMP version makes one",
+            folder.display()
+        );
+    }
+    Ok(list)
+}
+
+/// PARSEC's programs, by how they wait; the others are taken to block.
+const PARSEC: [(&str, Kind); 4] = [
+    ("blackscholes", Kind::None),
+    ("swaptions", Kind::None),
+    ("freqmine", Kind::Mixed),
+    ("streamcluster", Kind::Blocking),
+];
+
+/// Those that were built, by PARSEC's own way of running them, with the input `simlarge`.
+pub fn parsec(folder: &Path) -> anyhow::Result<Vec<Ready>> {
+    let manager = folder.join("bin/parsecmgmt");
+    let mut list = Vec::new();
+    for group in ["apps", "kernels"] {
+        for package in files(&folder.join("pkgs").join(group)).unwrap_or_default() {
+            if !package.join("inst").is_dir() {
+                continue;
+            }
+            let name = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let kind = PARSEC.iter().find(|(n, _)| *n == name).map_or(Kind::Blocking, |(_, k)| *k);
+            let (manager, program) = (manager.clone(), name.clone());
+            list.push(Ready {
+                name: format!("parsec-{name}"),
+                kind,
+                command: Box::new(move |threads| {
+                    let mut command: Vec<OsString> = vec![manager.clone().into()];
+                    let words = ["-a", "run", "-p", &program, "-i", "simlarge", "-n", &threads.to_string()];
+                    command.extend(words.map(OsString::from));
+                    Ok(command)
+                }),
+                metric: SECONDS,
+                check: None,
+                units: None,
+                environment: &[],
+            });
+        }
+    }
+    if !manager.is_file() || list.is_empty() {
+        bail!(
+            "--parsec {}: wanted is PARSEC 3.0's folder, with bin/parsecmgmt and programs that were built",
+            folder.display()
+        );
+    }
+    Ok(list)
+}
+
+/// What a catalogue says of a program.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    /// `{threads}` in it is their number. A relative path is taken from the catalogue's folder.
+    command: Vec<String>,
+    #[serde(default = "blocking")]
+    kind: String,
+    /// What its output has to contain.
+    check: Option<String>,
+}
+
+fn blocking() -> String {
+    "blocking".into()
+}
+
+/// Of SPLASH, a folder with this file, or any file of this form.
+pub const CATALOGUE: &str = "lissom-programs.json";
+
+pub fn catalogue(path: &Path) -> anyhow::Result<Vec<Ready>> {
+    let file = if path.is_dir() { path.join(CATALOGUE) } else { path.to_path_buf() };
+    let text = fs::read_to_string(&file).with_context(|| {
+        format!(
+            "{}: wanted is a list [{{\"name\": ..., \"command\": [..., \"{{threads}}\"], \"kind\": \"none|blocking|spinning|\
+             mixed\", \"check\": ...}}]",
+            file.display()
+        )
+    })?;
+    let entries: Vec<Entry> = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
+    let folder = std::path::absolute(file.parent().unwrap_or(Path::new(".")))?;
+    entries.into_iter().map(|entry| ready(entry, &folder)).collect()
+}
+
+fn ready(entry: Entry, folder: &Path) -> anyhow::Result<Ready> {
+    let kind = <Kind as clap::ValueEnum>::from_str(&entry.kind, false)
+        .map_err(|_| anyhow::anyhow!("{}: kind is none, blocking, spinning or mixed", entry.name))?;
+    let Some(program) =
+        entry.command.first().filter(|_| entry.command.iter().any(|w| w.contains("{threads}")))
+    else {
+        bail!("{}: its command has no {{threads}}, and so no number of threads", entry.name);
+    };
+    let program: PathBuf = if program.contains('/') { folder.join(program) } else { program.into() };
+    let (words, expected) = (entry.command, entry.check);
+    Ok(Ready {
+        name: entry.name,
+        kind,
+        command: Box::new(move |threads| {
+            let words = words.iter().skip(1).map(|w| w.replace("{threads}", &threads.to_string()).into());
+            Ok(std::iter::once(program.clone().into()).chain(words).collect())
+        }),
+        metric: SECONDS,
+        check: expected.map(|expected| -> Rc<dyn Fn(&str) -> Option<String>> {
+            Rc::new(move |output: &str| {
+                (!output.contains(&expected)).then(|| format!("its output has no `{expected}`"))
+            })
+        }),
+        units: None,
+        environment: &[],
+    })
+}
+
+/// By name.
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut list: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    list.sort();
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::child::Scratch;
+    use super::*;
+
+    fn words(ready: &Ready, threads: u32) -> Vec<String> {
+        let command = (ready.command)(threads).expect("a command");
+        command.iter().map(|w| w.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn npb_is_recognised() {
+        let scratch = Scratch::create().expect("a folder");
+        fs::create_dir(scratch.path().join("bin")).expect("a folder");
+        for name in ["lu.A.x", "cg.S", "readme", "setparams.c", "lu.AB.x"] {
+            scratch.write(&format!("bin/{name}"), "").expect("a file");
+        }
+        let list = npb(scratch.path()).expect("programs");
+        let names: Vec<&str> = list.iter().map(|r| r.name.as_str()).collect();
+        assert_eq!(names, ["npb-cg.s", "npb-lu.a"]);
+        assert!(list[1].kind == Kind::Spinning && words(&list[0], 7)[1] == "OMP_NUM_THREADS=7");
+        let check = list[0].check.as_ref().expect("a check");
+        assert_eq!(check(" Verification    =               SUCCESSFUL\n"), None);
+        assert!(check(" Verification    =             UNSUCCESSFUL\n").is_some() && check("").is_some());
+        assert!(npb(&scratch.path().join("bin")).is_err());
+    }
+
+    #[test]
+    fn parsec_is_recognised_where_it_was_built() {
+        let scratch = Scratch::create().expect("a folder");
+        let make = |path: &str| fs::create_dir_all(scratch.path().join(path)).expect("a folder");
+        make("bin");
+        make("pkgs/apps/ferret/inst/amd64-linux.gcc");
+        make("pkgs/apps/vips/src");
+        assert!(parsec(scratch.path()).is_err());
+        scratch.write("bin/parsecmgmt", "").expect("a file");
+        let list = parsec(scratch.path()).expect("programs");
+        assert_eq!(list.len(), 1);
+        assert_eq!(words(&list[0], 8)[1..].join(" "), "-a run -p ferret -i simlarge -n 8");
+    }
+
+    #[test]
+    fn catalogues_are_checked() {
+        let scratch = Scratch::create().expect("a folder");
+        let write = |text: &str| scratch.write(CATALOGUE, text).expect("a file");
+        write(r#"[{"name": "fft", "command": ["./FFT", "-p{threads}"], "kind": "mixed", "check": "ok"}]"#);
+        let list = catalogue(scratch.path()).expect("programs");
+        assert!(words(&list[0], 4)[0].ends_with("/./FFT") && words(&list[0], 4)[1] == "-p4");
+        let check = list[0].check.as_ref().expect("a check");
+        assert!(check("all ok").is_none() && check("no").is_some());
+        write(r#"[{"name": "fft", "command": ["fft"]}]"#);
+        assert!(catalogue(scratch.path()).is_err_and(|e| e.to_string().contains("{threads}")));
+        write(r#"[{"name": "fft", "command": ["fft", "{threads}"], "kind": "x"}]"#);
+        assert!(catalogue(scratch.path()).is_err());
+        assert!(catalogue(Path::new("/nowhere")).is_err());
+    }
+}
