@@ -168,7 +168,7 @@ fn notes(group: &Measured) -> Vec<String> {
         let processes = cell.statistics.as_ref()?["processes"].as_array()?;
         let sum = |name: &str| -> u64 { processes.iter().filter_map(|p| p["counters"][name].as_u64()).sum() };
         let threads = processes.iter().filter_map(|p| p["counters"]["threads_peak"].as_u64()).max()?;
-        let (blocks, loops) = (sum("blocks") + sum("blocks_spun"), sum("loop_waits"));
+        let (blocks, loops) = (sum("blocks") + sum("blocks_spun"), sum("parks"));
         Some(format!(
             "{}: {} at most; {} and {} without the kernel's scheduler, {} in loops that gave way.",
             cell.scenario,

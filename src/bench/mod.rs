@@ -262,7 +262,10 @@ fn measure_and_report(
         notes,
         interrupted,
     };
-    outputs.write(&report, || markdown::render(&report), || table::render(&report))?;
+    let text = || {
+        if report.benchmark == "programs" { programs::show::text(&report) } else { table::render(&report) }
+    };
+    outputs.write(&report, || markdown::render(&report), text)?;
     Ok(report.exit_code())
 }
 
@@ -431,7 +434,7 @@ fn native_because(statistics: &Value) -> Option<String> {
 /// after a short spin or not, and in a loop that gave way.
 fn waits(statistics: &Value) -> Option<u64> {
     let processes = statistics["processes"].as_array()?;
-    let counters = ["blocks", "blocks_spun", "loop_waits"];
+    let counters = ["blocks", "blocks_spun", "parks"];
     Some(processes.iter().flat_map(|p| counters.map(|c| p["counters"][c].as_u64().unwrap_or(0))).sum())
 }
 

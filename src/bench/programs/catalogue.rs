@@ -103,7 +103,6 @@ impl Maker<'_> {
             units: Some(units),
             environment: &[],
         };
-        let cpus = session.cpus();
         Ok(match name {
             "barrier" | "cond" => {
                 // Each number of threads is a command of its own; the work is the same.
@@ -148,10 +147,8 @@ impl Maker<'_> {
             "x264" => self.x264(kind)?,
             _ => {
                 let Some(of) = Name::parse(name) else { bail!("{name} is not known") };
-                // At most what a run of a benchmark on two CPUs takes; more CPUs are done sooner.
                 let program = Rc::new(Program::prepare(of, session, self.scale, self.python.as_ref())?);
                 let checked = Rc::clone(&program);
-                let _ = cpus;
                 Ready {
                     name: name.into(),
                     kind,

@@ -1,6 +1,7 @@
 //! `lissom bench programs`: whole programs with more threads than CPUs.
 
 mod catalogue;
+pub mod show;
 mod suites;
 
 use std::ffi::OsString;
@@ -88,6 +89,14 @@ pub struct ProgramsArgs {
     #[command(flatten)]
     pub common: Common,
 }
+
+/// As in the JSON, and for people.
+pub const KINDS: [(&str, &str); 4] = [
+    ("none", "hardly synchronize"),
+    ("blocking", "block"),
+    ("mixed", "spin, then block"),
+    ("spinning", "spin"),
+];
 
 /// Seconds after which a run is killed: natively, spinning programs may take for ever.
 const LIMIT: f64 = 60.0;

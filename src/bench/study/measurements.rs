@@ -25,8 +25,8 @@ pub const MEASUREMENTS: &[Measurement] = &[
         ..of(
             "programs",
             "whole programs with as many threads as CPUs, and 4 times as many",
-            "bench programs --factor 4 --switch auto,user",
-            "bench programs --quick --factor 4 --switch auto",
+            "bench programs --factor 4 --switch auto --runs 5",
+            "bench programs --quick --factor 4 --switch auto --runs 3 --limit 6",
         )
     },
     of(

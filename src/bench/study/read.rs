@@ -20,9 +20,6 @@ pub struct Group {
     pub threads: u32,
     pub metric: Metric,
     pub cells: Vec<Cell>,
-    /// What else is there: fields that some benchmarks only have.
-    #[serde(flatten)]
-    pub more: serde_json::Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -38,6 +35,7 @@ pub struct Cell {
     pub to_bound: Option<Spread>,
     #[serde(default)]
     pub samples: Vec<Sample>,
+    /// What else is there: fields that some benchmarks only have.
     #[serde(flatten)]
     pub more: serde_json::Map<String, Value>,
 }

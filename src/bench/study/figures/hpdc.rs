@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::super::panel::{Panel, Point, Scale, Shape, Side};
-use super::super::read::{Cell, Group, Of, Report};
+use super::super::panel::{Panel, Places, Point, Scale, Shape, Side};
+use super::super::read::{Cell, Of, Report};
 use super::{Figure, Source};
+use crate::bench::programs::KINDS;
 
 const SWITCHES: &str = "One CPU only is used: as real here as anywhere. A virtual machine and mitigations make a switch \
                         dearer than on bare metal.";
@@ -176,39 +177,29 @@ pub const FIGURES: &[Figure] = &[
     },
 ];
 
-fn kind(group: &Group) -> &str {
-    group.more.get("kind").and_then(Value::as_str).unwrap_or("")
+/// A panel for each kind of programs: those with more threads than CPUs, against the bound.
+fn by_kind(report: &Value, wanted: &[&str]) -> anyhow::Result<Vec<Panel>> {
+    let kinds = &report["parameters"]["kinds"];
+    let read = Report::of(report)?;
+    let wanted = KINDS.iter().filter(|(name, _)| wanted.contains(name));
+    let panel = |(name, title): &(&str, &str)| {
+        read.by_workload(&format!("programs that {title}"), "program", Of::ToBound, |g| {
+            kinds[&g.workload] == *name
+        })
+    };
+    Ok(wanted.map(panel).collect())
 }
 
-const KINDS: [(&str, &str); 4] = [
-    ("none", "programs that hardly synchronize"),
-    ("blocking", "programs that block"),
-    ("spinning", "programs that spin"),
-    ("mixed", "programs that do both"),
-];
-
 fn oversubscribed(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    let report = Report::of(report)?;
-    let mut panels: Vec<Panel> = KINDS
-        .iter()
-        .map(|(name, title)| report.by_workload(title, "program", Of::ToBound, |g| kind(g) == *name))
-        .collect();
+    let mut panels = by_kind(report, &["none", "blocking", "mixed", "spinning"])?;
     for panel in &mut panels {
         panel.series.retain(|s| s.name == "native");
     }
     Ok(panels)
 }
 
-fn of_kind(report: &Value, kinds: &[&str]) -> anyhow::Result<Vec<Panel>> {
-    let report = Report::of(report)?;
-    let wanted = KINDS.iter().filter(|(name, _)| kinds.contains(name));
-    Ok(wanted
-        .map(|(name, title)| report.by_workload(title, "program", Of::ToBound, |g| kind(g) == *name))
-        .collect())
-}
-
 fn blocking(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    of_kind(report, &["none", "blocking", "mixed"])
+    by_kind(report, &["none", "blocking", "mixed"])
 }
 
 fn spinning(report: &Value) -> anyhow::Result<Vec<Panel>> {
@@ -217,7 +208,7 @@ fn spinning(report: &Value) -> anyhow::Result<Vec<Panel>> {
 
 fn spinlocks(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let mut panel = Report::of(report)?.by_workload("a token among 8 threads", "lock", Of::ToBound, |_| true);
-    if let super::super::panel::Places::Names(names) = &mut panel.places {
+    if let Places::Names(names) = &mut panel.places {
         names.iter_mut().for_each(|n| *n = n.trim_start_matches("lock-pipeline-").into());
     }
     Ok(vec![panel])
@@ -242,11 +233,12 @@ fn intervals(report: &Value) -> anyhow::Result<Vec<Panel>> {
     panel.scale = Scale::Log;
     let mut names = Vec::new();
     for group in &report.groups {
-        let found: Vec<(String, f64)> = group
-            .cells
-            .iter()
-            .filter_map(|c| Some((c.scenario.clone(), c.more.get("interval_us")?.as_f64()?)))
-            .collect();
+        let interval = |c: &Cell| {
+            let counted = c.more.get("counted")?;
+            let waits = counted["waits"].as_f64().filter(|n| *n > 0.0)?;
+            Some((c.scenario.clone(), counted["cpu_seconds"].as_f64()? * 1e6 / waits))
+        };
+        let found: Vec<(String, f64)> = group.cells.iter().filter_map(interval).collect();
         if !found.is_empty() {
             for (scenario, interval) in found {
                 panel.add(&scenario, Point::one(names.len() as f64, interval));
@@ -254,7 +246,7 @@ fn intervals(report: &Value) -> anyhow::Result<Vec<Panel>> {
             names.push(group.workload.clone());
         }
     }
-    panel.places = super::super::panel::Places::Names(names);
+    panel.places = Places::Names(names);
     Ok(vec![panel])
 }
 
@@ -262,8 +254,24 @@ fn locality(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(Report::of(report)?.by_threads(Of::Value, |_| true))
 }
 
+/// A panel for each program, over the numbers of CPUs.
 fn cores(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    Ok(Report::of(report)?.by_threads(Of::Value, |_| true))
+    let report = Report::of(report)?;
+    let mut panels: Vec<Panel> = Vec::new();
+    for group in &report.groups {
+        let Some((program, cpus)) = group.workload.split_once(", ") else { continue };
+        if panels.last().is_none_or(|p| p.title != program) {
+            let mut panel = Panel::named(program, "CPUs", &group.metric.unit, vec![], false);
+            (panel.shape, panel.scale) = (Shape::Lines, Scale::Log);
+            panels.push(panel);
+        }
+        let Some(panel) = panels.last_mut() else { continue };
+        let Places::Names(names) = &mut panel.places else { continue };
+        let place = names.len();
+        names.push(cpus.trim_end_matches(" CPUs").trim_end_matches(" CPU").into());
+        group.add_to(panel, place, Of::Value);
+    }
+    Ok(panels)
 }
 
 fn process(cell: &Cell, field: &str, per_second: bool) -> Option<crate::bench::harness::Spread> {
@@ -289,10 +297,25 @@ fn utilization(report: &Value) -> anyhow::Result<Vec<Panel>> {
         }
         panel
     };
+    let mut migrations = Panel::named("migrations", "program", "a second", vec![], false);
+    let mut names = Vec::new();
+    migrations.shape = Shape::Table;
+    for (i, group) in report.groups.iter().enumerate() {
+        names.push(group.workload.clone());
+        for cell in &group.cells {
+            let counted = cell.more.get("counted").unwrap_or(&Value::Null);
+            if let (Some(count), Some(seconds)) =
+                (counted["migrations"].as_f64(), counted["seconds"].as_f64())
+            {
+                migrations.add(&cell.scenario, Point::one(i as f64, count / seconds.max(1e-9)));
+            }
+        }
+    }
+    migrations.places = Places::Names(names);
     Ok(vec![
         table("CPU utilization", "CPUs used", "cpus_used", false),
         table("context switches", "a second", "context_switches", true),
-        table("migrations", "a second", "migrations", true),
+        migrations,
     ])
 }
 
@@ -320,7 +343,7 @@ fn watched(
         panel.add(&one.switch, value);
         panel.add("looks", Point::one(place as f64, one.samples as f64));
     }
-    panel.places = super::super::panel::Places::Names(names);
+    panel.places = Places::Names(names);
     Ok(panel)
 }
 
