@@ -10,6 +10,7 @@ mod counters;
 mod elastic;
 mod harness;
 mod idle;
+mod locality;
 mod machine;
 mod markdown;
 mod mechanisms;
@@ -25,6 +26,7 @@ mod server;
 mod specificity;
 mod spin;
 mod study;
+mod switch;
 mod sync;
 mod table;
 mod watch;
@@ -77,6 +79,8 @@ pub enum What {
     Adapt(adapt::AdaptArgs),
     Idle(idle::IdleArgs),
     Programs(programs::ProgramsArgs),
+    Switch(switch::SwitchArgs),
+    Locality(locality::LocalityArgs),
     Mechanisms(mechanisms::MechanismsArgs),
     List(study::ListArgs),
     Run(study::RunArgs),
@@ -211,6 +215,8 @@ pub fn bench(args: &BenchArgs) -> i32 {
         What::Server(a) => measure_and_report(&a.common, |session| server::prepare(a, session)),
         What::Adapt(a) => measure_and_report(&a.common, |session| adapt::prepare(a, session)),
         What::Programs(a) => measure_and_report(&a.common, |session| programs::prepare(a, session)),
+        What::Switch(a) => measure_and_report(&a.common, |session| switch::prepare(a, session)),
+        What::Locality(a) => measure_and_report(&a.common, |session| locality::prepare(a, session)),
         What::Mechanisms(a) => measure_and_report(&a.common, |session| mechanisms::prepare(a, session)),
         What::Mixes(a) => mixes::measure_and_report(a),
         What::Idle(a) => idle::measure_and_report(a),

@@ -17,6 +17,8 @@ pub const SYNC_OMP: Program = Program("sync_omp", &["-fopenmp"]);
 pub const SPIN: Program = Program("spin", &["-pthread"]);
 pub const SPIN_OMP: Program = Program("spin_omp", &["-fopenmp"]);
 pub const POOL: Program = Program("pool", &["-pthread"]);
+pub const SWITCH: Program = Program("switch", &["-pthread"]);
+pub const LOCALITY: Program = Program("locality", &["-pthread"]);
 pub const SCHEDULE: Program = Program("schedule", &[]);
 pub const WORK: Program = Program("work", &["-pthread"]);
 pub const IDLE: Program = Program("idle", &["-pthread"]);
@@ -35,7 +37,7 @@ macro_rules! sources {
 
 /// Each program includes some of the headers; all are written, side by side as they are in workloads/.
 const SOURCES: &[(&str, &str)] = &sources! {
-    "sync.c" "sync_omp.c" "omp_loops.c" "spin.c" "spin_omp.c" "work.c" "pool.c" "idle.c" "schedule.c"
+    "sync.c" "sync_omp.c" "omp_loops.c" "spin.c" "spin_omp.c" "work.c" "pool.c" "switch.c" "locality.c" "handover.h" "idle.c" "schedule.c"
     "ep.c" "cg.c" "particle.c" "stencil.c" "pathfinder.c" "blackscholes.c" "fft3d.c" "mix.h"
     "sync.h" "threads.h" "spin.h" "spin_block.h" "spin_sensitivity.h"
     "locks/all.h" "locks/aqs.h" "locks/array.h" "locks/clh.h" "locks/cna.h" "locks/instance.h" "locks/lock.h"

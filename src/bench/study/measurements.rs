@@ -39,13 +39,13 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "switch",
         "what a context switch costs by itself",
         "bench switch",
-        "bench switch --scale 0.1 --threads 1,2,8,32 --runs 3 --switch user",
+        "bench switch --scale 0.2 --threads 1,2,8,32 --runs 3 --switch user",
     ),
     of(
         "locality",
         "what a context switch costs by the caches that others have used",
-        "bench locality --switch user",
-        "bench locality --scale 0.1 --runs 1 --switch user",
+        "bench locality --switch user --runs 3",
+        "bench locality --scale 0.2 --runs 3 --kib 16,128,512,2048,8192,65536 --switch off",
     ),
     of(
         "primitives",

@@ -251,25 +251,29 @@ fn intervals(report: &Value) -> anyhow::Result<Vec<Panel>> {
 }
 
 fn locality(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    Ok(Report::of(report)?.by_threads(Of::Value, |_| true))
+    parted(report, "array")
 }
 
-/// A panel for each program, over the numbers of CPUs.
 fn cores(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    parted(report, "CPUs")
+}
+
+/// Workloads are called `what, where`: a panel for each, over the places.
+fn parted(report: &Value, x: &str) -> anyhow::Result<Vec<Panel>> {
     let report = Report::of(report)?;
     let mut panels: Vec<Panel> = Vec::new();
     for group in &report.groups {
-        let Some((program, cpus)) = group.workload.split_once(", ") else { continue };
-        if panels.last().is_none_or(|p| p.title != program) {
-            let mut panel = Panel::named(program, "CPUs", &group.metric.unit, vec![], false);
+        let Some((what, place)) = group.workload.split_once(", ") else { continue };
+        if panels.last().is_none_or(|p| p.title != what) {
+            let mut panel = Panel::named(what, x, &group.metric.unit, vec![], false);
             (panel.shape, panel.scale) = (Shape::Lines, Scale::Log);
             panels.push(panel);
         }
         let Some(panel) = panels.last_mut() else { continue };
         let Places::Names(names) = &mut panel.places else { continue };
-        let place = names.len();
-        names.push(cpus.trim_end_matches(" CPUs").trim_end_matches(" CPU").into());
-        group.add_to(panel, place, Of::Value);
+        let at = names.len();
+        names.push(place.trim_end_matches(" CPUs").trim_end_matches(" CPU").into());
+        group.add_to(panel, at, Of::Value);
     }
     Ok(panels)
 }

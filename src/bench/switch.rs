@@ -1,0 +1,108 @@
+//! `lissom bench switch`: what a context switch costs by itself.
+
+use std::ffi::OsString;
+
+use anyhow::Context as _;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::json;
+
+use super::harness::{BOUND, Group, NATIVE, Scenario};
+use super::sync::TIME;
+use super::workload::{self, Calibration, SWITCH};
+use super::{Bench, Common, Session};
+use crate::process;
+
+/// What a context switch costs by itself, on one CPU
+///
+/// More and more threads share a fixed amount of work on one CPU. The bound is one thread,
+/// natively.
+///
+///   compute  pieces of 100 us, and nothing else: switched by time slices only
+///   atomic   the same in pieces of 1 us, each of which ends with an addition to a
+///            counter that all threads share
+///   yield    sched_yield after each piece of 1 us: the time of a round beyond the
+///            bound's is that of a switch
+///   futex    a turn is passed on after each piece of 1 us, from thread to thread
+///
+/// All of it takes three minutes on any machine.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct SwitchArgs {
+    /// Patterns to measure [default: all]
+    #[arg(value_name = "PATTERN", value_parser = PossibleValuesParser::new(PATTERNS.iter().map(|p| p.0)))]
+    pub patterns: Vec<String>,
+
+    /// Numbers of threads
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8,16,32,64",
+        value_parser = super::thread_count())]
+    pub threads: Vec<u32>,
+
+    #[command(flatten)]
+    pub calibration: Calibration,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Name, microseconds of a piece, and pieces, so that the bound takes some 0.3 s.
+const PATTERNS: [(&str, f64, f64); 4] =
+    [("compute", 100.0, 3000.0), ("atomic", 1.0, 300e3), ("yield", 1.0, 200e3), ("futex", 1.0, 100e3)];
+
+pub fn prepare(args: &SwitchArgs, session: &Session) -> anyhow::Result<Bench> {
+    let per_us = args.calibration.per_us(session)?;
+    let program = workload::compile(session, SWITCH)?;
+    let around = one_cpu()?;
+    let wanted = |p: &&(&str, f64, f64)| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.0);
+    let mut groups = Vec::new();
+    for &(name, us, rounds) in PATTERNS.iter().filter(wanted) {
+        let command = |threads: u32| -> Vec<OsString> {
+            let mut command: Vec<OsString> = vec![program.clone().into(), name.into()];
+            let options = [
+                ("--threads", f64::from(threads)),
+                ("--work", (us * per_us).round()),
+                ("--rounds", (rounds * args.common.scale).ceil()),
+            ];
+            command.extend(
+                options.iter().flat_map(|(option, value)| [OsString::from(option), value.to_string().into()]),
+            );
+            command
+        };
+        for &threads in &args.threads {
+            let scenario = |name, switch, threads| Scenario {
+                name,
+                switch,
+                around: around.clone(),
+                command: command(threads),
+                effort: None,
+            };
+            let mut scenarios = vec![scenario(BOUND, None, 1), scenario(NATIVE, None, threads)];
+            scenarios.extend(args.common.switches().map(|switch| scenario(switch, Some(switch), threads)));
+            groups.push(Group {
+                workload: name.into(),
+                threads,
+                metric: TIME,
+                same: None,
+                check: None,
+                options: &[],
+                environment: &[],
+                scenarios,
+            });
+        }
+    }
+    Ok(Bench {
+        name: "switch",
+        timeout: args.common.timeout(60.0),
+        groups,
+        watches: vec![],
+        parameters: json!({ "iterations_per_us": per_us, "compiler": workload::compiler_version(session) }),
+        notes: vec![],
+        summary: None,
+    })
+}
+
+/// In front of a command: the first CPU that there is.
+pub fn one_cpu() -> anyhow::Result<Vec<OsString>> {
+    let cpu = process::allowed_cpus().first().copied().context("no CPU")?;
+    Ok(vec!["taskset".into(), "-c".into(), cpu.to_string().into()])
+}
