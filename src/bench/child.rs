@@ -220,7 +220,7 @@ impl Running {
         let Some((status, used)) = self.reap(libc::WNOHANG)? else { return Ok(None) };
         let seconds = self.seconds();
         let ended = if status.success() {
-            Ended::Well(fs::read_to_string(&self.out)?)
+            Ended::Well(String::from_utf8_lossy(&fs::read(&self.out)?).into_owned())
         } else {
             let said = fs::read(&self.err).unwrap_or_default();
             let said = String::from_utf8_lossy(&said);

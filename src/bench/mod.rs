@@ -11,6 +11,7 @@ mod elastic;
 mod harness;
 mod idle;
 mod locality;
+mod locks;
 mod machine;
 mod markdown;
 mod mechanisms;
@@ -81,6 +82,7 @@ pub enum What {
     Programs(programs::ProgramsArgs),
     Switch(switch::SwitchArgs),
     Locality(locality::LocalityArgs),
+    Locks(locks::LocksArgs),
     Mechanisms(mechanisms::MechanismsArgs),
     List(study::ListArgs),
     Run(study::RunArgs),
@@ -217,6 +219,7 @@ pub fn bench(args: &BenchArgs) -> i32 {
         What::Programs(a) => measure_and_report(&a.common, |session| programs::prepare(a, session)),
         What::Switch(a) => measure_and_report(&a.common, |session| switch::prepare(a, session)),
         What::Locality(a) => measure_and_report(&a.common, |session| locality::prepare(a, session)),
+        What::Locks(a) => measure_and_report(&a.common, |session| locks::prepare(a, session)),
         What::Mechanisms(a) => measure_and_report(&a.common, |session| mechanisms::prepare(a, session)),
         What::Mixes(a) => mixes::measure_and_report(a),
         What::Idle(a) => idle::measure_and_report(a),

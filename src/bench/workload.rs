@@ -19,6 +19,8 @@ pub const SPIN_OMP: Program = Program("spin_omp", &["-fopenmp"]);
 pub const POOL: Program = Program("pool", &["-pthread"]);
 pub const SWITCH: Program = Program("switch", &["-pthread"]);
 pub const LOCALITY: Program = Program("locality", &["-pthread"]);
+/// A library, to be preloaded.
+pub const LOCKS: Program = Program("locks/preload", &["-shared", "-fPIC", "-ldl"]);
 pub const SCHEDULE: Program = Program("schedule", &[]);
 pub const WORK: Program = Program("work", &["-pthread"]);
 pub const IDLE: Program = Program("idle", &["-pthread"]);
@@ -42,7 +44,7 @@ const SOURCES: &[(&str, &str)] = &sources! {
     "sync.h" "threads.h" "spin.h" "spin_block.h" "spin_sensitivity.h"
     "locks/all.h" "locks/aqs.h" "locks/array.h" "locks/clh.h" "locks/cna.h" "locks/instance.h" "locks/lock.h"
     "locks/loops.h" "locks/malthusian.h" "locks/mcs.h" "locks/numa.h" "locks/partitioned.h" "locks/pthread.h"
-    "locks/queued.h" "locks/ticket.h" "locks/ttas.h"
+    "locks/preload.c" "locks/preload.h" "locks/mutexee.h" "locks/mcs_tp.h" "locks/shfllock.h" "locks/queued.h" "locks/ticket.h" "locks/ttas.h"
 };
 
 /// What `lissom run --stats` counts.

@@ -93,7 +93,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "locks",
         "glibc's mutex, Mutexee, MCS-TP and SHFLLOCK, and lissom",
         "bench locks --threads 2,8,32 --runs 5 --switch user --scale 0.5",
-        "bench locks mutex --threads 8 --runs 3 --switch user --scale 0.1",
+        "bench locks mutex cond --threads 8 --runs 3 --switch user --scale 0.2",
     ),
     of(
         "mechanisms",
