@@ -123,12 +123,8 @@ pub fn measure_and_report(args: &AbArgs) -> anyhow::Result<i32> {
     let group = Group {
         workload: Path::new(name).file_name().unwrap_or(name).to_string_lossy().into_owned(),
         threads: 0,
-        metric: TIME,
-        same: None,
-        check: None,
-        options: &[],
-        environment: &[],
         scenarios: scenarios(args, session.cpus(), &environment()),
+        ..Group::of(TIME)
     };
     let bench = Bench {
         name: "program",

@@ -126,12 +126,8 @@ pub fn prepare(args: &AdaptArgs, session: &Session) -> anyhow::Result<Bench> {
                 groups.push(Group {
                     workload: format!("{}, --switch={switch}", pattern.name),
                     threads,
-                    metric: TIME,
-                    same: None,
-                    check: None,
-                    options: &[],
-                    environment: &[],
                     scenarios,
+                    ..Group::of(TIME)
                 });
             }
         }

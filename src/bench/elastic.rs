@@ -213,16 +213,9 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
             let more = Some(first).filter(|_| args.more && threads > cpus);
             let list = scenarios(args, &programs, command, threads, more, program != "spin");
             match list {
-                Some(scenarios) => groups.push(Group {
-                    workload: name.into(),
-                    threads,
-                    metric: CPU_TIME,
-                    same: None,
-                    check: None,
-                    options: &[],
-                    environment: &[],
-                    scenarios,
-                }),
+                Some(scenarios) => {
+                    groups.push(Group { workload: name.into(), threads, scenarios, ..Group::of(CPU_TIME) })
+                }
                 None => notes.push(format!("{name} is left out: the compiler has no OpenMP")),
             }
         }

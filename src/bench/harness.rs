@@ -50,6 +50,23 @@ pub struct Group {
     pub scenarios: Vec<Scenario>,
 }
 
+impl Group {
+    /// Without a name and scenarios, and nothing special.
+    pub fn of(metric: Metric) -> Group {
+        let workload = String::new();
+        Group {
+            workload,
+            threads: 0,
+            metric,
+            same: None,
+            check: None,
+            options: &[],
+            environment: &[],
+            scenarios: vec![],
+        }
+    }
+}
+
 /// A table's column.
 pub struct Scenario {
     pub name: &'static str,
@@ -450,12 +467,8 @@ mod tests {
         Group {
             workload: "w".into(),
             threads: 8,
-            metric: TIME,
-            same: None,
-            check: None,
-            options: &[],
-            environment: &[],
             scenarios: names.iter().map(scenario).collect(),
+            ..Group::of(TIME)
         }
     }
 

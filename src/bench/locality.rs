@@ -65,11 +65,7 @@ pub fn prepare(args: &LocalityArgs, session: &Session) -> anyhow::Result<Bench> 
                 let seconds = SECONDS * args.common.scale;
                 let options =
                     [("--threads", f64::from(threads)), ("--work", f64::from(kib)), ("--seconds", seconds)];
-                command.extend(
-                    options
-                        .iter()
-                        .flat_map(|(option, value)| [OsString::from(option), value.to_string().into()]),
-                );
+                workload::add(&mut command, &options);
                 let scenario = |name, switch| Scenario {
                     name,
                     switch,
@@ -82,12 +78,8 @@ pub fn prepare(args: &LocalityArgs, session: &Session) -> anyhow::Result<Bench> 
                 groups.push(Group {
                     workload: format!("{pattern}, {}", size(kib)),
                     threads,
-                    metric: INDIRECT,
-                    same: None,
-                    check: None,
-                    options: &[],
-                    environment: &[],
                     scenarios,
+                    ..Group::of(INDIRECT)
                 });
             }
         }

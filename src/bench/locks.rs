@@ -72,16 +72,7 @@ pub fn prepare(args: &LocksArgs, session: &Session) -> anyhow::Result<Bench> {
             let mut list = scenarios(threads, Some(cpus), &args.common, |threads| commands[&threads].clone());
             let at = list.iter().position(|s| s.name == NATIVE).map_or(list.len(), |i| i + 1);
             list.splice(at..at, NAMES.map(|lock| with_lock(lock, &preload, &commands[&threads])));
-            groups.push(Group {
-                workload: name.into(),
-                threads,
-                metric: sync::TIME,
-                same: None,
-                check: None,
-                options: &[],
-                environment: &[],
-                scenarios: list,
-            });
+            groups.push(Group { workload: name.into(), threads, scenarios: list, ..Group::of(sync::TIME) });
         }
     }
     Ok(Bench {

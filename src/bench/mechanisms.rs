@@ -120,16 +120,7 @@ fn group(
         scenario(name, Some(switch), around, &many, units)
     }));
     let environment: &[&str] = if name == "omp-active" { &["OMP_WAIT_POLICY=active"] } else { &[] };
-    Group {
-        workload: name.into(),
-        threads,
-        metric,
-        same: None,
-        check: None,
-        options: &[],
-        environment,
-        scenarios,
-    }
+    Group { workload: name.into(), threads, environment, scenarios, ..Group::of(metric) }
 }
 
 #[cfg(test)]

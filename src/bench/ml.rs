@@ -97,12 +97,9 @@ pub fn prepare(args: &MlArgs, session: &Session) -> anyhow::Result<Bench> {
         groups.extend(threads.iter().map(|&threads| Group {
             workload: if args.rows.len() > 1 { format!("{name}-{rows}") } else { name.into() },
             threads,
-            metric: TIME,
             same: Some(SAME_MODEL),
-            check: None,
-            options: &[],
-            environment: &[],
             scenarios: scenarios(threads, Some(session.cpus()), &args.common, command),
+            ..Group::of(TIME)
         }));
     }
     Ok(Bench {

@@ -501,16 +501,7 @@ mod tests {
     #[test]
     fn results_are_read_from_the_last_line() {
         let metric = Metric { field: "seconds", unit: "s", compare: Compare::Ratio };
-        let group = Group {
-            workload: "w".into(),
-            threads: 1,
-            metric,
-            same: None,
-            check: None,
-            options: &[],
-            environment: &[],
-            scenarios: vec![],
-        };
+        let group = Group { workload: "w".into(), threads: 1, scenarios: vec![], ..Group::of(metric) };
         let value = |text| match read(text, &group, Process::default()) {
             Outcome::Done(sample) => Ok(sample.value),
             Outcome::Failed(why) => Err(why),

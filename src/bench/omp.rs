@@ -102,7 +102,7 @@ impl Pattern {
             ("--iterations", iterations),
             ("--kib", f64::from(self.kib)),
         ];
-        command.extend(options.iter().flat_map(|(name, value)| [name.into(), value.to_string().into()]));
+        workload::add(&mut command, &options);
         command
     }
 
@@ -130,12 +130,8 @@ pub fn prepare(args: &OmpArgs, session: &Session) -> anyhow::Result<Bench> {
         groups.extend(args.threads.iter().map(|&threads| Group {
             workload: pattern.name.into(),
             threads,
-            metric: TIME,
-            same: None,
-            check: None,
-            options: &[],
-            environment: &[],
             scenarios: pattern.scenarios(args, session, &program, threads),
+            ..Group::of(TIME)
         }));
     }
     Ok(Bench {

@@ -149,12 +149,8 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
                 let group = |what: &str, metric, rate| Group {
                     workload: format!("{kind}-{what}, {}", place.name()),
                     threads,
-                    metric,
-                    same: None,
-                    check: None,
-                    options: &[],
-                    environment: &[],
                     scenarios: scenarios(args, &*server, place, threads, |threads| around(threads, rate)),
+                    ..Group::of(metric)
                 };
                 if asked("max") {
                     groups.push(group("max", THROUGHPUT, None));

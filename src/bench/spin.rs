@@ -312,12 +312,10 @@ impl Pattern {
                 Group {
                     workload: pause.name(&name),
                     threads,
-                    metric: self.metric,
-                    same: None,
-                    check: None,
                     options: OPTIONS,
                     environment: self.environment,
                     scenarios,
+                    ..Group::of(self.metric)
                 }
             }));
         }

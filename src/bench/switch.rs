@@ -63,9 +63,7 @@ pub fn prepare(args: &SwitchArgs, session: &Session) -> anyhow::Result<Bench> {
                 ("--work", (us * per_us).round()),
                 ("--rounds", (rounds * args.common.scale).ceil()),
             ];
-            command.extend(
-                options.iter().flat_map(|(option, value)| [OsString::from(option), value.to_string().into()]),
-            );
+            workload::add(&mut command, &options);
             command
         };
         for &threads in &args.threads {
@@ -78,16 +76,7 @@ pub fn prepare(args: &SwitchArgs, session: &Session) -> anyhow::Result<Bench> {
             };
             let mut scenarios = vec![scenario(BOUND, None, 1), scenario(NATIVE, None, threads)];
             scenarios.extend(args.common.switches().map(|switch| scenario(switch, Some(switch), threads)));
-            groups.push(Group {
-                workload: name.into(),
-                threads,
-                metric: TIME,
-                same: None,
-                check: None,
-                options: &[],
-                environment: &[],
-                scenarios,
-            });
+            groups.push(Group { workload: name.into(), threads, scenarios, ..Group::of(TIME) });
         }
     }
     Ok(Bench {

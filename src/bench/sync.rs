@@ -182,14 +182,10 @@ impl Pattern {
         let group = |threads| Group {
             workload: self.name.into(),
             threads,
-            metric: self.metric,
-            same: None,
-            check: None,
-            options: &[],
-            environment: &[],
             scenarios: scenarios(threads, bound, &args.common, |threads| {
                 self.command(program, threads, cpus, per_us, args.common.scale)
             }),
+            ..Group::of(self.metric)
         };
         threads.into_iter().map(group).collect()
     }

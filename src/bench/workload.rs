@@ -81,6 +81,11 @@ pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
     Ok(built)
 }
 
+/// Adds options of a workload.
+pub fn add(command: &mut Vec<OsString>, options: &[(&str, f64)]) {
+    command.extend(options.iter().flat_map(|(name, value)| [OsString::from(name), value.to_string().into()]));
+}
+
 #[derive(Args)]
 pub struct Calibration {
     /// Iterations of the work loop that take a microsecond [default: measured first].

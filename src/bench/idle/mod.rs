@@ -234,7 +234,7 @@ impl Bench {
                 vec![workload::compile(&self.session, IDLE)?.into(), name.into()];
             let work = (TICK_US * self.per_us).round();
             let options = [("--threads", f64::from(threads)), ("--work", work), ("--seconds", seconds)];
-            command.extend(options.iter().flat_map(|(n, v)| [OsString::from(n), v.to_string().into()]));
+            workload::add(&mut command, &options);
             (command, CPU, None)
         } else {
             let effort = Effort { rounds: u64::MAX, units: 1.0, limit: self.options.timeout, aim: seconds };
@@ -251,12 +251,8 @@ impl Bench {
         Ok(Group {
             workload: name.into(),
             threads,
-            metric,
-            same: None,
-            check: None,
-            options: &[],
-            environment: &[],
             scenarios: policies.map(scenario).into(),
+            ..Group::of(metric)
         })
     }
 

@@ -284,12 +284,8 @@ pub mod tests {
         let group = harness::Group {
             workload: "gomp-barrier".into(),
             threads: 128,
-            metric: Metric { field, unit, compare },
-            same: None,
-            check: None,
-            options: &[],
-            environment: &[],
             scenarios: names.map(scenario).into(),
+            ..harness::Group::of(Metric { field, unit, compare })
         };
         let measured = harness::measure(&group, 3, |scenario, turn, _| {
             let (us, rate) = values[names.iter().position(|n| *n == scenario.name).expect("its name")];

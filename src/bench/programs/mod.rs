@@ -2,7 +2,7 @@
 
 mod catalogue;
 pub mod show;
-mod suites;
+pub mod suites;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,6 +13,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use self::catalogue::{ALL, Kind, Maker, QUICK, Ready};
+use self::suites::Suites;
 use super::harness::{BOUND, Group, Measured, NATIVE, Scenario};
 use super::workload::Calibration;
 use super::{Bench, Common, Session};
@@ -61,17 +62,8 @@ pub struct ProgramsArgs {
     #[arg(long)]
     pub quick: bool,
 
-    /// NAS Parallel Benchmarks with OpenMP, built: a folder with bin/
-    #[arg(long, value_name = "DIR")]
-    pub npb: Option<PathBuf>,
-
-    /// PARSEC 3.0, built: the folder with bin/parsecmgmt
-    #[arg(long, value_name = "DIR")]
-    pub parsec: Option<PathBuf>,
-
-    /// SPLASH, built: a folder of programs with lissom-programs.json, as in --catalogue
-    #[arg(long, value_name = "DIR")]
-    pub splash: Option<PathBuf>,
+    #[command(flatten)]
+    pub suites: Suites,
 
     /// Programs of your own: a file with [{"name": ..., "command": [..., "{threads}"],
     /// "kind": "blocking", "check": ...}]. `check` is what the output has to contain
@@ -108,7 +100,7 @@ impl ProgramsArgs {
     }
 
     fn wanted(&self) -> impl Iterator<Item = (&'static str, Kind)> {
-        let suites = [&self.npb, &self.parsec, &self.splash, &self.catalogue].iter().any(|s| s.is_some());
+        let suites = self.catalogue.is_some() || self.suites.are_given();
         ALL.iter().copied().filter(move |(name, kind)| {
             let named = match (self.names.is_empty(), self.quick) {
                 // Who names suites wants these, unless he names programs beside them.
@@ -137,14 +129,9 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
             Err(error) => notes.push(format!("{name} is left out: {error:#}")),
         }
     }
-    if let Some(folder) = &args.npb {
-        programs.extend(suites::npb(folder)?);
-    }
-    if let Some(folder) = &args.parsec {
-        programs.extend(suites::parsec(folder)?);
-    }
-    for path in [&args.splash, &args.catalogue].into_iter().flatten() {
-        programs.extend(suites::catalogue(path)?);
+    programs.extend(args.suites.programs()?);
+    if let Some(file) = &args.catalogue {
+        programs.extend(suites::catalogue(file)?);
     }
     if programs.is_empty() {
         bail!("there is nothing to measure: {}", notes.join("; "));
@@ -217,12 +204,10 @@ fn group(
             format!("{}, {cpus} {several}", program.name)
         },
         threads,
-        metric: program.metric,
-        same: None,
         check: program.check.as_ref().map(catalogue::shared),
-        options: &[],
         environment: program.environment,
         scenarios,
+        ..Group::of(program.metric)
     })
 }
 

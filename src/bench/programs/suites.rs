@@ -10,6 +10,50 @@ use serde::Deserialize;
 
 use super::catalogue::{Kind, Ready, SECONDS};
 
+/// What the user has said of them.
+#[derive(Default, Clone, clap::Args)]
+pub struct Suites {
+    /// NAS Parallel Benchmarks with OpenMP, built: a folder with bin/
+    #[arg(long, value_name = "DIR")]
+    pub npb: Option<PathBuf>,
+
+    /// PARSEC 3.0, built: the folder with bin/parsecmgmt
+    #[arg(long, value_name = "DIR")]
+    pub parsec: Option<PathBuf>,
+
+    /// SPLASH, built: a folder of programs with lissom-programs.json, of the form of
+    /// `bench programs --catalogue`
+    #[arg(long, value_name = "DIR")]
+    pub splash: Option<PathBuf>,
+}
+
+impl Suites {
+    pub fn are_given(&self) -> bool {
+        self.npb.is_some() || self.parsec.is_some() || self.splash.is_some()
+    }
+
+    pub fn programs(&self) -> anyhow::Result<Vec<Ready>> {
+        let mut list = Vec::new();
+        if let Some(folder) = &self.npb {
+            list.extend(npb(folder)?);
+        }
+        if let Some(folder) = &self.parsec {
+            list.extend(parsec(folder)?);
+        }
+        if let Some(folder) = &self.splash {
+            list.extend(catalogue(folder)?);
+        }
+        Ok(list)
+    }
+
+    /// As options again.
+    pub fn words(&self) -> Vec<String> {
+        let options = [("--npb", &self.npb), ("--parsec", &self.parsec), ("--splash", &self.splash)];
+        let given = options.iter().filter_map(|(option, dir)| Some((option, dir.as_ref()?)));
+        given.flat_map(|(option, dir)| [option.to_string(), dir.display().to_string()]).collect()
+    }
+}
+
 /// Programs of NPB, by how they wait.
 const NPB: [(&str, Kind); 10] = [
     ("bt", Kind::Mixed),
@@ -25,7 +69,7 @@ const NPB: [(&str, Kind); 10] = [
 ];
 
 /// Those of bin/ whose name is a program of NPB, a class, and perhaps `.x`.
-pub fn npb(folder: &Path) -> anyhow::Result<Vec<Ready>> {
+fn npb(folder: &Path) -> anyhow::Result<Vec<Ready>> {
     let bin = folder.join("bin");
     let mut list = Vec::new();
     for path in files(&bin)? {
@@ -70,7 +114,7 @@ const PARSEC: [(&str, Kind); 4] = [
 ];
 
 /// Those that were built, by PARSEC's own way of running them, with the input `simlarge`.
-pub fn parsec(folder: &Path) -> anyhow::Result<Vec<Ready>> {
+fn parsec(folder: &Path) -> anyhow::Result<Vec<Ready>> {
     let manager = folder.join("bin/parsecmgmt");
     let mut list = Vec::new();
     for group in ["apps", "kernels"] {

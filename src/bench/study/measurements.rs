@@ -1,6 +1,6 @@
 //! What the figures are made from: a command of lissom each, whose report is kept as JSON.
 
-use std::path::PathBuf;
+use super::super::programs::suites::Suites;
 
 /// One run of a benchmark. Several figures may be views of the same.
 pub struct Measurement {
@@ -172,30 +172,6 @@ pub const MEASUREMENTS: &[Measurement] = &[
 
 pub fn find(name: &str) -> Option<&'static Measurement> {
     MEASUREMENTS.iter().find(|m| m.name == name)
-}
-
-/// What the user has said of the suites that he has built.
-#[derive(Default, Clone, clap::Args)]
-pub struct Suites {
-    /// NAS Parallel Benchmarks with OpenMP, built: a folder with bin/
-    #[arg(long, value_name = "DIR")]
-    pub npb: Option<PathBuf>,
-
-    /// PARSEC 3.0, built: the folder with bin/parsecmgmt
-    #[arg(long, value_name = "DIR")]
-    pub parsec: Option<PathBuf>,
-
-    /// SPLASH: a folder of programs with lissom-programs.json
-    #[arg(long, value_name = "DIR")]
-    pub splash: Option<PathBuf>,
-}
-
-impl Suites {
-    fn words(&self) -> Vec<String> {
-        let options = [("--npb", &self.npb), ("--parsec", &self.parsec), ("--splash", &self.splash)];
-        let given = options.iter().filter_map(|(option, dir)| Some((option, dir.as_ref()?)));
-        given.flat_map(|(option, dir)| [option.to_string(), dir.display().to_string()]).collect()
-    }
 }
 
 impl Measurement {

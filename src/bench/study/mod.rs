@@ -23,8 +23,8 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
+use super::programs::suites::Suites;
 use figures::{Figure, named};
-use measurements::Suites;
 use shown::Shown;
 use store::Study;
 

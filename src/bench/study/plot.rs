@@ -6,6 +6,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::panel::{Panel, Places, Scale, Shape, Side};
+use super::shown::cut;
 use crate::bench::table::number;
 
 /// Told apart by the colour-blind, too (Okabe and Ito). The first is that of what the others are compared with.
@@ -352,13 +353,6 @@ fn bars(panel: &Panel, area: &Area) -> Drawn {
         EmptyElement::at((value.low, row(i as f64) + 0.5)) + Text::new(cut(name, 24), (-6, 0), style.clone())
     }))?;
     Ok(())
-}
-
-fn cut(name: &str, most: usize) -> String {
-    if name.chars().count() <= most {
-        return name.into();
-    }
-    name.chars().take(most - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde_json::Value;
 
-use super::measurements::{Suites, find};
+use super::measurements::find;
 use super::store::{self, Measured, State, Study};
 use crate::bench::child::{Interrupted, Scratch, Signals};
 use crate::bench::machine::Machine;
+use crate::bench::programs::suites::Suites;
 use crate::bench::time;
 
 /// Adds to `study` and writes it after each. Post: the exit code.

@@ -126,6 +126,14 @@ pub fn rows(panel: &Panel) -> Option<Vec<(&str, Vec<Option<Point>>)>> {
     )
 }
 
+/// At most so many characters.
+pub fn cut(name: &str, most: usize) -> String {
+    if name.chars().count() <= most {
+        return name.into();
+    }
+    name.chars().take(most - 1).chain(['…']).collect()
+}
+
 /// A day, as 2026-11-24.
 pub fn day(time: u64) -> String {
     humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + std::time::Duration::from_secs(time))

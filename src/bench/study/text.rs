@@ -1,7 +1,7 @@
 //! A study for the terminal, at most 80 columns wide.
 
 use super::panel::Panel;
-use super::shown::{Shown, cell, rows};
+use super::shown::{Shown, cell, cut, rows};
 use crate::stats::wrap;
 
 const WIDTH: usize = 80;
@@ -88,13 +88,6 @@ fn table(panel: &Panel) -> Vec<String> {
         }
     }
     lines
-}
-
-fn cut(name: &str, most: usize) -> String {
-    if name.chars().count() <= most {
-        return name.into();
-    }
-    name.chars().take(most - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
