@@ -67,7 +67,7 @@ static void read_settings(const struct setting *known, int words, char **word) {
     }
 }
 
-static struct options parse(int argc, char **argv) {
+__attribute__((unused)) static struct options parse(int argc, char **argv) {
     struct options o = {.threads = 2, .rounds = 1000, .cpu = -1};
     if (argc < 2 || argc % 2 != 0)
         fail("usage: %s WORKLOAD [--threads N] [--rounds N] [--work N] [--outside N] [--seconds S] [--cpu N]",

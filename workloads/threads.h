@@ -31,7 +31,7 @@ static void *memory(size_t bytes) {
     return memset(p, 0, bytes);
 }
 
-static long total(void) {
+__attribute__((unused)) static long total(void) {
     long sum = 0;
     for (long i = 0; i < options.threads; i++)
         sum += workers[i].count;
@@ -62,7 +62,7 @@ static void join_threads(void) {
 }
 
 // From the first that began to the last that ended.
-static struct span span_of_workers(void) {
+__attribute__((unused)) static struct span span_of_workers(void) {
     struct span span = {0, 0};
     for (long i = 0; i < options.threads; i++)
         span_add(&span, workers[i].start, workers[i].end);

@@ -439,11 +439,11 @@ fn native_because(statistics: &Value) -> Option<String> {
     Some(reason.unwrap_or("no process has reported").into())
 }
 
-/// How often threads have waited for each other, as the runtime has counted: at a futex, whether that was already woken
-/// after a short spin or not, and in a loop that gave way.
+/// How often threads have waited for each other, as the runtime has counted: at a futex, by its own
+/// means, after a short spin or in the kernel, and in a loop that gave way.
 fn waits(statistics: &Value) -> Option<u64> {
     let processes = statistics["processes"].as_array()?;
-    let counters = ["blocks", "blocks_spun", "parks"];
+    let counters = ["blocks", "blocks_spun", "blocks_kernel", "parks"];
     Some(processes.iter().flat_map(|p| counters.map(|c| p["counters"][c].as_u64().unwrap_or(0))).sum())
 }
 

@@ -39,7 +39,7 @@ macro_rules! sources {
 
 /// Each program includes some of the headers; all are written, side by side as they are in workloads/.
 const SOURCES: &[(&str, &str)] = &sources! {
-    "sync.c" "sync_omp.c" "omp_loops.c" "spin.c" "spin_omp.c" "work.c" "pool.c" "switch.c" "locality.c" "handover.h" "idle.c" "schedule.c"
+    "sync.c" "sync_omp.c" "omp_loops.c" "spin.c" "spin_omp.c" "work.c" "pool.c" "switch.c" "locality.c" "known.c" "handover.h" "idle.c" "schedule.c"
     "ep.c" "cg.c" "particle.c" "stencil.c" "pathfinder.c" "blackscholes.c" "fft3d.c" "mix.h"
     "sync.h" "threads.h" "spin.h" "spin_block.h" "spin_sensitivity.h"
     "locks/all.h" "locks/aqs.h" "locks/array.h" "locks/clh.h" "locks/cna.h" "locks/instance.h" "locks/lock.h"
