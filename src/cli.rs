@@ -20,7 +20,7 @@ pub struct Cli {
 pub enum Verb {
     Run(RunArgs),
     Doctor(DoctorArgs),
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchArgs>),
     Manager(manager::ManagerArgs),
     Kvm(kvm::KvmArgs),
     Sched(sched::SchedArgs),

@@ -96,7 +96,7 @@ pub fn prepare(args: &LocalityArgs, session: &Session) -> anyhow::Result<Bench> 
 }
 
 fn size(kib: u32) -> String {
-    if kib >= 1024 && kib % 1024 == 0 { format!("{} MiB", kib / 1024) } else { format!("{kib} KiB") }
+    if kib >= 1024 && kib.is_multiple_of(1024) { format!("{} MiB", kib / 1024) } else { format!("{kib} KiB") }
 }
 
 #[cfg(test)]

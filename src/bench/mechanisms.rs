@@ -50,8 +50,10 @@ pub struct MechanismsArgs {
 const SYNC: [&str; 6] = ["barrier", "gomp-barrier", "cond", "mutex", "sem", "queue"];
 const SPIN: [&str; 4] = ["pipeline", "spin-then-block", "omp-flags", "omp-active"];
 
-/// A column: how threads are switched, and a setting.
-const COLUMNS: [(&str, &str, Option<(&str, &str)>); 6] = [
+/// How threads are switched in a column, and a setting.
+type Column = (&'static str, &'static str, Option<(&'static str, &'static str)>);
+
+const COLUMNS: [Column; 6] = [
     ("lissom", "user", None),
     ("kernel-switch", "kernel", None),
     ("no-detection", "user", Some((abi::ENV_SPIN, "off"))),

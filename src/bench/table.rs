@@ -11,14 +11,13 @@ const COLUMN: usize = 18;
 const ABREAST: usize = 4;
 
 pub fn render(report: &Report) -> String {
-    let machine = &report.machine;
     let mut lines = wrap(&report.title(), "", 2);
     if !report.groups.is_empty() {
         lines.extend(wrap(
             &format!(
-                "Median, least-most of {} rounds. bound: natively with {} threads. x bound, x native: against that \
-                 run of the same round.",
-                report.options.runs, machine.cpus
+                "Median, least-most of {} rounds.{} x bound, x native: against that run of the same round.",
+                report.options.runs,
+                bound(report)
             ),
             "",
             0,
@@ -37,6 +36,16 @@ pub fn render(report: &Report) -> String {
     }
     lines.extend(watch::table(&report.watched));
     close(lines, &notes(report))
+}
+
+/// What it is, if there is one.
+fn bound(report: &Report) -> String {
+    let has_bound = report.groups.iter().flat_map(|g| &g.cells).any(|c| c.scenario == BOUND);
+    match (has_bound, report.benchmark) {
+        (false, _) => String::new(),
+        (true, "switch") => " bound: natively with 1 thread.".into(),
+        (true, _) => format!(" bound: natively with {} threads.", report.machine.cpus),
+    }
 }
 
 /// The whole text: with the notes behind the tables.
@@ -83,7 +92,7 @@ fn rows(group: &Measured, lines: &mut Vec<String>) {
 }
 
 fn row(label: &str, cells: &[Cell], show: impl Fn(&Cell) -> Option<String>) -> String {
-    let shown = cells.iter().map(|c| format!("{:>COLUMN$}", show(c).unwrap_or_default()));
+    let shown = cells.iter().map(|c| format!(" {:>width$}", show(c).unwrap_or_default(), width = COLUMN - 1));
     format!("{label:>LABEL$}{}", shown.collect::<String>()).trim_end().to_string()
 }
 
@@ -111,7 +120,9 @@ pub fn one_sided(s: &Spread, cell: &Cell, group: &Measured, base: &str) -> Optio
 }
 
 pub fn spread(s: &Spread) -> String {
-    format!("{} {}-{}", number(s.median), number(s.least), number(s.most))
+    // A minus is no dash.
+    let to = if s.least < 0.0 || s.most < 0.0 { ".." } else { "-" };
+    format!("{} {}{to}{}", number(s.median), number(s.least), number(s.most))
 }
 
 /// Three digits that count, in at most five characters (six with a sign).

@@ -27,6 +27,9 @@ pub enum Kind {
     Mixed,
 }
 
+/// What is wrong with what a program has printed, for all who run it.
+pub type SharedCheck = Rc<dyn Fn(&str) -> Option<String>>;
+
 /// A program that can be run.
 pub struct Ready {
     pub name: String,
@@ -35,7 +38,7 @@ pub struct Ready {
     pub command: Box<dyn Fn(u32) -> anyhow::Result<Vec<OsString>>>,
     pub metric: Metric,
     /// What is wrong with what it has printed; the same for all runs.
-    pub check: Option<Rc<dyn Fn(&str) -> Option<String>>>,
+    pub check: Option<SharedCheck>,
     /// Units of the metric in a round, with so many threads, if it can be told a number of rounds: it may take
     /// 10,000 times as long natively as it should.
     pub units: Option<fn(u32) -> f64>,
@@ -279,7 +282,7 @@ fn remembered(read: impl Fn(&str) -> Option<String> + 'static) -> impl Fn(&str) 
     }
 }
 
-fn same_field(field: &'static str) -> Rc<dyn Fn(&str) -> Option<String>> {
+fn same_field(field: &'static str) -> SharedCheck {
     let compare = remembered(move |output| {
         let line: serde_json::Value = serde_json::from_str(output.lines().last()?).ok()?;
         Some(line[field].as_str()?.to_string())
@@ -293,7 +296,7 @@ fn same_field(field: &'static str) -> Rc<dyn Fn(&str) -> Option<String>> {
 }
 
 /// A size that may depend on the number of threads a little.
-fn near_number() -> Rc<dyn Fn(&str) -> Option<String>> {
+fn near_number() -> SharedCheck {
     let compare = remembered(|output| Some(output.trim().to_string()));
     Rc::new(move |output| {
         let (answer, known) = compare(output)?;
@@ -307,7 +310,7 @@ fn near_number() -> Rc<dyn Fn(&str) -> Option<String>> {
 }
 
 /// For a group, which wants one of its own.
-pub fn shared(check: &Rc<dyn Fn(&str) -> Option<String>>) -> Check {
+pub fn shared(check: &SharedCheck) -> Check {
     let check = Rc::clone(check);
     Box::new(move |output| check(output))
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
-use super::catalogue::{Kind, Ready, SECONDS};
+use super::catalogue::{Kind, Ready, SECONDS, SharedCheck};
 
 /// What the user has said of them.
 #[derive(Default, Clone, clap::Args)]
@@ -202,7 +202,7 @@ fn ready(entry: Entry, folder: &Path) -> anyhow::Result<Ready> {
             Ok(std::iter::once(program.clone().into()).chain(words).collect())
         }),
         metric: SECONDS,
-        check: expected.map(|expected| -> Rc<dyn Fn(&str) -> Option<String>> {
+        check: expected.map(|expected| -> SharedCheck {
             Rc::new(move |output: &str| {
                 (!output.contains(&expected)).then(|| format!("its output has no `{expected}`"))
             })

@@ -67,7 +67,7 @@ pub fn plot_name(shown: &Shown, panel: usize) -> String {
 
 fn table(text: &mut String, panel: &Panel) {
     let Some(rows) = rows(panel) else { return };
-    let _ = write!(text, "{}: {}, median (least-most).\n", panel.title, panel.y);
+    let _ = writeln!(text, "{}: {}, median (least-most).", panel.title, panel.y);
     let names: Vec<&str> =
         std::iter::once(panel.x.as_str()).chain(panel.series.iter().map(|s| s.name.as_str())).collect();
     text.push_str(&head(&names));

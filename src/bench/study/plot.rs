@@ -246,7 +246,7 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
         Places::Numbers => short(*x),
         Places::Names(names) => {
             let i = x.round();
-            let shown = (x - i).abs() < 0.01 && i >= 0.0 && i as usize % every == 0;
+            let shown = (x - i).abs() < 0.01 && i >= 0.0 && (i as usize).is_multiple_of(every);
             names.get(i as usize).filter(|_| shown).cloned().unwrap_or_default()
         }
     };

@@ -6,7 +6,7 @@ use super::figures::{self, Figure};
 use super::panel::{Panel, Places, Point, Side};
 use super::store::{Measured, State, Study};
 use crate::bench::harness::Spread;
-use crate::bench::table::number;
+use crate::bench::table::{self, number};
 
 /// A figure with what was measured for it.
 pub struct Shown<'a> {
@@ -32,7 +32,9 @@ pub fn shown<'a>(study: &'a Study, wanted: impl Fn(&Figure) -> bool) -> Vec<Show
 impl Shown<'_> {
     /// What there is in short: of each kind of ratio, what each series is on average, over all panels.
     pub fn findings(&self) -> Vec<String> {
-        let mut kinds: Vec<(&str, Vec<(&str, Vec<f64>)>)> = Vec::new();
+        // By unit, and by series.
+        type Medians<'a> = Vec<(&'a str, Vec<f64>)>;
+        let mut kinds: Vec<(&str, Medians)> = Vec::new();
         for panel in self.panels.iter().filter(|p| p.reference.is_some()) {
             if !kinds.iter().any(|k| k.0 == panel.y) {
                 kinds.push((&panel.y, Vec::new()));
@@ -46,7 +48,7 @@ impl Shown<'_> {
                 }
             }
         }
-        let line = |(unit, series): (&str, Vec<(&str, Vec<f64>)>)| {
+        let line = |(unit, series): (&str, Medians)| {
             let parts: Vec<String> = series
                 .into_iter()
                 .filter_map(|(name, values)| {
@@ -108,14 +110,17 @@ pub fn cell(point: Option<Point>, with_spread: bool) -> String {
         Side::AtMost => "<=",
     };
     if with_spread && p.side == Side::Exact && p.least != p.most {
-        format!("{} {}-{}", number(p.median), number(p.least), number(p.most))
+        table::spread(&Spread { median: p.median, least: p.least, most: p.most })
     } else {
         format!("{sign}{}", number(p.median))
     }
 }
 
+/// A name, and a point of each series.
+pub type Row<'a> = (&'a str, Vec<Option<Point>>);
+
 /// The rows of a panel's table: a name, and the points of each series. None: it has too many to be one.
-pub fn rows(panel: &Panel) -> Option<Vec<(&str, Vec<Option<Point>>)>> {
+pub fn rows(panel: &Panel) -> Option<Vec<Row<'_>>> {
     let Places::Names(names) = &panel.places else { return None };
     Some(
         names

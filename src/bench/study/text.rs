@@ -39,16 +39,16 @@ pub fn summary(list: &[Shown]) -> Vec<String> {
     let mut lines = Vec::new();
     for shown in list {
         let name = shown.figure.name;
-        lines.extend(wrap(shown.figure.title, &format!("{name:<13}"), 13));
+        lines.extend(wrap(shown.figure.title, &format!("{name:<16}"), 16));
         let findings = shown.findings();
         if findings.is_empty() && shown.measured.is_some() && !shown.panels.is_empty() {
             let count = shown.panels.len();
             let panels = if count == 1 { "panel" } else { "panels" };
-            lines.push(format!("{:13}{count} {panels} without a ratio: see the report", ""));
+            lines.push(format!("{:16}{count} {panels} without a ratio: see the report", ""));
         }
-        lines.extend(findings.iter().flat_map(|f| wrap(f, &" ".repeat(13), 15)));
+        lines.extend(findings.iter().flat_map(|f| wrap(f, &" ".repeat(16), 18)));
         if shown.panels.is_empty() {
-            lines.extend(shown.warnings().iter().take(1).flat_map(|w| wrap(w, &" ".repeat(13), 15)));
+            lines.extend(shown.warnings().iter().take(1).flat_map(|w| wrap(w, &" ".repeat(16), 18)));
         }
     }
     lines

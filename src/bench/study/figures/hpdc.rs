@@ -43,8 +43,8 @@ pub const FIGURES: &[Figure] = &[
         name: "hpdc-fig3",
         number: "Fig. 3",
         title: "Time between two synchronizations",
-        shows: "CPU time for each wait, by our own counters of futexes and spins: the shorter, the more a program suffers \
-                from a dear wait.",
+        shows: "CPU time for each wait, with four times as many threads as CPUs, by our own counters of futexes and \
+                spins: the shorter, the more a program suffers from a dear wait.",
         published: "Programs that suffer synchronize often.",
         view: intervals,
         ..FIGURE
