@@ -49,6 +49,7 @@ pub fn run(
         let mut report = report.unwrap_or_default();
         store::prune(&mut report);
         let seconds = begun.elapsed().as_secs_f64();
+        eprintln!("  {seconds:.0} s");
         // What was complete before is better than nothing now.
         let keep =
             state != State::Failed && !(state == State::Interrupted && study.measured.contains_key(*name));
