@@ -10,9 +10,8 @@
 // threads than CPUs, that is a storm), and a head gives its CPU away where the kernel's would be preempted.
 //
 // The queue: only the shuffler changes a `next` that is set, of nodes from its own on, and nobody else looks at
-// these: a waiter reads its `next` when it has become the head and has taken the lock, and until then all nodes in front of the
-// shuffler have left. The role is one flag, `shuffler`, in one node; a head that does not have it takes it, when
-// that is nowhere (batch 0). A node without a `next` may be about to get one: it is not moved.
+// these: a waiter reads its `next` when it has become the head and has taken the lock, and by then all nodes in front of it
+// have left, any shuffler among them. The role is one flag, `shuffler`, in one node at most. A node without a `next` may be about to get one: it is not moved.
 //
 // Orders: the word acquires and releases the critical section. `status` is released with the node's place in the queue, and
 // the flags that the former shuffler has left in it.
@@ -122,8 +121,10 @@ static void shfl_lock(struct preload_lock *l) {
         atomic_store_explicit(&before->next, &me, memory_order_release);
         shfl_wait(l, &me);
     }
-    // The head. The role is ours if it is nobody's: it ends with who had it when he took the lock.
-    int shuffles = me.batch == 0 || __atomic_load_n(&me.shuffler, __ATOMIC_ACQUIRE);
+    // The head. The role is ours if it is nobody's: it has ended with who had it when he took the lock. Those that a
+    // shuffler has moved stand between it and the one that it gave the role to, and none of them has batch 0.
+    if (me.batch == 0)
+        me.shuffler = 1;
     for (int spins = 0;;) {
         uint32_t word = atomic_load_explicit(&l->word, memory_order_relaxed);
         if (word % SHFL_NO_STEALING == SHFL_FREE) {
@@ -133,10 +134,8 @@ static void shfl_lock(struct preload_lock *l) {
                 break;
             continue;
         }
-        if (shuffles && spins % 64 == 0) {
+        if (spins % 64 == 0 && __atomic_load_n(&me.shuffler, __ATOMIC_ACQUIRE))
             shfl_shuffle(l, &me, 1);
-            shuffles = me.shuffler || me.batch == 0;
-        }
         if (++spins >= SHFL_HEAD_SPINS) {
             spins = 0;
             atomic_fetch_or_explicit(&l->word, SHFL_NO_STEALING, memory_order_relaxed);

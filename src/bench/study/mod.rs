@@ -145,13 +145,14 @@ pub fn list(args: &ListArgs) -> anyhow::Result<i32> {
             .collect();
         return print_text(&crate::json(&figures));
     }
-    let mut lines =
-        vec!["Figures of `lissom bench run NAME...`; hpdc, smt, em, apple, own and all mean several.".into()];
+    let head = "Figures of `lissom bench run NAME...`; hpdc, smt, em, apple, own and all mean several.";
+    let mut lines = crate::stats::wrap(head, "", 0);
     for source in figures::SOURCES {
         lines.push(String::new());
         lines.extend(crate::stats::wrap(source.title(), "", 2));
         for figure in figures::all().filter(|f| f.source == source) {
-            lines.push(format!("  {:<16}{:<9}{}", figure.name, figure.number, figure.title));
+            let head = format!("  {:<16}{:<9}", figure.name, figure.number);
+            lines.extend(crate::stats::wrap(figure.title, &head, 27));
         }
     }
     lines.push(String::new());
