@@ -50,13 +50,13 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "primitives",
         "barrier, condition variable, mutex, semaphore and queue by themselves",
-        "bench sync barrier gomp-barrier cond mutex sem queue --threads 2,8,32,128 --runs 5",
+        "bench sync barrier gomp-barrier cond mutex sem queue --threads 2,8,32,128 --runs 5 --scale 0.5",
         "bench sync barrier cond mutex --threads 2,8,32 --runs 3 --scale 0.25 --switch user",
     ),
     of(
         "threads",
         "what more and more threads cost, from 2 to 1024",
-        "bench sync barrier cond queue --threads 2,4,8,16,32,64,128,256,512,1024 --runs 3 --scale 0.5 --switch user",
+        "bench sync barrier cond queue --threads 2,4,8,16,32,64,128,256,512,1024 --runs 3 --scale 0.25 --switch user",
         "bench sync barrier cond --threads 2,8,32,128,1024 --runs 1 --scale 0.1 --switch user",
     ),
     of(
