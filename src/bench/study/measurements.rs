@@ -32,7 +32,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "cores",
         "the same programs where there are fewer CPUs",
-        "bench programs blackscholes ep cg histgb pool omp-flags --cpus {cpus} --threads 8 --runs 3 --switch auto",
+        "bench programs blackscholes ep cg histgb pool omp-flags --cpus {cpus} --threads 8 --runs 5 --switch auto",
         "bench programs ep cg pool --cpus {cpus} --threads 8 --runs 1 --scale 0.2 --switch auto",
     ),
     of(
@@ -44,7 +44,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "locality",
         "what a context switch costs by the caches that others have used",
-        "bench locality --switch user --runs 3",
+        "bench locality --switch user --runs 5",
         "bench locality --scale 0.2 --runs 3 --kib 16,128,512,2048,8192,65536 --switch off",
     ),
     of(
@@ -56,13 +56,13 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "threads",
         "what more and more threads cost, from 2 to 1024",
-        "bench sync barrier cond queue --threads 2,4,8,16,32,64,128,256,512,1024 --runs 3 --scale 0.25 --switch user",
+        "bench sync barrier cond queue --threads 2,4,8,16,32,64,128,256,512,1024 --runs 5 --scale 0.25 --switch user",
         "bench sync barrier cond --threads 2,8,32,128,1024 --runs 1 --scale 0.1 --switch user",
     ),
     of(
         "server",
         "throughput and latency of memcached and PostgreSQL",
-        "bench server --threads 4,16 --runs 5 --switch auto --scale 0.5",
+        "bench server --threads 16 --runs 5 --switch auto --scale 0.5",
         "bench server memcached-max memcached-load --cpus {n} --threads 16 --runs 1 --scale 0.3 --rate 20000 --switch auto",
     ),
     of(
@@ -153,13 +153,13 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "resize",
         "programs whose CPUs come and go, by affinity",
-        "bench elastic affinity-omp affinity-spin affinity-histgb --runs 3 --limit 30 --scale 0.3 --switch auto",
+        "bench elastic affinity-omp affinity-spin affinity-histgb --runs 5 --limit 30 --scale 0.3 --switch auto",
         "bench elastic affinity-omp --runs 1 --limit 10 --scale 0.1 --switch auto",
     ),
     of(
         "quota",
         "programs under a CPU quota (as root)",
-        "bench elastic quota-omp quota-spin quota-histgb --runs 3 --limit 30 --scale 0.3 --switch auto",
+        "bench elastic quota-omp quota-spin quota-histgb --runs 5 --limit 30 --scale 0.3 --switch auto",
         "bench elastic quota-omp --runs 1 --limit 10 --scale 0.1 --switch auto",
     ),
     of(
