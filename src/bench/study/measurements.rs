@@ -69,13 +69,13 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "spinlocks",
         "a token that is passed on by eleven kinds of spin locks",
         "bench spin lock-pipeline --pause yes --threads 8 --runs 5 --scale 0.2 --switch user",
-        "bench spin lock-pipeline --pause yes --threads 8 --runs 1 --scale 0.02 --limit 5 --lock mcs,ticket,ttas --switch user",
+        "bench spin lock-pipeline --pause yes --threads 8 --runs 3 --scale 0.3 --limit 8 --lock mcs,ticket,ttas --switch user",
     ),
     of(
         "spinning",
         "programs that wait in loops of their own",
         "bench spin pipeline barrier spin-then-block omp-flags omp-active omp-default --threads 8 --runs 5 --scale 0.3 --switch user",
-        "bench spin pipeline barrier omp-flags --threads 8 --runs 1 --scale 0.02 --limit 5 --switch user",
+        "bench spin pipeline barrier omp-flags --threads 8 --runs 3 --scale 0.3 --limit 8 --switch user",
     ),
     of(
         "sensitivity",
