@@ -86,7 +86,7 @@ pub fn prune(report: &mut Value) {
     match report {
         Value::Object(fields) => {
             fields.retain(|name, _| {
-                !matches!(name.as_str(), "statistics" | "command" | "commands" | "outputs")
+                !matches!(name.as_str(), "statistics" | "command" | "commands" | "output" | "outputs")
             });
             fields.values_mut().for_each(prune);
         }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn pruning_keeps_numbers() {
-        let mut report = json!({ "a": [1.23456789, { "statistics": 1, "b": 7, "command": [] }] });
+        let mut report = json!({ "a": [1.23456789, { "statistics": 1, "b": 7, "command": [], "output": "x" }] });
         prune(&mut report);
         assert_eq!(report, json!({ "a": [1.234568, { "b": 7 }] }));
     }
