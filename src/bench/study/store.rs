@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn pruning_keeps_numbers() {
-        let mut report = json!({ "a": [1.23456789, { "statistics": 1, "b": 7, "command": [], "output": "x" }] });
+        let mut report =
+            json!({ "a": [1.23456789, { "statistics": 1, "b": 7, "command": [], "output": "x" }] });
         prune(&mut report);
         assert_eq!(report, json!({ "a": [1.234568, { "b": 7 }] }));
     }
