@@ -14,7 +14,7 @@ const FIGURE: Figure = Figure {
     measurement: "profiles",
     shows: "For which part of the time a program has how many runnable threads, alone and with a thread for each CPU: \
             what it leaves is what another one may have.",
-    published: "That many parallel programs leave cores idle for much of their time.",
+    published: "Programs cannot always use all cores: limited parallelism, imbalance, other bottlenecks.",
     elsewhere: "The vector is as long as there are CPUs: on 2 there are three places, and a program that always has one \
                 thread to run leaves half of the machine at most. More CPUs mean more to be given away.",
     view: profiles,
@@ -27,7 +27,7 @@ pub const FIGURES: &[Figure] = &[
         number: "Fig. 3",
         title: "Scaling",
         shows: "How much faster a program gets with more threads, up to one for each CPU, natively.",
-        published: "Programs scale differently; those that do not leave cores to others.",
+        published: "",
         view: scaling,
         ..FIGURE
     },
@@ -38,7 +38,7 @@ pub const FIGURES: &[Figure] = &[
         measurement: "mixes",
         shows: "Two programs together: 2 is as if each had the machine for itself. The manager should be above both \
                 fixed halves and plain oversubscription.",
-        published: "System throughput rises where one of the two leaves cores idle.",
+        published: "Idle CPU periods of unmodified programs are used by others, which raises utilization.",
         elsewhere: "Real: the scenarios, on the CPUs there are. On 2 CPUs fixed halves are hard to beat, because a \
                     program that is given one of them has all that it can use in its sequential phases \
                     (docs/results-mixes.md); with 8 and more, idle CPUs can be given away one by one.",
@@ -51,7 +51,7 @@ pub const FIGURES: &[Figure] = &[
         title: "What the rigid program of a pair pays",
         measurement: "mixes",
         shows: "How many times as long the one that is not malleable takes as alone: 1 is the aim.",
-        published: "Little: the malleable one gets only what is left.",
+        published: "",
         elsewhere: "As in Fig. 4.",
         view: slowdown,
         ..FIGURE

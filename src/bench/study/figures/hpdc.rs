@@ -45,7 +45,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Time between two synchronizations",
         shows: "CPU time for each wait, with four times as many threads as CPUs, by our own counters of futexes and \
                 spins: the shorter, the more a program suffers from a dear wait.",
-        published: "Programs that suffer synchronize often.",
+        published: "",
         view: intervals,
         ..FIGURE
     },
@@ -67,7 +67,7 @@ pub const FIGURES: &[Figure] = &[
         number: "Fig. 9",
         title: "Programs that block",
         shows: "With four times as many threads as CPUs, against as many as CPUs: lissom's bar should reach 1.",
-        published: "Virtual blocking brings them near to as many threads as cores.",
+        published: "An efficiency close to that with as many threads as cores.",
         view: blocking,
         ..FIGURE
     },
@@ -77,7 +77,7 @@ pub const FIGURES: &[Figure] = &[
         title: "As CPUs become more",
         measurement: "cores",
         shows: "Time with 8 threads, natively and under lissom, against a program started with as many threads as CPUs.",
-        published: "Up to 32 cores, many threads follow the cores that come; a number of threads fixed low cannot.",
+        published: "More threads than cores keep the ability to expand to many more CPUs.",
         elsewhere: "The axis of CPUs ends where this machine ends: on 2, the gain of more threads than CPUs once more CPUs \
                     come is shown from 1 to 2 only.",
         view: cores,
@@ -89,7 +89,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Barrier, condition variable, mutex by themselves",
         measurement: "primitives",
         shows: "The same work by more threads: the bound is as many as CPUs.",
-        published: "Virtual blocking keeps the cost flat where natively it grows with threads.",
+        published: "The sleep and wake-up of threads in the kernel is inefficient with more threads than cores.",
         elsewhere: "Real. On more CPUs, a mutex's cache line travels further, and wake-ups natively are dearer.",
         view: to_bound,
         ..FIGURE
@@ -100,7 +100,7 @@ pub const FIGURES: &[Figure] = &[
         title: "memcached",
         measurement: "server",
         shows: "Requests a second (more is better), and the time until 99 % are answered at a fixed load (less is better).",
-        published: "With more workers than cores, tail latency falls at the same throughput.",
+        published: "",
         elsewhere: "The load comes from the same machine: throughput is lower than with a client of its own. More CPUs for \
                     the server are not shown.",
         view: memcached,
@@ -113,8 +113,7 @@ pub const FIGURES: &[Figure] = &[
         measurement: "spinlocks",
         shows: "A token passed on among 8 threads by each kind of lock. Natively, a queue of spinners may wait a time slice \
                 for each hand-over; what took too long says at least how much.",
-        published: "Ten locks of the literature collapse with four times as many threads as cores, and recover with \
-                    busy-waiting detection.",
+        published: "Busy-waiting starves threads that others wait for, in locks of many kinds.",
         elsewhere: "Real. More CPUs keep more of the waiters running, so natively the collapse is less deep there.",
         view: spinlocks,
         ..FIGURE
@@ -125,7 +124,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Programs with spin loops of their own",
         measurement: "spinning",
         shows: "Flags, barriers and OpenMP's own waiting, 8 threads.",
-        published: "NPB's LU and SPLASH's volrend recover.",
+        published: "",
         elsewhere: "As in Fig. 13.",
         view: spinning,
         ..FIGURE
@@ -137,7 +136,7 @@ pub const FIGURES: &[Figure] = &[
         measurement: "locks",
         shows: "The same unmodified program with glibc's mutex replaced by Mutexee, MCS-TP and SHFLLOCK (written from \
                 their papers, workloads/locks), and under lissom with glibc's.",
-        published: "Virtual blocking matches or beats them without replacing anything.",
+        published: "",
         elsewhere: "SHFLLOCK's shuffling by NUMA node shows on machines with several nodes only.",
         view: to_bound,
         ..FIGURE
@@ -147,8 +146,7 @@ pub const FIGURES: &[Figure] = &[
         number: "Table 1",
         title: "CPU utilization, context switches and migrations",
         shows: "By the kernel's own counters, per second of the program's run. Migrations are those between CPUs.",
-        published: "Natively utilization falls and migrations rise with the number of threads; both within nodes and \
-                    across them.",
+        published: "",
         elsewhere: "Migrations across NUMA nodes need a machine with several nodes: with one, all are within it.",
         view: utilization,
         ..FIGURE
@@ -159,7 +157,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Sensitivity of busy-waiting detection",
         measurement: "sensitivity",
         shows: "Of looks at threads that wait in a loop, and of waits of 10 ms, how many are recognised.",
-        published: "Above 99 % with hardware branch records.",
+        published: "",
         elsewhere: "Real; the detection interprets code and needs no hardware support.",
         view: sensitivity,
         ..FIGURE
@@ -170,7 +168,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Specificity of busy-waiting detection",
         measurement: "specificity",
         shows: "Of looks at threads that work, how many are taken for waiting ones: none is the aim.",
-        published: "Above 99 % true negatives on NPB.",
+        published: "",
         elsewhere: "Real.",
         view: specificity,
         ..FIGURE

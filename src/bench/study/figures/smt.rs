@@ -40,7 +40,7 @@ pub const FIGURES: &[Figure] = &[
         title: "What polling costs: energy and CPU time",
         shows: "Watts of the processor where RAPL may be read; in any case the CPU time of programs that have nothing to \
                 do: polling for ever burns a CPU, HaltPoll must not.",
-        published: "IdlePoll costs energy; HaltPoll keeps most of the gain without it.",
+        published: "",
         view: energy,
         ..FIGURE
     },
@@ -49,7 +49,7 @@ pub const FIGURES: &[Figure] = &[
         number: "Table 2",
         title: "Each of a pair by itself",
         shows: "Who pays: the program that blocks and the one that computes beside it, against both natively.",
-        published: "Fourteen workloads in pairs of virtual machines.",
+        published: "Fourteen real-world workloads, in combinations.",
         view: pairs,
         ..FIGURE
     },
