@@ -92,7 +92,11 @@ fn rows(group: &Measured, lines: &mut Vec<String>) {
 }
 
 fn row(label: &str, cells: &[Cell], show: impl Fn(&Cell) -> Option<String>) -> String {
-    let shown = cells.iter().map(|c| format!(" {:>width$}", show(c).unwrap_or_default(), width = COLUMN - 1));
+    let shown = cells.iter().map(|c| {
+        let text = show(c).unwrap_or_default();
+        // What is too wide for its column keeps away from the one before it.
+        if text.chars().count() > COLUMN { format!(" {text}") } else { format!("{text:>COLUMN$}") }
+    });
     format!("{label:>LABEL$}{}", shown.collect::<String>()).trim_end().to_string()
 }
 
