@@ -21,6 +21,8 @@ h3{font-size:1.05rem;margin:2rem 0 .2rem}p{margin:.4rem 0;max-width:48rem}.dim{c
 figure{margin:0;min-width:0}figcaption{font-weight:600;font-size:.9rem}svg{width:100%;height:auto;max-width:30rem}\
 .key{display:flex;flex-wrap:wrap;gap:.1rem .8rem;font-size:.8rem;list-style:none;margin:.2rem 0;padding:0}\
 .key i{display:inline-block;width:.75rem;height:.75rem;margin-right:.3rem;vertical-align:-1px;border-radius:2px}\
+@media (prefers-color-scheme:dark){.key i[style*='#0072B2']{background:#4aa8e0!important}\
+.key i[style*='#6E6E6E']{background:#a0a0a0!important}}\
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.8rem;font-variant-numeric:tabular-nums}\
 th,td{padding:.15rem .5rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}\
 th:first-child,td:first-child{text-align:left}summary{cursor:pointer;font-size:.875rem;color:var(--dim)}\
