@@ -180,8 +180,10 @@ pub fn catalogue(path: &Path) -> anyhow::Result<Vec<Ready>> {
         )
     })?;
     let entries: Vec<Entry> = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
-    let folder = std::path::absolute(file.parent().unwrap_or(Path::new(".")))?;
-    entries.into_iter().map(|entry| ready(entry, &folder)).collect()
+    // Of a file that is named without a folder, too.
+    let file = std::path::absolute(&file)?;
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    entries.into_iter().map(|entry| ready(entry, folder)).collect()
 }
 
 fn ready(entry: Entry, folder: &Path) -> anyhow::Result<Ready> {
