@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::child::Hogs;
-use super::harness::{BOUND, Cell, Compare, Group, Measured, Metric, NATIVE, Scenario, Spread, State, WALL};
+use super::child::{self, Hogs};
+use super::harness::{BOUND, Cell, Group, Measured, NATIVE, SECONDS, Scenario, Spread, State};
 use super::output::Outputs;
 use super::report::{Options, Report};
 use super::table::number;
@@ -64,13 +64,10 @@ fn variable(text: &str) -> Result<String, String> {
     }
 }
 
-const TIME: Metric = Metric { field: WALL, unit: "seconds", compare: Compare::Ratio };
-
-/// Variables of the user's that measured programs do not have otherwise (child.rs), because they would disturb
-/// benchmarks; his own program is to have them.
+/// Variables of the user's that measured programs do not have otherwise: his own program is to have them, but for the
+/// one that switches lissom off.
 fn environment() -> Vec<OsString> {
-    let is_taken = |name: &str| ["OMP_", "GOMP_", "KMP_", "LISSOM_"].iter().any(|p| name.starts_with(p));
-    let settings = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_taken));
+    let settings = std::env::vars_os().filter(|(name, _)| child::disturbs(name) && name != "LISSOM");
     settings
         .map(|(mut name, value)| {
             name.push("=");
@@ -124,7 +121,7 @@ pub fn measure_and_report(args: &AbArgs) -> anyhow::Result<i32> {
         workload: Path::new(name).file_name().unwrap_or(name).to_string_lossy().into_owned(),
         threads: 0,
         scenarios: scenarios(args, session.cpus(), &environment()),
-        ..Group::of(TIME)
+        ..Group::of(SECONDS)
     };
     let bench = Bench {
         name: "program",

@@ -109,13 +109,18 @@ impl Signals {
     }
 }
 
+/// Whether a variable changes how programs are run, so that those that are measured do not have the user's.
+pub fn disturbs(name: &OsStr) -> bool {
+    ["OMP_", "GOMP_", "KMP_", "LISSOM"].iter().any(|p| name.as_bytes().starts_with(p.as_bytes()))
+}
+
 /// A command that will run with its signals as they should be, and that ends with this process.
 fn prepare(command: &[OsString]) -> Command {
     let mut prepared = Command::new(&command[0]);
     prepared.args(&command[1..]).stdin(Stdio::null()).process_group(0);
     for (name, _) in std::env::vars_os() {
         // They would change what is measured.
-        if ["OMP_", "GOMP_", "KMP_", "LISSOM"].iter().any(|p| name.as_bytes().starts_with(p.as_bytes())) {
+        if disturbs(&name) {
             prepared.env_remove(name);
         }
     }

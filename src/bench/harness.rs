@@ -30,6 +30,8 @@ pub enum Compare {
 
 /// The field of a metric that no program reports: the seconds from its start to its end.
 pub const WALL: &str = "wall_seconds";
+/// Of programs that only say how long they took by ending.
+pub const SECONDS: Metric = Metric { field: WALL, unit: "seconds", compare: Compare::Ratio };
 
 pub type Check = Box<dyn Fn(&str) -> Option<String>>;
 
@@ -246,7 +248,7 @@ pub struct Ran {
 }
 
 /// What is counted in the warm-up, because that costs the program something.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Counted {
     pub seconds: f64,
     pub cpu_seconds: f64,

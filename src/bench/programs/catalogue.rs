@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::super::harness::{Check, Effort, Metric, WALL};
+use super::super::harness::{Check, Effort, Metric, SECONDS};
 use super::super::mixes::programs::{Name, Program};
 use super::super::specificity::data;
 use super::super::workload::{self, POOL};
@@ -44,10 +44,6 @@ pub struct Ready {
     pub units: Option<fn(u32) -> f64>,
     pub environment: &'static [&'static str],
 }
-
-/// Of programs that only say how long they took by ending.
-pub const SECONDS: Metric =
-    Metric { field: WALL, unit: "seconds", compare: super::super::harness::Compare::Ratio };
 
 pub const ALL: &[(&str, Kind)] = &[
     ("ep", Kind::None),

@@ -34,7 +34,7 @@ use crate::process;
 /// Programs that may take 10,000 times as long natively do as many rounds as fit; the
 /// others do the same work each time, and are checked to have the same result.
 ///
-/// All of it takes ten minutes on 2 CPUs, --quick a minute.
+/// All of it takes ten minutes on 2 CPUs, --quick with --runs 3 a minute.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct ProgramsArgs {
@@ -58,7 +58,7 @@ pub struct ProgramsArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub cpus: Vec<u32>,
 
-    /// A quick look: nine programs, three rounds, a tenth of the work
+    /// A quick look: nine programs, a tenth of the work
     #[arg(long)]
     pub quick: bool,
 

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
-use super::catalogue::{Kind, Ready, SECONDS, SharedCheck};
+use super::super::harness::SECONDS;
+use super::catalogue::{Kind, Ready, SharedCheck};
 
 /// What the user has said of them.
 #[derive(Default, Clone, clap::Args)]

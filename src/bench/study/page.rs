@@ -11,8 +11,8 @@ use crate::bench::markdown::{head, line};
 pub fn render(list: &[Shown], plots: Option<&str>) -> String {
     let mut text = String::from(
         "# Results\n\nThis page is generated: `lissom bench report --input docs/results.json --markdown docs/results.md \
-         --plots docs/plots`. Its numbers are of one run of `lissom bench run all` on one machine; yours are a command \
-         away.\n\n",
+         --plots docs/plots`. Its numbers are of runs of `lissom bench run` on one machine, as each figure says; yours are \
+         a command away.\n\n",
     );
     for source in SOURCES {
         let figures: Vec<&Shown> = list.iter().filter(|s| s.figure.source == source).collect();

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::harness::{BOUND, Spread};
+use super::super::harness::{BOUND, Counted, Spread};
 use super::panel::{Panel, Point, Shape, Side};
 
 #[derive(Deserialize)]
@@ -35,9 +35,7 @@ pub struct Cell {
     pub to_bound: Option<Spread>,
     #[serde(default)]
     pub samples: Vec<Sample>,
-    /// What else is there: fields that some benchmarks only have.
-    #[serde(flatten)]
-    pub more: serde_json::Map<String, Value>,
+    pub counted: Option<Counted>,
 }
 
 #[derive(Deserialize)]

@@ -224,18 +224,14 @@ fn memcached(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(Report::of(report)?.by_threads(Of::Value, |w| w.starts_with("memcached")))
 }
 
-/// CPU time between two waits, natively threads = CPUs and with more, as the runtime has counted.
+/// CPU time between two waits, as the runtime has counted.
 fn intervals(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let report = Report::of(report)?;
     let mut panel = Panel::named("CPU time for each wait", "program", "us", vec![], false);
     panel.scale = Scale::Log;
     let mut names = Vec::new();
     for group in &report.groups {
-        let interval = |c: &Cell| {
-            let counted = c.more.get("counted")?;
-            let waits = counted["waits"].as_f64().filter(|n| *n > 0.0)?;
-            Some((c.scenario.clone(), counted["cpu_seconds"].as_f64()? * 1e6 / waits))
-        };
+        let interval = |c: &Cell| Some((c.scenario.clone(), c.counted?.interval_us()?));
         let found: Vec<(String, f64)> = group.cells.iter().filter_map(interval).collect();
         if !found.is_empty() {
             for (scenario, interval) in found {
@@ -305,11 +301,9 @@ fn utilization(report: &Value) -> anyhow::Result<Vec<Panel>> {
     for (i, group) in report.groups.iter().enumerate() {
         names.push(group.workload.clone());
         for cell in &group.cells {
-            let counted = cell.more.get("counted").unwrap_or(&Value::Null);
-            if let (Some(count), Some(seconds)) =
-                (counted["migrations"].as_f64(), counted["seconds"].as_f64())
-            {
-                migrations.add(&cell.scenario, Point::one(i as f64, count / seconds.max(1e-9)));
+            if let Some((counted, count)) = cell.counted.and_then(|c| Some((c, c.migrations?))) {
+                migrations
+                    .add(&cell.scenario, Point::one(i as f64, count as f64 / counted.seconds.max(1e-9)));
             }
         }
     }
