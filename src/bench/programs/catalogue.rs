@@ -35,7 +35,7 @@ pub struct Ready {
     pub name: String,
     pub kind: Kind,
     /// With so many threads.
-    pub command: Box<dyn Fn(u32) -> anyhow::Result<Vec<OsString>>>,
+    pub command: Box<dyn Fn(u32) -> Vec<OsString>>,
     pub metric: Metric,
     /// What is wrong with what it has printed; the same for all runs.
     pub check: Option<SharedCheck>,
@@ -93,7 +93,7 @@ impl Maker<'_> {
     /// The error says what is missing.
     pub fn make(&self, name: &str, kind: Kind) -> anyhow::Result<Ready> {
         let (session, per_us) = (self.session, self.per_us);
-        let timed = |metric, units, command: Box<dyn Fn(u32) -> anyhow::Result<Vec<OsString>>>| Ready {
+        let timed = |metric, units, command: Box<dyn Fn(u32) -> Vec<OsString>>| Ready {
             name: name.into(),
             kind,
             command,
@@ -106,7 +106,7 @@ impl Maker<'_> {
             "barrier" | "cond" => {
                 // Each number of threads is a command of its own; the work is the same.
                 let first = sync::timed(name, session, 1, per_us)?;
-                let command = move |threads: u32| Ok(with_threads(&first, threads));
+                let command = move |threads: u32| with_threads(&first, threads);
                 timed(sync::TIME, |_| 1.0, Box::new(command))
             }
             "pipeline" | "spin-barrier" | "omp-flags" | "omp-active" => {
@@ -119,7 +119,7 @@ impl Maker<'_> {
                         // A stage has the same work whatever their number.
                         multiply(&mut command, "--work", threads);
                     }
-                    Ok(command)
+                    command
                 };
                 debug_assert!(units_of_one == 1.0);
                 let units: fn(u32) -> f64 = if each { f64::from } else { |_| 1.0 };
@@ -135,7 +135,7 @@ impl Maker<'_> {
                 let command = move |threads: u32| {
                     let mut command: Vec<OsString> = vec![program.clone().into(), "graphs".into()];
                     command.extend(["--work", "256", "--threads", &threads.to_string()].map(OsString::from));
-                    Ok(command)
+                    command
                 };
                 let metric = Metric { unit: "us a graph", ..sync::TIME };
                 let mut ready = timed(metric, |_| 1.0, Box::new(command));
@@ -151,7 +151,7 @@ impl Maker<'_> {
                 Ready {
                     name: name.into(),
                     kind,
-                    command: Box::new(move |threads| Ok(program.command(threads))),
+                    command: Box::new(move |threads| program.command(threads)),
                     metric: SECONDS,
                     check: Some(Rc::new(move |output: &str| checked.check(output))),
                     units: None,
@@ -193,10 +193,10 @@ impl Maker<'_> {
         };
         Maker::missing(name, package)?;
         let file = self.text(megabytes)?;
-        let command = move |threads: u32| -> anyhow::Result<Vec<OsString>> {
+        let command = move |threads: u32| -> Vec<OsString> {
             let mut command: Vec<OsString> = vec!["env".into(), "LC_ALL=C".into(), "sh".into(), "-c".into()];
             command.extend([line.into(), "sh".into(), threads.to_string().into(), file.clone()]);
-            Ok(command)
+            command
         };
         Ok(Ready {
             name: name.into(),
@@ -225,7 +225,7 @@ impl Maker<'_> {
             }
             std::fs::write(&path, film)?;
         }
-        let command = move |threads: u32| -> anyhow::Result<Vec<OsString>> {
+        let command = move |threads: u32| -> Vec<OsString> {
             let mut command: Vec<OsString> = vec!["x264".into(), "--quiet".into(), "--threads".into()];
             command.extend([
                 threads.to_string().into(),
@@ -237,7 +237,7 @@ impl Maker<'_> {
                     .map(OsString::from),
             );
             command.push(path.clone().into());
-            Ok(command)
+            command
         };
         Ok(Ready {
             name: "x264".into(),

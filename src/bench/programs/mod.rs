@@ -147,7 +147,7 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
             let factor = args.factor.unwrap_or(4);
             let threads = if args.threads.is_empty() { vec![factor * cpus] } else { args.threads.clone() };
             for threads in threads {
-                groups.push(group(program, args, &maker, &all, cpus, threads, timeout)?);
+                groups.push(group(program, args, &maker, &all, cpus, threads, timeout));
             }
         }
     }
@@ -180,7 +180,7 @@ fn group(
     cpus: u32,
     threads: u32,
     limit: f64,
-) -> anyhow::Result<Group> {
+) -> Group {
     let confined = (cpus as usize) < all.len();
     let around: Vec<OsString> = if confined {
         let list: Vec<String> = all.iter().take(cpus as usize).map(ToString::to_string).collect();
@@ -188,16 +188,16 @@ fn group(
     } else {
         vec![]
     };
-    let scenario = |name, switch, threads| -> anyhow::Result<Scenario> {
+    let scenario = |name, switch, threads| {
         let effort = program.units.map(|units| maker.effort(units(threads), limit));
-        Ok(Scenario { name, switch, around: around.clone(), command: (program.command)(threads)?, effort })
+        Scenario { name, switch, around: around.clone(), command: (program.command)(threads), effort }
     };
-    let mut scenarios = vec![scenario(BOUND, None, cpus)?, scenario(NATIVE, None, threads)?];
+    let mut scenarios = vec![scenario(BOUND, None, cpus), scenario(NATIVE, None, threads)];
     for switch in args.common.switches() {
-        scenarios.push(scenario(switch, Some(switch), threads)?);
+        scenarios.push(scenario(switch, Some(switch), threads));
     }
     let several = if cpus == 1 { "CPU" } else { "CPUs" };
-    Ok(Group {
+    Group {
         workload: if args.cpus.is_empty() {
             program.name.clone()
         } else {
@@ -208,7 +208,7 @@ fn group(
         environment: program.environment,
         scenarios,
         ..Group::of(program.metric)
-    })
+    }
 }
 
 /// CPU time for each wait, by what the runtime has counted.
