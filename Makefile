@@ -2,6 +2,7 @@
 # make test     unit tests, the small models, the cases of tests/cases (15 minutes)
 # make bench    the tables of docs/results-sync.md, on this machine (40 minutes)
 # make report   every figure of the study, at a quick look: lissom-bench/report.html (20 minutes)
+# make fuzz     10 million inputs for each thing that reads what others write (FUZZ_INPUTS=; 10 minutes)
 # make lint     formatting and warnings, of Rust and C
 # make conformance   glibc's own thread tests, natively and under lissom (10 minutes)
 # make model    the protocols with large bounds (slow)
@@ -20,7 +21,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test bench report lint model conformance kmod test-kvm test-vm build install uninstall clean
+.PHONY: help demo test fuzz bench report lint model conformance kmod test-kvm test-vm build install uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -43,7 +44,14 @@ test:
 	bash tests/spin/run.sh
 	bash tests/cpus/run.sh
 	bash tests/idle/run.sh
+	bash tests/fuzz/run.sh 100000
 	cargo test --locked --test cases
+
+FUZZ_INPUTS ?= 10000000
+fuzz:
+	@scripts/need.sh build
+	LISSOM_FUZZ_INPUTS=$(FUZZ_INPUTS) cargo test --locked --release --bin lissom fuzz:: -- --nocapture --test-threads=1
+	bash tests/fuzz/run.sh $(FUZZ_INPUTS)
 
 bench:
 	@scripts/need.sh build demo

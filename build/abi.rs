@@ -21,6 +21,10 @@ const NUMBERS: &[(&str, &str)] = &[
     ("LISSOM_PROGRAM_VERSION", "u32"),
     ("LISSOM_PROGRAM_BYTES", "usize"),
     ("LISSOM_PEER_CPUS", "usize"),
+    ("LISSOM_LIVE_MAGIC", "u64"),
+    ("LISSOM_LIVE_VERSION", "u32"),
+    ("LISSOM_MAX_LOCKS", "usize"),
+    ("LISSOM_LOCK_CODE", "usize"),
 ];
 
 /// structure -> fields whose offsets are checked
@@ -36,6 +40,26 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ),
     ("lissom_header", &["magic", "version", "records", "claimed", "record_bytes"]),
     ("lissom_region", &["header", "record"]),
+    ("lissom_hot_lock", &["address", "samples", "code"]),
+    (
+        "lissom_live",
+        &[
+            "magic",
+            "version",
+            "bytes",
+            "beat",
+            "is_asleep",
+            "is_native",
+            "threads",
+            "slots",
+            "limit",
+            "running",
+            "demand",
+            "lock_every",
+            "lock",
+            "record",
+        ],
+    ),
     (
         "lissom_program",
         &[
@@ -74,10 +98,12 @@ pub fn generate(header: &Path, compiler: &Path, out: &Path) {
         rust.push_str("];\n");
     }
     for line in text.lines() {
-        // #define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE" /* ... */, and the manager's paths
+        // #define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE" /* ... */, and other names
         let mut words = line.split_whitespace();
         if let (Some("#define"), Some(name), Some(value)) = (words.next(), words.next(), words.next())
-            && (name.starts_with("LISSOM_ENV_") || name.starts_with("LISSOM_MANAGER_S"))
+            && ["LISSOM_ENV_", "LISSOM_MANAGER_S", "LISSOM_MONITOR_NAME", "LISSOM_LIVE_NAME"]
+                .iter()
+                .any(|p| name.starts_with(p))
         {
             let name = name.trim_start_matches("LISSOM_");
             writeln!(rust, "pub const {name}: &str = {value};").expect("string");

@@ -158,6 +158,40 @@ struct lissom_region {
 };
 #define LISSOM_REGION_BYTES sizeof(struct lissom_region)
 
+/* --- what a running process does, docs/stat.md --------------------------------------------------------------------- */
+
+/* The monitor, a thread of this name, holds a memfd of this one, sealed against changes of its size, and writes one of these into it ten times a second, or once more and then never
+ * while at most one thread can run. */
+#define LISSOM_MONITOR_NAME "lissom-monitor"
+#define LISSOM_LIVE_NAME "lissom-live"
+#define LISSOM_LIVE_MAGIC 0x6d6f7373696c0003ull
+#define LISSOM_LIVE_VERSION 1u
+#define LISSOM_MAX_LOCKS 32
+#define LISSOM_LOCK_CODE 7
+
+struct lissom_hot_lock {              /* a futex on which threads wait */
+    uint64_t address;
+    uint64_t samples;                 /* of its waits, of one in HOT_EVERY; 0: the entry is not in use. At most too high by the samples of whom it has replaced */
+    uint64_t code[LISSOM_LOCK_CODE];  /* the instruction that one of the waits began with, and addresses of code of other objects on its stack, the innermost first; then 0 */
+};
+
+struct lissom_live {
+    uint64_t magic;                   /* LISSOM_LIVE_MAGIC */
+    uint32_t version;                 /* LISSOM_LIVE_VERSION */
+    uint32_t bytes;                   /* sizeof(struct lissom_live) */
+    uint64_t beat;                    /* CLOCK_MONOTONIC in ns, when this was written */
+    uint32_t is_asleep;               /* 1: nothing is written until two threads can run */
+    uint32_t is_native;               /* 1: given up, all waits are the kernel's */
+    uint32_t threads;                 /* alive */
+    uint32_t slots;                   /* now */
+    uint32_t limit;                   /* slots that it would have alone */
+    uint32_t running;                 /* threads that have a slot */
+    uint32_t demand;                  /* and those that are ready for one */
+    uint32_t lock_every;              /* waits for each sample of a lock */
+    struct lissom_hot_lock lock[LISSOM_MAX_LOCKS];
+    struct lissom_record record;
+};
+
 /* --- programs of one user, docs/sharing.md --------------------------------------------------------------------- */
 
 /* The file that they meet in, of so many entries, and then as many masks; in its name the version of this layout. It is read and written, not mapped: a

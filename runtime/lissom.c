@@ -18,14 +18,15 @@
 #include "report.h"
 #include "sched/actions.h"
 #include "sched/ext.h"
+#include "sched/hot.h"
 #include "sched/signals.h"
 #include "spin/loops.h"
 #include "spin/site.h"
 #include "syscalls.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -151,6 +152,10 @@ static void open_region(void)
     if (options.stats_fd < 0)
         return;
     struct lissom_header h;
+    /* Not one that could be cut off under us. */
+    long seals = prim_syscall3(SYS_fcntl, options.stats_fd, F_GET_SEALS, 0);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        return;
     if (prim_pread(options.stats_fd, &h, sizeof h, 0) != sizeof h || h.magic != LISSOM_ABI_MAGIC ||
         h.version != LISSOM_ABI_VERSION || h.record_bytes != sizeof(struct lissom_record))
         return; /* a descriptor of the program's that happens to have this number */
@@ -241,17 +246,6 @@ static struct patch_config patch_config = {
     .functions_done = functions_done,
 };
 
-static unsigned long auxiliary(char **environment, unsigned long type)
-{
-    char **p = environment;
-    while (*p)
-        p++;
-    for (Elf64_auxv_t *a = (Elf64_auxv_t *)(p + 1); a->a_type != AT_NULL; a++)
-        if (a->a_type == type)
-            return a->a_un.a_val;
-    return 0;
-}
-
 typedef int pthread_create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static pthread_create_function *real_pthread_create;
 
@@ -270,6 +264,9 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     (void)argc, (void)argv;
     if (!gnu_get_libc_version)
         return;
+    /* It has rights that who started it has not, and whose the environment is. The loader drops LD_PRELOAD for it, but not what /etc/ld.so.preload says. */
+    if (getauxval(AT_SECURE))
+        return;
     sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
     if (!read_options(environment))
         return;
@@ -281,7 +278,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     slots_init(sched.slots);
     loops_init(options.active_threads, options.shake_loops);
     struct vector_state vectors;
-    sched.user_switch = vector_state(auxiliary(environment, AT_HWCAP2), &vectors) == VECTOR_FITS;
+    sched.user_switch = vector_state(getauxval(AT_HWCAP2), &vectors) == VECTOR_FITS;
     sched.has_amx = vectors.has_amx;
     lissom_xsave_mask = vectors.mask;
     sched.tsc_per_us = clock_tsc_per_us(clock_read);
@@ -375,6 +372,7 @@ void lissom_forked(struct thread *t)
     patch_after_fork();
     thread_forget_others(t);
     futex_after_fork();
+    hot_after_fork();
     threshold_after_fork();
     events_after_fork();
     monitor_after_fork();

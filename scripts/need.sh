@@ -54,6 +54,9 @@ need_test() {
     want gdb gdb
     want spin spin
     want python3 python3
+    # A terminal for `lissom top`, and Prometheus's own parser.
+    want_module python3-pyte pyte
+    want_module python3-prometheus-client prometheus_client
     want_library libgomp1 libgomp.so.1
     # The version that Debian 12 calls by this name; other releases have another.
     if apt-cache show libomp5-14 >/dev/null 2>&1; then
@@ -61,6 +64,11 @@ need_test() {
         want clang clang
         want_file libomp-14-dev /usr/lib/llvm-14/lib/libomp.so
     fi
+}
+
+# want_module PACKAGE NAME: of Debian's own Python
+want_module() {
+    /usr/bin/python3 -c "import $2" 2>/dev/null || packages[$1]="Python's $2"
 }
 
 need_demo() {

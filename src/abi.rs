@@ -59,6 +59,31 @@ pub struct Region {
 }
 
 #[repr(C)]
+pub struct HotLock {
+    pub address: AtomicU64,
+    pub samples: AtomicU64,
+    pub code: [AtomicU64; LOCK_CODE],
+}
+
+#[repr(C)]
+pub struct Live {
+    pub magic: AtomicU64,
+    pub version: AtomicU32,
+    pub bytes: AtomicU32,
+    pub beat: AtomicU64,
+    pub is_asleep: AtomicU32,
+    pub is_native: AtomicU32,
+    pub threads: AtomicU32,
+    pub slots: AtomicU32,
+    pub limit: AtomicU32,
+    pub running: AtomicU32,
+    pub demand: AtomicU32,
+    pub lock_every: AtomicU32,
+    pub lock: [HotLock; MAX_LOCKS],
+    pub record: Record,
+}
+
+#[repr(C)]
 pub struct Program {
     pub magic: AtomicU64,
     pub version: AtomicU32,
@@ -135,6 +160,31 @@ same_layout!(
     record = C_OFFSET_LISSOM_REGION_RECORD
 );
 same_layout!(
+    HotLock,
+    C_SIZE_LISSOM_HOT_LOCK,
+    address = C_OFFSET_LISSOM_HOT_LOCK_ADDRESS,
+    samples = C_OFFSET_LISSOM_HOT_LOCK_SAMPLES,
+    code = C_OFFSET_LISSOM_HOT_LOCK_CODE
+);
+same_layout!(
+    Live,
+    C_SIZE_LISSOM_LIVE,
+    magic = C_OFFSET_LISSOM_LIVE_MAGIC,
+    version = C_OFFSET_LISSOM_LIVE_VERSION,
+    bytes = C_OFFSET_LISSOM_LIVE_BYTES,
+    beat = C_OFFSET_LISSOM_LIVE_BEAT,
+    is_asleep = C_OFFSET_LISSOM_LIVE_IS_ASLEEP,
+    is_native = C_OFFSET_LISSOM_LIVE_IS_NATIVE,
+    threads = C_OFFSET_LISSOM_LIVE_THREADS,
+    slots = C_OFFSET_LISSOM_LIVE_SLOTS,
+    limit = C_OFFSET_LISSOM_LIVE_LIMIT,
+    running = C_OFFSET_LISSOM_LIVE_RUNNING,
+    demand = C_OFFSET_LISSOM_LIVE_DEMAND,
+    lock_every = C_OFFSET_LISSOM_LIVE_LOCK_EVERY,
+    lock = C_OFFSET_LISSOM_LIVE_LOCK,
+    record = C_OFFSET_LISSOM_LIVE_RECORD
+);
+same_layout!(
     Program,
     C_SIZE_LISSOM_PROGRAM,
     magic = C_OFFSET_LISSOM_PROGRAM_MAGIC,
@@ -165,8 +215,8 @@ impl Header {
     }
 }
 
-/// A NUL-terminated name of the region; whatever is not UTF-8 is replaced.
+/// A NUL-terminated name of the region; whatever is not UTF-8, or a control character, is replaced.
 pub fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    crate::terminal::plain(&String::from_utf8_lossy(&bytes[..end]))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{abi, bench, kvm, load, manager, sched};
+use crate::{abi, bench, kvm, load, manager, sched, stat, top};
 
 /// Run a program with any number of threads as if it had as many as there are cores
 #[derive(Parser)]
@@ -20,6 +20,8 @@ pub struct Cli {
 pub enum Verb {
     Run(RunArgs),
     Doctor(DoctorArgs),
+    Stat(stat::StatArgs),
+    Top(top::TopArgs),
     Bench(Box<bench::BenchArgs>),
     Manager(manager::ManagerArgs),
     Kvm(kvm::KvmArgs),

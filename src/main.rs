@@ -7,18 +7,23 @@ mod bench;
 mod cli;
 mod doctor;
 mod elf;
+#[cfg(test)]
+mod fuzz;
 mod kvm;
 mod load;
 mod manager;
+mod place;
 mod process;
 mod program;
 mod run;
 mod sched;
+mod stat;
 mod stats;
 mod stop;
 mod supervise;
 mod symbol;
 mod terminal;
+mod top;
 mod unpack;
 
 use std::io::Write as _;
@@ -40,6 +45,8 @@ fn dispatch() -> i32 {
         cli::Verb::Doctor(args) => return doctor::doctor(&args),
         cli::Verb::Bench(args) => return bench::bench(&args),
         cli::Verb::Manager(args) => return manager::manager(&args),
+        cli::Verb::Stat(args) => return stat::stat(&args),
+        cli::Verb::Top(args) => return top::top(&args),
         cli::Verb::Kvm(args) => return kvm::kvm(args),
         cli::Verb::Sched(args) => return sched::sched(&args),
         cli::Verb::Load(args) => return load::load(args),

@@ -44,7 +44,7 @@ impl Region {
         &self.fd
     }
 
-    fn get(&self) -> &abi::Region {
+    pub fn get(&self) -> &abi::Region {
         // SAFETY: mapped for as long as self lives, aligned to a page, and made of integers only. The names
         // in it are plain bytes that their writer sets once; a torn one is a wrong name, not a wrong length.
         unsafe { &*self.map }
@@ -113,7 +113,8 @@ struct Object {
 }
 
 /// (name, text for people, value), in the order of abi.h; JSON shows name and value.
-struct Names(Vec<(&'static str, &'static str, u64)>);
+#[derive(Clone, Debug)]
+pub struct Names(pub Vec<(&'static str, &'static str, u64)>);
 
 impl Serialize for Names {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -126,20 +127,25 @@ impl Names {
         Names(list.iter().zip(values).map(|(&(name, text), v)| (name, text, v.load(Relaxed))).collect())
     }
 
-    fn get(&self, name: &str) -> u64 {
+    pub fn get(&self, name: &str) -> u64 {
         self.0.iter().find(|e| e.0 == name).map_or(0, |e| e.2)
     }
 }
 
 /// What was counted in common, and by each slot for itself.
-fn counters(record: &abi::Record) -> Names {
+pub fn counters(record: &abi::Record) -> Names {
     let mut names = Names::read(COUNTERS, &record.counter);
     for stripe in &record.stripe {
         for (name, value) in names.0.iter_mut().zip(stripe) {
-            name.2 += value.load(Relaxed);
+            name.2 = name.2.wrapping_add(value.load(Relaxed));
         }
     }
     names
+}
+
+/// Threads that are pinned, by reason.
+pub fn pinned(record: &abi::Record) -> Names {
+    Names::read(PIN_REASONS, &record.pinned)
 }
 
 /// The one that threads waited in for longest comes first.
@@ -184,7 +190,7 @@ impl Process {
             reason: (!reason.is_empty()).then_some(reason),
             slots: load(&record.slots),
             counters: counters(record),
-            pinned: Names::read(PIN_REASONS, &record.pinned),
+            pinned: pinned(record),
             objects: objects.collect(),
             spin_loops: spin_loops(record),
         }
@@ -193,7 +199,7 @@ impl Process {
     /// Something to tell: threads that took turns, or a reason why they could not.
     fn did_something(&self) -> bool {
         let c = |name| self.counters.get(name);
-        c("threads_peak") > 1 || c("blocks") + c("switches_user") + c("switches_kernel") > 0
+        c("threads_peak") > 1 || ["blocks", "switches_user", "switches_kernel"].into_iter().any(|n| c(n) > 0)
     }
 }
 
@@ -330,14 +336,14 @@ fn plural_es(n: usize, noun: &str) -> String {
 }
 
 /// 1234567 -> 1,234,567
-fn grouped(value: u64) -> String {
+pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
     groups.join(",")
 }
 
-fn cut(line: &str) -> String {
+pub fn cut(line: &str) -> String {
     line.chars().take(WIDTH).collect()
 }
 

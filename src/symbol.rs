@@ -1,18 +1,37 @@
-//! Which function of a file an offset lies in.
+//! What of a file lies at an offset: its functions, lines and variables.
 
+use std::fs::{File, OpenOptions};
+use std::io::Read as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use addr2line::gimli;
+use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+
+use crate::terminal::plain;
+
+/// Larger ones are not looked into.
+const LARGEST: u64 = 2 << 30;
+
+/// Its bytes. The path may be what a program says: nothing but a regular file is opened, for a device may do something when it is, and others have no end.
+/// It is read, not mapped: somebody could cut it off meanwhile.
+fn read(file: &Path) -> Option<Vec<u8>> {
+    let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(file).ok()?;
+    let about = found.metadata().ok().filter(|m| m.is_file() && m.len() <= LARGEST)?;
+    let mut bytes = Vec::with_capacity(about.len() as usize);
+    // The same file, whatever the path means by now.
+    let same = File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).ok()?;
+    same.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
 
 /// The name of the function, demangled, and how far behind its beginning the byte at `offset` of the file is. None if the
 /// file cannot be read or has no symbol there: it may be stripped.
 pub fn function_at(file: &Path, offset: u64) -> Option<(String, u64)> {
-    let data = std::fs::read(file).ok()?;
+    let data = read(file)?;
     let object = object::File::parse(&*data).ok()?;
-    let address = object.segments().find_map(|segment| {
-        let (start, size) = segment.file_range();
-        (offset >= start && offset - start < size).then(|| segment.address() + (offset - start))
-    })?;
+    let address = address_in(&object, offset)?;
     let before = |symbol: &object::Symbol| {
         symbol.kind() == SymbolKind::Text && symbol.address() <= address && symbol.address() != 0
     };
@@ -25,7 +44,50 @@ pub fn function_at(file: &Path, offset: u64) -> Option<(String, u64)> {
     Some((demangled(symbol.name().ok()?), address - symbol.address()))
 }
 
+/// `file.c:12`, of the byte at `offset` of the file. None: no debug information is in it.
+pub fn line_at(file: &Path, offset: u64) -> Option<String> {
+    let data = read(file)?;
+    let object = object::File::parse(&*data).ok()?;
+    object.section_by_name(".debug_line")?;
+    let section = |id: gimli::SectionId| {
+        let data = object.section_by_name(id.name()).and_then(|s| s.uncompressed_data().ok());
+        Ok::<_, gimli::Error>(data.unwrap_or_default())
+    };
+    let sections = gimli::DwarfSections::load(section).ok()?;
+    let dwarf = sections.borrow(|data| gimli::EndianSlice::new(data, gimli::LittleEndian));
+    let context = addr2line::Context::from_dwarf(dwarf).ok()?;
+    let location = context.find_location(address_in(&object, offset)?).ok()??;
+    let name = plain(&Path::new(location.file?).file_name()?.to_string_lossy());
+    Some(format!("{name}:{}", location.line?))
+}
+
+fn address_in<'a>(object: &object::File<'a, impl object::ReadRef<'a>>, offset: u64) -> Option<u64> {
+    object.segments().find_map(|segment| {
+        let (start, size) = segment.file_range();
+        (offset >= start && offset - start < size).then(|| segment.address() + (offset - start))
+    })
+}
+
+/// The name of the variable, demangled, that is so far behind where the file begins in memory, and how far behind its beginning that is.
+pub fn variable_at(file: &Path, offset: u64) -> Option<(String, u64)> {
+    let data = read(file)?;
+    let object = object::File::parse(&*data).ok()?;
+    // Loaders map whole pages.
+    let first = object.segments().map(|s| s.address()).min()? & !0xfff;
+    let address = first + offset;
+    let is_it = |symbol: &object::Symbol| {
+        let is_variable = symbol.kind() == SymbolKind::Data && symbol.address() != 0;
+        is_variable && symbol.address() <= address && address - symbol.address() < symbol.size()
+    };
+    let symbol = object.symbols().chain(object.dynamic_symbols()).find(is_it)?;
+    Some((demangled(symbol.name().ok()?), address - symbol.address()))
+}
+
 fn demangled(name: &str) -> String {
+    plain(&demangled_as_it_is(name))
+}
+
+fn demangled_as_it_is(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
@@ -43,6 +105,8 @@ mod tests {
     fn names() {
         assert_eq!(demangled("pthread_spin_lock"), "pthread_spin_lock");
         assert_eq!(demangled("_ZN3foo3barEv"), "foo::bar()");
-        assert_eq!(function_at(Path::new("/nonexistent"), 0), None);
+        for file in ["/nonexistent", "/dev/zero", "/", "/proc/self/mem"] {
+            assert_eq!(function_at(Path::new(file), 0), None);
+        }
     }
 }

@@ -11,6 +11,11 @@ pub fn rows() -> usize {
     if size.ws_row == 0 { 24 } else { usize::from(size.ws_row) }
 }
 
+/// What programs and files are called may be anything: without what a terminal would take for a command.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
 /// A number that is not negative, in at most five characters.
 pub fn short(n: f64) -> String {
     match n {
@@ -27,6 +32,11 @@ pub fn short(n: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_commands() {
+        assert_eq!(plain("a\x1b[2Jü\n"), "a\u{fffd}[2Jü\u{fffd}");
+    }
 
     #[test]
     fn short_numbers() {

@@ -121,10 +121,16 @@ static bool receive(void)
     if (n == -EAGAIN || n == -EINTR)
         return true;
     const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(sizeof(int)))
         return false;
     int fd;
     memcpy(&fd, CMSG_DATA(c), sizeof fd);
+    if (c->cmsg_len != CMSG_LEN(sizeof(int))) { /* the buffer has room for two, as it is aligned */
+        prim_close(fd);
+        memcpy(&fd, CMSG_DATA(c) + sizeof fd, sizeof fd);
+        prim_close(fd);
+        return false;
+    }
     if (!manager.program && n == sizeof hello && hello == LISSOM_PROGRAM_MAGIC)
         manager.program = map(fd);
     prim_close(fd);

@@ -2,6 +2,7 @@
 #include "futex/futex.h"
 #include "futex/queue.h"
 #include "sched/contention.h"
+#include "sched/hot.h"
 #include "sched/signals.h"
 
 #include <errno.h>
@@ -362,6 +363,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
         r->rax = lissom_guarded_load((const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
         return ACTION_RETURN;
     }
+    hot_wait(s, address, r);
     r->rax = wait_queued(t, address, value, bitset, deadline, realtime);
     threshold_wait_ended(t->slot); /* the word had changed meanwhile */
     if (r->rax == WAIT_ON)

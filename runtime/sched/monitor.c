@@ -16,6 +16,7 @@
 #include "prim/task.h"
 #include "sched/contention.h"
 #include "sched/ext.h"
+#include "sched/live.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
 #include "sched/slices.h"
@@ -146,6 +147,7 @@ static uint32_t slots_to_be(void)
         return 0;
     if (due) {
         limit = cpus_limit();
+        live_limit(limit);
         limit_after = now + CPUS_US * sched.tsc_per_us;
     }
     uint32_t n = cpus_share(limit);
@@ -172,6 +174,7 @@ static void sleep_lightly(void)
 {
     while (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) != AWAKE && !__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
         look_at_cpus();
+        work(live_publish);
         if (slots_vacate())
             return;
         if (!anything_runs())
@@ -183,6 +186,7 @@ static void sleep_lightly(void)
             prim_syscall4(SYS_futex, &sched.monitor_word, PRIM_FUTEX_WAIT_PRIVATE, DOZING, &t);
         } else {
             work(peers_asleep);
+            work(live_asleep);
             prim_futex_wait(&sched.monitor_word, ASLEEP_FOR_LONG);
             share_after = 0;
         }
@@ -208,6 +212,7 @@ static _Noreturn void monitor(void)
     bool own_descriptors = prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) == 0;
     peers_begin(own_descriptors);
     manager_begin(own_descriptors);
+    live_begin(own_descriptors);
     lock_take(&working);
     bool reads_files = own_descriptors && !sandboxed;
     contention_can_ask(reads_files);
@@ -224,6 +229,7 @@ static _Noreturn void monitor(void)
         if (reads_files)
             work(ext_ask);
         look_at_cpus();
+        work(live_publish);
         const struct timespec tick = {.tv_nsec = tick_us() * 1000};
         prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
         if (look()) {

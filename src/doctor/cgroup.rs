@@ -12,8 +12,13 @@ pub struct Hierarchy {
 /// Where `controller` (cpu, cpuset, pids) is visible. Version 1 wins where it has the controller, because
 /// a controller belongs to one version only.
 pub fn hierarchy(controller: &str) -> Option<Hierarchy> {
+    hierarchy_of("self", controller)
+}
+
+/// The same of another process. What is above this one's own group namespace is not seen.
+pub fn hierarchy_of(process: &str, controller: &str) -> Option<Hierarchy> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
     find(&mounts, &groups, controller)
 }
 

@@ -1,6 +1,6 @@
 //! `lissom doctor`: what would be active, what not, why, and what would change it.
 
-mod cgroup;
+pub mod cgroup;
 mod limits;
 mod machine;
 mod patching;

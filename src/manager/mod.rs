@@ -1,14 +1,15 @@
 //! `lissom manager`: shares the CPUs of a node among programs.
 
 mod activity;
-mod allocation;
+pub mod allocation;
 mod feedback;
 mod matching;
+mod metrics;
 mod options;
-mod packing;
+pub mod packing;
 mod progress;
-mod sample;
-mod server;
+pub mod sample;
+pub mod server;
 pub mod source;
 mod topology;
 mod vector;
@@ -26,6 +27,7 @@ use serde_json::{Value, json};
 
 use allocation::{Application, Id, Kind, Share};
 use feedback::Feedback;
+use metrics::Metrics;
 use options::Limits;
 use progress::Rates;
 use sample::Seen;
@@ -98,6 +100,13 @@ pub struct ManagerArgs {
     #[command(flatten)]
     pub limits: Limits,
 
+    /// Answer Prometheus at http://ADDRESS:PORT/metrics [default: no; without an address
+    /// 127.0.0.1, without a port 9754]. Whoever reaches the port can read process numbers, names
+    /// and counts of programs under lissom
+    #[arg(long, value_name = "[ADDRESS:]PORT", num_args = 0..=1, require_equals = true,
+          default_missing_value = metrics::DEFAULT, value_parser = metrics::address)]
+    pub metrics: Option<std::net::SocketAddr>,
+
     /// One JSON document a line, for each decision that is printed
     #[arg(long)]
     pub json: bool,
@@ -124,6 +133,10 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     let min_threshold = Duration::from_millis(args.min_threshold);
     let ended = end_when_asked()?;
     let mut server = if args.dry_run { None } else { Some(listen(args)?) };
+    let metrics = args.metrics.map(Metrics::serve).transpose()?;
+    if let Some(metrics) = metrics.as_ref().filter(|_| !args.quiet) {
+        eprintln!("lissom: metrics at http://{}/metrics", metrics.address());
+    }
     let mut source = Source::open(args.activity, args.quiet)?;
     let packing = args.limits.packing();
     let mut feedback = args.limits.slowdown.map(|percent| Feedback::new(f64::from(percent) / 100.0));
@@ -172,6 +185,10 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
         let shares = allocation::allocate(&applications, &cpus, &packing);
         if let Some(server) = &mut server {
             tell(server, &seen, &counts, &shares, &cpus, args);
+        }
+        if let Some(metrics) = &metrics {
+            let target = |(&id, share): (&Id, &Share)| share.target_threads.map(|n| (id, n));
+            metrics.decided(cpus.len(), reports.len(), shares.iter().filter_map(target).collect());
         }
         if let Some(feedback) = &mut feedback {
             let target = |(&id, share): (&Id, &Share)| share.target_threads.map(|n| (id, n));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -59,18 +59,18 @@ impl Program {
         // are a value; the memory is sealed, so it cannot shrink.
         unsafe { &*self.page.as_ptr().cast() }
     }
+}
 
-    fn report(&self) -> Report {
-        let page = self.page();
-        let word = |i: usize| page.cpus[i / 64].load(Relaxed);
-        Report {
-            is_malleable: page.is_malleable.load(Relaxed) != 0,
-            slots: page.slots.load(Relaxed).min(abi::MAX_SLOTS as u32),
-            limit: page.limit.load(Relaxed).clamp(1, abi::MAX_SLOTS as u32),
-            cpus: (0..abi::PEER_CPUS).filter(|&i| word(i) >> (i % 64) & 1 != 0).collect(),
-            heartbeat: page.heartbeat.load(Relaxed),
-            waits: page.waits.load(Relaxed),
-        }
+/// What its page says, within bounds.
+pub fn report(page: &abi::Program) -> Report {
+    let word = |i: usize| page.cpus[i / 64].load(Relaxed);
+    Report {
+        is_malleable: page.is_malleable.load(Relaxed) != 0,
+        slots: page.slots.load(Relaxed).min(abi::MAX_SLOTS as u32),
+        limit: page.limit.load(Relaxed).clamp(1, abi::MAX_SLOTS as u32),
+        cpus: (0..abi::PEER_CPUS).filter(|&i| word(i) >> (i % 64) & 1 != 0).collect(),
+        heartbeat: page.heartbeat.load(Relaxed),
+        waits: page.waits.load(Relaxed),
     }
 }
 
@@ -223,7 +223,7 @@ impl Server {
     /// Of the programs that are connected, and have looked at their page.
     pub fn reports(&self) -> BTreeMap<Id, Report> {
         let looked = self.programs.iter().filter(|(_, program)| program.page().heartbeat.load(Relaxed) != 0);
-        looked.map(|(&id, program)| (id, program.report())).collect()
+        looked.map(|(&id, program)| (id, report(program.page()))).collect()
     }
 
     /// Who connects from now on is told this at once: it need not wait for the next decision.
@@ -254,8 +254,10 @@ impl Drop for Server {
 
 fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
     let path = path.with_extension("lock");
-    let file = File::options().create(true).append(true).open(&path);
+    // Who can open it, if only for reading, can hold it.
+    let file = File::options().create(true).append(true).mode(0o600).open(&path);
     let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| match e {
         Errno::EWOULDBLOCK => anyhow::anyhow!("a manager runs already: it holds {}", path.display()),
         e => anyhow::anyhow!("cannot lock {}: {e}", path.display()),

@@ -3,14 +3,13 @@
 mod branches;
 mod events;
 mod find;
-mod judge;
-mod kernel;
-mod layout;
+pub mod judge;
+pub mod kernel;
+pub mod layout;
 mod limits;
 mod load;
 mod looks;
 mod memory;
-mod place;
 mod refuse;
 mod report;
 mod scope;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::layout::{CODE_LIMIT, Config, Counts, Detector, Exit, Site, SiteInfo};
-use super::place::{Places, program};
+use crate::place::{Place, Places, program};
 use crate::terminal::short;
 
 /// What is told of each count, in the order of its names. `spin_ns` is told in seconds.
@@ -107,7 +107,7 @@ pub fn site_document(site: Site, info: &SiteInfo, places: &mut Places) -> Value 
         "pid": site.pid,
         "comm": program(site.pid),
         "ip": site.ip,
-        "place": places.of(site),
+        "place": places.of(site.pid, site.ip).map(Place::text),
         "verdict": info.verdict,
         "hits": info.seen,
         "kicks": info.kicks,
@@ -120,7 +120,7 @@ pub fn sites_head(kicks: &str) -> String {
 }
 
 pub fn site_line(site: Site, info: &SiteInfo, kicks: &str, places: &mut Places) -> String {
-    let place = places.of(site).map_or(format!("{:#x}", site.ip), str::to_string);
+    let place = places.of(site.pid, site.ip).map_or(format!("{:#x}", site.ip), Place::text);
     let seen = whole(info.seen);
     site_row(&site.pid.to_string(), &program(site.pid), info.verdict.name(), &seen, kicks, &place)
 }

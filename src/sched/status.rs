@@ -7,9 +7,9 @@ use super::branches::Hardware;
 use super::find::{self, Running};
 use super::kernel::SchedExt;
 use super::layout::{Config, Counts, Detector, Site, SiteInfo};
-use super::place::Places;
 use super::start::monotonic_ns;
 use super::{load, refuse, report, sites, stop};
+use crate::place::Places;
 
 /// Say which scheduler of sched_ext runs, and what lissom's has done
 ///

@@ -8,9 +8,9 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 
 use super::layout::Site;
-use super::place::Places;
 use super::status::Seen;
 use super::{find, load, refuse, report, stop};
+use crate::place::Places;
 use crate::stop::Stop;
 use crate::terminal;
 

@@ -39,6 +39,8 @@ fn present(requirement: &str) -> bool {
         ("lib", name) => library(name),
         ("libomp", "") => library("libomp.so.5"),
         ("py", module) => succeeds("python3", &["-c", &format!("import {module}")]),
+        // Of the distribution's own Python, which another one may hide.
+        ("syspy", module) => succeeds("/usr/bin/python3", &["-c", &format!("import {module}")]),
         ("venv-ml", "") => run::target_dir().join("venv/bin/python3").exists(),
         ("file", path) => Path::new(path).exists(),
         ("glibc", version) => glibc_version() >= parse_version(version),
@@ -47,6 +49,10 @@ fn present(requirement: &str) -> bool {
         ("bpf", "") => {
             let look = ["manager", "--dry-run", "--once", "--period=20", "--activity=bpf"];
             succeeds(&run::lissom().to_string_lossy(), &look)
+        }
+        ("perf-samples", "") => {
+            let look = ["stat", "1", "--interval=0.1", "--json"];
+            output(&run::lissom().to_string_lossy(), &look).contains("\"spinning_not_sampled\": null")
         }
         (command, "") => in_path(command),
         _ => false,
@@ -68,6 +74,12 @@ fn succeeds(command: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(command);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|s| s.success())
+}
+
+/// What it prints; nothing if it cannot be started.
+fn output(command: &str, arguments: &[&str]) -> String {
+    let out = Command::new(command).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    out.map_or(String::new(), |o| String::from_utf8_lossy(&o.stdout).into_owned())
 }
 
 fn in_path(command: &str) -> bool {

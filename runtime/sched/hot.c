@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A table of the futexes that threads wait on most, with the code that they wait in. It has few entries: a new one takes the place of the one with the fewest
+ * samples and goes on counting from there (Metwally et al., "Efficient computation of frequent and top-k elements in data streams", ICDT'05), so who is
+ * often there stays, and a count is at most too high by that of whom it has replaced.
+ *
+ * Who waits copies some words of its stack and no more. The monitor keeps those that are addresses of code: what else lies on a stack is nobody's business.
+ * Which of them are return addresses of this very call, and not of an earlier one, is for the reader to guess.
+ */
+#include "sched/hot.h"
+#include "prim/lock.h"
+#include "prim/maps.h"
+
+#include <string.h>
+
+enum {
+    WORDS = 48,
+    FEW_WORDS = 8,
+    NEW_AT_A_TIME = 4, /* each takes a walk through the list of mappings, while which the program cannot change them */
+};
+
+struct hot {
+    uintptr_t address;
+    uint64_t samples;
+    bool is_new; /* code[] is yet to be found */
+    uintptr_t ip;
+    uintptr_t word[WORDS];
+    uint64_t code[LISSOM_LOCK_CODE];
+};
+
+static struct lock busy;
+static struct hot table[LISSOM_MAX_LOCKS];
+
+/* Pre: busy. */
+static struct hot *entry_of(uintptr_t address)
+{
+    struct hot *least = &table[0];
+    for (unsigned i = 0; i < LISSOM_MAX_LOCKS; i++) {
+        if (table[i].address == address)
+            return &table[i];
+        if (table[i].samples < least->samples)
+            least = &table[i];
+    }
+    return least;
+}
+
+static void note(uintptr_t address, const struct user_registers *r)
+{
+    if (!lock_try(&busy))
+        return;
+    struct hot *h = entry_of(address);
+    h->samples++;
+    if (h->address != address) {
+        h->address = address;
+        h->ip = r->rip;
+        h->is_new = true;
+        memset(h->word, 0, sizeof h->word);
+        /* Near its beginning a stack has fewer. */
+        if (lissom_guarded_copy(h->word, (const void *)r->rsp, sizeof h->word))
+            lissom_guarded_copy(h->word, (const void *)r->rsp, FEW_WORDS * sizeof h->word[0]);
+    }
+    lock_drop(&busy);
+}
+
+void hot_wait(const struct slot *s, uintptr_t address, const struct user_registers *r)
+{
+    if (__atomic_load_n(&record->stripe[s->index % LISSOM_STRIPES][LISSOM_C_blocks], __ATOMIC_RELAXED) % HOT_EVERY == 0)
+        note(address, r);
+}
+
+/* --- what of the words is code --------------------------------------------------------------------------------------------- */
+
+struct search {
+    struct hot *h;
+    bool is_code[WORDS];
+};
+
+/* Not the object that makes the call: callers of pthread_mutex_lock are wanted, not its insides. */
+static bool look(void *argument, const struct mapping *m)
+{
+    struct search *s = argument;
+    bool is_wanted = m->executable && m->inode && !(s->h->ip >= m->lo && s->h->ip < m->hi) &&
+                     !((uintptr_t)hot_wait >= m->lo && (uintptr_t)hot_wait < m->hi);
+    for (unsigned i = 0; is_wanted && i < WORDS; i++)
+        s->is_code[i] |= s->h->word[i] >= m->lo && s->h->word[i] < m->hi;
+    return true;
+}
+
+/* Pre: h is a copy: who waits does not wait for files. */
+static void find_code(struct hot *h)
+{
+    struct search s = {.h = h};
+    bool read = maps_walk(look, &s);
+    memset(h->code, 0, sizeof h->code);
+    h->code[0] = h->ip;
+    for (unsigned i = 0, n = 1; read && i < WORDS && n < LISSOM_LOCK_CODE; i++)
+        if (s.is_code[i])
+            h->code[n++] = h->word[i];
+}
+
+/* One of those that are new. Post: false: there is none. */
+static bool find_one(struct hot *found)
+{
+    struct hot *h = NULL;
+    lock_take(&busy);
+    for (unsigned i = 0; !h && i < LISSOM_MAX_LOCKS; i++)
+        if (table[i].samples && table[i].is_new)
+            h = &table[i];
+    if (h) {
+        *found = *h;
+        h->is_new = false;
+    }
+    lock_drop(&busy);
+    if (!h)
+        return false;
+    find_code(found);
+    lock_take(&busy);
+    if (h->address == found->address)
+        memcpy(h->code, found->code, sizeof h->code);
+    lock_drop(&busy);
+    return true;
+}
+
+void hot_read(struct lissom_hot_lock to[LISSOM_MAX_LOCKS])
+{
+    static struct hot found; /* too large for the monitor's stack */
+    for (unsigned i = 0; i < NEW_AT_A_TIME && find_one(&found); i++)
+        ;
+    lock_take(&busy);
+    for (unsigned i = 0; i < LISSOM_MAX_LOCKS; i++) {
+        to[i] = (struct lissom_hot_lock){.address = table[i].address, .samples = table[i].samples};
+        if (!table[i].is_new)
+            memcpy(to[i].code, table[i].code, sizeof to[i].code);
+    }
+    lock_drop(&busy);
+}
+
+void hot_after_fork(void)
+{
+    busy.word = 0;
+    memset(table, 0, sizeof table);
+}

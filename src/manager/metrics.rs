@@ -1,0 +1,366 @@
+//! What the manager and the programs under lissom do, for Prometheus: OpenMetrics over HTTP. docs/metrics.md lists the names.
+//!
+//! Whoever can reach the port can read process numbers, names and counts, and do nothing else. All numbers are read when somebody asks.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+use tiny_http::{Header, Method, Response};
+
+use super::allocation::Id;
+use crate::abi::COUNTERS;
+use crate::stat::look::{Look, Runtime, Seen, Watch, Which};
+use crate::stat::told::Told;
+
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Where it listens if it is not said.
+pub const DEFAULT: &str = "127.0.0.1:9754";
+
+/// What the manager has decided last.
+#[derive(Clone, Debug, Default)]
+pub struct Decisions {
+    pub made: u64,
+    pub cpus: usize,
+    pub connected: usize,
+    pub targets: BTreeMap<Id, u32>,
+}
+
+pub struct Metrics {
+    decisions: Arc<Mutex<Decisions>>,
+    address: SocketAddr,
+    ended: Arc<AtomicBool>,
+    http: Arc<tiny_http::Server>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a panic leaves half written is numbers still.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Metrics {
+    pub fn serve(address: SocketAddr) -> anyhow::Result<Metrics> {
+        let listener = TcpListener::bind(address).with_context(|| {
+            format!("cannot listen at {address} (--metrics ADDRESS:PORT takes another one)")
+        })?;
+        let address = listener.local_addr()?;
+        let http = tiny_http::Server::from_listener(listener, None).map_err(anyhow::Error::from_boxed)?;
+        let (http, ended) = (Arc::new(http), Arc::new(AtomicBool::new(false)));
+        let decisions = Arc::new(Mutex::new(Decisions::default()));
+        let registry = {
+            let mut registry = Registry::default();
+            let watch = Mutex::new(Watch::without_sampling(Which::All));
+            registry.register_collector(Box::new(Programs { watch, decisions: decisions.clone() }));
+            registry
+        };
+        let (server, asked) = (http.clone(), ended.clone());
+        let thread = std::thread::Builder::new().name("metrics".into()).spawn(move || {
+            while !asked.load(Relaxed) {
+                // An error is of one connection, or passes.
+                match server.recv_timeout(Duration::from_secs(1)) {
+                    Ok(Some(request)) => answer(request, &registry),
+                    Ok(None) => {}
+                    Err(_) => std::thread::sleep(Duration::from_millis(100)),
+                }
+            }
+        })?;
+        Ok(Metrics { decisions, address, ended, http, thread: Some(thread) })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn decided(&self, cpus: usize, connected: usize, targets: BTreeMap<Id, u32>) {
+        let mut decisions = locked(&self.decisions);
+        *decisions = Decisions { made: decisions.made + 1, cpus, connected, targets };
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        self.ended.store(true, Relaxed);
+        self.http.unblock();
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// `[ADDRESS:]PORT`; without an address it is this machine's own.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port));
+    }
+    text.parse().map_err(|_| "PORT or ADDRESS:PORT is needed, such as 9754 or 127.0.0.1:9754".into())
+}
+
+fn answer(request: tiny_http::Request, registry: &Registry) {
+    let path = request.url().split('?').next().unwrap_or_default();
+    let (code, kind, text) = match (request.method(), path) {
+        (Method::Get | Method::Head, "/metrics") => {
+            let mut text = String::new();
+            match prometheus_client::encoding::text::encode(&mut text, registry) {
+                Ok(()) => (200, CONTENT_TYPE, text),
+                Err(e) => (500, "text/plain", format!("{e}\n")),
+            }
+        }
+        (Method::Get | Method::Head, "/") => {
+            (200, "text/plain", "lissom manager: see /metrics\n".to_string())
+        }
+        (Method::Get | Method::Head, _) => (404, "text/plain", "there is /metrics\n".to_string()),
+        _ => (405, "text/plain", "GET is all there is\n".to_string()),
+    };
+    let header = Header::from_bytes("Content-Type", kind).expect("ASCII");
+    // Who does not wait for the answer does not want it.
+    let _ = request.respond(Response::from_string(text).with_status_code(code).with_header(header));
+}
+
+struct Programs {
+    watch: Mutex<Watch>,
+    decisions: Arc<Mutex<Decisions>>,
+}
+
+impl fmt::Debug for Programs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Programs")
+    }
+}
+
+/// A program under lissom, with the labels of all its metrics.
+struct Labelled<'a> {
+    seen: &'a Seen,
+    told: Option<&'a Told>,
+    labels: [(&'static str, String); 2],
+}
+
+fn labelled(look: &Look) -> Vec<Labelled<'_>> {
+    let under =
+        look.programs.values().filter(|seen| !matches!(seen.runtime, Runtime::None | Runtime::Hidden));
+    under
+        .map(|seen| Labelled {
+            seen,
+            told: match &seen.runtime {
+                Runtime::Tells(told) => Some(told),
+                _ => None,
+            },
+            labels: [("pid", seen.pid.to_string()), ("program", seen.name.clone())],
+        })
+        .collect()
+}
+
+impl Collector for Programs {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let decisions = locked(&self.decisions).clone();
+        let look = locked(&self.watch).look().map_err(|_| fmt::Error)?;
+        let programs = labelled(&look);
+        of_manager(&mut encoder, &decisions, programs.len())?;
+        let target = |p: &Labelled| decisions.targets.get(&p.seen.pid).map(|&n| i64::from(n));
+        gauge(
+            &mut encoder,
+            "program_target_threads",
+            "Threads that the manager lets it run at a time",
+            &programs,
+            target,
+        )?;
+        of_kernel(&mut encoder, &programs)?;
+        of_runtime(&mut encoder, &programs)
+    }
+}
+
+fn of_manager(encoder: &mut DescriptorEncoder, decisions: &Decisions, programs: usize) -> fmt::Result {
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    let one = ConstGauge::new(1i64);
+    let mut metric = encoder.encode_descriptor(
+        "lissom_build_info",
+        "The release that answers",
+        None,
+        one.metric_type(),
+    )?;
+    one.encode(metric.encode_family(&version)?)?;
+    let given: u32 = decisions.targets.values().sum();
+    let gauges = [
+        ("lissom_programs", "Programs under lissom", programs),
+        (
+            "lissom_manager_programs_connected",
+            "Of these, those that the manager tells how many threads to run",
+            decisions.connected,
+        ),
+        ("lissom_manager_cpus", "CPUs that the manager shares", decisions.cpus),
+        ("lissom_manager_threads_given", "Sum of what the programs were told", given as usize),
+    ];
+    for (name, help, value) in gauges {
+        let value = ConstGauge::new(value as i64);
+        value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
+    }
+    let made = ConstCounter::new(decisions.made);
+    made.encode(encoder.encode_descriptor(
+        "lissom_manager_decisions",
+        "Periods that have ended",
+        None,
+        made.metric_type(),
+    )?)
+}
+
+/// One of each program that has it.
+fn gauge(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    programs: &[Labelled],
+    value: impl Fn(&Labelled) -> Option<i64>,
+) -> fmt::Result {
+    let name = format!("lissom_{name}");
+    let mut metric = encoder.encode_descriptor(&name, help, None, ConstGauge::new(0i64).metric_type())?;
+    for program in programs {
+        if let Some(value) = value(program) {
+            ConstGauge::new(value).encode(metric.encode_family(&program.labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn counter(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    programs: &[Labelled],
+    value: impl Fn(&Labelled) -> Option<u64>,
+) -> fmt::Result {
+    let name = format!("lissom_{name}");
+    let mut metric = encoder.encode_descriptor(&name, help, None, ConstCounter::new(0u64).metric_type())?;
+    for program in programs {
+        if let Some(value) = value(program) {
+            ConstCounter::new(value).encode(metric.encode_family(&program.labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn seconds(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    programs: &[Labelled],
+    value: impl Fn(&Labelled) -> Option<Duration>,
+) -> fmt::Result {
+    let name = format!("lissom_{name}");
+    let kind = ConstCounter::new(0.0).metric_type();
+    let mut metric = encoder.encode_descriptor(&name, help, Some(&Unit::Seconds), kind)?;
+    for program in programs {
+        if let Some(value) = value(program) {
+            ConstCounter::new(value.as_secs_f64()).encode(metric.encode_family(&program.labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn of_kernel(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Result {
+    gauge(encoder, "program_threads", "Threads that it has", programs, |p| {
+        Some(p.seen.totals.threads.into())
+    })?;
+    seconds(encoder, "program_cpu", "CPU time that it has used", programs, |p| Some(p.seen.cpu))?;
+    let delay = |p: &Labelled| Some(p.seen.totals.run_delay);
+    seconds(
+        encoder,
+        "program_run_delay",
+        "Time for which its threads were ready, without a CPU",
+        programs,
+        delay,
+    )?;
+    let throttled = |p: &Labelled| p.seen.throttled;
+    seconds(
+        encoder,
+        "program_throttled",
+        "Time for which its group was stopped by a CPU quota",
+        programs,
+        throttled,
+    )?;
+    let migrations = |p: &Labelled| p.seen.totals.migrations;
+    counter(encoder, "program_migrations", "Moves of its threads between CPUs", programs, migrations)
+}
+
+fn of_runtime(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Result {
+    let told = |f: fn(&Told) -> u32| move |p: &Labelled| p.told.map(|t| i64::from(f(t)));
+    gauge(encoder, "program_slots", "Threads that may run at a time", programs, told(|t| t.slots))?;
+    gauge(encoder, "program_slots_limit", "As many as it would have alone", programs, told(|t| t.limit))?;
+    gauge(encoder, "program_threads_running", "Threads that have a slot", programs, told(|t| t.running))?;
+    gauge(
+        encoder,
+        "program_threads_ready",
+        "Threads that are ready for a slot",
+        programs,
+        told(|t| t.ready),
+    )?;
+    for (i, (name, text)) in COUNTERS.iter().enumerate() {
+        let value = |p: &Labelled| p.told.map(|t| t.counters.0[i].2);
+        let name = format!("program_{name}");
+        match name.as_str() {
+            // These go down, too.
+            "program_threads" => {}
+            "program_threads_peak" | "program_threshold_ns" => {
+                gauge(encoder, &name, text, programs, |p| value(p).map(|n| n as i64))?;
+            }
+            _ => counter(encoder, &name, text, programs, value)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    fn ask(address: SocketAddr, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("text");
+        answer
+    }
+
+    #[test]
+    fn addresses() {
+        assert_eq!(address("9754"), Ok(SocketAddr::from(([127, 0, 0, 1], 9754))));
+        assert!(address("[::1]:80").is_ok_and(|a| a.is_ipv6()));
+        assert!(address("everywhere").is_err());
+        assert!(address(DEFAULT).is_ok_and(|a| a.ip().is_loopback()));
+    }
+
+    #[test]
+    fn what_it_answers() {
+        let metrics = Metrics::serve(address("0").expect("a port")).expect("a free port");
+        metrics.decided(2, 1, BTreeMap::from([(7, 2)]));
+        let get = |path: &str| {
+            ask(metrics.address(), &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+        };
+        let answer = get("/metrics");
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(CONTENT_TYPE), "{answer}");
+        for line in [
+            "lissom_manager_cpus 2\n",
+            "lissom_manager_threads_given 2\n",
+            "lissom_manager_decisions_total 1\n",
+        ] {
+            assert!(answer.contains(line), "{line}: {answer}");
+        }
+        assert!(answer.contains("# EOF"), "{answer}");
+        assert!(get("/other").starts_with("HTTP/1.1 404"));
+        let post = ask(
+            metrics.address(),
+            "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        );
+        assert!(post.starts_with("HTTP/1.1 405"), "{post}");
+    }
+}

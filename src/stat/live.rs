@@ -1,0 +1,157 @@
+//! What the runtime of a running process says of itself (runtime/sched/live.c). It is found below /proc, so whoever may look into the process may read it.
+//! It is bytes that any process of that user may have written: numbers are taken as such, and bounded where they count something of ours.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::abi;
+
+/// Bytes with the alignment that `abi::Live` needs.
+pub struct Copy(Vec<u64>);
+
+const WORDS: usize = size_of::<abi::Live>().div_ceil(8);
+
+impl Copy {
+    pub fn get(&self) -> &abi::Live {
+        // SAFETY: as long as the structure, aligned for u64, and made of integers only, for which all bits are a value.
+        unsafe { &*self.0.as_ptr().cast() }
+    }
+
+    /// Fails if it is too short, or not what it should be.
+    pub fn parse(bytes: &[u8]) -> Result<Copy, Trouble> {
+        if bytes.len() < size_of::<abi::Live>() {
+            return Err(Trouble::Garbage);
+        }
+        let words = bytes.chunks_exact(8).take(WORDS);
+        let copy = Copy(words.map(|w| u64::from_ne_bytes(w.try_into().expect("eight bytes"))).collect());
+        let live = copy.get();
+        match (live.magic.load(Relaxed), live.version.load(Relaxed)) {
+            (abi::LIVE_MAGIC, abi::LIVE_VERSION)
+                if live.bytes.load(Relaxed) as usize == size_of::<abi::Live>() =>
+            {
+                Ok(copy)
+            }
+            (abi::LIVE_MAGIC, version) if version != abi::LIVE_VERSION => Err(Trouble::Version(version)),
+            _ => Err(Trouble::Garbage),
+        }
+    }
+}
+
+/// Why there is nothing to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Of another release of lissom.
+    Version(u32),
+    Garbage,
+    /// The process ended, or it has become another program.
+    Gone,
+    NotAllowed,
+    /// One thread so far, or it runs natively, or may not make files.
+    NotThere,
+}
+
+impl Trouble {
+    pub fn text(self) -> String {
+        match self {
+            Trouble::Version(version) => {
+                format!("its runtime is of another release of lissom (layout {version}, not {})", abi::LIVE_VERSION)
+            }
+            Trouble::Garbage => "what it says of itself makes no sense".into(),
+            Trouble::Gone => "it has ended".into(),
+            Trouble::NotAllowed => "it is another user's, or does not let itself be looked into: be root".into(),
+            Trouble::NotThere => {
+                "it says nothing of itself: no two threads have run at a time yet, or it runs natively (LISSOM_VERBOSE=1 says why)"
+                    .into()
+            }
+        }
+    }
+}
+
+/// The file in which the process keeps its numbers, open.
+pub struct Live(File);
+
+impl Live {
+    /// Looks for the monitor's descriptor.
+    pub fn find(pid: u32) -> Result<Live, Trouble> {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| Trouble::Gone)?;
+        let monitor = tasks.flatten().map(|t| t.path()).find(|task| is_monitor(task));
+        let descriptors = match monitor.map(|task| fs::read_dir(task.join("fd"))) {
+            Some(Ok(descriptors)) => descriptors,
+            Some(Err(e)) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Err(Trouble::NotAllowed);
+            }
+            Some(Err(_)) => return Err(Trouble::Gone),
+            None => return Err(Trouble::NotThere),
+        };
+        let path: Option<PathBuf> = descriptors
+            .flatten()
+            .map(|d| d.path())
+            .find(|path| fs::read_link(path).is_ok_and(|to| is_live(&to.to_string_lossy())));
+        let file = File::open(path.ok_or(Trouble::NotThere)?).map_err(|_| Trouble::NotAllowed)?;
+        Ok(Live(file))
+    }
+
+    pub fn read(&self) -> Result<Copy, Trouble> {
+        // Of another release it may be of another size.
+        let size = self.0.metadata().map_err(|_| Trouble::Gone)?.size().min(1 << 20);
+        let mut bytes = vec![0; size as usize];
+        self.0.read_exact_at(&mut bytes, 0).map_err(|_| Trouble::Garbage)?;
+        bytes.resize(bytes.len().max(16), 0);
+        let magic = u64::from_ne_bytes(bytes[..8].try_into().expect("eight bytes"));
+        let version = u32::from_ne_bytes(bytes[8..12].try_into().expect("four bytes"));
+        if magic == abi::LIVE_MAGIC && version != abi::LIVE_VERSION {
+            return Err(Trouble::Version(version));
+        }
+        // Made, and nothing was written yet.
+        if magic == 0 { Err(Trouble::NotThere) } else { Copy::parse(&bytes) }
+    }
+}
+
+fn is_monitor(task: &Path) -> bool {
+    fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim_end() == abi::MONITOR_NAME)
+}
+
+/// `/memfd:lissom-live (deleted)`
+fn is_live(link: &str) -> bool {
+    link.strip_prefix("/memfd:")
+        .and_then(|l| l.strip_prefix(abi::LIVE_NAME))
+        .is_some_and(|rest| rest.starts_with(' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes() -> Vec<u8> {
+        let copy = Copy(vec![0; WORDS]);
+        let live = copy.get();
+        live.magic.store(abi::LIVE_MAGIC, Relaxed);
+        live.version.store(abi::LIVE_VERSION, Relaxed);
+        live.bytes.store(size_of::<abi::Live>() as u32, Relaxed);
+        live.threads.store(7, Relaxed);
+        copy.0.iter().flat_map(|w| w.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn only_what_is_whole_and_of_this_release() {
+        let good = bytes();
+        assert_eq!(Copy::parse(&good).map(|c| c.get().threads.load(Relaxed)), Ok(7));
+        assert_eq!(Copy::parse(&good[..good.len() - 8]).err(), Some(Trouble::Garbage));
+        let mut other = good.clone();
+        other[8] += 1;
+        assert_eq!(Copy::parse(&other).err(), Some(Trouble::Version(abi::LIVE_VERSION + 1)));
+        let mut nonsense = good;
+        nonsense[0] ^= 1;
+        assert_eq!(Copy::parse(&nonsense).err(), Some(Trouble::Garbage));
+        assert_eq!(Live::find(u32::MAX >> 1).err(), Some(Trouble::Gone));
+        assert_eq!(Live::find(std::process::id()).err(), Some(Trouble::NotThere));
+    }
+
+    #[test]
+    fn names_of_links() {
+        assert!(is_live("/memfd:lissom-live (deleted)"));
+        assert!(!is_live("/memfd:lissom-lively (deleted)") && !is_live("/tmp/lissom-live (deleted)"));
+    }
+}

@@ -1,0 +1,179 @@
+//! `lissom stat`: what programs do, and what lissom does for them.
+
+pub mod live;
+pub mod look;
+pub mod places;
+pub mod program;
+mod spinning;
+pub mod text;
+mod threads;
+mod throttle;
+pub mod told;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::place::Places;
+use crate::stats::wrap;
+use crate::stop::Stop;
+use look::{Watch, Which};
+use program::{Past, Program, State};
+use text::Column;
+
+/// Say what programs do, and what lissom does for them
+///
+/// Looks twice, and shows what happened in between: of one program everything, of all of them a line
+/// each. Programs under `lissom run` tell much more than others. With root's rights (or CAP_PERFMON and
+/// CAP_SYS_PTRACE), CPU time lost in loops that wait is found in all programs, under lissom or not:
+/// a clock looks at each CPU 99 times a second meanwhile.
+#[derive(Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["pids", "all"])))]
+#[command(after_long_help = "\
+Columns:
+  STATE   active, idle (one thread at most could run), native (has given up),
+          silent (nothing known), STUCK (not heard of for seconds), stopped,
+          dead, hidden (another user's), or - for those not under lissom
+  THR     threads
+  SLOT    threads that lissom lets run at a time
+  RUN     threads that run, or could if there were a CPU
+  CPU%    of one CPU
+  SPIN%   of one CPU, lost in loops that wait for another thread
+  THRT%   of the time: stopped by a CPU quota
+  BLK/s   waits in user space
+  SAV/s   futex wakes that needed no system call
+  MIG/s   moves between CPUs
+
+Exit code: 0, or 1 if a program that was asked for is not there.
+
+Examples:
+  lissom stat 1234
+  lissom stat --all --interval 5
+  lissom stat --all --json | jq '.programs[] | select(.spin_percent > 50)'")]
+pub struct StatArgs {
+    /// Programs, by process number
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pids: Vec<u32>,
+
+    /// All programs of this user; root's: everybody's
+    #[arg(long)]
+    all: bool,
+
+    /// Seconds between the two looks. A short time finds fewer loops
+    #[arg(long, value_name = "S", default_value = "1", value_parser = crate::kvm::seconds)]
+    interval: Duration,
+
+    /// Of each program, so many loops and locks
+    #[arg(long, value_name = "N", default_value = "5")]
+    places: usize,
+
+    /// One JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Returns the exit code.
+pub fn stat(args: &StatArgs) -> i32 {
+    match show(args) {
+        Ok(code) => code,
+        Err(e) => {
+            eprintln!("lissom: {e:#}");
+            1
+        }
+    }
+}
+
+fn show(args: &StatArgs) -> anyhow::Result<i32> {
+    let which = if args.all { Which::All } else { Which::These(args.pids.clone()) };
+    let stop = Stop::on_signals()?;
+    let mut watch = Watch::new(which);
+    let before = watch.look()?;
+    stop.wait(Instant::now() + args.interval);
+    if stop.asked() {
+        bail!("ended before the second look");
+    }
+    let now = watch.look()?;
+    let mut programs = Past::default().programs(&before, &now);
+    if args.all {
+        programs.retain(is_worth_a_line);
+        programs.sort_by(|a, b| Column::Cpu.compare(a, b));
+    }
+    let mut places = Places::default();
+    let text = if args.json {
+        crate::json(&document(&programs, &watch, &mut places, args, now.at - before.at))
+    } else if args.all {
+        overview(&programs, &watch)
+    } else {
+        programs.iter().map(|p| one(p, &watch, &mut places, args.places)).collect()
+    };
+    crate::print(text.as_bytes()).context("standard output")?;
+    let missing: Vec<u32> =
+        args.pids.iter().copied().filter(|pid| programs.iter().all(|p| p.pid != *pid)).collect();
+    for pid in &missing {
+        eprintln!("lissom: there is no process {pid}");
+    }
+    Ok(i32::from(!missing.is_empty()))
+}
+
+/// Others are there by the dozen, and do nothing.
+pub fn is_worth_a_line(p: &Program) -> bool {
+    match p.state {
+        State::Ended => false,
+        State::Other | State::Hidden => p.cpu_percent > 0.0 || p.runnable > 0,
+        _ => true,
+    }
+}
+
+fn overview(programs: &[Program], watch: &Watch) -> String {
+    let mut text = text::table(programs);
+    if programs.is_empty() {
+        text += "no program is under lissom, and none has run\n";
+    }
+    if let Some(why) = watch.no_sampling() {
+        text += &(wrap(&format!("SPIN% is not known without root's rights: {why}"), "", 2).join("\n") + "\n");
+    }
+    text
+}
+
+fn one(p: &Program, watch: &Watch, places: &mut Places, n: usize) -> String {
+    let under = match p.state {
+        State::Other => "not under lissom".to_string(),
+        State::Hidden => "under lissom or not".to_string(),
+        State::Ended => "has ended".to_string(),
+        state => format!("under lissom, {}", state.name()),
+    };
+    let mut lines = vec![format!("{} [{}]: {under}", p.name, p.pid)];
+    lines.extend(text::details(p));
+    lines.extend(text::places(&places::spin_sites(p, places, n), &places::hot_locks(p, places, n)));
+    if let Some(why) = watch.no_sampling().filter(|_| p.spin_percent.is_none()) {
+        lines.extend(wrap(
+            &format!("loops that wait are not looked for without root's rights: {why}"),
+            "  ",
+            4,
+        ));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn document(
+    programs: &[Program],
+    watch: &Watch,
+    places: &mut Places,
+    args: &StatArgs,
+    time: Duration,
+) -> Value {
+    let each = programs.iter().map(|p| {
+        let mut value = json!(p);
+        value["spin_sites"] = json!(places::spin_sites(p, places, args.places));
+        value["locks"] = json!(places::hot_locks(p, places, args.places));
+        value
+    });
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "seconds": (time.as_secs_f64() * 1e3).round() / 1e3,
+        "spinning_not_sampled": watch.no_sampling(),
+        "programs": each.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,134 @@
+//! Who wastes its CPU time in loops that wait, seen from outside: a clock interrupts each CPU, and of the threads that it finds some are judged by the interpreter
+//! that `lissom sched` uses (docs/sched-judge.md). It needs to see everybody's registers: root, or CAP_PERFMON and CAP_SYS_PTRACE.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use perf_event::data::Record;
+use perf_event::events::Software;
+use perf_event::{Builder, SampleFlag, Sampler};
+
+use crate::sched::judge::judge;
+use crate::sched::layout::{Candidate, Verdict};
+
+/// Interrupts a second of each CPU, and of all at most.
+const RATE: u64 = 99;
+const RATE_OF_ALL: u64 = 2000;
+
+/// Of the time between two looks, for judging: the rest of the samples is left out.
+const SHARE: f64 = 0.02;
+
+/// ax bx cx dx si di bp sp ip flags, r8 to r15, as the kernel numbers them (asm/perf_regs.h).
+const REGISTERS: u64 = 0x3ff | 0xff << 16;
+
+/// What was found of a process since the last look.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Samples that were judged: of threads that ran code of their own.
+    pub judged: u32,
+    pub spinning: u32,
+    /// Where, by instruction.
+    pub places: HashMap<u64, u32>,
+}
+
+impl Found {
+    /// The part of its samples in which it waited. None: too few to say.
+    pub fn share(&self) -> Option<f64> {
+        (self.judged >= 5).then(|| f64::from(self.spinning) / f64::from(self.judged))
+    }
+
+    pub fn add(&mut self, other: &Found) {
+        self.judged += other.judged;
+        self.spinning += other.spinning;
+        for (place, n) in &other.places {
+            *self.places.entry(*place).or_default() += n;
+        }
+    }
+}
+
+pub struct Sampling {
+    samplers: Vec<Sampler>,
+    random: fastrand::Rng,
+    last: Instant,
+}
+
+impl Sampling {
+    /// Fails where that is not allowed.
+    pub fn start() -> anyhow::Result<Sampling> {
+        let cpus = crate::sched::kernel::online_cpus().unwrap_or_else(|| vec![0]);
+        let rate = RATE.min(RATE_OF_ALL / cpus.len() as u64).max(1);
+        let mut samplers = Vec::new();
+        for cpu in cpus {
+            let mut builder = Builder::new(Software::CPU_CLOCK);
+            builder.any_pid().one_cpu(cpu as usize).sample_period(1_000_000_000 / rate);
+            builder.exclude_kernel(true).exclude_hv(true).exclude_idle(true);
+            builder
+                .sample(SampleFlag::IP | SampleFlag::TID | SampleFlag::REGS_USER)
+                .sample_regs_user(REGISTERS);
+            // 128 KiB are 600 samples.
+            let mut sampler = builder.build()?.sampled(32)?;
+            sampler.enable()?;
+            samplers.push(sampler);
+        }
+        Ok(Sampling { samplers, random: fastrand::Rng::new(), last: Instant::now() })
+    }
+
+    /// What was found since the last call, by process.
+    pub fn look(&mut self) -> HashMap<u32, Found> {
+        let mut candidates = Vec::new();
+        for sampler in &mut self.samplers {
+            while let Some(record) = sampler.next_record() {
+                candidates.extend(record.parse_record().ok().and_then(|r| candidate(&r)));
+            }
+        }
+        // Judged soon, for what was on the stack is there no longer; but not always the same ones.
+        self.random.shuffle(&mut candidates);
+        let begin = Instant::now();
+        let budget = (begin - self.last).mul_f64(SHARE).max(Duration::from_millis(2));
+        self.last = begin;
+        let mut found: HashMap<u32, Found> = HashMap::new();
+        for candidate in candidates {
+            let of = found.entry(candidate.pid).or_default();
+            of.judged += 1;
+            if judge(&candidate) == Verdict::Spins {
+                of.spinning += 1;
+                *of.places.entry(candidate.ip).or_default() += 1;
+            }
+            if begin.elapsed() > budget {
+                break;
+            }
+        }
+        found
+    }
+}
+
+/// None: not a sample of a thread with registers of its own.
+fn candidate(record: &Record) -> Option<Candidate> {
+    let Record::Sample(sample) = record else { return None };
+    let (pid, thread) = (sample.pid()?, sample.tid()?);
+    let r = &sample.regs_user()?.regs;
+    // Registers r8 to r15 come behind the flags there.
+    let is_own = pid == std::process::id();
+    if r.len() != 18 || is_own || pid == 0 {
+        return None;
+    }
+    let mut registers = [0; 18];
+    registers[..8].copy_from_slice(&r[..8]);
+    registers[8..16].copy_from_slice(&r[10..18]);
+    registers[16..].copy_from_slice(&r[8..10]);
+    Some(Candidate { pid, thread, ip: registers[16], registers })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares() {
+        let mut found = Found { judged: 4, spinning: 4, places: HashMap::from([(1, 4)]) };
+        assert_eq!(found.share(), None);
+        found.add(&Found { judged: 4, spinning: 0, places: HashMap::from([(1, 1), (2, 3)]) });
+        assert_eq!(found.share(), Some(0.5));
+        assert_eq!((found.places[&1], found.places[&2]), (5, 3));
+    }
+}

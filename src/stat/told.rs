@@ -1,0 +1,110 @@
+//! The numbers of a process under lissom, as plain values.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
+use super::live::Copy;
+use crate::abi::{self, STATES};
+use crate::stats::{self, Names};
+
+pub struct Told {
+    /// Since it was written.
+    pub age: Duration,
+    /// At most one thread can run, so nothing is written.
+    pub is_asleep: bool,
+    /// It has given up: all waits are the kernel's.
+    pub is_native: bool,
+    pub state: &'static str,
+    pub threads: u32,
+    pub slots: u32,
+    /// As many slots as it would have alone.
+    pub limit: u32,
+    pub running: u32,
+    pub ready: u32,
+    pub counters: Names,
+    pub pinned: Names,
+    /// Those with the most waits first.
+    pub locks: Vec<Lock>,
+    pub loops: Vec<Loop>,
+}
+
+/// A futex on which threads have waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lock {
+    pub address: u64,
+    /// About as many.
+    pub waits: u64,
+    /// Where one of them began: the instruction, and addresses of code that lay on the stack.
+    pub code: Vec<u64>,
+}
+
+/// A loop in which threads have waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loop {
+    pub file: String,
+    pub offset: u64,
+    pub samples: u64,
+    pub waits: u64,
+    /// Without a CPU: others had it.
+    pub waited: Duration,
+}
+
+impl Told {
+    pub fn new(copy: &Copy) -> Told {
+        let live = copy.get();
+        let number = |field: &AtomicU32| field.load(Relaxed).min(1 << 22);
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
+        let (running, demand) = (number(&live.running), number(&live.demand));
+        Told {
+            age: now.saturating_sub(Duration::from_nanos(live.beat.load(Relaxed))),
+            is_asleep: live.is_asleep.load(Relaxed) != 0,
+            is_native: live.is_native.load(Relaxed) != 0,
+            state: STATES.get(live.record.state.load(Relaxed) as usize).map_or("unknown", |s| s.0),
+            threads: number(&live.threads),
+            slots: number(&live.slots),
+            limit: number(&live.limit),
+            running,
+            ready: demand.saturating_sub(running),
+            counters: stats::counters(&live.record),
+            pinned: stats::pinned(&live.record),
+            locks: locks(live),
+            loops: loops(&live.record),
+        }
+    }
+}
+
+fn locks(live: &abi::Live) -> Vec<Lock> {
+    let every = u64::from(live.lock_every.load(Relaxed)).max(1);
+    let word = |field: &AtomicU64| field.load(Relaxed);
+    let mut locks: Vec<Lock> = live
+        .lock
+        .iter()
+        .filter(|l| word(&l.samples) > 0)
+        .map(|l| Lock {
+            address: word(&l.address),
+            waits: word(&l.samples).saturating_mul(every),
+            code: l.code.iter().map(word).filter(|&c| c != 0).collect(),
+        })
+        .collect();
+    locks.sort_by_key(|l| std::cmp::Reverse((l.waits, l.address)));
+    locks
+}
+
+fn loops(record: &abi::Record) -> Vec<Loop> {
+    let tsc_per_us = u64::from(record.tsc_per_us.load(Relaxed)).max(1);
+    let n = (record.loops.load(Relaxed) as usize).min(abi::MAX_LOOPS);
+    let mut loops: Vec<Loop> = record.loop_[..n]
+        .iter()
+        .map(|l| Loop {
+            file: abi::text(&l.path),
+            offset: l.offset.load(Relaxed),
+            samples: l.samples.load(Relaxed),
+            waits: l.waits.load(Relaxed),
+            waited: Duration::from_micros(l.waited_tsc.load(Relaxed) / tsc_per_us),
+        })
+        .collect();
+    loops.sort_by_key(|l| std::cmp::Reverse((l.waited, l.samples)));
+    loops
+}

@@ -1,0 +1,113 @@
+//! `lissom top`: what programs do, live.
+
+mod screen;
+mod view;
+
+use std::io::IsTerminal as _;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use ratatui::crossterm::event::{self, Event};
+use signal_hook::consts::SIGHUP;
+
+use crate::place::Places;
+use crate::stat::look::{Look, Watch, Which};
+use crate::stat::program::Past;
+use crate::stop::Stop;
+use view::{Asked, View};
+
+/// Show what programs do, and what lissom does for them, live
+///
+/// The table of `lissom stat --all`, again and again, and below it the loops and locks of the chosen
+/// program. `lissom stat --help` explains the columns.
+#[derive(Args)]
+#[command(after_long_help = "\
+Keys:
+  up, down, k, j, PgUp, PgDn, Home, End   choose a program
+  left, right, <, >                       sort by another column
+  r                                       the other way round
+  /                                       only programs whose name or number has
+                                          these letters; Esc: all again
+  a                                       only those under lissom, or all
+  Enter, d                                hide or show loops and locks
+  Space                                   stand still, go on
+  h, ?                                    these keys
+  q, Esc, Ctrl-C                          end
+
+Exit code: 0, or 1 if standard output is no terminal.")]
+pub struct TopArgs {
+    /// Seconds between two looks. A short time costs more: some 20 us for each thread that runs
+    #[arg(long, value_name = "S", default_value = "1", value_parser = crate::kvm::seconds)]
+    interval: Duration,
+
+    /// Show these programs only, by process number
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pids: Vec<u32>,
+}
+
+/// Returns the exit code.
+pub fn top(args: &TopArgs) -> i32 {
+    match show(args) {
+        Ok(()) => 0,
+        Err(e) => {
+            eprintln!("lissom: {e:#}");
+            1
+        }
+    }
+}
+
+fn show(args: &TopArgs) -> anyhow::Result<()> {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        bail!("standard input and output have to be a terminal; `lissom stat --all` writes to anything");
+    }
+    let which = if args.pids.is_empty() { Which::All } else { Which::These(args.pids.clone()) };
+    let mut watch = Watch::new(which);
+    let first = watch.look()?;
+    let stop = Stop::on_signals()?;
+    // Without a terminal there is nothing to bring back, and crossterm would read its end for ever.
+    signal_hook::flag::register_conditional_default(SIGHUP, Arc::new(AtomicBool::new(true)))?;
+    // Brings the terminal back if anything panics, too.
+    let mut terminal = ratatui::try_init().context("the terminal cannot be set up")?;
+    let ended = run(&mut terminal, args, &stop, &mut watch, first);
+    ratatui::restore();
+    ended
+}
+
+fn run(
+    terminal: &mut ratatui::DefaultTerminal,
+    args: &TopArgs,
+    stop: &Stop,
+    watch: &mut Watch,
+    mut before: Look,
+) -> anyhow::Result<()> {
+    let mut view = View::new(watch.no_sampling());
+    let (mut past, mut places) = (Past::default(), Places::default());
+    let mut next = Instant::now() + args.interval.min(Duration::from_millis(500));
+    while !stop.asked() {
+        terminal.draw(|frame| screen::draw(frame, &mut view, &mut places))?;
+        // That the terminal has another size comes by a signal, and is seen at the next turn.
+        let turn = Instant::now() + Duration::from_millis(200);
+        stop.wait_or_readable(next.min(turn), Some(std::io::stdin().as_fd()));
+        while event::poll(Duration::ZERO)? {
+            if let Event::Key(key) = event::read()?
+                && view.key(key) == Asked::End
+            {
+                return Ok(());
+            }
+        }
+        if Instant::now() >= next {
+            let now = watch.look()?;
+            places.keep(|pid| now.programs.contains_key(&pid));
+            if !view.is_paused {
+                view.programs_are(past.programs(&before, &now));
+            }
+            before = now;
+            next = Instant::now() + args.interval;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What other processes may write to the runtime: entries of the file in which programs of one user meet (cpus/peers.c), and a manager's messages and page
+ * (cpus/manager.c). `runtime N SEED`: N inputs, made of whole fields with values that code tends to get wrong. What must hold is checked, and the sanitizers look for the rest.
+ */
+#include "abi.h"
+#undef LISSOM_PEERS_PATH
+#define LISSOM_PEERS_PATH "/dev/shm/lissom-fuzz-"
+#include "cpus/manager.c"
+#include "cpus/peers.c"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct scheduler sched;
+static struct lissom_record own_record;
+struct lissom_record *record = &own_record;
+uint32_t slots_demand(uint32_t *running)
+{
+    if (running)
+        *running = 1;
+    return 3;
+}
+uint64_t cgroup_quota_group(void) { return 77; }
+
+static uint64_t state;
+static uint64_t any(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+static uint32_t below(uint32_t n) { return (uint32_t)(any() % n); }
+
+static uint64_t value(uint64_t now)
+{
+    switch (below(9)) {
+    case 0: return 0;
+    case 1: return 1;
+    case 2: return ~0ull;
+    case 3: return any();
+    case 4: return 1ull << below(64);
+    case 5: return now;
+    case 6: return now - below(1000000000);
+    case 7: return now + below(1000000000);
+    default: return below(2000);
+    }
+}
+
+static void check(bool holds, const char *what, uint64_t input)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "input %llu: %s\n", (unsigned long long)input, what);
+    abort();
+}
+
+static struct cpu_mask some_mask(void)
+{
+    struct cpu_mask m = {.bytes = 8};
+    m.word[0] = any() | 1;
+    if (below(4) == 0)
+        m.word[below(CPU_MASK_WORDS)] = any();
+    return m;
+}
+
+/* --- the file of the peers -------------------------------------------------------------------------------------------------- */
+
+static int peers_file(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, LISSOM_PEERS_PATH "%u", geteuid());
+    return open(path, O_RDWR);
+}
+
+static void scribble(int fd, uint64_t now)
+{
+    uint32_t n = below(6);
+    for (uint32_t k = 0; k < n; k++) {
+        struct lissom_peer p = {value(now), (uint32_t)value(now), (uint32_t)value(now), (uint32_t)value(now), (uint32_t)value(now), value(now),
+                                below(2) ? own.entry.pid_namespace : value(now), below(2) ? 77 : value(now), below(2), {0}};
+        uint32_t i = below(LISSOM_MAX_PEERS);
+        if (pwrite(fd, &p, sizeof p, i * sizeof p) < 0)
+            abort();
+        struct lissom_peer_mask m;
+        for (uint32_t w = 0; w < LISSOM_PEER_CPUS / 64; w++)
+            m.word[w] = value(now);
+        if (pwrite(fd, &m, below(sizeof m + 1), LISSOM_MAX_PEERS * sizeof p + i * sizeof m) < 0)
+            abort();
+    }
+    if (below(50) == 0 && ftruncate(fd, below(20000)))
+        abort();
+}
+
+static void peers_input(uint64_t input)
+{
+    static int fd = -1;
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (fd >= 0)
+        scribble(fd, now);
+    struct cpu_mask mask = some_mask();
+    uint32_t limit = 1 + below(LISSOM_MAX_SLOTS), share = peers_share(limit, &mask, below(2) ? 1 + below(8) : 0);
+    check(share >= 1 && share <= limit, "a share of no slots, or of more than there are", input);
+    if (below(20) == 0)
+        peers_asleep();
+    if (fd < 0)
+        fd = peers_file();
+}
+
+/* --- a manager ---------------------------------------------------------------------------------------------------------------- */
+
+static int some_file(uint32_t kind, struct lissom_program **page)
+{
+    int fd = kind == 5 ? open("/dev/zero", O_RDONLY) : memfd_create("fuzz", MFD_ALLOW_SEALING);
+    *page = NULL;
+    if (kind == 5)
+        return fd;
+    if (ftruncate(fd, kind == 1 ? 100 : kind == 2 ? 3 * LISSOM_PROGRAM_BYTES : LISSOM_PROGRAM_BYTES))
+        abort();
+    if (kind != 3 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | (below(2) ? F_SEAL_GROW : 0)))
+        abort();
+    if (kind != 1) {
+        *page = mmap(NULL, LISSOM_PROGRAM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        (*page)->magic = below(8) ? LISSOM_PROGRAM_MAGIC : any();
+        (*page)->version = below(8) ? LISSOM_PROGRAM_VERSION : (uint32_t)any();
+    }
+    return fd;
+}
+
+/* Post: *page: of the first file that was sent, mapped; or NULL. */
+static void some_message(int to, struct lissom_program **page)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(3 * sizeof(int))];
+    } control = {0};
+    uint64_t text[4] = {below(4) ? LISSOM_PROGRAM_MAGIC : any(), any(), any(), any()};
+    struct iovec v = {text, below(4) ? sizeof(uint64_t) : below(sizeof text + 1)};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+    uint32_t n = below(4) ? 1 : below(4);
+    *page = NULL;
+    int fds[3];
+    for (uint32_t i = 0; i < n; i++) {
+        struct lissom_program *p;
+        fds[i] = some_file(below(2) ? 0 : below(6), &p);
+        if (i == 0)
+            *page = p;
+        else if (p)
+            munmap(p, LISSOM_PROGRAM_BYTES);
+    }
+    if (n) {
+        m.msg_control = &control;
+        m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(n * sizeof(int));
+        memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+    }
+    sendmsg(to, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+    for (uint32_t i = 0; i < n; i++)
+        close(fds[i]);
+}
+
+static void scribble_page(struct lissom_program *p, uint64_t now)
+{
+    uint64_t *word = (uint64_t *)p;
+    for (uint32_t k = below(8); k > 0; k--)
+        word[2 + below(LISSOM_PROGRAM_BYTES / 8 - 2)] = value(now);
+    if (below(2))
+        p->target = (now / 1000000 + below(70000)) << 16 | below(below(2) ? 70000 : 5);
+}
+
+/* A page is kept for some looks: what it says changes under the reader. */
+static void manager_input(uint64_t input)
+{
+    int pair[2];
+    struct lissom_program *page = NULL;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+        abort();
+    manager_begin(true);
+    manager.socket = pair[0];
+    some_message(pair[1], &page);
+    for (uint32_t look = 0; look < 4; look++) {
+        uint64_t now = clock_ns(CLOCK_MONOTONIC);
+        struct cpu_mask mask = some_mask();
+        uint32_t target = manager_target(1 + below(64), &mask);
+        check(target <= 0xffff, "a target that is none", input);
+        const struct cpu_mask *told = manager_cpus(&mask, target);
+        for (uint32_t w = 0; told && w < LISSOM_PEER_CPUS / 64; w++)
+            check(!(told->word[w] & ~mask.word[w]), "a CPU that the program may not use", input);
+        if (page)
+            scribble_page(page, now);
+        if (manager.socket < 0)
+            break;
+        if (below(8) == 0) {
+            struct lissom_program *other = NULL;
+            some_message(pair[1], &other);
+            if (other)
+                munmap(other, LISSOM_PROGRAM_BYTES);
+        }
+    }
+    disconnect();
+    close(pair[1]);
+    if (page)
+        munmap(page, LISSOM_PROGRAM_BYTES);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000, seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    state = seed * 0x9e3779b97f4a7c15ull | 1;
+    sched.shares = true;
+    sched.slots = 2;
+    sched.pid = getpid();
+    peers_begin(true);
+    int first = dup(0);
+    for (uint64_t i = 0; i < n; i++) {
+        if (i % 4)
+            peers_input(i);
+        else
+            manager_input(i);
+    }
+    int last = dup(0);
+    /* Two: the file of the peers, twice. */
+    check(last - first <= 3, "descriptors are left open", n);
+    char path[64];
+    snprintf(path, sizeof path, LISSOM_PEERS_PATH "%u", geteuid());
+    unlink(path);
+    printf("%llu inputs, seed %llu\n", (unsigned long long)n, (unsigned long long)seed);
+    return 0;
+}

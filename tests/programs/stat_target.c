@@ -1,0 +1,59 @@
+/* For `lissom stat` to look at, until it is killed: threads that wait for each other in a known place. `barrier N`: N threads at `the_barrier`, which `wait_here`
+ * waits at. `spin N`: N threads in the loop of `spin_here`, for a word that nobody writes. `idle`: one thread that sleeps. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+pthread_barrier_t the_barrier;
+volatile int the_word;
+
+__attribute__((noinline)) void wait_here(void)
+{
+    pthread_barrier_wait(&the_barrier);
+    __asm__ volatile(""); /* not the last thing that it does: it stays on the stack */
+}
+
+__attribute__((noinline)) void spin_here(void)
+{
+    while (!the_word)
+        __builtin_ia32_pause();
+}
+
+static void *at_barrier(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        for (volatile int i = 0; i < 1000; i++)
+            ;
+        wait_here();
+    }
+    return NULL;
+}
+
+static void *spins(void *unused)
+{
+    (void)unused;
+    spin_here();
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    unsigned n = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
+    void *(*work)(void *) = strcmp(what, "barrier") == 0 ? at_barrier : strcmp(what, "spin") == 0 ? spins : NULL;
+    pthread_barrier_init(&the_barrier, NULL, n);
+    for (unsigned i = 0; work && i < n; i++) {
+        pthread_t t;
+        if (pthread_create(&t, NULL, work, NULL)) {
+            perror("pthread_create");
+            return 1;
+        }
+    }
+    puts("ready");
+    fflush(stdout);
+    for (;;)
+        pause();
+}
