@@ -1,0 +1,28 @@
+# Programs with more threads than CPUs compute the same, and the options reach the runtime.
+. "$(dirname "$0")/lib.sh"
+
+build lang_omp -fopenmp -lm
+build pthread_barrier
+export THREADS=$((8 * $(nproc)))
+for options in switch=auto switch=user switch=kernel; do
+    for program in lang_omp pthread_barrier; do
+        srun --cpu-bind=none --lissom="$options,verbose" "./$program" >out 2>messages || fail "$options: $(cat out messages)"
+        [ "$(cat out)" = "ok $program" ] || fail "$options: $(cat out)"
+        has messages "lissom: active, $(nproc) slots"
+    done
+done
+srun --lissom=cpus=1,verbose ./pthread_barrier 2>messages
+has messages "lissom: active, 1 slots"
+srun --lissom=switch=off,verbose ./pthread_barrier 2>messages
+lacks messages "lissom:"
+
+# By Slurm's own binding: a task has as many slots as it has CPUs.
+srun -n 1 -c 1 --exact --cpu-bind=cores --lissom=verbose ./pthread_barrier 2>messages
+has messages "lissom: active, 1 slots"
+
+# The exit code is the program's, and what cannot be managed runs natively.
+code=0
+srun --lissom sh -c 'exit 7' 2>messages || code=$?
+[ "$code" = 7 ] || fail "exit code $code"
+build hello -static
+[ "$(srun --lissom ./hello)" = hello ] || fail "a static program"
