@@ -377,8 +377,10 @@ static bool enlarge_teams(spank_t spank, const char *most)
         char *first = wanted + strspn(wanted, " \t");
         first[strcspn(first, " \t")] = 0;
         unsigned n = number(first, LISSOM_MAX_SLOTS);
+        char text[16];
+        snprintf(text, sizeof text, "%u", n);
         if (n >= 1 && n <= LISSOM_MAX_SLOTS)
-            done = set(spank, LISSOM_ENV_ACTIVE_THREADS, first);
+            done = set(spank, LISSOM_ENV_ACTIVE_THREADS, text);
     }
     free(wanted);
     return done && set(spank, "OMP_NUM_THREADS", most) && set(spank, LISSOM_ENV_MAX_THREADS, most);

@@ -3,12 +3,13 @@
 
 build lang_omp -fopenmp -lm
 build pthread_barrier
+slots=$("$lissom" run --verbose -- true 2>&1 | sed -n 's/^lissom: active, \([0-9]*\) slots.*/\1/p')
 export THREADS=$((8 * $(nproc)))
 for options in switch=auto switch=user switch=kernel; do
     for program in lang_omp pthread_barrier; do
         srun --cpu-bind=none --lissom="$options,verbose" "./$program" >out 2>messages || fail "$options: $(cat out messages)"
         [ "$(cat out)" = "ok $program" ] || fail "$options: $(cat out)"
-        has messages "lissom: active, $(nproc) slots"
+        has messages "lissom: active, $slots slots"
     done
 done
 srun --lissom=cpus=1,verbose ./pthread_barrier 2>messages
