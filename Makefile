@@ -126,7 +126,7 @@ install: $(BINARY)
 install-slurm: slurm
 	install -D -m 755 "$(SLURM)/lissom_spank.so" "$(DESTDIR)$(PREFIX)/lib/lissom/lissom_spank.so"
 	install -d "$(DESTDIR)$(PREFIX)/share/lissom"
-	sed 's|/usr/local|$(PREFIX)|' packaging/slurm/plugstack.conf > "$(DESTDIR)$(PREFIX)/share/lissom/plugstack.conf"
+	sed 's|/usr/local|$(PREFIX)|g' packaging/slurm/plugstack.conf > "$(DESTDIR)$(PREFIX)/share/lissom/plugstack.conf"
 
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/lissom" "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1"

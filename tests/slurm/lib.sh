@@ -3,7 +3,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
 
 # The folder that the tests share with the tasks.
-work=$(mktemp -d "$folder/test.XXXXXX")
+work=$(mktemp -d "$scratch/test.XXXXXX")
 chmod 755 "$work"
 cd "$work"
 runtime=$(realpath "$prefix/lib/lissom/liblissom.so")
@@ -20,7 +20,7 @@ skip() {
 
 # plugin [ARGUMENT]...: the plugin's arguments in plugstack.conf, from the next srun on.
 plugin() {
-    echo "optional $prefix/lib/lissom/lissom_spank.so $*" >"$folder/plugstack.conf"
+    echo "optional $prefix/lib/lissom/lissom_spank.so $*" >"$scratch/plugstack.conf"
 }
 
 # has FILE TEXT, lacks FILE TEXT

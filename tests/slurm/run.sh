@@ -23,19 +23,19 @@ for command in munged slurmctld slurmd srun sbatch salloc cc python3; do
 done
 "$binary" doctor >/dev/null || skip_all "lissom is not active on this machine; lissom doctor says why"
 
-folder=$(mktemp -d "${TMPDIR:-/tmp}/lissom-slurm.XXXXXX")
-trap 'stop_cluster; rm -rf "$folder"' EXIT
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/lissom-slurm.XXXXXX")
+trap 'stop_cluster; rm -rf "$scratch"' EXIT
 # Slurm's tasks may be those of another user.
-chmod 755 "$folder"
-export folder root prefix=$folder/prefix
+chmod 755 "$scratch"
+export scratch root prefix=$scratch/prefix
 export lissom=$prefix/bin/lissom
-if ! make -C "$root" install install-slurm BINARY="$binary" SLURM="$folder/plugin" PREFIX="$prefix" >"$folder/make.out" 2>&1; then
-    cat "$folder/make.out"
+if ! make -C "$root" install install-slurm BINARY="$binary" SLURM="$scratch/plugin" PREFIX="$prefix" >"$scratch/make.out" 2>&1; then
+    cat "$scratch/make.out"
     failed=1
     end_tests
     exit 1
 fi
-if ! start_cluster "$folder"; then
+if ! start_cluster "$scratch"; then
     failed=1
     end_tests
     exit 1

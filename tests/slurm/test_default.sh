@@ -40,6 +40,6 @@ srun cat /proc/self/maps >maps
 lacks maps liblissom
 
 # Where the plugin's default for the library is, without lib= in plugstack.conf, is where `make install` puts it.
-grep -v '^#' "$prefix/share/lissom/plugstack.conf" >"$folder/plugstack.conf"
+grep -v '^#' "$prefix/share/lissom/plugstack.conf" >"$scratch/plugstack.conf"
 srun --lissom cat /proc/self/maps >maps
 has maps "$runtime"

@@ -44,5 +44,5 @@ srun cat /proc/self/maps >maps 2>messages
 lacks maps liblissom
 
 # `optional`: a plugin that is not there stops nobody.
-echo "optional $work/lissom_spank.so" >"$folder/plugstack.conf"
+echo "optional $work/lissom_spank.so" >"$scratch/plugstack.conf"
 srun true
