@@ -24,7 +24,7 @@ until_true() {
 }
 
 node_is_idle() {
-    [ "$(sinfo -h -o %T 2>/dev/null)" = idle ]
+    [ "$(sinfo -h -p all -o %T 2>/dev/null)" = idle ]
 }
 
 queue_is_empty() {
@@ -69,6 +69,7 @@ ReturnToService=2
 SlurmdParameters=config_overrides
 NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES OverSubscribe=FORCE:4 State=UP
+PartitionName=whole Nodes=ALL OverSubscribe=EXCLUSIVE State=UP
 CONF
     : >"$folder/plugstack.conf"
     # --force: the folder's parents may be writable by others.

@@ -39,7 +39,11 @@ plugin default=off
 srun cat /proc/self/maps >maps
 lacks maps liblissom
 
-# Where the plugin's default for the library is, without lib= in plugstack.conf, is where `make install` puts it.
+# The example, as `make install-slurm` has made it, and the library where the plugin looks for it by itself.
 grep -v '^#' "$prefix/share/lissom/plugstack.conf" >"$scratch/plugstack.conf"
+has "$scratch/plugstack.conf" "lib=$prefix/lib/lissom/liblissom.so"
+srun --lissom cat /proc/self/maps >maps
+has maps "$runtime"
+plugin
 srun --lissom cat /proc/self/maps >maps
 has maps "$runtime"

@@ -7,19 +7,23 @@ slots=$("$lissom" run --verbose -- true 2>&1 | sed -n 's/^lissom: active, \([0-9
 export THREADS=$((8 * $(nproc)))
 for options in switch=auto switch=user switch=kernel; do
     for program in lang_omp pthread_barrier; do
-        srun --cpu-bind=none --lissom="$options,verbose" "./$program" >out 2>messages || fail "$options: $(cat out messages)"
+        srun --partition=whole --lissom="$options,verbose" "./$program" >out 2>messages || fail "$options: $(cat out messages)"
         [ "$(cat out)" = "ok $program" ] || fail "$options: $(cat out)"
         has messages "lissom: active, $slots slots"
     done
 done
-srun --lissom=cpus=1,verbose ./pthread_barrier 2>messages
+srun --partition=whole --lissom=cpus=1,verbose ./pthread_barrier 2>messages
 has messages "lissom: active, 1 slots"
 srun --lissom=switch=off,verbose ./pthread_barrier 2>messages
 lacks messages "lissom:"
 
-# By Slurm's own binding: a task has as many slots as it has CPUs.
-srun -n 1 -c 1 --exact --cpu-bind=cores --lissom=verbose ./pthread_barrier 2>messages
+# A task has as many slots as Slurm gives it CPUs.
+srun -n 1 -c 1 --lissom=verbose ./pthread_barrier 2>messages
 has messages "lissom: active, 1 slots"
+if [ "$slots" -ge 2 ]; then
+    srun -n 1 -c 2 --lissom=verbose ./pthread_barrier 2>messages
+    has messages "lissom: active, 2 slots"
+fi
 
 # The exit code is the program's, and what cannot be managed runs natively.
 code=0
