@@ -149,11 +149,6 @@ static bool read_text(const char *text, struct settings *settings, char *problem
     return good;
 }
 
-static bool is_off(const struct settings *settings)
-{
-    return strcmp(settings->value[SWITCH], "off") == 0;
-}
-
 /* In srun, sbatch and salloc. In the task it is read again, because there is nobody to tell before it has its standard error. */
 static int check(int value, const char *text, int remote)
 {
@@ -411,10 +406,9 @@ static const char *set_up(spank_t spank, const struct settings *settings, const 
     return preload(spank, library) ? NULL : "LD_PRELOAD";
 }
 
-/* What a batch script or shell that is under lissom hands down. Steps inside, and what they start, see that it is off. */
+/* Takes back what a batch script or shell that is under lissom hands down. */
 static void switch_off(spank_t spank)
 {
-    set(spank, LISSOM_ENV_SWITCH, "off");
     char *list = get(spank, "LD_PRELOAD");
     bool had_one = false;
     char *others = list ? others_preloaded(list, &had_one) : NULL;
@@ -465,25 +459,28 @@ int slurm_spank_task_init(spank_t spank, int count, char **argument)
     struct arguments arguments = read_arguments(count, argument, false);
     char *text = NULL;
     bool asked = spank_option_getopt(spank, &option, &text) == ESPANK_SUCCESS;
+    /* Slurm hands the options of sbatch to the script's task in variables that `sbatch --export=NONE` keeps from it, but for this one. */
+    char *handed_down = asked ? NULL : get(spank, "SLURM_SPANK__SLURM_SPANK_OPTION_lissom_lissom");
+    if (handed_down) {
+        asked = true;
+        text = handed_down;
+    }
     struct settings settings;
     char problem[1024];
+    bool good = read_text(asked ? text : arguments.usual, &settings, problem, sizeof problem);
     /* srun has checked it, but another version of the plugin may be there. */
-    if (!read_text(asked ? text : arguments.usual, &settings, problem, sizeof problem)) {
-        runs_without(spank, "--lissom=%s: %s", asked ? text : arguments.usual, problem);
+    if (!good)
+        runs_without(spank, "--lissom=%s: %s", text, problem);
+    free(handed_down);
+    if (!good)
         return ESPANK_SUCCESS;
-    }
-    if (is_off(&settings)) {
+    if (is_set_to(spank, LISSOM_ENV_ENABLE, "0"))
+        return ESPANK_SUCCESS;
+    const char *chosen = settings.value[SWITCH];
+    if (strcmp(chosen, "off") == 0 || (!*chosen && is_set_to(spank, LISSOM_ENV_SWITCH, "off"))) {
         if (asked)
             switch_off(spank);
         return ESPANK_SUCCESS;
-    }
-    if (is_set_to(spank, LISSOM_ENV_ENABLE, "0"))
-        return ESPANK_SUCCESS;
-    if (!*settings.value[SWITCH] && is_set_to(spank, LISSOM_ENV_SWITCH, "off")) {
-        /* Who asks for lissom gets it, also inside of a job with --lissom=off. */
-        if (!asked)
-            return ESPANK_SUCCESS;
-        strcpy(settings.value[SWITCH], "auto");
     }
 
     const char *why;
