@@ -7,7 +7,7 @@
 # make model    the protocols with large bounds (slow)
 # make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
 # make slurm    target/slurm/lissom_spank.so, for `srun --lissom` (docs/slurm.md); `make install install-slurm` puts it beside the runtime
-# make test-slurm   the tests of it, with a Slurm that is started for them (2 minutes)
+# make test-slurm   the tests of it, with a Slurm that is started for them (a minute)
 # make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (5 minutes)
 # make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (30 minutes); KERNELS="6.18 7.3", TESTS= some of them
 # make build    target/release/lissom
