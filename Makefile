@@ -7,6 +7,8 @@
 # make conformance   glibc's own thread tests, natively and under lissom (10 minutes)
 # make model    the protocols with large bounds (slow)
 # make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
+# make slurm    target/slurm/lissom_spank.so, for `srun --lissom` (docs/slurm.md); `make install install-slurm` puts it beside the runtime
+# make test-slurm   the tests of it, with a Slurm that is started for them (a minute)
 # make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (5 minutes)
 # make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (30 minutes); KERNELS="6.18 7.3", TESTS= some of them
 # make build    target/release/lissom
@@ -21,7 +23,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test fuzz bench report lint model conformance kmod test-kvm test-vm build install uninstall clean
+.PHONY: help demo test fuzz bench report lint model conformance kmod slurm test-slurm test-kvm test-vm build install install-slurm uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -70,7 +72,7 @@ lint:
 	@scripts/need.sh lint
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
-	@for script in scripts/*.sh tests/vm/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh tests/sched/*.sh tests/sched/inside/*.sh .ci/run; do bash -n "$$script"; done
+	@for script in scripts/*.sh tests/vm/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh tests/sched/*.sh tests/sched/inside/*.sh tests/slurm/*.sh .ci/run; do bash -n "$$script"; done
 
 model:
 	@scripts/need.sh model
@@ -90,6 +92,17 @@ kmod:
 	@cp kmod/Kbuild kmod/*.[ch] "$(KMOD)"
 	$(MAKE) -C "$(KDIR)" M="$(abspath $(KMOD))" CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= CONFIG_DEBUG_INFO_BTF_MODULES= modules
 
+# A plugin is for the Slurm version whose header it was built with.
+SLURM ?= $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/slurm
+slurm:
+	@mkdir -p "$(SLURM)"
+	$(CC) -std=gnu11 -O2 -g -fPIC -shared -Wall -Wextra -Werror -Iruntime -DLISSOM_LIBRARY='"$(PREFIX)/lib/lissom/liblissom.so"' packaging/slurm/lissom_spank.c -o "$(SLURM)/lissom_spank.so"
+
+test-slurm:
+	@scripts/need.sh build slurm
+	cargo build --release --locked --quiet
+	@bash tests/slurm/run.sh $(TESTS)
+
 test-kvm:
 	@scripts/need.sh kvm || true
 	@bash tests/kvm/run.sh
@@ -102,23 +115,30 @@ test-vm:
 target/release/lissom:
 	$(MAKE) build
 
-install: target/release/lissom
-	install -D -m 755 target/release/lissom "$(DESTDIR)$(PREFIX)/bin/lissom"
-	target/release/lissom unpack "$(DESTDIR)$(PREFIX)/lib/lissom"
+BINARY ?= target/release/lissom
+install: $(BINARY)
+	install -D -m 755 "$(BINARY)" "$(DESTDIR)$(PREFIX)/bin/lissom"
+	"$(BINARY)" unpack "$(DESTDIR)$(PREFIX)/lib/lissom"
+	cd "$(DESTDIR)$(PREFIX)/lib/lissom" && ln -sfn "$$(ls -t liblissom-*.so | head -n 1)" liblissom.so # whose name stays; unpack writes a new file, always
 	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
-	target/release/lissom man > "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1"
+	"$(BINARY)" man > "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1"
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
-	target/release/lissom completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
+	"$(BINARY)" completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
 	install -d "$(DESTDIR)$(PREFIX)/share/zsh/site-functions"
-	target/release/lissom completions zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lissom"
+	"$(BINARY)" completions zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lissom"
 	install -d "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
-	target/release/lissom completions fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lissom.fish"
+	"$(BINARY)" completions fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lissom.fish"
 	install -d "$(DESTDIR)$(PREFIX)/lib/systemd/system"
 	sed 's|/usr/local|$(PREFIX)|' packaging/lissom-manager.service > "$(DESTDIR)$(PREFIX)/lib/systemd/system/lissom-manager.service"
 
+install-slurm: slurm
+	install -D -m 755 "$(SLURM)/lissom_spank.so" "$(DESTDIR)$(PREFIX)/lib/lissom/lissom_spank.so"
+	install -d "$(DESTDIR)$(PREFIX)/share/lissom"
+	sed 's|/usr/local|$(PREFIX)|g' packaging/slurm/plugstack.conf > "$(DESTDIR)$(PREFIX)/share/lissom/plugstack.conf"
+
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/lissom" "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1"
-	rm -rf "$(DESTDIR)$(PREFIX)/lib/lissom"
+	rm -rf "$(DESTDIR)$(PREFIX)/lib/lissom" "$(DESTDIR)$(PREFIX)/share/lissom"
 	rm -f "$(DESTDIR)$(PREFIX)/lib/systemd/system/lissom-manager.service"
 	rm -f "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
 	rm -f "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lissom"

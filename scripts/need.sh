@@ -90,6 +90,19 @@ need_study() {
     want_file libfftw3-dev /usr/include/fftw3.h
 }
 
+# A Slurm of one machine, in the folder of a test.
+need_slurm() {
+    need_build
+    want_file munge /usr/sbin/munged
+    want_file slurmctld /usr/sbin/slurmctld
+    want_file slurmd /usr/sbin/slurmd
+    want slurm-client srun
+    [ -n "$(compgen -G "/usr/lib/*/slurm-wlm/select_cons_*.so")" ] || packages[slurm-wlm-basic-plugins]="Slurm's plugins"
+    want_file libslurm-dev /usr/include/slurm/spank.h
+    want python3 python3
+    want_library libgomp1 libgomp.so.1
+}
+
 need_model() {
     want spin spin
     want gcc gcc

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs lissom and its Slurm plugin into a temporary folder, starts a Slurm of this machine with them, runs tests/slurm/test_*.sh, or those that are
+# named, and says of each: ok, skipped (why) or FAILED.
+#     tests/slurm/run.sh [NAME]...       NAME: what is between test_ and .sh
+#     LISSOM_TEST_BIN=/usr/bin/lissom    another binary than target/release/lissom
+cd "$(dirname "$0")"
+. ../vm/tests.sh
+. ./cluster.sh
+root=$(cd ../.. && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+binary=${LISSOM_TEST_BIN:-$target/release/lissom}
+
+skip_all() {
+    echo "skipped: $*"
+    skipped=1
+    end_tests
+    exit 0
+}
+
+export PATH=$PATH:/usr/sbin
+for command in munged slurmctld slurmd srun sbatch salloc cc python3; do
+    command -v "$command" >/dev/null || skip_all "$command is not there"
+done
+"$binary" doctor >/dev/null || skip_all "lissom is not active on this machine; lissom doctor says why"
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/lissom-slurm.XXXXXX")
+trap 'stop_cluster; rm -rf "$scratch"' EXIT
+# Slurm's tasks may be those of another user.
+chmod 755 "$scratch"
+export scratch root prefix=$scratch/prefix
+export lissom=$prefix/bin/lissom
+if ! make -C "$root" install install-slurm BINARY="$binary" SLURM="$scratch/plugin" PREFIX="$prefix" >"$scratch/make.out" 2>&1; then
+    cat "$scratch/make.out"
+    failed=1
+    end_tests
+    exit 1
+fi
+if ! start_cluster "$scratch"; then
+    failed=1
+    end_tests
+    exit 1
+fi
+run_tests . "$target/slurm/logs" "" "$@"
+end_tests

@@ -1,0 +1,23 @@
+# Tasks are under lissom if srun is told so, and only then.
+. "$(dirname "$0")/lib.sh"
+
+srun cat /proc/self/maps >native
+lacks native liblissom
+srun --lissom cat /proc/self/maps >maps
+has maps "$runtime"
+srun --lissom=on,cpus=1 cat /proc/self/maps >maps
+has maps "$runtime"
+srun --lissom=off cat /proc/self/maps >maps
+lacks maps liblissom
+
+# The kill switch holds here as everywhere.
+LISSOM=0 srun --lissom env >environment
+lacks environment LD_PRELOAD
+
+# All tasks of a step.
+srun -n 3 --overcommit --lissom cat /proc/self/maps >maps
+[ "$(grep -c "r-xp .*$runtime" maps)" = 3 ] || fail "not three tasks: $(cat maps)"
+
+srun --help >help
+has help --lissom=
+has help 'switch=user,cpus=4'
