@@ -10,6 +10,8 @@
 # make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (30 minutes); KERNELS="6.18 7.3", TESTS= some of them
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
+# make dist     packages for Debian and pip, an archive and a container image: target/dist (docs/install.md)
+# make test-dist   installs and removes them in root file systems of Debian 11 and 12, and of musl (20 minutes, root); TESTS= some of them
 #
 # Each installs first what it lacks (apt packages as root or with sudo, Python packages into target/venv)
 # and says so.
@@ -20,7 +22,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test bench report lint model conformance kmod test-kvm test-vm build install uninstall clean
+.PHONY: help demo test bench report lint model conformance kmod test-kvm test-vm dist test-dist build install uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -62,7 +64,7 @@ lint:
 	@scripts/need.sh lint
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
-	@for script in scripts/*.sh tests/vm/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh tests/sched/*.sh tests/sched/inside/*.sh .ci/run; do bash -n "$$script"; done
+	@for script in scripts/*.sh tests/vm/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh tests/sched/*.sh tests/sched/inside/*.sh packaging/*.sh packaging/deb/*.sh tests/dist/*.sh .ci/run; do bash -n "$$script"; done
 
 model:
 	@scripts/need.sh model
@@ -90,26 +92,34 @@ test-vm:
 	@scripts/need.sh vm || true
 	@bash tests/sched/run.sh $(TESTS)
 
+dist:
+	@scripts/need.sh build dist
+	@bash packaging/dist.sh
+
+test-dist: dist
+	@scripts/need.sh dist_test
+	@bash tests/dist/run.sh $(TESTS)
+
 # `make build` as yourself, then `sudo make install`: root need not have Rust.
 target/release/lissom:
 	$(MAKE) build
 
-install: target/release/lissom
-	install -D -m 755 target/release/lissom "$(DESTDIR)$(PREFIX)/bin/lissom"
-	target/release/lissom unpack "$(DESTDIR)$(PREFIX)/lib/lissom"
-	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
-	target/release/lissom man > "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1"
+BINARY ?= target/release/lissom
+install: $(BINARY)
+	install -D -m 755 $(BINARY) "$(DESTDIR)$(PREFIX)/bin/lissom"
+	$(BINARY) unpack "$(DESTDIR)$(PREFIX)/lib/lissom"
+	$(BINARY) man --dir "$(DESTDIR)$(PREFIX)/share/man/man1"
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
-	target/release/lissom completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
+	$(BINARY) completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
 	install -d "$(DESTDIR)$(PREFIX)/share/zsh/site-functions"
-	target/release/lissom completions zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lissom"
+	$(BINARY) completions zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lissom"
 	install -d "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
-	target/release/lissom completions fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lissom.fish"
+	$(BINARY) completions fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lissom.fish"
 	install -d "$(DESTDIR)$(PREFIX)/lib/systemd/system"
 	sed 's|/usr/local|$(PREFIX)|' packaging/lissom-manager.service > "$(DESTDIR)$(PREFIX)/lib/systemd/system/lissom-manager.service"
 
 uninstall:
-	rm -f "$(DESTDIR)$(PREFIX)/bin/lissom" "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/lissom" "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1" "$(DESTDIR)$(PREFIX)/share/man/man1"/lissom-*.1
 	rm -rf "$(DESTDIR)$(PREFIX)/lib/lissom"
 	rm -f "$(DESTDIR)$(PREFIX)/lib/systemd/system/lissom-manager.service"
 	rm -f "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
