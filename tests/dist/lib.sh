@@ -54,8 +54,8 @@ debian() {
     fi
 }
 
-# inside COMMAND...: runs it on the machine, which sees its own processes' /proc, and nothing of this one's /run and /dev/shm.
-inside() {
+# enter COMMAND...: runs it on the machine, which has a /proc, and nothing of this one's /run and /dev/shm.
+enter() {
     mkdir -p "$machine"/{proc,sys,dev,run,tmp}
     chmod 1777 "$machine/tmp"
     unshare --mount bash -c '
@@ -65,8 +65,12 @@ inside() {
         mount --rbind /dev "$0/dev"
         mount -t tmpfs -o mode=1777 tmpfs "$0/dev/shm"
         mount -t tmpfs -o mode=755 tmpfs "$0/run"
-        exec chroot "$0" "$@"' "$machine" \
-        "${inside_env:-/usr/bin/env}" -i HOME="${inside_home:-/root}" LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+        exec chroot "$0" "$@"' "$machine" "$@"
+}
+
+# inside COMMAND...: the same with an environment as after a login.
+inside() {
+    enter /usr/bin/env -i HOME="${inside_home:-/root}" LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 

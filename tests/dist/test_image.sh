@@ -15,15 +15,13 @@ mv "$work/bundle/rootfs" "$machine"
 ! find "$machine" ! -type l \( -perm /6022 -o ! -user root \) | grep . || fail "modes or owners"
 
 # Nothing is there but lissom: it runs, and so does a program without libc that it is given.
-inside_env=/usr/bin/lissom
 code=0
-chroot "$machine" /usr/bin/lissom --version
-chroot "$machine" /usr/bin/lissom run -v -- /usr/bin/lissom --version 2>&1 | tee "$work/said"
+enter /usr/bin/lissom --version
+enter /usr/bin/lissom run -v -- /usr/bin/lissom --version 2>&1 | tee "$work/said"
 grep -q 'runs natively: /usr/bin/lissom is statically linked' "$work/said" || fail "it does not say why"
-chroot "$machine" /usr/bin/lissom doctor >"$work/said" || code=$?
+enter /usr/bin/lissom doctor >"$work/said" || code=$?
 cat "$work/said"
 [ "$code" = 1 ] || fail "doctor's exit code: $code"
-unset inside_env
 
 # COPY --from=lissom:VERSION /usr /usr
 mv "$machine" "$work/lissom"
