@@ -83,11 +83,15 @@ fn sample() -> io::Result<(PathBuf, &'static [&'static str])> {
     Ok((std::env::current_exe()?, &["--version"]))
 }
 
-/// The one that programs get, which need not be this binary's own.
+/// That of the glibc that programs get, which need not be this binary's own; or why there is none.
+pub fn glibc_version() -> Result<String, String> {
+    let (program, _) = sample().map_err(|e| e.to_string())?;
+    target::glibc_version(&program)
+}
+
 fn glibc() -> Finding {
     let wanted = "glibc 2.31 or newer (Debian 11, Ubuntu 20.04)";
-    let found = sample().map_err(|e| e.to_string()).and_then(|(program, _)| target::glibc_version(&program));
-    match found {
+    match glibc_version() {
         Ok(text) if version(&text) < OLDEST_GLIBC => Finding::off("glibc", format!("version {text}"), wanted),
         Ok(text) => Finding::ok("glibc", format!("version {text}")),
         Err(reason) => Finding::off("glibc", reason, wanted),
