@@ -14,10 +14,17 @@ export SOURCE_DATE_EPOCH
 # It carries its libc, so it runs wherever Linux does, with an older glibc, with another libc, or with none. With --target these flags
 # are not those of build scripts and macros, which cargo loads as libraries. No paths of this machine in what is handed out.
 build() {
-    local crates=${CARGO_HOME:-$HOME/.cargo}
-    RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$crates=crates --remap-path-prefix=$root=." \
-        CFLAGS="-ffile-prefix-map=$crates=crates -ffile-prefix-map=$root=." \
-        cargo build --release --locked --target "$triple"
+    local flags="-C target-feature=+crt-static" cflags="" from
+    cargo fetch --locked --quiet
+    for from in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*; do
+        flags+=" --remap-path-prefix=$from=crates"
+        cflags+=" -ffile-prefix-map=$from=crates"
+    done
+    for from in "$root" "$(realpath -m "$target")"; do
+        flags+=" --remap-path-prefix=$from=."
+        cflags+=" -ffile-prefix-map=$from=."
+    done
+    RUSTFLAGS=$flags CFLAGS=$cflags cargo build --release --locked --target "$triple"
 }
 
 # A tree as packages and archives hold it: install_tree FOLDER PREFIX
