@@ -207,7 +207,9 @@ pub fn glibc_version(file: &Path) -> Result<String, String> {
     let output = list(file, Path::new(&loader)).map_err(|e| format!("{loader}: {e}"))?;
     let list = String::from_utf8_lossy(&output.stdout);
     let greeting = list.lines().filter_map(listed_path).find_map(|path| greeting(&path));
-    greeting.map(|g| number(&g).to_string()).ok_or_else(|| format!("{} has none that is known", file.display()))
+    greeting
+        .map(|g| number(&g).to_string())
+        .ok_or_else(|| format!("{} has none that is known", file.display()))
 }
 
 #[cfg(test)]
