@@ -13,6 +13,8 @@
 # make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (30 minutes); KERNELS="6.18 7.3", TESTS= some of them
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
+# make dist     packages for Debian and pip, an archive and a container image: target/dist (docs/install.md)
+# make test-dist   installs and removes them in root file systems of Debian 11 and 12, and of musl (20 minutes, root); TESTS= some of them
 #
 # Each installs first what it lacks (apt packages as root or with sudo, Python packages into target/venv)
 # and says so.
@@ -23,7 +25,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test fuzz bench report lint model conformance kmod slurm test-slurm test-kvm test-vm build install install-slurm uninstall clean
+.PHONY: help demo test fuzz bench report lint model conformance kmod slurm test-slurm test-kvm test-vm dist test-dist build install install-slurm uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -72,7 +74,7 @@ lint:
 	@scripts/need.sh lint
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
-	@for script in scripts/*.sh tests/vm/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh tests/sched/*.sh tests/sched/inside/*.sh tests/slurm/*.sh .ci/run; do bash -n "$$script"; done
+	@for script in scripts/*.sh tests/vm/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh tests/sched/*.sh tests/sched/inside/*.sh tests/slurm/*.sh packaging/*.sh packaging/deb/*.sh tests/dist/*.sh .ci/run; do bash -n "$$script"; done
 
 model:
 	@scripts/need.sh model
@@ -111,6 +113,14 @@ test-vm:
 	@scripts/need.sh vm || true
 	@bash tests/sched/run.sh $(TESTS)
 
+dist:
+	@scripts/need.sh build dist
+	@bash packaging/dist.sh
+
+test-dist: dist
+	@scripts/need.sh dist_test
+	@bash tests/dist/run.sh $(TESTS)
+
 # `make build` as yourself, then `sudo make install`: root need not have Rust.
 target/release/lissom:
 	$(MAKE) build
@@ -120,8 +130,7 @@ install: $(BINARY)
 	install -D -m 755 "$(BINARY)" "$(DESTDIR)$(PREFIX)/bin/lissom"
 	"$(BINARY)" unpack "$(DESTDIR)$(PREFIX)/lib/lissom"
 	cd "$(DESTDIR)$(PREFIX)/lib/lissom" && ln -sfn "$$(ls -t liblissom-*.so | head -n 1)" liblissom.so # whose name stays; unpack writes a new file, always
-	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
-	"$(BINARY)" man > "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1"
+	"$(BINARY)" man --dir "$(DESTDIR)$(PREFIX)/share/man/man1"
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
 	"$(BINARY)" completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
 	install -d "$(DESTDIR)$(PREFIX)/share/zsh/site-functions"
@@ -137,7 +146,7 @@ install-slurm: slurm
 	sed 's|/usr/local|$(PREFIX)|g' packaging/slurm/plugstack.conf > "$(DESTDIR)$(PREFIX)/share/lissom/plugstack.conf"
 
 uninstall:
-	rm -f "$(DESTDIR)$(PREFIX)/bin/lissom" "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/lissom" "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1" "$(DESTDIR)$(PREFIX)/share/man/man1"/lissom-*.1
 	rm -rf "$(DESTDIR)$(PREFIX)/lib/lissom" "$(DESTDIR)$(PREFIX)/share/lissom"
 	rm -f "$(DESTDIR)$(PREFIX)/lib/systemd/system/lissom-manager.service"
 	rm -f "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"

@@ -109,6 +109,14 @@ fn main() {
     let include = |dir: PathBuf| format!("-I{}", dir.display());
     let zydis_includes = [include(zydis.join("include")), include(zydis.join("dependencies/zycore/include"))];
 
+    // Paths in messages and debug information are relative to the source tree; of several that fit, the last counts.
+    let place = |from: String, to: &str| format!("-ffile-prefix-map={from}={to}");
+    let places = [
+        place(root.display().to_string(), "."),
+        place(format!("{}/", root.display()), ""),
+        place(format!("{}/", zydis.display()), "zydis/"),
+    ];
+
     let mut jobs = Vec::new();
     let objects = out.join("objects");
     for source in runtime_sources(&runtime) {
@@ -118,8 +126,7 @@ fn main() {
         // As system headers: their warnings are not ours.
         flags.extend(zydis_includes.iter().map(|i| i.replacen("-I", "-isystem", 1)));
         flags.extend(ZYDIS_DEFINES.iter().map(|s| s.to_string()));
-        // Paths in messages and debug information are relative to the source tree.
-        flags.push(format!("-ffile-prefix-map={}/=", root.display()));
+        flags.extend(places.iter().cloned());
         jobs.push(Job::new(&source, &object_path(&objects, name), flags));
     }
     for name in ZYDIS {
@@ -127,7 +134,7 @@ fn main() {
         flags.extend(zydis_includes.iter().cloned());
         flags.push(include(zydis.join("src")));
         flags.extend(ZYDIS_DEFINES.iter().map(|s| s.to_string()));
-        flags.push(format!("-ffile-prefix-map={}/=zydis/", zydis.display()));
+        flags.extend(places.iter().cloned());
         let object = object_path(&objects, &Path::new("zydis").join(name));
         jobs.push(Job::new(&zydis.join(name), &object, flags));
     }

@@ -35,7 +35,9 @@ pub fn build(root: &Path, out: &Path) {
         let Some(stem) = name.strip_suffix(".bpf.c") else { continue };
         let mut command = Command::new(&compiler);
         command.args(FLAGS).arg("-isystem").arg(&headers);
-        command.arg(format!("-ffile-prefix-map={}/=", root.display()));
+        for (from, to) in [(root.display().to_string(), "."), (headers.clone(), "include")] {
+            command.arg(format!("-ffile-prefix-map={from}={to}"));
+        }
         command.arg("-c").arg(&source).arg("-o").arg(out.join(format!("{stem}.bpf.o")));
         super::run(&mut command);
     }

@@ -249,11 +249,18 @@ static struct patch_config patch_config = {
 typedef int pthread_create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static pthread_create_function *real_pthread_create;
 
-/* dlsym takes the loader's lock: called from the constructor, and again only if the function comes with an object that is
- * loaded later (libpthread before glibc 2.34). */
+/* dlsym, by the version that every glibc knows it by: libc's since 2.34; before that libdl's, which need not be there. */
+__asm__(".symver loaders_dlsym, dlsym@GLIBC_2.2.5");
+extern void *loaders_dlsym(void *, const char *) __attribute__((weak));
+
+/* Takes the loader's lock: called from the constructor, and again only if the function comes with an object that is
+ * loaded later (libpthread before glibc 2.34), which dlsym does not see if it was not loaded for all. */
 static void find_pthread_create(void)
 {
-    real_pthread_create = (pthread_create_function *)dlsym(RTLD_NEXT, "pthread_create");
+    if (loaders_dlsym)
+        real_pthread_create = (pthread_create_function *)loaders_dlsym(RTLD_NEXT, "pthread_create");
+    if (!real_pthread_create)
+        real_pthread_create = (pthread_create_function *)patch_function_behind("pthread_create");
 }
 
 /* Not there: another libc, a child's musl for example, which gives constructors no arguments. */
@@ -467,6 +474,8 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *thread, con
 {
     if (!real_pthread_create)
         find_pthread_create();
+    if (!real_pthread_create)
+        return EAGAIN;
     if (sched.active && __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= 1)
         thread_first_made();
     if (sched.active && from_openmp(__builtin_return_address(0))) {

@@ -32,6 +32,12 @@ want_library() {
     grep -q "^[[:space:]]*$2 " <<<"$cache" || packages[$1]="$2"
 }
 
+# It is all that some of the tests' machines have.
+want_static_busybox() {
+    { command -v busybox >/dev/null 2>&1 && ! ldd "$(command -v busybox)" >/dev/null 2>&1; } ||
+        packages[busybox-static]="a busybox without libraries"
+}
+
 need_build() {
     want gcc gcc
     want_file libc6-dev /usr/include/stdio.h
@@ -103,6 +109,22 @@ need_slurm() {
     want_library libgomp1 libgomp.so.1
 }
 
+need_dist() {
+    want dpkg dpkg-deb
+    want python3 python3
+    want xz-utils xz
+}
+
+need_dist_test() {
+    want debootstrap debootstrap
+    want lintian lintian
+    want skopeo skopeo
+    want umoci umoci
+    want musl-tools musl-gcc
+    want_static_busybox
+    want binutils objdump
+}
+
 need_model() {
     want spin spin
     want gcc gcc
@@ -124,9 +146,7 @@ need_lint() {
 # Virtual machines in software, and what is run in them.
 need_vm() {
     need_build
-    # The static one: it is all that such a machine has.
-    { command -v busybox >/dev/null 2>&1 && ! ldd "$(command -v busybox)" >/dev/null 2>&1; } ||
-        packages[busybox-static]="a busybox without libraries"
+    want_static_busybox
     want cpio cpio
     want stress-ng stress-ng
     new_qemu || [ -z "$(installable_qemu)" ] || packages[qemu-system-x86]="QEMU 10 or newer"

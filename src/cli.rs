@@ -27,8 +27,7 @@ pub enum Verb {
     Kvm(kvm::KvmArgs),
     Sched(sched::SchedArgs),
     Completions(CompletionsArgs),
-    /// Print the manual pages, in roff, on standard output
-    Man,
+    Man(ManArgs),
     /// Put a server under load and say how soon it answers. For `lissom bench server`
     #[command(hide = true)]
     Load(load::LoadArgs),
@@ -304,4 +303,12 @@ pub struct DoctorArgs {
 pub struct CompletionsArgs {
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
+}
+
+/// Print the manual pages, in roff, on standard output
+#[derive(Args)]
+pub struct ManArgs {
+    /// Write each page into a file of its own in this folder instead, which is made if it is not there
+    #[arg(long, value_name = "FOLDER")]
+    pub dir: Option<PathBuf>,
 }

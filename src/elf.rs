@@ -222,6 +222,32 @@ mod tests {
         assert_eq!(count_syscalls(&code, &elf), 1);
     }
 
+    /// The binary of the packages is built where glibc is newer than where it is used. Whoever calls a function that asks for more finds out here.
+    #[test]
+    fn the_runtime_is_content_with_glibc_2_31() {
+        // A copy is aligned, as headers have to be.
+        let data = &*crate::abi::RUNTIME.to_vec();
+        let Kind::Elf(runtime) = classify(data) else { panic!("not recognised") };
+        assert_eq!(runtime.needed, ["libc.so.6"]);
+        let header = Header::parse(data).expect("a header");
+        let endian = header.endian().expect("an order of bytes");
+        let sections = header.sections(endian, data).expect("sections");
+        let (mut libraries, names) = sections.gnu_verneed(endian, data).expect("versions").expect("some");
+        let names = sections.strings(endian, data, names).expect("names");
+        let mut wanted = Vec::new();
+        while let Some((_, mut versions)) = libraries.next().expect("a library") {
+            while let Some(version) = versions.next().expect("a version") {
+                wanted
+                    .push(String::from_utf8_lossy(version.name(endian, names).expect("a name")).into_owned());
+            }
+        }
+        assert!(!wanted.is_empty());
+        let number =
+            |name: &str| -> Option<u32> { name.strip_prefix("GLIBC_2.")?.split('.').next()?.parse().ok() };
+        let new: Vec<&String> = wanted.iter().filter(|name| number(name).is_none_or(|n| n > 31)).collect();
+        assert!(new.is_empty(), "{new:?}");
+    }
+
     #[test]
     fn own_executable() {
         let data = std::fs::read("/proc/self/exe").expect("readable");

@@ -11,6 +11,7 @@ mod elf;
 mod fuzz;
 mod kvm;
 mod load;
+mod man;
 mod manager;
 mod place;
 mod process;
@@ -55,16 +56,9 @@ fn dispatch() -> i32 {
             clap_complete::generate(args.shell, &mut cli::Cli::command(), "lissom", &mut script);
             print(&script)
         }
-        cli::Verb::Unpack { folder } => {
-            return match unpack::install(&folder) {
-                Ok(()) => 0,
-                Err(e) => {
-                    eprintln!("lissom: {}: {e}", folder.display());
-                    1
-                }
-            };
-        }
-        cli::Verb::Man => manual().and_then(|roff| print(&roff)),
+        cli::Verb::Unpack { folder } => return written(&folder, unpack::install(&folder)),
+        cli::Verb::Man(cli::ManArgs { dir: Some(folder) }) => return written(&folder, man::write(&folder)),
+        cli::Verb::Man(_) => man::all().and_then(|roff| print(&roff)),
     };
     match done {
         Ok(()) => 0,
@@ -72,6 +66,17 @@ fn dispatch() -> i32 {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => 0,
         Err(e) => {
             eprintln!("lissom: cannot write to standard output: {e}");
+            1
+        }
+    }
+}
+
+/// The exit code of a verb that writes into a folder.
+fn written(folder: &std::path::Path, done: std::io::Result<()>) -> i32 {
+    match done {
+        Ok(()) => 0,
+        Err(e) => {
+            eprintln!("lissom: {}: {e}", folder.display());
             1
         }
     }
@@ -88,23 +93,4 @@ pub fn print(bytes: &[u8]) -> std::io::Result<()> {
 pub fn json(report: &impl serde::Serialize) -> String {
     // Serializing plain numbers and strings cannot fail.
     serde_json::to_string_pretty(report).unwrap_or_default() + "\n"
-}
-
-/// One page for lissom and one for each verb, with what that one takes, one after the other.
-fn manual() -> std::io::Result<Vec<u8>> {
-    let mut command = cli::Cli::command();
-    command.build();
-    let mut roff = Vec::new();
-    page(&command, &mut roff)?;
-    Ok(roff)
-}
-
-fn page(verb: &clap::Command, roff: &mut Vec<u8>) -> std::io::Result<()> {
-    let name = verb.get_display_name().unwrap_or("lissom").to_string();
-    let source = concat!("lissom ", env!("CARGO_PKG_VERSION"));
-    clap_mangen::Man::new(verb.clone()).title(name).source(source).render(roff)?;
-    for inner in verb.get_subcommands().filter(|v| v.get_name() != "help" && !v.is_hide_set()) {
-        page(inner, roff)?;
-    }
-    Ok(())
 }

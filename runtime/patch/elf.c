@@ -7,6 +7,7 @@
 #include "internal.h"
 
 #include "../prim/prim.h"
+#include "../prim/text.h"
 
 const char *elf_basename(const char *path)
 {
@@ -153,6 +154,17 @@ bool elf_symbol_around(const struct object *o, uintptr_t addr, uintptr_t *lo, ui
         return true;
     }
     return false;
+}
+
+uintptr_t elf_function(const struct object *o, const char *name)
+{
+    for (size_t i = 0; o->strings && i < o->symbol_count; i++) {
+        const Elf64_Sym *s = &o->symbols[i];
+        if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx != SHN_UNDEF && s->st_name < o->string_bytes &&
+            same(o->strings + s->st_name, name) && elf_code(o, o->bias + s->st_value))
+            return o->bias + s->st_value;
+    }
+    return 0;
 }
 
 /* --- sections ------------------------------------------------------------------------------------------ */

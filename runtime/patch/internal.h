@@ -14,6 +14,7 @@
  *     write.c   how code is written
  *     patch.c   the order, the jumps and the undoing
  *     index.c   finding a site again from a signal handler
+ *     symbol.c  finding a function by its name
  *
  * Nothing is shared between objects but the arena and the index, so one object's failure is its own.
  */
@@ -103,6 +104,8 @@ bool elf_readable(const struct object *o, uintptr_t addr, size_t len);
 const struct segment *elf_code(const struct object *o, uintptr_t addr);
 /* Bounds of the function symbol around addr, from .dynsym. */
 bool elf_symbol_around(const struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t *hi);
+/* The function of that name, or 0. */
+uintptr_t elf_function(const struct object *o, const char *name);
 /* False if addr certainly lies in no section of code, although its segment is executable. */
 bool elf_may_be_code(struct object *o, uintptr_t addr);
 const char *elf_basename(const char *path);

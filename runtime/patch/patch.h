@@ -107,6 +107,9 @@ void patch_undo_all(void);
 /* Whether some code had to be made writable, because the kernel refuses forced writes to /proc/self/mem. */
 bool patch_needs_mprotect(void);
 
+/* The function of that name, of the first object loaded behind ours that has one; 0: none has. Takes the loader's lock. */
+uintptr_t patch_function_behind(const char *name);
+
 /* In a fork's child, by its only thread: another may have been writing code. */
 void patch_after_fork(void);
 

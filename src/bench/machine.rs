@@ -1,9 +1,10 @@
 //! What the numbers depend on, for the JSON document and the head of the table.
 
-use std::ffi::CStr;
 use std::fs;
 
 use serde::Serialize;
+
+use crate::doctor;
 
 #[derive(Serialize)]
 pub struct Machine {
@@ -32,8 +33,6 @@ impl Machine {
         };
         let memory = read("/proc/meminfo");
         let total = memory.lines().find_map(|l| l.strip_prefix("MemTotal:"));
-        // SAFETY: glibc returns a constant string.
-        let glibc = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
         // SAFETY: plain system call.
         let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
         Machine {
@@ -46,7 +45,7 @@ impl Machine {
                 .filter(|g| !g.is_empty()),
             memory_kib: first_number(total.unwrap_or_default()).unwrap_or(0.0) as u64,
             kernel: read("/proc/sys/kernel/osrelease").trim().to_string(),
-            glibc: glibc.to_string_lossy().into_owned(),
+            glibc: doctor::glibc_version().unwrap_or_else(|_| "none".into()),
             autogroup: read("/proc/sys/kernel/sched_autogroup_enabled").trim() == "1",
             load: first_number(&read("/proc/loadavg")).unwrap_or(0.0),
         }

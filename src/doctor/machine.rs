@@ -3,9 +3,10 @@
 use std::ffi::{CStr, OsStr};
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::{Finding, limits, patching, switching};
+use super::{Finding, limits, patching, switching, target};
 use crate::{abi, run, unpack};
 
 const OLDEST_KERNEL: (u32, u32) = (5, 9);
@@ -73,18 +74,28 @@ fn kernel() -> Finding {
     Finding::ok("kernel", why)
 }
 
-/// This binary runs under the system's glibc, so its version is the one that programs get.
-fn glibc() -> Finding {
-    // SAFETY: glibc returns a constant string.
-    let text = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_string_lossy();
-    if version(&text) < OLDEST_GLIBC {
-        return Finding::off(
-            "glibc",
-            format!("version {text}"),
-            "glibc 2.31 or newer (Debian 11, Ubuntu 20.04)",
-        );
+/// A dynamically linked program of this machine, and arguments with which it does nothing. This binary, unless it carries its own libc
+/// (as that of the packages does): then what says most about the machine's programs is its shell.
+fn sample() -> io::Result<(PathBuf, &'static [&'static str])> {
+    if cfg!(target_feature = "crt-static") {
+        return Ok(("/bin/sh".into(), &["-c", ":"]));
     }
-    Finding::ok("glibc", format!("version {text}"))
+    Ok((std::env::current_exe()?, &["--version"]))
+}
+
+/// That of the glibc that programs get, which need not be this binary's own; or why there is none.
+pub fn glibc_version() -> Result<String, String> {
+    let (program, _) = sample().map_err(|e| e.to_string())?;
+    target::glibc_version(&program)
+}
+
+fn glibc() -> Finding {
+    let wanted = "glibc 2.31 or newer (Debian 11, Ubuntu 20.04)";
+    match glibc_version() {
+        Ok(text) if version(&text) < OLDEST_GLIBC => Finding::off("glibc", format!("version {text}"), wanted),
+        Ok(text) => Finding::ok("glibc", format!("version {text}")),
+        Err(reason) => Finding::off("glibc", reason, wanted),
+    }
 }
 
 fn rseq() -> Finding {
@@ -188,14 +199,14 @@ fn runtime_file() -> Finding {
     }
 }
 
-/// Runs this very binary under lissom and asks the runtime what became of it: the other lines are reasons,
+/// Runs a program under lissom and asks the runtime what became of it: the other lines are reasons,
 /// this one is the fact.
 fn trial_run() -> Finding {
     let what = "trial run";
     let trial = || -> io::Result<serde_json::Value> {
-        let exe = std::env::current_exe()?;
-        let mut command = Command::new(&exe);
-        command.args(["run", "--stats=json", "--"]).arg(&exe).arg("--version");
+        let (program, arguments) = sample()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["run", "--stats=json", "--"]).arg(program).args(arguments);
         command.env_remove(abi::ENV_VERBOSE).stdin(Stdio::null());
         let output = command.output()?;
         if !output.status.success() {

@@ -7,6 +7,8 @@ mod patching;
 mod switching;
 mod target;
 
+pub use machine::glibc_version;
+
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;

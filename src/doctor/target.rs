@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde::Serialize;
 
@@ -84,9 +85,7 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
         target.findings.push(Finding::limited("libraries", why, "install the program's loader as root"));
         return;
     }
-    let mut command = Command::new(loader);
-    command.arg("--list").arg(file).stdin(Stdio::null()).env_remove("LD_PRELOAD");
-    let output = match command.output() {
+    let output = match list(file, loader) {
         Ok(output) => output,
         Err(e) => {
             let fix = format!("check {}", loader.display());
@@ -115,6 +114,11 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
     let why = format!("{text}; in {} objects, without those it loads later", target.objects.len());
     target.findings.push(Finding::ok("system calls", why));
     target.findings.extend(loops(&target.objects));
+}
+
+fn list(file: &Path, loader: &Path) -> io::Result<Output> {
+    let mut command = Command::new(loader);
+    command.arg("--list").arg(file).stdin(Stdio::null()).env_remove("LD_PRELOAD").output()
 }
 
 fn loops(objects: &[Object]) -> Option<Finding> {
@@ -170,20 +174,42 @@ fn count(path: PathBuf) -> Option<Object> {
     Some(Object { syscalls: elf::count_syscalls(&data, &elf), openmp_loops: loops_of(&path, &data), path })
 }
 
-/// The version that libc.so.6 carries in its greeting; reading it runs nothing.
-fn glibc(path: &Path) -> Option<Finding> {
+/// What libc.so.6 says of itself in its greeting, which ends with its version; reading it runs nothing.
+fn greeting(path: &Path) -> Option<String> {
     if path.file_name()? != "libc.so.6" {
         return None;
     }
     let data = fs::read(path).ok()?;
     let start = data.windows(13).position(|w| w == b"GNU C Library")?;
     let line: Vec<u8> = data[start..].iter().copied().take_while(|&b| b != b'\n' && b != 0).collect();
-    let line = String::from_utf8_lossy(&line).trim_end_matches('.').to_string();
-    let number = line.rsplit(' ').next().unwrap_or_default();
-    if version(number) < (2, 31) {
+    Some(String::from_utf8_lossy(&line).trim_end_matches('.').to_string())
+}
+
+fn number(greeting: &str) -> &str {
+    greeting.rsplit(' ').next().unwrap_or_default()
+}
+
+fn glibc(path: &Path) -> Option<Finding> {
+    let line = greeting(path)?;
+    if version(number(&line)) < (2, 31) {
         return Some(Finding::off("libc", line, "a glibc of 2.31 or newer"));
     }
     Some(Finding::ok("libc", line))
+}
+
+/// The version of the glibc that this program is given, or why it has none.
+pub fn glibc_version(file: &Path) -> Result<String, String> {
+    let program = program::inspect(file);
+    if let Some(reason) = program.native {
+        return Err(reason.text);
+    }
+    let loader = program.elf.and_then(|elf| elf.interpreter).unwrap_or_default();
+    let output = list(file, Path::new(&loader)).map_err(|e| format!("{loader}: {e}"))?;
+    let list = String::from_utf8_lossy(&output.stdout);
+    let greeting = list.lines().filter_map(listed_path).find_map(|path| greeting(&path));
+    greeting
+        .map(|g| number(&g).to_string())
+        .ok_or_else(|| format!("{} has none that is known", file.display()))
 }
 
 #[cfg(test)]

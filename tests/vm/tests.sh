@@ -1,4 +1,4 @@
-# Sourced by the run.sh of folders whose tests run in virtual machines.
+# Sourced by the run.sh of folders whose tests run in virtual machines, or in file systems of their own.
 set -uo pipefail
 
 passed=0 failed=0 skipped=0

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Everything that is handed out, into target/dist: a package for Debian, a wheel for pip, an archive, a container image, and their sums.
+# The same sources and the same tools make the same files.
+set -euo pipefail
+umask 022
+cd "$(dirname "$0")/.."
+root=$PWD
+target=${CARGO_TARGET_DIR:-target}
+triple=x86_64-unknown-linux-gnu
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)}
+export SOURCE_DATE_EPOCH
+
+# It carries its libc, so it runs wherever Linux does, with an older glibc, with another libc, or with none. With --target these flags
+# are not those of build scripts and macros, which cargo loads as libraries. No paths of this machine in what is handed out.
+build() {
+    local flags="-C target-feature=+crt-static" cflags="" from
+    cargo fetch --locked --quiet
+    for from in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*; do
+        flags+=" --remap-path-prefix=$from=crates"
+        cflags+=" -ffile-prefix-map=$from=crates"
+    done
+    for from in "$root" "$(realpath -m "$target")"; do
+        flags+=" --remap-path-prefix=$from=."
+        cflags+=" -ffile-prefix-map=$from=."
+    done
+    RUSTFLAGS=$flags CFLAGS=$cflags cargo build --release --locked --target "$triple"
+}
+
+# A tree as packages and archives hold it: install_tree FOLDER PREFIX
+install_tree() {
+    make --no-print-directory -s install DESTDIR="$1" PREFIX="$2" BINARY="$binary"
+    local doc=$1$2/share/doc/lissom
+    install -D -m 644 -t "$doc" README.md "$work/third-party.txt"
+}
+
+archive() {
+    local name=lissom-$version-x86_64
+    install_tree "$work/$name" ""
+    install -m 644 LICENSE "$work/$name/share/doc/lissom/"
+    # For the service's own folder the path is not known before it is unpacked.
+    rm -r "$work/$name/lib/systemd"
+    tar --create --directory "$work" --sort=name --owner=0 --group=0 --numeric-owner \
+        --mtime="@$SOURCE_DATE_EPOCH" --format=gnu "$name" | gzip -9n >"$out/$name.tar.gz"
+}
+
+build
+binary=$target/$triple/release/lissom
+out=$target/dist
+rm -rf "$out"
+mkdir -p "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+python3 packaging/third-party.py "$triple" >"$work/third-party.txt"
+archive
+. packaging/deb/build.sh
+python3 packaging/wheel/build.py "$binary" "$version" "$out"
+python3 packaging/oci/build.py "$work/lissom-$version-x86_64" "$version" "$out"
+(cd "$out" && sha256sum -- *.* >SHA256SUMS)
+echo "$out:"
+cat "$out/SHA256SUMS"
