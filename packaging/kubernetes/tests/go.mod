@@ -1,0 +1,3 @@
+module lissom.dev/kubernetes/tests
+
+go 1.24.0
