@@ -8,6 +8,7 @@
 # make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
 # make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (5 minutes)
 # make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (30 minutes); KERNELS="6.18 7.3", TESTS= some of them
+# make test-kubernetes   the node agent of packaging/kubernetes, in containerd's NRI and in a real containerd (10 minutes, most of them to build it)
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
 #
@@ -20,7 +21,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test bench report lint model conformance kmod test-kvm test-vm build install uninstall clean
+.PHONY: help demo test bench report lint model conformance kmod test-kvm test-vm test-kubernetes build install uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -89,6 +90,11 @@ test-kvm:
 test-vm:
 	@scripts/need.sh vm || true
 	@bash tests/sched/run.sh $(TESTS)
+
+test-kubernetes:
+	@scripts/need.sh build kubernetes
+	cargo build --release --locked --quiet
+	@bash packaging/kubernetes/tests/run.sh
 
 # `make build` as yourself, then `sudo make install`: root need not have Rust.
 target/release/lissom:

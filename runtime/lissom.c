@@ -23,7 +23,6 @@
 #include "spin/site.h"
 #include "syscalls.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <pthread.h>
@@ -255,20 +254,32 @@ static unsigned long auxiliary(char **environment, unsigned long type)
 typedef int pthread_create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static pthread_create_function *real_pthread_create;
 
-/* dlsym takes the loader's lock: called from the constructor, and again only if the function comes with an object that is
+/* Takes the loader's lock: called from the constructor, and again only if the function comes with an object that is
  * loaded later (libpthread before glibc 2.34). */
 static void find_pthread_create(void)
 {
-    real_pthread_create = (pthread_create_function *)dlsym(RTLD_NEXT, "pthread_create");
+    real_pthread_create = (pthread_create_function *)patch_next_function("pthread_create", (uintptr_t)find_pthread_create);
 }
 
 /* Not there: another libc, a child's musl for example, which gives constructors no arguments. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
+/* 2.31 or newer: what is older has not been tried, and a container's may be any. */
+static bool libc_is_known(void)
+{
+    const char *v = gnu_get_libc_version ? gnu_get_libc_version() : "";
+    uint32_t minor = 0;
+    if (!begins(v, "2."))
+        return false;
+    for (v += 2; is_digit(*v) && minor < 1000; v++)
+        minor = minor * 10 + (uint32_t)(*v - '0');
+    return minor >= 31;
+}
+
 __attribute__((constructor)) static void start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
-    if (!gnu_get_libc_version)
+    if (!libc_is_known())
         return;
     sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
     if (!read_options(environment))

@@ -130,6 +130,7 @@ void elf_dynamic(struct object *o, const Elf64_Phdr *phdr, unsigned phnum)
     if (symtab && count && elf_readable(o, symtab, count * sizeof(Elf64_Sym))) {
         o->symbols = (const Elf64_Sym *)symtab;
         o->symbol_count = count;
+        o->gnu_hash = gnu_hash;
         if (strsz && elf_readable(o, strtab, strsz) && ((const char *)strtab)[strsz - 1] == 0) {
             o->strings = (const char *)strtab;
             o->string_bytes = strsz;

@@ -61,6 +61,7 @@ struct object {
     size_t symbol_count;
     const char *strings;            /* the names of symbols, or NULL */
     size_t string_bytes;
+    uintptr_t gnu_hash;             /* the table by which the symbols were counted, or 0: by another */
     uintptr_t eh_hdr;               /* .eh_frame_hdr with a search table of the usual encoding, or 0 */
     const int32_t *eh_table;        /* pairs (function, FDE), relative to eh_hdr, sorted */
     size_t eh_count;

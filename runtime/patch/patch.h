@@ -17,7 +17,7 @@
  * system call clobbers anyway; the stack is not touched, so the red zone is kept.  lissom_syscall_entry
  * either returns to `after` with the result in rax, or to `direct` with every register as it was.
  *
- * No function here calls libc or allocates outside its own arena. The only lock is that of who writes code (write.c).
+ * No function here calls libc (but for the loader's list of objects) or allocates outside its own arena. The only lock is that of who writes code (write.c).
  */
 #ifndef LISSOM_PATCH_H
 #define LISSOM_PATCH_H
@@ -106,6 +106,10 @@ void patch_undo_all(void);
 
 /* Whether some code had to be made writable, because the kernel refuses forced writes to /proc/self/mem. */
 bool patch_needs_mprotect(void);
+
+/* The function of that name in the first object, in the loader's order, after the one that holds `behind`; NULL: there is none. Takes the
+ * loader's lock. Any thread may call it, but in a signal handler. */
+void *patch_next_function(const char *name, uintptr_t behind);
 
 /* In a fork's child, by its only thread: another may have been writing code. */
 void patch_after_fork(void);

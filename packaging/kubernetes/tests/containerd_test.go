@@ -9,15 +9,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
@@ -409,5 +406,3 @@ func TestContainerd(t *testing.T) {
 		}
 	})
 }
-
-var _ = []any{io.EOF, fs.ErrExist, time.Second}
