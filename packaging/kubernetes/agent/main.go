@@ -177,7 +177,9 @@ type nriLog struct{ log *slog.Logger }
 func (l nriLog) Debugf(ctx context.Context, format string, args ...any) {
 	l.log.DebugContext(ctx, "nri", "text", fmt.Sprintf(format, args...))
 }
-func (l nriLog) Infof(ctx context.Context, format string, args ...any) { l.Debugf(ctx, format, args...) }
+func (l nriLog) Infof(ctx context.Context, format string, args ...any) {
+	l.Debugf(ctx, format, args...)
+}
 func (l nriLog) Warnf(ctx context.Context, format string, args ...any) {
 	l.log.WarnContext(ctx, "nri", "text", fmt.Sprintf(format, args...))
 }

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 // How long the slowest thing may take before it counts as not happening.
@@ -26,6 +28,7 @@ const patience = 60 * time.Second
 var agentBinary string
 
 func TestMain(m *testing.M) {
+	logrus.SetLevel(logrus.FatalLevel) // of the NRI library: what it has to say is asserted
 	folder, err := os.MkdirTemp("", "lissom-agent-test-")
 	if err != nil {
 		panic(err)

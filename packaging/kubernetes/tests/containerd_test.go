@@ -233,7 +233,7 @@ func (d *daemon) pod(image string, a asked, command ...string) *pod {
 	}
 	for _, entry := range a.environment {
 		key, value, _ := strings.Cut(entry, "=")
-		config.Envs = append(config.Envs, &cri.KeyValue{Key: key, Value: value})
+		config.Envs = append(config.Envs, &cri.KeyValue{Key: key, Value: []byte(value)})
 	}
 	container, err := d.runtime.CreateContainer(ctx, &cri.CreateContainerRequest{PodSandboxId: p.sandbox, Config: config, SandboxConfig: sandbox})
 	if err != nil {

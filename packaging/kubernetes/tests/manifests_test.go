@@ -48,7 +48,7 @@ func decode(t *testing.T, text []byte) any {
 }
 
 func TestManifests(t *testing.T) {
-	found := objects(t, "../manifests")
+	found := objects(t, "../manifests/base")
 	kinds := slices.Sorted(maps.Keys(found))
 	if strings.Join(kinds, " ") != "DaemonSet Namespace ServiceAccount" {
 		t.Fatalf("kinds: %v", kinds)
@@ -72,7 +72,7 @@ func TestManifests(t *testing.T) {
 // The least that the agent can do with. Who adds to it has to change this test.
 func TestPrivileges(t *testing.T) {
 	for folder, want := range map[string][]string{
-		"../manifests":         {"/opt/lissom", "/var/run/nri"},
+		"../manifests/base":         {"/opt/lissom", "/var/run/nri"},
 		"../manifests/manager": {"/opt/lissom", "/run/lissom", "/var/run/nri"},
 	} {
 		found := objects(t, folder)
@@ -123,7 +123,7 @@ func TestArguments(t *testing.T) {
 	for _, m := range regexp.MustCompile(`flag\.\w+Var\(&a\.\w+, "(\w+)"`).FindAllStringSubmatch(string(help), -1) {
 		known[m[1]] = true
 	}
-	for _, folder := range []string{"../manifests", "../manifests/manager"} {
+	for _, folder := range []string{"../manifests/base", "../manifests/manager"} {
 		pod := objects(t, folder)["DaemonSet"].(*appsv1.DaemonSet).Spec.Template.Spec
 		for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
 			for _, argument := range container.Args {
