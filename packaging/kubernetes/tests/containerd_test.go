@@ -27,9 +27,13 @@ import (
 type daemon struct {
 	t       *testing.T
 	folder  string
+	command *exec.Cmd
 	runtime cri.RuntimeServiceClient
 	pods    int
 }
+
+// Copies files, and needs nothing of the file system that the test's folder is on.
+const snapshotter = "native"
 
 const configuration = `version = 3
 root = "%[1]s/root"
@@ -39,7 +43,7 @@ state = "%[1]s/state"
 [ttrpc]
   address = "%[1]s/containerd.sock.ttrpc"
 [plugins."io.containerd.cri.v1.images".pinned_images]
-  sandbox = "test.invalid/static:1"
+  sandbox = "test.invalid/pause:1"
 [plugins."io.containerd.cri.v1.images"]
   snapshotter = "%[2]s"
 [plugins."io.containerd.cri.v1.runtime"]
@@ -73,45 +77,56 @@ func startDaemon(t *testing.T) *daemon {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("containerd cannot be built: %v\n%s", err, output)
 	}
-	config := filepath.Join(folder, "config.toml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, folder, "native"), 0o600); err != nil {
+	config := fmt.Appendf(nil, configuration, folder, snapshotter)
+	if err := os.WriteFile(filepath.Join(folder, "config.toml"), config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log, err := os.Create(filepath.Join(folder, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command(filepath.Join(bin, "containerd"), "--config", config)
-	command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	d.start()
 	t.Cleanup(func() {
 		d.removePods()
-		command.Process.Signal(syscall.SIGTERM)
-		command.Wait()
+		d.stop(syscall.SIGTERM)
 		if t.Failed() {
-			text, _ := os.ReadFile(log.Name())
+			text, _ := os.ReadFile(filepath.Join(folder, "log"))
 			t.Logf("containerd:\n%s", text)
 		}
 		os.RemoveAll(folder)
 	})
-	connection, err := grpc.NewClient("unix://"+folder+"/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { connection.Close() })
-	d.runtime = cri.NewRuntimeServiceClient(connection)
-	eventually(t, "containerd answers", func() bool {
-		_, err := d.runtime.Version(context.Background(), &cri.VersionRequest{})
-		return err == nil
-	})
 	return d
 }
 
+func (d *daemon) start() {
+	d.t.Helper()
+	log, err := os.OpenFile(filepath.Join(d.folder, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer log.Close()
+	bin := filepath.Join(d.folder, "bin")
+	d.command = exec.Command(filepath.Join(bin, "containerd"), "--config", filepath.Join(d.folder, "config.toml"))
+	d.command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	d.command.Stdout, d.command.Stderr = log, log
+	if err := d.command.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	connection, err := grpc.NewClient("unix://"+d.folder+"/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { connection.Close() })
+	d.runtime = cri.NewRuntimeServiceClient(connection)
+	eventually(d.t, "containerd answers", func() bool {
+		_, err := d.runtime.Version(context.Background(), &cri.VersionRequest{})
+		return err == nil
+	})
+}
+
+func (d *daemon) stop(signal syscall.Signal) {
+	d.command.Process.Signal(signal)
+	d.command.Wait()
+}
+
 // load imports an image of the root file system: one layer, no registry.
-func (d *daemon) load(name, root string) {
+func (d *daemon) load(name, root string, command ...string) {
 	d.t.Helper()
 	client, err := containerd.New(d.folder + "/containerd.sock")
 	if err != nil {
@@ -119,19 +134,19 @@ func (d *daemon) load(name, root string) {
 	}
 	defer client.Close()
 	ctx := namespaces.WithNamespace(context.Background(), "k8s.io")
-	images, err := client.Import(ctx, bytes.NewReader(archive(d.t, name, root)))
+	images, err := client.Import(ctx, bytes.NewReader(archive(d.t, name, root, command)))
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	for _, image := range images {
-		if err := containerd.NewImage(client, image).Unpack(ctx, "native"); err != nil {
+		if err := containerd.NewImage(client, image).Unpack(ctx, snapshotter); err != nil {
 			d.t.Fatal(err)
 		}
 	}
 }
 
 // archive is an OCI image layout in a tar file.
-func archive(t *testing.T, name, root string) []byte {
+func archive(t *testing.T, name, root string, command []string) []byte {
 	t.Helper()
 	var whole bytes.Buffer
 	w := tar.NewWriter(&whole)
@@ -158,7 +173,7 @@ func archive(t *testing.T, name, root string) []byte {
 	layer := blob("layer.v1.tar", layerOf(t, root))
 	config := blob("config.v1+json", text(map[string]any{
 		"architecture": "amd64", "os": "linux",
-		"config": map[string]any{"Cmd": []string{"/show"}, "Env": []string{"PATH=/", "OF_THE_IMAGE=1"}},
+		"config": map[string]any{"Cmd": command, "Env": []string{"PATH=/", "OF_THE_IMAGE=1"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []any{layer["digest"]}},
 	}))
 	manifest := blob("manifest.v1+json", text(map[string]any{"schemaVersion": 2,
@@ -332,7 +347,10 @@ func TestContainerd(t *testing.T) {
 			t.Logf("no image of kind %s: this machine has no %s", kind, missing)
 			continue
 		}
-		d.load("test.invalid/"+kind+":1", root)
+		d.load("test.invalid/"+kind+":1", root, "/show")
+		if kind == "static" {
+			d.load("test.invalid/pause:1", root, "/show", "pause")
+		}
 	}
 	folder := installed(t)
 	agent := startAgent(t, "-socket", d.folder+"/nri/nri.sock", "-folder", folder, "-namespaces", "batch")
@@ -385,6 +403,30 @@ func TestContainerd(t *testing.T) {
 		a := optedIn()
 		a.annotations["lissom.dev/options"] = "cpus=many"
 		if said := d.pod("glibc", a, "/show").awaitEnd(); !strings.HasPrefix(said, "library: none\n") {
+			t.Errorf("%s", said)
+		}
+	})
+	t.Run("containerd started again", func(t *testing.T) {
+		running := d.pod("glibc", optedIn(), "/show", "watch")
+		running.await("library: /.lissom/")
+		d.stop(syscall.SIGKILL)
+		eventually(t, "the agent sees that it is gone", func() bool { return !agent.isConnected() })
+		if code, body := agent.get("/readyz"); code != 503 || !strings.Contains(body, "not connected") {
+			t.Errorf("/readyz says %d %q", code, body)
+		}
+		if code, _ := agent.get("/healthz"); code != 200 {
+			t.Errorf("/healthz says %d", code)
+		}
+		d.start()
+		agent.awaitConnection()
+		if code, _ := agent.get("/readyz"); code != 200 {
+			t.Errorf("/readyz says %d", code)
+		}
+		if got := agent.said("synchronized", nil)["under_lissom"]; got != 1.0 {
+			t.Errorf("it found %v containers under lissom, want 1", got)
+		}
+		running.remove()
+		if said := d.pod("glibc", optedIn(), "/show").awaitEnd(); !strings.HasPrefix(said, "library: /.lissom/") {
 			t.Errorf("%s", said)
 		}
 	})

@@ -72,7 +72,7 @@ func TestManifests(t *testing.T) {
 // The least that the agent can do with. Who adds to it has to change this test.
 func TestPrivileges(t *testing.T) {
 	for folder, want := range map[string][]string{
-		"../manifests/base":         {"/opt/lissom", "/var/run/nri"},
+		"../manifests/base":    {"/opt/lissom", "/var/run/nri"},
 		"../manifests/manager": {"/opt/lissom", "/run/lissom", "/var/run/nri"},
 	} {
 		found := objects(t, folder)

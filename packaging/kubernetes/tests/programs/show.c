@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 // What a program in a container sees of lissom: `show` says whether the library is loaded and starts some threads; `show watch` computes with
-// four threads, and says how many slots it has whenever that changes, until it is ended.
+// four threads, and says how many slots it has whenever that changes, until it is ended. `show pause` waits for that.
 #include "../../../../runtime/abi.h"
 
 #include <pthread.h>
@@ -85,6 +85,9 @@ static void start(pthread_t *threads, void *(*function)(void *))
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
+	if (argc > 1 && !strcmp(argv[1], "pause"))
+		for (;;)
+			pause();
 	get_region(argv);
 	show_library();
 	if (argc > 1 && !strcmp(argv[1], "watch")) {
