@@ -3,10 +3,12 @@
 package tests
 
 import (
+	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +20,7 @@ func TestLoaders(t *testing.T) {
 	n, folder := newNode(t), installed(t)
 	n.agent(folder)
 	made := n.create(optedIn())
-	for kind, want := range map[string]string{"glibc": "/.lissom/lib/", "musl": "none", "static": "none"} {
+	for kind, want := range map[string]string{"glibc": "/.lissom/lib/", "musl": "none", "static": "none", "old-glibc": "/.lissom/lib/x86_64-linux-gnu/"} {
 		t.Run(kind, func(t *testing.T) {
 			root := t.TempDir()
 			if missing := rootKinds[kind](t, root); missing != "" {
@@ -38,6 +40,30 @@ func TestLoaders(t *testing.T) {
 				t.Errorf("the loader complains: %s", output)
 			}
 		})
+	}
+}
+
+// The oldest that the documentation names may load the library, on whatever the library was built.
+func TestNeededVersions(t *testing.T) {
+	folder := installed(t)
+	library, err := elf.Open(filepath.Join(folder, "lib64", current(t, folder)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer library.Close()
+	needed, err := library.DynamicVersionNeeds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(needed) == 0 {
+		t.Error("the library needs nothing: that is not so")
+	}
+	for _, file := range needed {
+		for _, version := range file.Needs {
+			if number, err := strconv.Atoi(strings.SplitN(version.Dep, ".", 3)[1]); err != nil || number > 31 {
+				t.Errorf("the library needs %s of %s", version.Dep, file.Name)
+			}
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ var rootKinds = map[string]func(t *testing.T, root string) (missing string){
 		build(t, root, "gcc", "-O2", "-pthread", "-static")
 		return ""
 	},
+	"old-glibc": oldGlibc,
 	"musl": func(t *testing.T, root string) string {
 		if _, err := exec.LookPath("musl-gcc"); err != nil {
 			return "musl-gcc (package musl-tools)"
@@ -37,9 +38,19 @@ var rootKinds = map[string]func(t *testing.T, root string) (missing string){
 	},
 }
 
+// oldGlibc is what old-glibc.sh has made, for run.sh.
+func oldGlibc(t *testing.T, root string) string {
+	made := os.Getenv("LISSOM_TEST_OLD_GLIBC")
+	if made == "" {
+		return "root file system of Debian 11 (old-glibc.sh makes it)"
+	}
+	copyTree(t, made+"/.", root)
+	return ""
+}
+
 func build(t *testing.T, root string, compiler ...string) {
 	t.Helper()
-	command := exec.Command(compiler[0], append(compiler[1:], "-o", filepath.Join(root, "show"), showSource)...)
+	command := exec.Command(compiler[0], append(compiler[1:], "-Wall", "-Wextra", "-Werror", "-o", filepath.Join(root, "show"), showSource)...)
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", compiler, err, output)
 	}

@@ -4,11 +4,14 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-if [ -z "${LISSOM_TEST_BIN:-}" ]; then
-    target=$(cd ../../.. && realpath "${CARGO_TARGET_DIR:-target}")
-    LISSOM_TEST_BIN=$target/release/lissom
+target=$(cd ../../.. && realpath -m "${CARGO_TARGET_DIR:-target}")
+export LISSOM_TEST_BIN=${LISSOM_TEST_BIN:-$target/release/lissom}
+
+old=$target/kubernetes/old-glibc
+mkdir -p "${old%/*}"
+if [ -x "$old/show" ] || ./old-glibc.sh "$old"; then
+    export LISSOM_TEST_OLD_GLIBC=$old
 fi
-export LISSOM_TEST_BIN
 
 (cd ../agent && go vet ./... && go test -count=1 ./...)
 go vet ./...

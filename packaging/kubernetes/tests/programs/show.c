@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 // What a program in a container sees of lissom: `show` says whether the library is loaded and starts some threads; `show watch` computes with
 // four threads, and says how many slots it has whenever that changes, until it is ended. `show pause` waits for that.
+#define _GNU_SOURCE
 #include "../../../../runtime/abi.h"
 
 #include <pthread.h>
@@ -73,6 +74,7 @@ static void *compute(void *unused)
 	(void)unused;
 	for (volatile unsigned long n = 0;; n++)
 		;
+	return NULL;
 }
 
 static void start(pthread_t *threads, void *(*function)(void *))
