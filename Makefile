@@ -11,6 +11,7 @@
 # make test-slurm   the tests of it, with a Slurm that is started for them (a minute)
 # make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (5 minutes)
 # make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (30 minutes); KERNELS="6.18 7.3", TESTS= some of them
+# make test-kubernetes   the node agent of packaging/kubernetes, in containerd's NRI and in a real containerd (10 minutes, most of them to build it)
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
 # make dist     packages for Debian and pip, an archive and a container image: target/dist (docs/install.md)
@@ -25,7 +26,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test fuzz bench report lint model conformance kmod slurm test-slurm test-kvm test-vm dist test-dist build install install-slurm uninstall clean
+.PHONY: help demo test fuzz bench report lint model conformance kmod slurm test-slurm test-kvm test-vm dist test-dist test-kubernetes build install install-slurm uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -120,6 +121,11 @@ dist:
 test-dist: dist
 	@scripts/need.sh dist_test
 	@bash tests/dist/run.sh $(TESTS)
+
+test-kubernetes:
+	@scripts/need.sh build kubernetes
+	cargo build --release --locked --quiet
+	@bash packaging/kubernetes/tests/run.sh
 
 # `make build` as yourself, then `sudo make install`: root need not have Rust.
 target/release/lissom:

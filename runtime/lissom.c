@@ -266,10 +266,22 @@ static void find_pthread_create(void)
 /* Not there: another libc, a child's musl for example, which gives constructors no arguments. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
+/* 2.31 or newer: what is older has not been tried, and a container's may be any. */
+static bool libc_is_known(void)
+{
+    const char *v = gnu_get_libc_version ? gnu_get_libc_version() : "";
+    uint32_t minor = 0;
+    if (!begins(v, "2."))
+        return false;
+    for (v += 2; is_digit(*v) && minor < 1000; v++)
+        minor = minor * 10 + (uint32_t)(*v - '0');
+    return minor >= 31;
+}
+
 __attribute__((constructor)) static void start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
-    if (!gnu_get_libc_version)
+    if (!libc_is_known())
         return;
     /* It has rights that who started it has not, and whose the environment is. The loader drops LD_PRELOAD for it, but not what /etc/ld.so.preload says. */
     if (getauxval(AT_SECURE))

@@ -1,9 +1,11 @@
 # Sourced, not run: packages of Debian suites that this machine's apt may lack, in a configuration of our own, because
 # nobody wants a test to change where the machine's packages come from.
 
-# configure_apt FOLDER: lists and downloads are kept there. Post: own_apt holds the options for apt-get and apt-cache.
+# configure_apt FOLDER [SUITE...]: lists and downloads are kept there. Post: own_apt holds the options for apt-get and apt-cache.
 configure_apt() {
     local folder=$1 mirror suite
+    shift
+    [ $# -gt 0 ] || set -- bookworm bookworm-backports trixie-backports
     mkdir -p "$folder"
     folder=$(cd "$folder" && pwd)
     mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(CODENAME)' 'Created-By: Packages' |
@@ -13,7 +15,7 @@ configure_apt() {
         return 1
     fi
     mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial"
-    for suite in bookworm bookworm-backports trixie-backports; do
+    for suite in "$@"; do
         echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
     done >"$folder/sources.list"
     own_apt=(-o "Dir::Etc::SourceList=$folder/sources.list" -o Dir::Etc::SourceParts=/dev/null

@@ -139,6 +139,14 @@ need_conformance() {
         packages[glibc-source]="/usr/src/glibc/glibc-*.tar.xz"
 }
 
+# Go itself is looked for by need_go.
+need_kubernetes() {
+    want gcc gcc
+    want binutils readelf
+    want runc runc
+    want musl-tools musl-gcc
+}
+
 need_lint() {
     need_build
 }
@@ -240,12 +248,31 @@ need_rust() {
     exit 1
 }
 
+# Any Go from 1.21 on fetches the one that go.mod names, if it may (GOTOOLCHAIN). Debian 12's own is 1.19, and its backports have newer ones.
+need_go() {
+    local have oldest=1.21
+    have=$(go env GOVERSION 2>/dev/null | sed 's/^go//')
+    if [ -n "$have" ] && [ "$(printf '%s\n' "$oldest" "$have" | sort -V | head -n 1)" = "$oldest" ]; then
+        return 0
+    fi
+    command -v apt-get >/dev/null 2>&1 || { echo "Go $oldest or newer is needed: install it yourself" >&2; exit 1; }
+    . "$(dirname "$0")/apt.sh"
+    configure_apt "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/vm/apt"
+    need_root golang-go
+    echo "missing: Go $oldest or newer; installing with apt-get from the backports: golang-go"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${own_apt[@]}" -o DPkg::Lock::Timeout=600 \
+        install -y -qq --no-install-recommends -t bookworm-backports golang-go >/dev/null
+}
+
 for group in "$@"; do
     "need_$group"
 done
 install_packages
 case " $* " in
 *" kvm "* | *" vm "*) install_backported_qemu ;;
+esac
+case " $* " in
+*" kubernetes "*) need_go ;;
 esac
 case " $* " in
 *" model "*) ;;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// rseqTunable switches off glibc's use of rseq: the kernel writes the number of a kernel thread's CPU into an area of the
+// thread that registered it, which is the wrong one when another kernel thread carries the context.
+const rseqTunable = "glibc.pthread.rseq"
+
+// environment is a container's, as NRI shows it: image's and pod's variables together.
+type environment map[string]string
+
+func environmentOf(list []string) environment {
+	e := environment{}
+	for _, entry := range list {
+		name, value, _ := strings.Cut(entry, "=")
+		e[name] = value
+	}
+	return e
+}
+
+// nativeBecause says why the container's own environment wants nothing of us; "" if it does not.
+func (e environment) nativeBecause(chosen map[string]string) string {
+	if e["LISSOM"] == "0" {
+		return "switched off by LISSOM=0"
+	}
+	level, ok := chosen["LISSOM_SWITCH"]
+	if !ok {
+		level = e["LISSOM_SWITCH"]
+	}
+	if level == "off" {
+		return "switched off by switch=off"
+	}
+	return ""
+}
+
+// underLissom returns the variables to be set so that the container's programs run as by `lissom run`: src/run.rs, which
+// this follows, says why each.
+func (e environment) underLissom(library string, chosen map[string]string) map[string]string {
+	set := map[string]string{
+		"LD_PRELOAD": strings.Join(append([]string{library}, e.othersPreloaded()...), ":"),
+	}
+	if tunables, changed := addTunable(e["GLIBC_TUNABLES"]); changed {
+		set["GLIBC_TUNABLES"] = tunables
+	}
+	// What the runtime takes for granted if nobody says anything is less than what `lissom run` gives.
+	for name, value := range map[string]string{
+		"LISSOM_SWITCH":         "auto",
+		"LISSOM_SPIN":           "auto",
+		"LISSOM_SPIN_THRESHOLD": "auto",
+		"LISSOM_IDLE":           "haltpoll",
+		"LISSOM_SHARE":          "auto",
+	} {
+		if _, ok := e[name]; !ok {
+			set[name] = value
+		}
+	}
+	for name, value := range chosen {
+		set[name] = value
+	}
+	e.calmOpenMP(set)
+	e.sizeTeams(set)
+	return set
+}
+
+func (e environment) othersPreloaded() []string {
+	entries := strings.FieldsFunc(e["LD_PRELOAD"], func(r rune) bool { return r == ' ' || r == ':' })
+	return slices.DeleteFunc(entries, isRuntime)
+}
+
+// isRuntime: an entry of LD_PRELOAD that lissom put there.
+func isRuntime(entry string) bool {
+	name := path.Base(entry)
+	return strings.HasPrefix(name, "liblissom-") && strings.HasSuffix(name, ".so")
+}
+
+func addTunable(tunables string) (_ string, changed bool) {
+	ours := rseqTunable + "=0"
+	if tunables == "" {
+		return ours, true
+	}
+	for entry := range strings.SplitSeq(tunables, ":") {
+		if name, _, _ := strings.Cut(entry, "="); name == rseqTunable {
+			return "", false
+		}
+	}
+	return tunables + ":" + ours, true
+}
+
+// calmOpenMP: idle slots poll in place of OpenMP's threads, unless the user has decided how those spin.
+func (e environment) calmOpenMP(set map[string]string) {
+	policy, ok := e["OMP_WAIT_POLICY"]
+	if ok && !strings.EqualFold(policy, "active") {
+		return
+	}
+	for _, name := range []string{"GOMP_SPINCOUNT", "KMP_BLOCKTIME"} {
+		if _, ok := e[name]; ok {
+			return
+		}
+	}
+	set["GOMP_SPINCOUNT"] = "0"
+	set["KMP_BLOCKTIME"] = "0"
+	set["LISSOM_OPENMP"] = "poll"
+}
+
+// sizeTeams: teams of max-threads, of which so many work as the user wanted threads.
+func (e environment) sizeTeams(set map[string]string) {
+	most, ok := set["LISSOM_MAX_THREADS"]
+	if !ok {
+		return
+	}
+	first, _, _ := strings.Cut(e["OMP_NUM_THREADS"], ",")
+	if n, err := strconv.Atoi(strings.TrimSpace(first)); err == nil && n >= 1 && n <= maxSlots {
+		set["LISSOM_ACTIVE_THREADS"] = strconv.Itoa(n)
+	}
+	set["OMP_NUM_THREADS"] = most
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/containerd/nri/pkg/api"
+)
+
+// Where the folders are seen in containers. At the top, because a folder at the top lies in no volume of the pod: the mount
+// point is made in the container's own file system.
+const (
+	containerFolder  = "/.lissom"
+	containerManager = "/.lissom-manager"
+)
+
+// plugin answers the container runtime. It never returns an error: NRI takes one for a refusal, and the container would not
+// be created.
+type plugin struct {
+	log        *slog.Logger
+	status     *status
+	folder     string   // of the runtime, on the host and here
+	namespaces []string // all of whose pods are opted in
+	manager    string   // socket of `lissom manager`; "": containers do not get it
+}
+
+func (p *plugin) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
+	p.log.Info("connected", "runtime", runtime, "version", version)
+	return 0, nil // what there are methods for
+}
+
+func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, containers []*api.Container) ([]*api.ContainerUpdate, error) {
+	byID := map[string]*api.PodSandbox{}
+	for _, pod := range pods {
+		byID[pod.GetId()] = pod
+	}
+	p.status.forgetAll()
+	for _, container := range containers {
+		p.note(byID[container.GetPodSandboxId()], container)
+	}
+	p.status.connect(true)
+	p.log.Info("synchronized", "containers", len(containers), "under_lissom", p.status.managed())
+	return nil, nil
+}
+
+func (p *plugin) CreateContainer(_ context.Context, pod *api.PodSandbox, container *api.Container) (adjustment *api.ContainerAdjustment, _ []*api.ContainerUpdate, _ error) {
+	log := p.log.With("container", about(pod, container))
+	// A crash would only cost this container's adjustment too, but those of the next seconds as well.
+	defer func() {
+		if problem := recover(); problem != nil {
+			log.Error("runs natively", "reason", fmt.Sprint(problem), "stack", string(debug.Stack()))
+			p.status.count(resultFailed)
+			adjustment = nil
+		}
+	}()
+	asked, err := wanted(pod.GetAnnotations(), container.GetName(), pod.GetNamespace(), p.namespaces)
+	if err == nil && !asked {
+		p.status.count(resultNotAsked)
+		return nil, nil, nil
+	}
+	if err == nil {
+		adjustment, err = p.adjustment(pod, container)
+	}
+	if err != nil {
+		log.Warn("runs natively", "reason", err.Error())
+		p.status.count(resultFailed)
+		return nil, nil, nil
+	}
+	log.Info("runs under lissom", "cpus", cpuLimit(container.GetLinux().GetResources()))
+	p.status.count(resultAdjusted)
+	return adjustment, nil, nil
+}
+
+func (p *plugin) adjustment(pod *api.PodSandbox, container *api.Container) (*api.ContainerAdjustment, error) {
+	chosen, err := chosen(pod.GetAnnotations(), container.GetName())
+	if err != nil {
+		return nil, err
+	}
+	env := environmentOf(container.GetEnv())
+	if reason := env.nativeBecause(chosen); reason != "" {
+		return nil, fmt.Errorf("%s", reason)
+	}
+	name, err := library(p.folder)
+	if err != nil {
+		return nil, err
+	}
+	adjustment := &api.ContainerAdjustment{}
+	if err := mount(adjustment, container, p.folder, containerFolder); err != nil {
+		return nil, err
+	}
+	set := env.underLissom(containerFolder+"/$LIB/"+name, chosen)
+	if p.manager != "" {
+		if err := p.addManager(adjustment, container, set); err != nil {
+			p.log.With("container", about(pod, container)).Warn("runs without the manager", "reason", err.Error())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		// Another plugin may have set it. Both are heard, because its value is in ours; but for NRI that would be a
+		// conflict, and the container would not be created, unless what was there is removed first.
+		if _, ok := env[name]; ok {
+			adjustment.RemoveEnv(name)
+		}
+		adjustment.AddEnv(name, set[name])
+	}
+	return adjustment, nil
+}
+
+// addManager: a mount of something that is not there would keep the container from starting, so it is looked for first. The
+// folder, not the socket: a manager that is started again makes a new one.
+func (p *plugin) addManager(adjustment *api.ContainerAdjustment, container *api.Container, set map[string]string) error {
+	info, err := os.Stat(p.manager)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&os.ModeSocket == 0 {
+		return fmt.Errorf("%s is no socket", p.manager)
+	}
+	if err := mount(adjustment, container, filepath.Dir(p.manager), containerManager); err != nil {
+		return err
+	}
+	set["LISSOM_MANAGER"] = containerManager + "/" + filepath.Base(p.manager)
+	return nil
+}
+
+func mount(adjustment *api.ContainerAdjustment, container *api.Container, from, to string) error {
+	for _, m := range container.GetMounts() {
+		at := filepath.Clean(m.GetDestination())
+		if at == to || at == "/" || strings.HasPrefix(at, to+"/") {
+			return fmt.Errorf("the container has a mount of its own at %s", at)
+		}
+	}
+	adjustment.AddMount(&api.Mount{
+		Source:      from,
+		Destination: to,
+		Type:        "bind",
+		// Not noexec: code is mapped from it.
+		Options: []string{"bind", "rprivate", "ro", "nosuid", "nodev"},
+	})
+	return nil
+}
+
+func (p *plugin) PostCreateContainer(_ context.Context, pod *api.PodSandbox, container *api.Container) error {
+	p.note(pod, container)
+	return nil
+}
+
+// The runtime in the container follows its quota by itself. All that is left to do is to say so.
+func (p *plugin) UpdateContainer(_ context.Context, pod *api.PodSandbox, container *api.Container, resources *api.LinuxResources) ([]*api.ContainerUpdate, error) {
+	if isManaged(container) {
+		p.status.resize(about(pod, container), container.GetId(), cpuLimit(resources))
+		p.log.With("container", about(pod, container)).Info("is resized", "cpus", cpuLimit(resources))
+	}
+	return nil, nil
+}
+
+func (p *plugin) PostUpdateContainer(_ context.Context, pod *api.PodSandbox, container *api.Container) error {
+	if isManaged(container) {
+		p.log.With("container", about(pod, container)).Info("was resized", "cpus", cpuLimit(container.GetLinux().GetResources()))
+	}
+	return nil
+}
+
+func (p *plugin) RemoveContainer(_ context.Context, _ *api.PodSandbox, container *api.Container) error {
+	p.status.forget(container.GetId())
+	return nil
+}
+
+func (p *plugin) note(pod *api.PodSandbox, container *api.Container) {
+	if isManaged(container) {
+		p.status.note(about(pod, container), container.GetId(), cpuLimit(container.GetLinux().GetResources()))
+	}
+}
+
+// isManaged: it was created under lissom, by this agent or one before it.
+func isManaged(container *api.Container) bool {
+	entries := strings.Split(environmentOf(container.GetEnv())["LD_PRELOAD"], ":")
+	return slices.ContainsFunc(entries, func(entry string) bool {
+		return strings.HasPrefix(entry, containerFolder+"/") && isRuntime(entry)
+	})
+}
+
+func about(pod *api.PodSandbox, container *api.Container) containerName {
+	return containerName{pod.GetNamespace(), pod.GetName(), container.GetName()}
+}
+
+// cpuLimit: how many CPUs the quota is worth. 0: there is none.
+func cpuLimit(resources *api.LinuxResources) float64 {
+	cpu := resources.GetCpu()
+	quota, period := cpu.GetQuota().GetValue(), cpu.GetPeriod().GetValue()
+	if quota <= 0 || period == 0 {
+		return 0
+	}
+	return float64(quota) / float64(period)
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+
+package tests
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Root file systems with programs/show.c at /show, as images have them.
+
+const showSource = "programs/show.c"
+
+// libc's kinds: each makes a root file system in root, or says what the machine lacks.
+var rootKinds = map[string]func(t *testing.T, root string) (missing string){
+	"glibc": func(t *testing.T, root string) string {
+		build(t, root, "gcc", "-O2", "-pthread")
+		withLibraries(t, root)
+		return ""
+	},
+	"static": func(t *testing.T, root string) string {
+		build(t, root, "gcc", "-O2", "-pthread", "-static")
+		return ""
+	},
+	"old-glibc": oldGlibc,
+	"musl": func(t *testing.T, root string) string {
+		if _, err := exec.LookPath("musl-gcc"); err != nil {
+			return "musl-gcc (package musl-tools)"
+		}
+		build(t, root, "musl-gcc", "-O2", "-pthread")
+		withLibraries(t, root)
+		return ""
+	},
+}
+
+// oldGlibc is what old-glibc.sh has made, for run.sh.
+func oldGlibc(t *testing.T, root string) string {
+	made := os.Getenv("LISSOM_TEST_OLD_GLIBC")
+	if made == "" {
+		return "root file system of Debian 11 (old-glibc.sh makes it)"
+	}
+	copyTree(t, made+"/.", root)
+	return ""
+}
+
+func build(t *testing.T, root string, compiler ...string) {
+	t.Helper()
+	command := exec.Command(compiler[0], append(compiler[1:], "-Wall", "-Wextra", "-Werror", "-o", filepath.Join(root, "show"), showSource)...)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", compiler, err, output)
+	}
+}
+
+// withLibraries copies the interpreter of root's /show, and what it loads.
+func withLibraries(t *testing.T, root string) {
+	t.Helper()
+	program := filepath.Join(root, "show")
+	headers, err := exec.Command("readelf", "-l", program).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	interpreter := regexp.MustCompile(`interpreter: (/[^\]]+)`).FindStringSubmatch(string(headers))[1]
+	copyFile(t, interpreter, filepath.Join(root, interpreter))
+	if strings.Contains(interpreter, "musl") {
+		return
+	}
+	list, err := exec.Command(interpreter, "--list", program).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`=> (/\S+)`).FindAllStringSubmatch(string(list), -1) {
+		copyFile(t, m[1], filepath.Join(root, m[1]))
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(target, source); err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
