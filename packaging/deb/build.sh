@@ -11,6 +11,8 @@ rmdir "$tree/usr/share/zsh/site-functions"
 doc=$tree/usr/share/doc/lissom
 install -m 644 "$here/copyright" "$doc/copyright"
 sed "s/@VERSION@/$version/; s/@DATE@/$(date -uR -d "@$SOURCE_DATE_EPOCH")/" "$here/changelog" | gzip -9n >"$doc/changelog.gz"
+# Debian's libraries are not executable; the loader does not ask.
+chmod 644 "$tree"/usr/lib/lissom/*.so
 gzip -9n "$doc/third-party.txt" "$tree"/usr/share/man/man1/*.1
 install -D -m 644 "$here/lintian-overrides" "$tree/usr/share/lintian/overrides/lissom"
 

@@ -96,8 +96,16 @@ static int32_t int32_at(uintptr_t p)
     return v;
 }
 
+/* Only of functions that decode cleanly. */
+static bool inside_instruction(struct marker *m, uintptr_t t)
+{
+    uintptr_t lo, hi;
+    return code_sweep(m->o, t, &lo, &hi) && !code_boundary(m->o, t);
+}
+
 /* Compilers write jump tables as 32-bit differences to the table's own start. Where the table ends is not
- * known: at the first entry that leads to where no functions are, which is early in anything that is no table. */
+ * known: at the first entry that leads to where no functions are, which is early in anything that is no table. Before that it may go on into
+ * the next tables, whose entries count from elsewhere; those of them that would lead into the middle of an instruction are told by that. */
 static void walk_table(struct marker *m, uintptr_t base)
 {
     struct object *o = m->o;
@@ -114,7 +122,8 @@ static void walk_table(struct marker *m, uintptr_t base)
             uintptr_t t = base + (uintptr_t)(intptr_t)int32_at(p);
             if (t < m->lo || t >= m->hi)
                 break;
-            mark_if_near(m, t);
+            if (near_site(m, t) && !inside_instruction(m, t))
+                mark(o, t);
         }
     }
 }

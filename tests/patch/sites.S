@@ -52,6 +52,24 @@ begin mov_wide
 13: ret
 finish mov_wide, 12b, 11b, 13b
 
+/* a table of another switch, read beyond its end, seems to lead into the middle of the call (libc of Debian 11) */
+begin table_beyond
+    lea 2f(%rip), %rdx
+    and $1, %edi
+    movslq (%rdx,%rdi,4), %rcx
+    add %rdx, %rcx
+    mov %r8d, %eax
+    notrack jmp *%rcx
+10: nop
+11: mov $110, %eax
+12: syscall
+13: ret
+    .section .rodata
+    .balign 4
+2:  .long 10b - 2b, 10b - 2b, 12b + 1 - 2b
+    .text
+finish table_beyond, 12b, 11b, 13b
+
 begin mov_reg
     nop
 11: mov %r8d, %eax
