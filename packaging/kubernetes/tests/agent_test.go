@@ -81,9 +81,7 @@ func installed(t *testing.T) string {
 
 func install(t *testing.T, folder string) {
 	t.Helper()
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	mustMakeFolder(t, folder)
 	command := exec.Command(agentBinary, "-lissom", lissomBinary(t), "-folder", folder, "install")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("install: %v\n%s", err, output)
@@ -221,5 +219,12 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never came about that %s", what)
 		}
+	}
+}
+
+func mustMakeFolder(t *testing.T, folder string) {
+	t.Helper()
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,6 +31,7 @@ type daemon struct {
 	command *exec.Cmd
 	runtime cri.RuntimeServiceClient
 	pods    int
+	images  []string
 }
 
 // Copies files, and needs nothing of the file system that the test's folder is on.
@@ -211,6 +213,23 @@ type pod struct {
 
 func (d *daemon) pod(image string, a asked, command ...string) *pod {
 	d.t.Helper()
+	config := &cri.ContainerConfig{
+		Image:   &cri.ImageSpec{Image: "test.invalid/" + image + ":1"},
+		Command: command,
+		Linux: &cri.LinuxContainerConfig{
+			Resources:       quota(a.cpus),
+			SecurityContext: &cri.LinuxContainerSecurityContext{ReadonlyRootfs: true, NoNewPrivs: true},
+		},
+	}
+	for _, entry := range a.environment {
+		key, value, _ := strings.Cut(entry, "=")
+		config.Envs = append(config.Envs, &cri.KeyValue{Key: key, Value: []byte(value)})
+	}
+	return d.podOf(a, config)
+}
+
+func (d *daemon) podOf(a asked, config *cri.ContainerConfig) *pod {
+	d.t.Helper()
 	d.pods++
 	name := fmt.Sprintf("pod-%d", d.pods)
 	logs := filepath.Join(d.folder, "logs", name)
@@ -221,13 +240,17 @@ func (d *daemon) pod(image string, a asked, command ...string) *pod {
 		a.namespace = "default"
 	}
 	network := &cri.NamespaceOption{Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_CONTAINER}
-	seccomp := &cri.SecurityProfile{ProfileType: cri.SecurityProfile_RuntimeDefault}
 	sandbox := &cri.PodSandboxConfig{
 		Metadata:     &cri.PodSandboxMetadata{Name: name, Namespace: a.namespace, Uid: name},
 		Annotations:  a.annotations,
 		LogDirectory: logs,
 		Linux:        &cri.LinuxPodSandboxConfig{SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: network}},
 	}
+	config.Metadata = &cri.ContainerMetadata{Name: "main"}
+	config.Labels = map[string]string{"io.kubernetes.container.name": "main"}
+	config.LogPath = "main.log"
+	config.Linux.SecurityContext.NamespaceOptions = network
+	config.Linux.SecurityContext.Seccomp = &cri.SecurityProfile{ProfileType: cri.SecurityProfile_RuntimeDefault}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	made, err := d.runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: sandbox})
@@ -235,21 +258,6 @@ func (d *daemon) pod(image string, a asked, command ...string) *pod {
 		d.t.Fatalf("the pod was not made: %v", err)
 	}
 	p := &pod{daemon: d, sandbox: made.PodSandboxId, log: filepath.Join(logs, "main.log")}
-	config := &cri.ContainerConfig{
-		Metadata: &cri.ContainerMetadata{Name: "main"},
-		Image:    &cri.ImageSpec{Image: "test.invalid/" + image + ":1"},
-		Command:  command,
-		LogPath:  "main.log",
-		Labels:   map[string]string{"io.kubernetes.container.name": "main"},
-		Linux: &cri.LinuxContainerConfig{
-			Resources:       quota(a.cpus),
-			SecurityContext: &cri.LinuxContainerSecurityContext{NamespaceOptions: network, Seccomp: seccomp, ReadonlyRootfs: true, NoNewPrivs: true},
-		},
-	}
-	for _, entry := range a.environment {
-		key, value, _ := strings.Cut(entry, "=")
-		config.Envs = append(config.Envs, &cri.KeyValue{Key: key, Value: []byte(value)})
-	}
 	container, err := d.runtime.CreateContainer(ctx, &cri.CreateContainerRequest{PodSandboxId: p.sandbox, Config: config, SandboxConfig: sandbox})
 	if err != nil {
 		d.t.Fatalf("the container was not created: %v", err)
@@ -290,7 +298,15 @@ func (p *pod) await(want string) {
 	eventually(p.daemon.t, fmt.Sprintf("the container says %q", want), func() bool { return strings.Contains(p.said(), want) })
 }
 
-func (p *pod) awaitEnd() string {
+// showsAll waits for the end of /show, and returns what it has said.
+func (p *pod) showsAll() string {
+	p.daemon.t.Helper()
+	p.awaitEnd()
+	p.await("sum: 40000\n")
+	return p.said()
+}
+
+func (p *pod) awaitEnd() {
 	p.daemon.t.Helper()
 	eventually(p.daemon.t, "the container ends", func() bool {
 		answer, err := p.daemon.runtime.ContainerStatus(context.Background(), &cri.ContainerStatusRequest{ContainerId: p.container})
@@ -302,8 +318,6 @@ func (p *pod) awaitEnd() string {
 		}
 		return answer.Status.State == cri.ContainerState_CONTAINER_EXITED
 	})
-	p.await("sum: 40000\n")
-	return p.said()
 }
 
 func (p *pod) resize(cpus float64) {
@@ -338,44 +352,57 @@ func (d *daemon) removePods() {
 	}
 }
 
-// The whole of it, but for the kubelet: containerd, runc, images of three kinds, the agent, the library, a resize.
-func TestContainerd(t *testing.T) {
-	d := startDaemon(t)
+func (d *daemon) loadAll() {
+	d.t.Helper()
 	for kind, make := range rootKinds {
-		root := t.TempDir()
-		if missing := make(t, root); missing != "" {
-			t.Logf("no image of kind %s: this machine has no %s", kind, missing)
+		root := d.t.TempDir()
+		if missing := make(d.t, root); missing != "" {
+			d.t.Logf("no image of kind %s: this machine has no %s", kind, missing)
 			continue
 		}
+		d.images = append(d.images, kind)
 		d.load("test.invalid/"+kind+":1", root, "/show")
 		if kind == "static" {
 			d.load("test.invalid/pause:1", root, "/show", "pause")
 		}
 	}
+}
+
+// The whole of it, but for the kubelet: containerd, runc, images of three kinds, the agent, the library, a resize.
+func TestContainerd(t *testing.T) {
+	d := startDaemon(t)
+	d.loadAll()
 	folder := installed(t)
 	agent := startAgent(t, "-socket", d.folder+"/nri/nri.sock", "-folder", folder, "-namespaces", "batch")
 	agent.awaitConnection()
 	name := current(t, folder)
 
 	t.Run("not asked", func(t *testing.T) {
-		if said := d.pod("glibc", asked{}, "/show").awaitEnd(); !strings.HasPrefix(said, "library: none\npreload: \n") {
+		if said := d.pod("glibc", asked{}, "/show").showsAll(); !strings.HasPrefix(said, "library: none\npreload: \n") {
 			t.Errorf("%s", said)
 		}
 	})
 	t.Run("asked", func(t *testing.T) {
-		said := d.pod("glibc", optedIn(), "/show").awaitEnd()
+		said := d.pod("glibc", optedIn(), "/show").showsAll()
 		if !strings.HasPrefix(said, "library: /.lissom/lib/x86_64-linux-gnu/"+name+"\npreload: /.lissom/$LIB/"+name+"\n") {
 			t.Errorf("%s", said)
 		}
 	})
 	t.Run("asked by the namespace", func(t *testing.T) {
-		if said := d.pod("glibc", asked{namespace: "batch"}, "/show").awaitEnd(); !strings.Contains(said, "library: /.lissom/") {
+		if said := d.pod("glibc", asked{namespace: "batch"}, "/show").showsAll(); !strings.Contains(said, "library: /.lissom/") {
 			t.Errorf("%s", said)
 		}
 	})
-	for _, kind := range []string{"musl", "static"} {
+	for _, kind := range []string{"musl", "static", "old-glibc"} {
 		t.Run(kind, func(t *testing.T) {
-			if said := d.pod(kind, optedIn(), "/show").awaitEnd(); !strings.HasPrefix(said, "library: none\n") {
+			if !slices.Contains(d.images, kind) {
+				t.Skip("this machine has no such root file system")
+			}
+			want := "library: none\n"
+			if kind == "old-glibc" {
+				want = "library: /.lissom/lib/x86_64-linux-gnu/"
+			}
+			if said := d.pod(kind, optedIn(), "/show").showsAll(); !strings.HasPrefix(said, want) {
 				t.Errorf("%s", said)
 			}
 		})
@@ -394,6 +421,7 @@ func TestContainerd(t *testing.T) {
 		if !agent.metric(metric + "2") {
 			t.Error("the new limit is not shown")
 		}
+		agent.said("was resized", func(line map[string]any) bool { return of("main")(line) && line["cpus"] == 2.0 })
 		p.resize(0.5)
 		p.await("slots: 2\nslots: 1\n")
 		p.remove()
@@ -402,7 +430,7 @@ func TestContainerd(t *testing.T) {
 	t.Run("malformed", func(t *testing.T) {
 		a := optedIn()
 		a.annotations["lissom.dev/options"] = "cpus=many"
-		if said := d.pod("glibc", a, "/show").awaitEnd(); !strings.HasPrefix(said, "library: none\n") {
+		if said := d.pod("glibc", a, "/show").showsAll(); !strings.HasPrefix(said, "library: none\n") {
 			t.Errorf("%s", said)
 		}
 	})
@@ -426,7 +454,7 @@ func TestContainerd(t *testing.T) {
 			t.Errorf("it found %v containers under lissom, want 1", got)
 		}
 		running.remove()
-		if said := d.pod("glibc", optedIn(), "/show").awaitEnd(); !strings.HasPrefix(said, "library: /.lissom/") {
+		if said := d.pod("glibc", optedIn(), "/show").showsAll(); !strings.HasPrefix(said, "library: /.lissom/") {
 			t.Errorf("%s", said)
 		}
 	})
@@ -435,7 +463,7 @@ func TestContainerd(t *testing.T) {
 		running.await("library: /.lissom/")
 		agent.signal(syscall.SIGKILL)
 		<-agent.ended
-		if said := d.pod("glibc", optedIn(), "/show").awaitEnd(); !strings.HasPrefix(said, "library: none\n") {
+		if said := d.pod("glibc", optedIn(), "/show").showsAll(); !strings.HasPrefix(said, "library: none\n") {
 			t.Errorf("%s", said)
 		}
 		second := startAgent(t, "-socket", d.folder+"/nri/nri.sock", "-folder", folder)
@@ -443,7 +471,7 @@ func TestContainerd(t *testing.T) {
 		if got := second.said("synchronized", nil)["under_lissom"]; got != 1.0 {
 			t.Errorf("it found %v containers under lissom, want 1", got)
 		}
-		if said := d.pod("glibc", optedIn(), "/show").awaitEnd(); !strings.HasPrefix(said, "library: /.lissom/") {
+		if said := d.pod("glibc", optedIn(), "/show").showsAll(); !strings.HasPrefix(said, "library: /.lissom/") {
 			t.Errorf("%s", said)
 		}
 	})

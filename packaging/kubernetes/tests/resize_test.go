@@ -4,7 +4,6 @@ package tests
 
 import (
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
 )
@@ -67,9 +66,7 @@ func TestManagerIsShown(t *testing.T) {
 	}
 	agent.said("runs without the manager", of("main"))
 
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	mustMakeFolder(t, folder)
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)

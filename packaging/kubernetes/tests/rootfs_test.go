@@ -20,7 +20,7 @@ const showSource = "programs/show.c"
 var rootKinds = map[string]func(t *testing.T, root string) (missing string){
 	"glibc": func(t *testing.T, root string) string {
 		build(t, root, "gcc", "-O2", "-pthread")
-		withLibraries(t, root)
+		withLibraries(t, root, "/show")
 		return ""
 	},
 	"static": func(t *testing.T, root string) string {
@@ -33,7 +33,7 @@ var rootKinds = map[string]func(t *testing.T, root string) (missing string){
 			return "musl-gcc (package musl-tools)"
 		}
 		build(t, root, "musl-gcc", "-O2", "-pthread")
-		withLibraries(t, root)
+		withLibraries(t, root, "/show")
 		return ""
 	},
 }
@@ -56,10 +56,10 @@ func build(t *testing.T, root string, compiler ...string) {
 	}
 }
 
-// withLibraries copies the interpreter of root's /show, and what it loads.
-func withLibraries(t *testing.T, root string) {
+// withLibraries copies the interpreter of a program in root, and what it loads.
+func withLibraries(t *testing.T, root, program string) {
 	t.Helper()
-	program := filepath.Join(root, "show")
+	program = filepath.Join(root, program)
 	headers, err := exec.Command("readelf", "-l", program).Output()
 	if err != nil {
 		t.Fatal(err)
