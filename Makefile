@@ -75,7 +75,7 @@ lint:
 	@scripts/need.sh lint
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
-	@for script in scripts/*.sh tests/vm/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh tests/sched/*.sh tests/sched/inside/*.sh tests/slurm/*.sh packaging/*.sh packaging/deb/*.sh tests/dist/*.sh .ci/run; do bash -n "$$script"; done
+	@for script in scripts/*.sh tests/vm/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh tests/sched/*.sh tests/sched/inside/*.sh tests/slurm/*.sh packaging/*.sh packaging/deb/*.sh tests/dist/*.sh packaging/kubernetes/tests/*.sh .ci/run; do bash -n "$$script"; done
 
 model:
 	@scripts/need.sh model

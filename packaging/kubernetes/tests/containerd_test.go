@@ -29,6 +29,7 @@ type daemon struct {
 	t       *testing.T
 	folder  string
 	command *exec.Cmd
+	channel *grpc.ClientConn
 	runtime cri.RuntimeServiceClient
 	pods    int
 	images  []string
@@ -36,6 +37,9 @@ type daemon struct {
 
 // Copies files, and needs nothing of the file system that the test's folder is on.
 const snapshotter = "native"
+
+// In which all pods are.
+const cgroup = "/lissom-kubernetes-test"
 
 const configuration = `version = 3
 root = "%[1]s/root"
@@ -110,12 +114,11 @@ func (d *daemon) start() {
 	if err := d.command.Start(); err != nil {
 		d.t.Fatal(err)
 	}
-	connection, err := grpc.NewClient("unix://"+d.folder+"/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	d.channel, err = grpc.NewClient("unix://"+d.folder+"/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.t.Cleanup(func() { connection.Close() })
-	d.runtime = cri.NewRuntimeServiceClient(connection)
+	d.runtime = cri.NewRuntimeServiceClient(d.channel)
 	eventually(d.t, "containerd answers", func() bool {
 		_, err := d.runtime.Version(context.Background(), &cri.VersionRequest{})
 		return err == nil
@@ -123,6 +126,7 @@ func (d *daemon) start() {
 }
 
 func (d *daemon) stop(signal syscall.Signal) {
+	d.channel.Close()
 	d.command.Process.Signal(signal)
 	d.command.Wait()
 }
@@ -244,7 +248,7 @@ func (d *daemon) podOf(a asked, config *cri.ContainerConfig) *pod {
 		Metadata:     &cri.PodSandboxMetadata{Name: name, Namespace: a.namespace, Uid: name},
 		Annotations:  a.annotations,
 		LogDirectory: logs,
-		Linux:        &cri.LinuxPodSandboxConfig{SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: network}},
+		Linux:        &cri.LinuxPodSandboxConfig{CgroupParent: cgroup, SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: network}},
 	}
 	config.Metadata = &cri.ContainerMetadata{Name: "main"}
 	config.Labels = map[string]string{"io.kubernetes.container.name": "main"}
@@ -336,19 +340,29 @@ func (p *pod) remove() {
 	}
 }
 
+// removePods leaves no process, mount or cgroup behind: containerd would leave them running when it ends.
 func (d *daemon) removePods() {
-	if d.runtime == nil {
-		return
-	}
+	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	list, err := d.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
 	if err != nil {
+		d.t.Errorf("the pods cannot be removed: %v", err)
 		return
 	}
 	for _, item := range list.Items {
-		d.runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: item.Id})
-		d.runtime.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: item.Id})
+		if _, err := d.runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: item.Id}); err != nil {
+			d.t.Error(err)
+		}
+		if _, err := d.runtime.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: item.Id}); err != nil {
+			d.t.Error(err)
+		}
+	}
+	for _, place := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup"} {
+		groups, _ := filepath.Glob(place + cgroup)
+		for _, group := range groups {
+			os.Remove(group)
+		}
 	}
 }
 
