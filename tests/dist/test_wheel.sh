@@ -25,6 +25,8 @@ unset inside_home
 programs /opt/env/bin/lissom sort xz python3
 
 show '/opt/env/bin/pip uninstall -y lissom'
+# What it unpacked is no part of the environment: for root it is gone with /run, and nothing is in the cache.
+rmdir "$machine/root/.cache"
 rm -r "$machine/home/user" "$machine/tmp/t"
 files | grep -v __pycache__ >"$work/files.now"
 diff "$work/files.before" "$work/files.now" || fail "files were left behind (see above)"
