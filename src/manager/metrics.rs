@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
@@ -212,7 +213,27 @@ fn of_manager(encoder: &mut DescriptorEncoder, decisions: &Decisions, programs: 
     )?)
 }
 
+/// What a metric is called, beside `lissom_`, and what it is.
+struct Name<'a>(&'a str, &'a str, Option<&'a Unit>);
+
 /// One of each program that has it.
+fn each<M: EncodeMetric>(
+    encoder: &mut DescriptorEncoder,
+    Name(name, help, unit): Name,
+    kind: MetricType,
+    programs: &[Labelled],
+    value: impl Fn(&Labelled) -> Option<M>,
+) -> fmt::Result {
+    let name = format!("lissom_{name}");
+    let mut metric = encoder.encode_descriptor(&name, help, unit, kind)?;
+    for program in programs {
+        if let Some(value) = value(program) {
+            value.encode(metric.encode_family(&program.labels)?)?;
+        }
+    }
+    Ok(())
+}
+
 fn gauge(
     encoder: &mut DescriptorEncoder,
     name: &str,
@@ -220,14 +241,7 @@ fn gauge(
     programs: &[Labelled],
     value: impl Fn(&Labelled) -> Option<i64>,
 ) -> fmt::Result {
-    let name = format!("lissom_{name}");
-    let mut metric = encoder.encode_descriptor(&name, help, None, ConstGauge::new(0i64).metric_type())?;
-    for program in programs {
-        if let Some(value) = value(program) {
-            ConstGauge::new(value).encode(metric.encode_family(&program.labels)?)?;
-        }
-    }
-    Ok(())
+    each(encoder, Name(name, help, None), MetricType::Gauge, programs, |p| value(p).map(ConstGauge::new))
 }
 
 fn counter(
@@ -237,14 +251,7 @@ fn counter(
     programs: &[Labelled],
     value: impl Fn(&Labelled) -> Option<u64>,
 ) -> fmt::Result {
-    let name = format!("lissom_{name}");
-    let mut metric = encoder.encode_descriptor(&name, help, None, ConstCounter::new(0u64).metric_type())?;
-    for program in programs {
-        if let Some(value) = value(program) {
-            ConstCounter::new(value).encode(metric.encode_family(&program.labels)?)?;
-        }
-    }
-    Ok(())
+    each(encoder, Name(name, help, None), MetricType::Counter, programs, |p| value(p).map(ConstCounter::new))
 }
 
 fn seconds(
@@ -254,15 +261,8 @@ fn seconds(
     programs: &[Labelled],
     value: impl Fn(&Labelled) -> Option<Duration>,
 ) -> fmt::Result {
-    let name = format!("lissom_{name}");
-    let kind = ConstCounter::new(0.0).metric_type();
-    let mut metric = encoder.encode_descriptor(&name, help, Some(&Unit::Seconds), kind)?;
-    for program in programs {
-        if let Some(value) = value(program) {
-            ConstCounter::new(value.as_secs_f64()).encode(metric.encode_family(&program.labels)?)?;
-        }
-    }
-    Ok(())
+    let seconds = |p: &Labelled| value(p).map(|time| ConstCounter::new(time.as_secs_f64()));
+    each(encoder, Name(name, help, Some(&Unit::Seconds)), MetricType::Counter, programs, seconds)
 }
 
 fn of_kernel(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Result {
