@@ -3,7 +3,7 @@ files >"$work/files.before"
 mkdir "$machine/package"
 cp "$dist/$deb" "$machine/package/"
 show 'cat /etc/debian_version; ldd --version | head -n 1'
-show "apt-get install -qq ./package/$deb 2>&1 | grep -v '^debconf:'"
+show "apt-get install -qq -o Dpkg::Use-Pty=0 ./package/$deb 2>&1 | grep -v '^debconf:'"
 show 'dpkg --verify lissom && dpkg -L lissom'
 decent "$work/files.before"
 
@@ -19,7 +19,7 @@ show "apt-get install --reinstall -qq ./package/$deb >/dev/null 2>&1 && lissom r
 if inside /bin/sh -c 'command -v systemctl' >/dev/null; then
     show 'systemctl enable lissom-manager; systemctl is-enabled lissom-manager'
 fi
-show 'apt-get remove -qq lissom 2>&1 | grep -v "^debconf:"; command -v lissom || echo it is gone'
-show 'apt-get purge -qq lissom; dpkg -l lissom 2>&1 | tail -n 1'
+show 'apt-get remove -qq -o Dpkg::Use-Pty=0 lissom 2>&1 | grep -v "^debconf:"; command -v lissom || echo it is gone'
+show 'apt-get purge -qq -o Dpkg::Use-Pty=0 lissom; dpkg -l lissom 2>&1 | tail -n 1'
 rm -r "$machine/tmp/t"
 same_files "$work/files.before"
