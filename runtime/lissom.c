@@ -30,6 +30,7 @@
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 static struct lissom_record private_record;
 struct lissom_record *record = &private_record;
@@ -263,6 +264,22 @@ static void find_pthread_create(void)
         real_pthread_create = (pthread_create_function *)patch_function_behind("pthread_create");
 }
 
+/* The loader lets one library go first, the last one that asks. Before glibc 2.34 that is libpthread, if the program has it: then the constructors of
+ * the program's libraries have run before ours. */
+static bool late(void)
+{
+    struct stat tasks;
+    enum { ALONE = 3 }; /* two links that each folder has, and one for each thread */
+    return prim_syscall4(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 && tasks.st_nlink > ALONE;
+}
+
+static void say_state(void)
+{
+    if (options.verbose)
+        report("%s, %u slots%s%s", sched.active ? "active" : "native", sched.slots, sched.active ? "" : ": ",
+               record->reason);
+}
+
 /* Not there: another libc, a child's musl for example, which gives constructors no arguments. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
@@ -294,6 +311,11 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     open_region();
     claim_record();
     state(LISSOM_STATE_starting, "");
+    if (late()) {
+        state(LISSOM_STATE_native, "a library has started threads before the runtime could (glibc before 2.34)");
+        say_state();
+        return;
+    }
     slots_init(sched.slots);
     loops_init(options.active_threads, options.shake_loops);
     struct vector_state vectors;
@@ -329,9 +351,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     if (options.verbose && patch_needs_mprotect())
         report("code was made writable for a moment: %s",
                options.patch_by_mprotect ? "LISSOM_PATCH asks for it" : "this kernel refuses forced writes to /proc/self/mem");
-    if (options.verbose)
-        report("%s, %u slots%s%s", sched.active ? "active" : "native", sched.slots, sched.active ? "" : ": ",
-               record->reason);
+    say_state();
 }
 
 /* --- changes while it runs ------------------------------------------------------------------------------------------------ */

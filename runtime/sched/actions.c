@@ -69,9 +69,13 @@ void actions_init(void)
     struct kernel_sigaction none = {.flags = 0};
     for (int sig = 1; sig <= SIGNALS; sig++) {
         struct kernel_sigaction a;
-        if (kernel_action(sig, NULL, &a) == 0)
-            actions[sig].action = a;
-        if (wants_ours(sig, &a))
+        if (kernel_action(sig, NULL, &a))
+            continue;
+        actions[sig].action = a;
+        /* Some were there before us: those of libpthread before glibc 2.34. */
+        if (action_has_handler(&a))
+            install(sig, &a);
+        else if (wants_ours(sig, &a))
             install(sig, &none);
     }
 }
