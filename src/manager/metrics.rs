@@ -266,9 +266,7 @@ fn seconds(
 }
 
 fn of_kernel(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Result {
-    gauge(encoder, "program_threads", "Threads that it has", programs, |p| {
-        Some(p.seen.totals.threads.into())
-    })?;
+    gauge(encoder, "program_threads", "Threads that it has", programs, |p| Some(p.seen.threads().into()))?;
     seconds(encoder, "program_cpu", "CPU time that it has used", programs, |p| Some(p.seen.cpu))?;
     let delay = |p: &Labelled| Some(p.seen.totals.run_delay);
     seconds(

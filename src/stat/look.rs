@@ -12,7 +12,7 @@ use super::spinning::{Found, Sampling};
 use super::threads::{self, Totals};
 use super::throttle::Throttling;
 use super::told::Told;
-use crate::manager::sample::has_runtime;
+use crate::manager::sample::have_runtime;
 
 /// Which programs are looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,21 @@ pub enum Runtime {
     Hidden,
     Silent(Trouble),
     Tells(Box<Told>),
+}
+
+impl Seen {
+    /// What it says of itself, if it does.
+    pub fn told(&self) -> Option<&Told> {
+        match &self.runtime {
+            Runtime::Tells(told) => Some(told),
+            _ => None,
+        }
+    }
+
+    /// Its own: of lissom's there are one or two more.
+    pub fn threads(&self) -> u32 {
+        self.told().map_or(self.totals.threads, |t| t.threads)
+    }
 }
 
 pub struct Look {
@@ -166,7 +181,7 @@ impl Watch {
 fn presence(process: &Process) -> Presence {
     match process.maps() {
         Err(ProcError::PermissionDenied(_)) => Presence::NotAllowed,
-        _ if has_runtime(process) => Presence::Yes,
+        Ok(maps) if have_runtime(&maps) => Presence::Yes,
         _ => Presence::No,
     }
 }
@@ -178,12 +193,10 @@ impl Known {
             Presence::NotAllowed => return Runtime::Hidden,
             Presence::Yes => {}
         }
-        // The monitor may have been made anew, with another file.
-        let told = self.live.as_ref().map(Live::read);
-        if let Some(Ok(copy)) = told
-            && !self.live_is_old(&copy)
-        {
-            return Runtime::Tells(Box::new(Told::new(&copy)));
+        let known = self.live.as_ref().and_then(|live| live.read().ok()).map(|copy| Told::new(&copy));
+        // What has not been written for so long may be another monitor's, which has been made anew since.
+        if let Some(told) = known.filter(|told| told.is_asleep || told.age <= Duration::from_secs(1)) {
+            return Runtime::Tells(Box::new(told));
         }
         match Live::find(pid).and_then(|live| Ok((live.read()?, live))) {
             Ok((copy, live)) => {
@@ -192,11 +205,5 @@ impl Known {
             }
             Err(trouble) => Runtime::Silent(trouble),
         }
-    }
-
-    /// It has not been written for so long that there may be another one.
-    fn live_is_old(&self, copy: &super::live::Copy) -> bool {
-        let told = Told::new(copy);
-        !told.is_asleep && told.age > Duration::from_secs(1)
     }
 }

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::live::Trouble;
 use super::look::{Look, Runtime, Seen};
 use super::spinning::Found;
-use super::told::{Lock, Loop, Told};
-use crate::stats::Names;
+use super::told::Lock;
+use crate::stats::{Names, SpinLoop};
 
 /// Older numbers than that are of a monitor that does not run: it writes ten times a second, and is late where CPUs are short.
 const STUCK: Duration = Duration::from_secs(2);
@@ -99,7 +99,7 @@ pub struct Program {
     #[serde(skip)]
     pub locks: Vec<Lock>,
     #[serde(skip)]
-    pub loops: Vec<Loop>,
+    pub loops: Vec<SpinLoop>,
 }
 
 impl Program {
@@ -134,17 +134,10 @@ impl Past {
     }
 }
 
-fn told(seen: &Seen) -> Option<&Told> {
-    match &seen.runtime {
-        Runtime::Tells(told) => Some(told),
-        _ => None,
-    }
-}
-
 fn program(last: &Seen, now: &Seen, time: Duration, spinning: Found) -> Program {
     let seconds = time.as_secs_f64().max(1e-6);
     let percent = |d: Duration| d.as_secs_f64() / seconds * 100.0;
-    let (old, told) = (told(last), told(now));
+    let (old, told) = (last.told(), now.told());
     let cpu_percent = percent(now.cpu.saturating_sub(last.cpu));
     let share = now.spinning.share().or_else(|| (cpu_percent > 0.0).then(|| spinning.share()).flatten());
     let throttled = now.throttled.map(|n| n.saturating_sub(last.throttled.unwrap_or(n)));
@@ -161,8 +154,7 @@ fn program(last: &Seen, now: &Seen, time: Duration, spinning: Found) -> Program 
         user: now.user,
         state,
         why,
-        // Without lissom's own.
-        threads: told.map_or(now.totals.threads, |t| t.threads),
+        threads: now.threads(),
         runnable: now.totals.runnable,
         slots: told.map(|t| t.slots),
         ready: told.map(|t| if t.is_asleep { 0 } else { t.ready }),
@@ -216,6 +208,7 @@ fn state(seen: &Seen) -> (State, Option<String>) {
 pub mod tests {
     use super::*;
     use crate::stat::threads::Totals;
+    use crate::stat::told::Told;
     use std::collections::BTreeMap;
     use std::time::Instant;
 

@@ -28,7 +28,7 @@ def main():
             break
         time.sleep(0.1)
     threads = of(first, "lissom_program_threads", pid)
-    print(f"{threads.labels['program']}: {threads.value - 1:.0f} threads")
+    print(f"{threads.labels['program']}: {threads.value:.0f} threads")
     while True:
         second = families(url)
         grown = [c for c in counters if of(second, f"lissom_program_{c}", pid).value > of(first, f"lissom_program_{c}", pid).value]
