@@ -153,11 +153,7 @@ static void open_region(void)
     if (options.stats_fd < 0)
         return;
     struct lissom_header h;
-    /* Not one that could be cut off under us. */
-    long seals = prim_syscall3(SYS_fcntl, options.stats_fd, F_GET_SEALS, 0);
-    if (seals < 0 || !(seals & F_SEAL_SHRINK))
-        return;
-    if (prim_pread(options.stats_fd, &h, sizeof h, 0) != sizeof h || h.magic != LISSOM_ABI_MAGIC ||
+    if (!prim_cannot_shrink(options.stats_fd) || prim_pread(options.stats_fd, &h, sizeof h, 0) != sizeof h || h.magic != LISSOM_ABI_MAGIC ||
         h.version != LISSOM_ABI_VERSION || h.record_bytes != sizeof(struct lissom_record))
         return; /* a descriptor of the program's that happens to have this number */
     void *p = prim_mmap(NULL, LISSOM_REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, options.stats_fd, 0);

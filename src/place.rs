@@ -1,6 +1,8 @@
 //! Where in a program an address is, for people.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use procfs::process::{MMapPath, MemoryMap, Process};
@@ -34,19 +36,41 @@ impl Place {
     }
 }
 
-/// Reading symbols takes a whole file: each address is looked up once.
+/// Reading symbols takes a whole file: each place is looked up once.
 #[derive(Default)]
-pub struct Places(HashMap<(u32, u64), Option<Place>>);
+pub struct Places(HashMap<(u32, Key), Option<Place>>);
+
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Code(u64),
+    Caller(u64),
+    Data(u64),
+    File(String, u64),
+}
 
 impl Places {
     /// Of an instruction. None: the process is gone, or the code is not of a file.
     pub fn of(&mut self, pid: u32, ip: u64) -> Option<&Place> {
-        self.0.entry((pid, ip)).or_insert_with(|| of_code(pid, ip)).as_ref()
+        self.find(pid, Key::Code(ip), || of_code(pid, ip))
+    }
+
+    /// Of the call that returns to this address. None: no call ends there.
+    pub fn of_caller(&mut self, pid: u32, address: u64) -> Option<&Place> {
+        self.find(pid, Key::Caller(address), || of_caller(pid, address))
     }
 
     /// Of a variable. None: it is not one of an object's, but on the heap, or a stack.
     pub fn of_data(&mut self, pid: u32, address: u64) -> Option<&Place> {
-        self.0.entry((pid, address)).or_insert_with(|| of_data(pid, address)).as_ref()
+        self.find(pid, Key::Data(address), || of_data(pid, address))
+    }
+
+    /// Of an instruction in a file that the process names.
+    pub fn in_file(&mut self, pid: u32, file: &str, offset: u64) -> Option<&Place> {
+        self.find(pid, Key::File(file.into(), offset), || in_file(pid, Path::new(file), offset))
+    }
+
+    fn find(&mut self, pid: u32, key: Key, look: impl FnOnce() -> Option<Place>) -> Option<&Place> {
+        self.0.entry((pid, key)).or_insert_with(look).as_ref()
     }
 
     /// Forgets those of processes that are not there any more.
@@ -56,14 +80,29 @@ impl Places {
 }
 
 fn of_code(pid: u32, ip: u64) -> Option<Place> {
-    let maps = maps(pid)?;
-    let map = maps.into_iter().find(|m| m.address.0 <= ip && ip < m.address.1)?;
-    let path = path(&map)?;
-    let offset = ip - map.address.0 + map.offset;
-    let file = inside(pid, path);
-    let (symbol, behind) = symbol::function_at(&file, offset).unzip();
-    let line = symbol::line_at(&file, offset);
+    let (path, offset) = file_at(pid, ip)?;
+    in_file(pid, &path, offset)
+}
+
+fn of_caller(pid: u32, address: u64) -> Option<Place> {
+    let (path, offset) = file_at(pid, address)?;
+    let mut before = [0; 7];
+    let file = File::open(inside(pid, &path)).ok()?;
+    file.read_exact_at(&mut before, offset.checked_sub(7)?).ok()?;
+    call_ends_at(&before).then(|| in_file(pid, &path, offset - 1))?
+}
+
+fn in_file(pid: u32, path: &Path, offset: u64) -> Option<Place> {
+    let (function, line) = symbol::code_at(&inside(pid, path), offset);
+    let (symbol, behind) = function.unzip();
     Some(Place { object: name(path)?, offset, symbol, behind: behind.unwrap_or(0), line })
+}
+
+/// The file that the code at `address` is from, and where in it.
+fn file_at(pid: u32, address: u64) -> Option<(PathBuf, u64)> {
+    let maps = maps(pid)?;
+    let map = maps.iter().find(|m| m.address.0 <= address && address < m.address.1)?;
+    Some((path(map)?.into(), address - map.address.0 + map.offset))
 }
 
 /// What an object does not initialise lies behind what is mapped from its file, in memory without a name.
@@ -98,15 +137,8 @@ fn name(path: &Path) -> Option<String> {
     Some(plain(&path.file_name()?.to_string_lossy()))
 }
 
-/// The file that the code at `address` is from, and where in it.
-pub fn file_at(pid: u32, address: u64) -> Option<(PathBuf, u64)> {
-    let maps = maps(pid)?;
-    let map = maps.iter().find(|m| m.address.0 <= address && address < m.address.1)?;
-    Some((inside(pid, path(map)?), address - map.address.0 + map.offset))
-}
-
 /// Whether these bytes end with a call instruction: e8 with four bytes, or ff /2 with a register or memory.
-pub fn call_ends_at(before: &[u8; 7]) -> bool {
+fn call_ends_at(before: &[u8; 7]) -> bool {
     let indirect = |length: usize| {
         let (opcode, modrm) = (before[7 - length], before[8 - length]);
         let (mode, register, memory) = (modrm >> 6, modrm >> 3 & 7, modrm & 7);
@@ -122,7 +154,7 @@ pub fn call_ends_at(before: &[u8; 7]) -> bool {
 }
 
 /// The file as the process sees it: it may be in a container.
-pub fn inside(pid: u32, path: &Path) -> PathBuf {
+fn inside(pid: u32, path: &Path) -> PathBuf {
     let below = path.strip_prefix("/").unwrap_or(path);
     Path::new("/proc").join(pid.to_string()).join("root").join(below)
 }

@@ -89,20 +89,20 @@ struct Process {
 }
 
 /// A loop in which threads were found waiting.
-#[derive(Serialize)]
-struct SpinLoop {
-    file: String,
-    offset: u64,
-    function: Option<String>,
+#[derive(Clone, Debug, Serialize)]
+pub struct SpinLoop {
+    pub file: String,
+    pub offset: u64,
+    pub function: Option<String>,
     /// Behind the beginning of the function.
-    function_offset: u64,
-    samples: u64,
-    waits: u64,
+    pub function_offset: u64,
+    pub samples: u64,
+    pub waits: u64,
     /// Without a CPU: others had it.
-    waited_us: u64,
+    pub waited_us: u64,
     /// An instruction of it is a spin site; null: not tried.
-    site: Option<bool>,
-    retired: bool,
+    pub site: Option<bool>,
+    pub retired: bool,
 }
 
 #[derive(Serialize)]
@@ -150,24 +150,30 @@ pub fn pinned(record: &abi::Record) -> Names {
 
 /// The one that threads waited in for longest comes first.
 fn spin_loops(record: &abi::Record) -> Vec<SpinLoop> {
+    let mut loops = loops(record);
+    for l in &mut loops {
+        let (function, offset) = symbol::function_at(Path::new(&l.file), l.offset).unzip();
+        (l.function, l.function_offset) = (function, offset.unwrap_or(0));
+    }
+    loops
+}
+
+/// The same without the names of functions, for which files have to be read.
+pub fn loops(record: &abi::Record) -> Vec<SpinLoop> {
     let tsc_per_us = u64::from(record.tsc_per_us.load(Relaxed)).max(1);
     let n = (record.loops.load(Relaxed) as usize).min(abi::MAX_LOOPS);
     let mut loops: Vec<SpinLoop> = record.loop_[..n]
         .iter()
-        .map(|l| {
-            let (file, offset) = (abi::text(&l.path), l.offset.load(Relaxed));
-            let (function, function_offset) = symbol::function_at(Path::new(&file), offset).unzip();
-            SpinLoop {
-                file,
-                offset,
-                function,
-                function_offset: function_offset.unwrap_or(0),
-                samples: l.samples.load(Relaxed),
-                waits: l.waits.load(Relaxed),
-                waited_us: l.waited_tsc.load(Relaxed) / tsc_per_us,
-                site: [None, Some(true), Some(false)].get(l.site.load(Relaxed) as usize).copied().flatten(),
-                retired: l.retired.load(Relaxed) != 0,
-            }
+        .map(|l| SpinLoop {
+            file: abi::text(&l.path),
+            offset: l.offset.load(Relaxed),
+            function: None,
+            function_offset: 0,
+            samples: l.samples.load(Relaxed),
+            waits: l.waits.load(Relaxed),
+            waited_us: l.waited_tsc.load(Relaxed) / tsc_per_us,
+            site: [None, Some(true), Some(false)].get(l.site.load(Relaxed) as usize).copied().flatten(),
+            retired: l.retired.load(Relaxed) != 0,
         })
         .collect();
     loops.sort_by_key(|l| std::cmp::Reverse((l.waited_us, l.samples)));

@@ -29,9 +29,18 @@ fn read(file: &Path) -> Option<Vec<u8>> {
 /// The name of the function, demangled, and how far behind its beginning the byte at `offset` of the file is. None if the
 /// file cannot be read or has no symbol there: it may be stripped.
 pub fn function_at(file: &Path, offset: u64) -> Option<(String, u64)> {
-    let data = read(file)?;
-    let object = object::File::parse(&*data).ok()?;
-    let address = address_in(&object, offset)?;
+    code_at(file, offset).0
+}
+
+/// That, and `file.c:12`, if there is debug information. Reads the file once.
+pub fn code_at(file: &Path, offset: u64) -> (Option<(String, u64)>, Option<String>) {
+    let data = read(file).unwrap_or_default();
+    let Ok(object) = object::File::parse(&*data) else { return (None, None) };
+    let Some(address) = address_in(&object, offset) else { return (None, None) };
+    (function_in(&object, address), line_in(&object, address))
+}
+
+fn function_in(object: &object::File, address: u64) -> Option<(String, u64)> {
     let before = |symbol: &object::Symbol| {
         symbol.kind() == SymbolKind::Text && symbol.address() <= address && symbol.address() != 0
     };
@@ -44,10 +53,7 @@ pub fn function_at(file: &Path, offset: u64) -> Option<(String, u64)> {
     Some((demangled(symbol.name().ok()?), address - symbol.address()))
 }
 
-/// `file.c:12`, of the byte at `offset` of the file. None: no debug information is in it.
-pub fn line_at(file: &Path, offset: u64) -> Option<String> {
-    let data = read(file)?;
-    let object = object::File::parse(&*data).ok()?;
+fn line_in(object: &object::File, address: u64) -> Option<String> {
     object.section_by_name(".debug_line")?;
     let section = |id: gimli::SectionId| {
         let data = object.section_by_name(id.name()).and_then(|s| s.uncompressed_data().ok());
@@ -56,12 +62,12 @@ pub fn line_at(file: &Path, offset: u64) -> Option<String> {
     let sections = gimli::DwarfSections::load(section).ok()?;
     let dwarf = sections.borrow(|data| gimli::EndianSlice::new(data, gimli::LittleEndian));
     let context = addr2line::Context::from_dwarf(dwarf).ok()?;
-    let location = context.find_location(address_in(&object, offset)?).ok()??;
+    let location = context.find_location(address).ok()??;
     let name = plain(&Path::new(location.file?).file_name()?.to_string_lossy());
     Some(format!("{name}:{}", location.line?))
 }
 
-fn address_in<'a>(object: &object::File<'a, impl object::ReadRef<'a>>, offset: u64) -> Option<u64> {
+fn address_in(object: &object::File, offset: u64) -> Option<u64> {
     object.segments().find_map(|segment| {
         let (start, size) = segment.file_range();
         (offset >= start && offset - start < size).then(|| segment.address() + (offset - start))

@@ -95,8 +95,7 @@ static void connect_to(const struct sockaddr_un *a)
 static struct lissom_program *map(int fd)
 {
     struct stat about;
-    long seals = prim_syscall3(SYS_fcntl, fd, F_GET_SEALS, 0);
-    if (seals < 0 || !(seals & F_SEAL_SHRINK) || prim_syscall3(SYS_fstat, fd, &about, 0) || about.st_size < LISSOM_PROGRAM_BYTES)
+    if (!prim_cannot_shrink(fd) || prim_syscall3(SYS_fstat, fd, &about, 0) || about.st_size < LISSOM_PROGRAM_BYTES)
         return NULL;
     struct lissom_program *p = prim_mmap(NULL, LISSOM_PROGRAM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (prim_is_error(p))
@@ -116,25 +115,21 @@ static bool receive(void)
     } control;
     uint64_t hello = 0;
     struct iovec v = {&hello, sizeof hello};
-    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    /* Of more than one descriptor the kernel keeps the rest to itself, and says so. */
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int))};
     long n = prim_syscall3(SYS_recvmsg, manager.socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n == -EAGAIN || n == -EINTR)
         return true;
     const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(sizeof(int)))
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
         return false;
     int fd;
     memcpy(&fd, CMSG_DATA(c), sizeof fd);
-    if (c->cmsg_len != CMSG_LEN(sizeof(int))) { /* the buffer has room for two, as it is aligned */
-        prim_close(fd);
-        memcpy(&fd, CMSG_DATA(c) + sizeof fd, sizeof fd);
-        prim_close(fd);
-        return false;
-    }
-    if (!manager.program && n == sizeof hello && hello == LISSOM_PROGRAM_MAGIC)
+    bool alone = !(m.msg_flags & MSG_CTRUNC);
+    if (alone && !manager.program && n == sizeof hello && hello == LISSOM_PROGRAM_MAGIC)
         manager.program = map(fd);
     prim_close(fd);
-    return manager.program;
+    return alone && manager.program;
 }
 
 /* Post: whether there is a page. */

@@ -74,6 +74,12 @@ static inline long prim_readlink(const char *path, char *buf, size_t n)
 {
     return prim_syscall4(SYS_readlinkat, -100 /* AT_FDCWD */, path, buf, n);
 }
+/* Whether it is a memfd that nobody can cut off: what is mapped of it stays. */
+static inline int prim_cannot_shrink(int fd)
+{
+    long seals = prim_syscall3(SYS_fcntl, fd, 1034 /* F_GET_SEALS */, 0);
+    return seals >= 0 && (seals & 2 /* F_SEAL_SHRINK */);
+}
 static inline int prim_close(int fd) { return (int)prim_syscall3(SYS_close, fd, 0, 0); }
 
 #endif

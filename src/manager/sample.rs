@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use procfs::process::{Process, Stat, StatFlags};
+use procfs::process::{MMapPath, MemoryMaps, Process, Stat, StatFlags};
 
 use super::allocation::Id;
 use super::vector::ActivityVector;
@@ -118,14 +118,18 @@ impl Watched {
     }
 }
 
-/// Whether the runtime is mapped: from its file, or from memory (`lissom run` without one).
+/// None of its memory may be looked at: no.
 pub fn has_runtime(process: &Process) -> bool {
-    let Ok(maps) = process.maps() else { return false };
+    process.maps().is_ok_and(|maps| have_runtime(&maps))
+}
+
+/// Whether the runtime is mapped: from its file, or from memory (`lissom run` without one).
+pub fn have_runtime(maps: &MemoryMaps) -> bool {
     maps.iter().any(|map| match &map.pathname {
-        procfs::process::MMapPath::Path(path) => {
+        MMapPath::Path(path) => {
             path.file_name().is_some_and(|name| name.to_string_lossy().contains("liblissom"))
         }
-        procfs::process::MMapPath::Other(name) => name.contains("liblissom"),
+        MMapPath::Other(name) => name.contains("liblissom"),
         _ => false,
     })
 }

@@ -1,16 +1,10 @@
 //! The hottest places of a program, with names.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-
 use serde::Serialize;
 
 use super::program::Program;
-use super::told::{Lock, Loop};
-use crate::place::{Place, Places, call_ends_at};
-use crate::symbol;
-use crate::terminal::plain;
+use super::told::Lock;
+use crate::place::{Place, Places};
 
 /// Where threads of a program have waited in loops.
 #[derive(Clone, Debug, Serialize)]
@@ -55,10 +49,10 @@ pub fn spin_sites(program: &Program, places: &mut Places, n: usize) -> Vec<SpinS
         waited_ms: None,
     });
     let told = program.loops.iter().filter(|l| l.waits > 0).take(n).map(|l| SpinSite {
-        place: of_loop(program.pid, l),
+        place: places.in_file(program.pid, &l.file, l.offset).map_or(l.file.clone(), of_function),
         percent: None,
         gave_way: Some(l.waits),
-        waited_ms: Some(l.waited.as_millis() as u64),
+        waited_ms: Some(l.waited_us / 1000),
     });
     sampled.chain(told).collect()
 }
@@ -68,15 +62,6 @@ fn of_function(place: &Place) -> String {
         (Some(symbol), Some(line)) => format!("{symbol} {} {line}", place.object),
         (Some(symbol), None) => format!("{symbol} {}", place.object),
         (None, _) => place.text(),
-    }
-}
-
-fn of_loop(pid: u32, l: &Loop) -> String {
-    let file = crate::place::inside(pid, Path::new(&l.file));
-    let name = Path::new(&l.file).file_name().map_or(l.file.clone(), |n| plain(&n.to_string_lossy()));
-    match symbol::function_at(&file, l.offset) {
-        Some((function, _)) => format!("{function} {name}"),
-        None => format!("{name}+{:#x}", l.offset),
     }
 }
 
@@ -102,14 +87,6 @@ pub fn hot_locks(program: &Program, places: &mut Places, n: usize) -> Vec<HotLoc
 
 /// The innermost caller that is not part of what waits: the first address on the stack that is that of an instruction behind a call. Else, where the wait began.
 fn waiter(pid: u32, lock: &Lock, places: &mut Places) -> Option<String> {
-    let callers = lock.code.iter().skip(1).filter(|&&at| is_behind_call(pid, at));
-    let mut candidates = callers.map(|at| at - 1).chain(lock.code.first().copied());
-    candidates.find_map(|at| places.of(pid, at).map(of_function))
-}
-
-fn is_behind_call(pid: u32, address: u64) -> bool {
-    let Some((file, offset)) = crate::place::file_at(pid, address) else { return false };
-    let mut before = [0; 7];
-    let read = File::open(file).and_then(|f| f.read_exact_at(&mut before, offset.saturating_sub(7)));
-    read.is_ok() && call_ends_at(&before)
+    let caller = lock.code.iter().skip(1).find_map(|&at| places.of_caller(pid, at).map(of_function));
+    caller.or_else(|| places.of(pid, *lock.code.first()?).map(of_function))
 }

@@ -7,7 +7,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::live::Copy;
 use crate::abi::{self, STATES};
-use crate::stats::{self, Names};
+use crate::stats::{self, Names, SpinLoop};
 
 pub struct Told {
     /// Since it was written.
@@ -27,7 +27,7 @@ pub struct Told {
     pub pinned: Names,
     /// Those with the most waits first.
     pub locks: Vec<Lock>,
-    pub loops: Vec<Loop>,
+    pub loops: Vec<SpinLoop>,
 }
 
 /// A futex on which threads have waited.
@@ -38,17 +38,6 @@ pub struct Lock {
     pub waits: u64,
     /// Where one of them began: the instruction, and addresses of code that lay on the stack.
     pub code: Vec<u64>,
-}
-
-/// A loop in which threads have waited.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loop {
-    pub file: String,
-    pub offset: u64,
-    pub samples: u64,
-    pub waits: u64,
-    /// Without a CPU: others had it.
-    pub waited: Duration,
 }
 
 impl Told {
@@ -70,7 +59,7 @@ impl Told {
             counters: stats::counters(&live.record),
             pinned: stats::pinned(&live.record),
             locks: locks(live),
-            loops: loops(&live.record),
+            loops: stats::loops(&live.record),
         }
     }
 }
@@ -90,21 +79,4 @@ fn locks(live: &abi::Live) -> Vec<Lock> {
         .collect();
     locks.sort_by_key(|l| std::cmp::Reverse((l.waits, l.address)));
     locks
-}
-
-fn loops(record: &abi::Record) -> Vec<Loop> {
-    let tsc_per_us = u64::from(record.tsc_per_us.load(Relaxed)).max(1);
-    let n = (record.loops.load(Relaxed) as usize).min(abi::MAX_LOOPS);
-    let mut loops: Vec<Loop> = record.loop_[..n]
-        .iter()
-        .map(|l| Loop {
-            file: abi::text(&l.path),
-            offset: l.offset.load(Relaxed),
-            samples: l.samples.load(Relaxed),
-            waits: l.waits.load(Relaxed),
-            waited: Duration::from_micros(l.waited_tsc.load(Relaxed) / tsc_per_us),
-        })
-        .collect();
-    loops.sort_by_key(|l| std::cmp::Reverse((l.waited, l.samples)));
-    loops
 }

@@ -15,15 +15,7 @@ wheel=lissom-$version-py3-none-manylinux_2_31_x86_64.whl
 archive=lissom-$version-x86_64
 image=lissom-$version-oci.tar
 
-skip() {
-    echo "$*"
-    exit 77
-}
-
-fail() {
-    echo "$*"
-    exit 1
-}
+. "$root/tests/vm/verdict.sh"
 
 [ "$(id -u)" = 0 ] || skip "needs root, for file systems of its own"
 [ -e "$dist/SHA256SUMS" ] || skip "no packages: make dist"

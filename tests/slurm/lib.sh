@@ -8,15 +8,7 @@ chmod 755 "$work"
 cd "$work"
 runtime=$(realpath "$prefix/lib/lissom/liblissom.so")
 
-fail() {
-    echo "$*"
-    exit 1
-}
-
-skip() {
-    echo "$*"
-    exit 77
-}
+. "$root/tests/vm/verdict.sh"
 
 # plugin [ARGUMENT]...: the plugin's arguments in plugstack.conf, from the next srun on.
 plugin() {

@@ -8,15 +8,7 @@ root=$(cd "$vm/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 export PATH="$HOME/.cargo/bin:$PATH"
 
-skip() {
-    echo "$*"
-    exit 77
-}
-
-fail() {
-    echo "$*"
-    exit 1
-}
+. "$vm/verdict.sh"
 
 # need_vm GROUP: of scripts/need.sh, which installs what is missing
 need_vm() {
