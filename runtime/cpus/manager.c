@@ -120,7 +120,8 @@ static bool receive(void)
     long n = prim_syscall3(SYS_recvmsg, manager.socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n == -EAGAIN || n == -EINTR)
         return true;
-    const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+    /* A message without a byte can carry a descriptor, too. */
+    const struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&m) : NULL;
     if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
         return false;
     int fd;
