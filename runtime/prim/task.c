@@ -67,3 +67,18 @@ bool task_stat(int32_t tid, struct task_stat *s)
     s->cpu = (long)cpu;
     return true;
 }
+
+bool task_is_traced(int32_t tid)
+{
+    static const char key[] = "TracerPid:\t"; /* of one of the first lines */
+    char text[TEXT];
+    size_t matched = 0;
+    if (!read_text(tid, "/status", text))
+        return false;
+    for (const char *c = text; *c; c++) {
+        if (matched == sizeof key - 1)
+            return *c != '0';
+        matched = *c == key[matched] ? matched + 1 : *c == key[0];
+    }
+    return false;
+}

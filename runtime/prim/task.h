@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the kernel says of a thread of this process: /proc/self/task/TID/stat and schedstat.
+ * What the kernel says of a thread of this process: /proc/self/task/TID/stat, schedstat and status.
  */
 #ifndef LISSOM_TASK_H
 #define LISSOM_TASK_H
@@ -17,5 +17,7 @@ struct task_stat {
 bool task_stat(int32_t tid, struct task_stat *s);
 /* Post: for how long it has waited, all in all, while others ran on its CPU (not: the host of a virtual machine). false: it is not known. Opens a file. */
 bool task_delay(int32_t tid, uint64_t *ns);
+/* Post: whether a debugger, or strace, is attached to it. false, too, if it is not known. 20 us. Opens a file. */
+bool task_is_traced(int32_t tid);
 
 #endif

@@ -64,7 +64,7 @@ static bool observe(void)
 
 static bool look(void)
 {
-    bool ready = sched.observe_spinning && observe();
+    bool ready = sched.observe_spinning && !sched.traced && observe();
     uint64_t now = tsc();
     for (uint32_t i = 0; i < sched.slots; i++) {
         struct slot *s = &sched.slot[i];
@@ -148,6 +148,7 @@ static uint32_t slots_to_be(void)
     if (due) {
         limit = cpus_limit();
         live_limit(limit);
+        sched.traced = task_is_traced((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
         limit_after = now + CPUS_US * sched.tsc_per_us;
     }
     uint32_t n = cpus_share(limit);

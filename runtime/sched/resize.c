@@ -73,7 +73,8 @@ bool slots_vacate(void)
         if (__atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_CLOSED)
             continue;
         any = true;
-        threads_on_slot(s, signals_sample);
+        if (!sched.traced) /* slices.c says why */
+            threads_on_slot(s, signals_sample);
     }
     return any;
 }

@@ -235,13 +235,23 @@ static void send_kept(struct thread *t, ucontext_t *uc)
     t->attention = 0;
 }
 
+/* A debugger's breakpoint is where t goes on. The debugger may have stopped this kernel thread at it already, and have it go on behind it: another one that takes t over would stop there
+ * once more. So t is not given away here. Who wants it rings again, in a tick, when the kernel thread has gone on. Sites of ours are jumps; a program's own int3 costs it that tick. */
+static bool at_breakpoint(const ucontext_t *uc)
+{
+    enum { INT3 = 0xcc };
+    uint8_t code;
+    return lissom_guarded_copy(&code, (const void *)uc->uc_mcontext.gregs[REG_RIP], 1) == 0 && code == INT3;
+}
+
 static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t *uc)
 {
     const void *mark = info->si_value.sival_ptr;
-    if (mark != &doorbell_mark) {
+    bool stays = thread_stays(t), may_leave = stays || !at_breakpoint(uc);
+    if (may_leave && mark != &doorbell_mark) {
         t->sampled = mark == &sample_mark ? uc : NULL;
         in_runtime(t, answer_sample, uc);
-    } else if (!thread_stays(t)) {
+    } else if (may_leave && !stays) {
         in_runtime(t, answer, uc);
     }
     send_kept(t, uc);

@@ -2,6 +2,8 @@
  *
  * A slot that has not scheduled for a slice, while threads are ready, is run by a thread that computes, which then gives way, or by one that is blocked in the kernel, beside which
  * the next one is let run. Which of the two is seen by the CPU time of its kernel thread.
+ *
+ * While a debugger is attached nobody is told: gdb reports a breakpoint twice if a signal comes while it steps a thread over it. The next one runs beside who computes then, as natively.
  */
 #include "sched/slices.h"
 #include "prim/task.h"
@@ -96,7 +98,7 @@ static bool waits_for_cpu(int32_t tid)
 static void end_slice(struct slot *s, uint64_t now, enum use use)
 {
     s->monitor_stuck = now;
-    if (s->monitor_told < TELLS && (use == COMPUTES || waits_for_cpu(s->monitor_tid))) {
+    if (!sched.traced && s->monitor_told < TELLS && (use == COMPUTES || waits_for_cpu(s->monitor_tid))) {
         s->monitor_told++;
         tell(s, spin_may_sample(s, now) ? signals_sample : signals_end_slice);
     } else {
@@ -113,11 +115,11 @@ void slices_look(struct slot *s, uint64_t now)
         s->monitor_stuck = now;
         s->monitor_told = 0;
     }
-    if (__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && !kernel_decides(now))
+    if (__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && !kernel_decides(now) && !sched.traced)
         end_overcommit(s, now);
     if (stuck && now - s->monitor_stuck >= SLICE_US * sched.tsc_per_us)
         end_slice(s, now, use);
-    else if (spin_may_sample(s, now))
+    else if (!sched.traced && spin_may_sample(s, now))
         slices_sample(s);
 }
 

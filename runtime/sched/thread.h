@@ -218,6 +218,7 @@ struct scheduler {
     bool detect_spinning;         /* threads that wait in a loop give way */
     bool misjudge_spinning;       /* all that are looked at do: a test of the bounds */
     bool observe_spinning;        /* they are only counted */
+    bool traced;                  /* by a debugger; as of the monitor's last look */
     bool shares;                  /* the CPUs with other programs under lissom (cpus/peers.c) */
     uint8_t idle_policy;          /* enum idle_policy */
     bool poll_for_openmp;         /* OpenMP's waits do not spin themselves */
