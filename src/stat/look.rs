@@ -11,8 +11,12 @@ use super::live::{Live, Trouble};
 use super::spinning::{Found, Sampling};
 use super::threads::{self, Totals};
 use super::throttle::Throttling;
-use super::told::Told;
+use super::told::{Lock, Told};
+use super::waits::Waits;
 use crate::manager::sample::have_runtime;
+
+/// Of a program, as many as the runtime keeps.
+const MOST_LOCKS: usize = 32;
 
 /// Which programs are looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub struct Seen {
     pub runtime: Runtime,
     /// Between the last look and this one, by samples.
     pub spinning: Found,
+    /// Not under lissom: on how many looks since it is watched, and the futexes on which threads were found waiting.
+    pub waits: Option<(u32, Vec<Lock>)>,
 }
 
 /// Of lissom, in the process.
@@ -76,6 +82,7 @@ struct Known {
     runtime: Presence,
     live: Option<Live>,
     totals: Totals,
+    waits: Waits,
 }
 
 /// Whether lissom is in the process.
@@ -93,14 +100,15 @@ pub struct Watch {
     throttling: Throttling,
     /// Or why it may not be had.
     sampling: anyhow::Result<Sampling>,
+    looks_at_waits: bool,
 }
 
 impl Watch {
     pub fn new(which: Which) -> Watch {
-        Watch { sampling: Sampling::start(), ..Watch::without_sampling(which) }
+        Watch { sampling: Sampling::start(), looks_at_waits: true, ..Watch::without_sampling(which) }
     }
 
-    /// Costs less, and does not see who spins.
+    /// Costs less, and does not see who spins, nor what those wait for who do not tell.
     pub fn without_sampling(which: Which) -> Watch {
         Watch {
             which,
@@ -108,6 +116,7 @@ impl Watch {
             known: HashMap::new(),
             throttling: Throttling::default(),
             sampling: Err(anyhow::anyhow!("not asked for")),
+            looks_at_waits: false,
         }
     }
 
@@ -153,6 +162,7 @@ impl Watch {
             runtime: Presence::No,
             live: None,
             totals: Totals::default(),
+            waits: Waits::default(),
         });
         // A process that has not run has not changed.
         let has_run = known.cpu != cpu || stat.state == 'R';
@@ -160,6 +170,9 @@ impl Watch {
             // What it has become may be under lissom, or not any more.
             known.runtime = presence(process);
             known.totals = threads::totals(pid).unwrap_or(known.totals);
+            if self.looks_at_waits && known.runtime == Presence::No {
+                known.waits.look(pid);
+            }
         }
         known.cpu = cpu;
         let runtime = known.runtime(pid);
@@ -174,6 +187,14 @@ impl Watch {
             throttled: self.throttling.of(pid, start_time),
             runtime,
             spinning,
+            waits: (known.runtime == Presence::No).then(|| (known.waits.looks(), known.waits.hottest(MOST_LOCKS))),
+        }
+    }
+
+    /// Looks at what threads wait for, in between, of programs that do not tell.
+    pub fn look_at_waits(&mut self) {
+        for (&(pid, _), known) in self.known.iter_mut().filter(|(_, k)| k.runtime == Presence::No) {
+            known.waits.look(pid);
         }
     }
 }

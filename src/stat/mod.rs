@@ -9,6 +9,7 @@ pub mod text;
 mod threads;
 mod throttle;
 pub mod told;
+mod waits;
 
 use std::time::{Duration, Instant};
 
@@ -74,6 +75,9 @@ pub struct StatArgs {
     json: bool,
 }
 
+/// Between two looks at what threads of programs wait for that were asked for.
+const WAITS_EVERY: Duration = Duration::from_millis(20);
+
 /// Returns the exit code.
 pub fn stat(args: &StatArgs) -> i32 {
     match show(args) {
@@ -90,7 +94,16 @@ fn show(args: &StatArgs) -> anyhow::Result<i32> {
     let stop = Stop::on_signals()?;
     let mut watch = Watch::new(which);
     let before = watch.look()?;
-    stop.wait(Instant::now() + args.interval);
+    let end = Instant::now() + args.interval;
+    while !stop.asked() && Instant::now() < end {
+        let begin = Instant::now();
+        if !args.all {
+            watch.look_at_waits();
+        }
+        // With many threads that costs time, of which others have need.
+        let pause = (begin.elapsed() * 10).max(if args.all { args.interval } else { WAITS_EVERY });
+        stop.wait(end.min(Instant::now() + pause));
+    }
     if stop.asked() {
         bail!("ended before the second look");
     }

@@ -23,8 +23,10 @@ pub struct HotLock {
     /// A variable of an object; else its address.
     pub name: String,
     pub address: u64,
-    /// About as many, since the program began.
-    pub waits: u64,
+    /// About as many, since the program began; under lissom only.
+    pub waits: Option<u64>,
+    /// Threads that wait there at a time, on average; of programs that are not under lissom.
+    pub threads: Option<f64>,
     /// Who waited there, once.
     pub waiter: Option<String>,
 }
@@ -79,14 +81,18 @@ pub fn hot_locks(program: &Program, places: &mut Places, n: usize) -> Vec<HotLoc
         .map(|lock| HotLock {
             name: name(places, lock),
             address: lock.address,
-            waits: lock.waits,
+            waits: program.looks_at_locks.is_none().then_some(lock.waits),
+            threads: program.looks_at_locks.map(|looks| lock.waits as f64 / f64::from(looks.max(1))),
             waiter: waiter(program.pid, lock, places),
         })
         .collect()
 }
 
-/// The innermost caller that is not part of what waits: the first address on the stack that is that of an instruction behind a call. Else, where the wait began.
+/// The innermost caller that is not part of what waits: the first address on the stack that is that of an instruction behind a call, in another object. Else, where the wait began.
 fn waiter(pid: u32, lock: &Lock, places: &mut Places) -> Option<String> {
-    let caller = lock.code.iter().skip(1).find_map(|&at| places.of_caller(pid, at).map(of_function));
-    caller.or_else(|| places.of(pid, *lock.code.first()?).map(of_function))
+    let (&began, stack) = lock.code.split_first()?;
+    let began = places.of(pid, began).cloned();
+    let is_other = |place: &&Place| began.as_ref().is_none_or(|b| b.object != place.object);
+    let caller = stack.iter().find_map(|&at| places.of_caller(pid, at).filter(is_other).map(of_function));
+    caller.or_else(|| began.as_ref().map(of_function))
 }

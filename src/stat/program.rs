@@ -98,6 +98,9 @@ pub struct Program {
     pub spinning: Found,
     #[serde(skip)]
     pub locks: Vec<Lock>,
+    /// Of how many looks they are. None: the runtime has counted them.
+    #[serde(skip)]
+    pub looks_at_locks: Option<u32>,
     #[serde(skip)]
     pub loops: Vec<SpinLoop>,
 }
@@ -148,6 +151,10 @@ fn program(last: &Seen, now: &Seen, time: Duration, spinning: Found) -> Program 
     };
     let migrations = now.totals.migrations.zip(last.totals.migrations);
     let (state, why) = state(now);
+    let (looks_at_locks, locks) = match &now.waits {
+        Some((looks, locks)) => (Some(*looks), locks.clone()),
+        None => (None, told.map_or(Vec::new(), |t| t.locks.clone())),
+    };
     Program {
         pid: now.pid,
         name: now.name.clone(),
@@ -171,7 +178,8 @@ fn program(last: &Seen, now: &Seen, time: Duration, spinning: Found) -> Program 
         pinned: told.map(|t| t.pinned.clone()),
         start_time: now.start_time,
         spinning,
-        locks: told.map_or(Vec::new(), |t| t.locks.clone()),
+        locks,
+        looks_at_locks,
         loops: told.map_or(Vec::new(), |t| t.loops.clone()),
     }
 }
@@ -224,6 +232,7 @@ pub mod tests {
             throttled: throttled_ms.map(Duration::from_millis),
             runtime: Runtime::None,
             spinning: Found { judged: 10, spinning, places: HashMap::from([(4096, spinning)]) },
+            waits: None,
         }
     }
 

@@ -182,7 +182,10 @@ pub fn spin_site(site: &SpinSite) -> String {
 
 pub fn hot_lock(lock: &HotLock) -> String {
     let waiter = lock.waiter.as_ref().map_or(String::new(), |w| format!(" in {w}"));
-    format!("{:>9}x  {}{waiter}", short(lock.waits as f64), lock.name)
+    match lock.threads {
+        Some(threads) => format!("{threads:>10.1}  {}{waiter}", lock.name),
+        None => format!("{:>9}x  {}{waiter}", short(lock.waits.unwrap_or(0) as f64), lock.name),
+    }
 }
 
 pub fn places(sites: &[SpinSite], locks: &[HotLock]) -> Vec<String> {
@@ -192,7 +195,8 @@ pub fn places(sites: &[SpinSite], locks: &[HotLock]) -> Vec<String> {
         lines.extend(sites.iter().map(|s| cut(&spin_site(s))));
     }
     if !locks.is_empty() {
-        lines.push("  futexes that threads wait on: about how often since it began".into());
+        let unit = if locks[0].threads.is_some() { "threads at a time" } else { "about how often since it began" };
+        lines.push(format!("  futexes that threads wait on: {unit}"));
         lines.extend(locks.iter().map(|l| cut(&hot_lock(l))));
     }
     lines

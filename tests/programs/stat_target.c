@@ -1,6 +1,8 @@
 /* For `lissom stat` to look at, until it is killed: threads that wait for each other in a known place. `barrier N`: N threads at `the_barrier`, which `wait_here`
- * waits at. `spin N`: N threads in the loop of `spin_here`, for a word that nobody writes. `idle`: one thread that sleeps. */
+ * waits at. `spin N`: N threads in the loop of `spin_here`, for a word that nobody writes. `deadlock`: two threads with a lock each, which want the other's.
+ * `idle`: one thread that sleeps. */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,18 +41,49 @@ static void *spins(void *unused)
     return NULL;
 }
 
+static pthread_mutex_t lock_a = PTHREAD_MUTEX_INITIALIZER, lock_b = PTHREAD_MUTEX_INITIALIZER;
+
+static void *wants_a(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&lock_b);
+    pthread_barrier_wait(&the_barrier);
+    pthread_mutex_lock(&lock_a);
+    return NULL;
+}
+
+static void *wants_b(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&lock_a);
+    pthread_barrier_wait(&the_barrier);
+    pthread_mutex_lock(&lock_b);
+    return NULL;
+}
+
+static void start(void *(*work)(void *))
+{
+    pthread_t t;
+    if (pthread_create(&t, NULL, work, NULL)) {
+        perror("pthread_create");
+        exit(1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     unsigned n = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
     void *(*work)(void *) = strcmp(what, "barrier") == 0 ? at_barrier : strcmp(what, "spin") == 0 ? spins : NULL;
-    pthread_barrier_init(&the_barrier, NULL, n);
-    for (unsigned i = 0; work && i < n; i++) {
-        pthread_t t;
-        if (pthread_create(&t, NULL, work, NULL)) {
-            perror("pthread_create");
-            return 1;
-        }
+    bool deadlock = strcmp(what, "deadlock") == 0;
+    pthread_barrier_init(&the_barrier, NULL, deadlock ? 3 : n);
+    for (unsigned i = 0; work && i < n; i++)
+        start(work);
+    if (deadlock) {
+        start(wants_a);
+        start(wants_b);
+        pthread_barrier_wait(&the_barrier);
+        usleep(200000); /* they are at the other's lock by now, or soon */
     }
     puts("ready");
     fflush(stdout);

@@ -1,0 +1,144 @@
+//! On which futexes the threads of programs wait that are not under lissom: seen from outside, at moments. `/proc/PID/task/TID/syscall` says what a blocked thread has asked the kernel for.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+
+use super::told::Lock;
+
+/// Futexes of a process that are kept. Those on the stacks of threads are many, and of no interest.
+const KEPT: usize = 256;
+
+/// Of the stack, for who waits: as much as the runtime takes of programs under lissom.
+const STACK_WORDS: usize = 48;
+
+/// What was seen of one process so far.
+#[derive(Default)]
+pub struct Waits {
+    looks: u32,
+    futexes: HashMap<u64, Lock>,
+}
+
+/// A blocked thread.
+#[derive(Debug, PartialEq, Eq)]
+struct Waiter {
+    futex: u64,
+    stack: u64,
+    instruction: u64,
+}
+
+impl Waits {
+    /// Some 10 us for each thread of process `pid`, and 20 for a futex that was not seen before.
+    pub fn look(&mut self, pid: u32) {
+        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return };
+        self.looks += 1;
+        for task in tasks.flatten() {
+            let asked = fs::read_to_string(task.path().join("syscall"));
+            if let Some(waiter) = asked.ok().and_then(|text| waiter(&text)) {
+                self.add(pid, &waiter);
+            }
+        }
+    }
+
+    fn add(&mut self, pid: u32, waiter: &Waiter) {
+        if self.futexes.len() == KEPT && !self.futexes.contains_key(&waiter.futex) {
+            let coldest = self.futexes.values().min_by_key(|l| (l.waits, l.address)).map(|l| l.address);
+            self.futexes.remove(&coldest.unwrap_or(0));
+        }
+        let lock = self.futexes.entry(waiter.futex).or_insert_with(|| Lock {
+            address: waiter.futex,
+            waits: 0,
+            code: [waiter.instruction].into_iter().chain(stack(pid, waiter.stack)).collect(),
+        });
+        lock.waits += 1;
+    }
+
+    pub fn looks(&self) -> u32 {
+        self.looks
+    }
+
+    /// Those with the most threads first. `waits`: threads that were seen there, of all looks.
+    pub fn hottest(&self, n: usize) -> Vec<Lock> {
+        let mut locks: Vec<Lock> = self.futexes.values().cloned().collect();
+        locks.sort_by_key(|l| (std::cmp::Reverse(l.waits), l.address));
+        locks.truncate(n);
+        locks
+    }
+}
+
+/// Of `NUMBER ARGUMENT... STACK INSTRUCTION`, with six arguments. None: it runs, or waits for something else.
+fn waiter(text: &str) -> Option<Waiter> {
+    let hex = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+    let mut words = text.split_whitespace();
+    let number: i64 = words.next()?.parse().ok()?;
+    let rest: Vec<u64> = words.map_while(hex).collect();
+    let [futex, operation, .., stack, instruction] = rest[..] else { return None };
+    let command = (operation as i32) & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+    let waits = [
+        libc::FUTEX_WAIT,
+        libc::FUTEX_WAIT_BITSET,
+        libc::FUTEX_LOCK_PI,
+        libc::FUTEX_LOCK_PI2,
+        libc::FUTEX_WAIT_REQUEUE_PI,
+    ];
+    let is_wait = number == libc::SYS_futex && waits.contains(&command);
+    (rest.len() == 8 && is_wait).then_some(Waiter { futex, stack, instruction })
+}
+
+/// The words from `address` on, of which some are addresses of code; places.rs finds out which.
+fn stack(pid: u32, address: u64) -> Vec<u64> {
+    let mut bytes = [0; STACK_WORDS * 8];
+    let memory = fs::File::open(format!("/proc/{pid}/mem"));
+    let read = memory.and_then(|m| m.read_at(&mut bytes, address)).unwrap_or(0);
+    bytes[..read].chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_writes() {
+        let text = "202 0x55d0 0x189 0x0 0x0 0x0 0xffffffff 0x7ffc10 0x7f3b20\n";
+        assert_eq!(waiter(text), Some(Waiter { futex: 0x55d0, stack: 0x7ffc10, instruction: 0x7f3b20 }));
+        for other in [
+            "running\n",
+            "-1 0x7ffc10 0x7f3b20\n",
+            "202 0x55d0 0x81 0x1 0x0 0x0 0x0 0x7ffc10 0x7f3b20\n", // a wake
+            "230 0x55d0 0x0 0x0 0x0 0x0 0x0 0x7ffc10 0x7f3b20\n",
+            "202 0x55d0 0x80",
+            "",
+        ] {
+            assert_eq!(waiter(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn those_with_the_fewest_threads_are_dropped() {
+        let mut waits = Waits::default();
+        let add = |waits: &mut Waits, futex| waits.add(0, &Waiter { futex, stack: 0, instruction: 1 });
+        add(&mut waits, 1);
+        add(&mut waits, 1);
+        (2..1000).for_each(|futex| add(&mut waits, futex));
+        assert_eq!(waits.futexes.len(), KEPT);
+        assert_eq!((waits.hottest(1)[0].address, waits.hottest(1)[0].waits), (1, 2));
+    }
+
+    /// A thread of this process that waits.
+    #[test]
+    fn of_this_process() {
+        let pair = std::sync::Arc::new((std::sync::Mutex::new(false), std::sync::Condvar::new()));
+        let waiting = std::thread::spawn({
+            let pair = std::sync::Arc::clone(&pair);
+            move || drop(pair.1.wait_while(pair.0.lock().expect("lock"), |ended| !*ended))
+        });
+        let address = std::ptr::from_ref(&pair.1) as u64;
+        let mut waits = Waits::default();
+        while !waits.hottest(KEPT).iter().any(|l| (address..address + 64).contains(&l.address)) {
+            waits.look(std::process::id());
+        }
+        *pair.0.lock().expect("lock") = true;
+        pair.1.notify_all();
+        waiting.join().expect("it ends");
+    }
+}
