@@ -187,7 +187,8 @@ impl Watch {
             throttled: self.throttling.of(pid, start_time),
             runtime,
             spinning,
-            waits: (known.runtime == Presence::No).then(|| (known.waits.looks(), known.waits.hottest(MOST_LOCKS))),
+            waits: (known.runtime == Presence::No)
+                .then(|| (known.waits.looks(), known.waits.hottest(MOST_LOCKS))),
         }
     }
 

@@ -195,7 +195,8 @@ pub fn places(sites: &[SpinSite], locks: &[HotLock]) -> Vec<String> {
         lines.extend(sites.iter().map(|s| cut(&spin_site(s))));
     }
     if !locks.is_empty() {
-        let unit = if locks[0].threads.is_some() { "threads at a time" } else { "about how often since it began" };
+        let unit =
+            if locks[0].threads.is_some() { "threads at a time" } else { "about how often since it began" };
         lines.push(format!("  futexes that threads wait on: {unit}"));
         lines.extend(locks.iter().map(|l| cut(&hot_lock(l))));
     }
