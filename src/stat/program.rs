@@ -130,7 +130,14 @@ impl Past {
         let is_gone = |b: &&Seen| now.programs.get(&b.pid).is_none_or(|n| n.start_time != b.start_time);
         for seen in before.programs.values().filter(is_gone) {
             let last = program(seen, seen, time, Found::default());
-            programs.push(Program { state: State::Ended, threads: 0, runnable: 0, ..last });
+            programs.push(Program {
+                state: State::Ended,
+                threads: 0,
+                runnable: 0,
+                slots: None,
+                ready: None,
+                ..last
+            });
         }
         self.0.retain(|(pid, start), _| now.programs.get(pid).is_some_and(|p| p.start_time == *start));
         programs
@@ -271,7 +278,7 @@ pub mod tests {
         let third = look(begin + Duration::from_secs(3), Some(other));
         let programs = past.programs(&second, &third);
         assert_eq!(programs[0].cpu_percent, 0.0);
-        assert_eq!((programs[1].state, programs[1].pid), (State::Ended, 7));
+        assert_eq!((programs[1].state, programs[1].pid, programs[1].could_run()), (State::Ended, 7, 0));
         // Counts of who is gone are not kept.
         assert_eq!(past.0.len(), 1);
         let zombie = Seen { state: 'Z', ..seen(0, 0, None) };
