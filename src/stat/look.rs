@@ -9,7 +9,7 @@ use procfs::process::{Process, Stat, StatFlags};
 
 use super::live::{Live, Trouble};
 use super::spinning::{Found, Sampling};
-use super::threads::{self, Totals};
+use super::threads::{Threads, Totals};
 use super::throttle::Throttling;
 use super::told::Told;
 use crate::manager::sample::have_runtime;
@@ -75,6 +75,7 @@ struct Known {
     cpu: Duration,
     runtime: Presence,
     live: Option<Live>,
+    threads: Threads,
     totals: Totals,
 }
 
@@ -152,6 +153,7 @@ impl Watch {
             cpu: Duration::MAX,
             runtime: Presence::No,
             live: None,
+            threads: Threads::default(),
             totals: Totals::default(),
         });
         // A process that has not run has not changed.
@@ -159,7 +161,7 @@ impl Watch {
         if has_run {
             // What it has become may be under lissom, or not any more.
             known.runtime = presence(process);
-            known.totals = threads::totals(pid).unwrap_or(known.totals);
+            known.totals = known.threads.look(pid).unwrap_or(known.totals);
         }
         known.cpu = cpu;
         let runtime = known.runtime(pid);
