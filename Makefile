@@ -9,6 +9,7 @@
 # make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
 # make slurm    target/slurm/lissom_spank.so, for `srun --lissom` (docs/slurm.md); `make install install-slurm` puts it beside the runtime
 # make test-slurm   the tests of it, with a Slurm that is started for them (a minute)
+# make test-dashboard   the dashboard of packaging/grafana: its queries, asked of a real Prometheus while programs run (a minute)
 # make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (5 minutes)
 # make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (30 minutes); KERNELS="6.18 7.3", TESTS= some of them
 # make test-kubernetes   the node agent of packaging/kubernetes, in containerd's NRI and in a real containerd (10 minutes, most of them to build it)
@@ -26,7 +27,7 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test fuzz bench report lint model conformance kmod slurm test-slurm test-kvm test-vm dist test-dist test-kubernetes build install install-slurm uninstall clean
+.PHONY: help demo test fuzz bench report lint model conformance kmod slurm test-slurm test-dashboard test-kvm test-vm dist test-dist test-kubernetes build install install-slurm uninstall clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -105,6 +106,11 @@ test-slurm:
 	@scripts/need.sh build slurm
 	cargo build --release --locked --quiet
 	@bash tests/slurm/run.sh $(TESTS)
+
+test-dashboard:
+	@scripts/need.sh build dashboard
+	cargo build --release --locked --quiet
+	@/usr/bin/python3 -B tests/dashboard/run.py
 
 test-kvm:
 	@scripts/need.sh kvm || true

@@ -109,6 +109,14 @@ need_slurm() {
     want_library libgomp1 libgomp.so.1
 }
 
+# A Prometheus that a test starts, with its promtool. (Debian's package starts one of its own, too.)
+need_dashboard() {
+    want prometheus prometheus
+    want prometheus promtool
+    want python3 python3
+    want_library libgomp1 libgomp.so.1
+}
+
 need_dist() {
     want dpkg dpkg-deb
     want python3 python3

@@ -298,7 +298,8 @@ fn of_runtime(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Re
         "program_threads_ready",
         "Threads that are ready for a slot",
         programs,
-        told(|t| t.ready),
+        // What it said before it went to sleep is over.
+        told(|t| if t.is_asleep { 0 } else { t.ready }),
     )?;
     for (i, (name, text)) in COUNTERS.iter().enumerate() {
         let value = |p: &Labelled| p.told.map(|t| t.counters.0[i].2);

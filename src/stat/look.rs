@@ -9,7 +9,7 @@ use procfs::process::{Process, Stat, StatFlags};
 
 use super::live::{Live, Trouble};
 use super::spinning::{Found, Sampling};
-use super::threads::{self, Totals};
+use super::threads::{Threads, Totals};
 use super::throttle::Throttling;
 use super::told::{Lock, Told};
 use super::waits::Waits;
@@ -81,6 +81,7 @@ struct Known {
     cpu: Duration,
     runtime: Presence,
     live: Option<Live>,
+    threads: Threads,
     totals: Totals,
     waits: Waits,
 }
@@ -161,6 +162,7 @@ impl Watch {
             cpu: Duration::MAX,
             runtime: Presence::No,
             live: None,
+            threads: Threads::default(),
             totals: Totals::default(),
             waits: Waits::default(),
         });
@@ -169,7 +171,7 @@ impl Watch {
         if has_run {
             // What it has become may be under lissom, or not any more.
             known.runtime = presence(process);
-            known.totals = threads::totals(pid).unwrap_or(known.totals);
+            known.totals = known.threads.look(pid).unwrap_or(known.totals);
             if self.looks_at_waits && known.runtime == Presence::No {
                 known.waits.look(pid);
             }

@@ -1,9 +1,10 @@
 //! What the kernel says of a process's threads.
 
+use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
-/// Of all threads together, since they began. Of those that have ended the kernel keeps CPU time only.
+/// Of all threads together. Times and moves do not go back when a thread ends, though the kernel forgets them then: what it did since the last look is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub threads: u32,
@@ -14,23 +15,51 @@ pub struct Totals {
     pub migrations: Option<u64>,
 }
 
-/// Of process `pid`, thread by thread: some 20 us for each. None: it has ended.
-pub fn totals(pid: u32) -> Option<Totals> {
-    let mut totals = Totals { migrations: Some(0), ..Totals::default() };
-    for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
-        let read = |name: &str| fs::read_to_string(task.path().join(name));
-        // One that ends meanwhile is none.
-        let Ok(stat) = read("stat") else { continue };
-        totals.threads += 1;
-        totals.runnable += u32::from(state(&stat) == Some('R'));
-        if let Ok(times) = read("schedstat") {
-            totals.run_delay += Duration::from_nanos(run_delay(&times).unwrap_or(0));
+/// Of a process's threads, from one look to the next.
+#[derive(Default)]
+pub struct Threads {
+    /// By number: time without a CPU, and moves.
+    last: HashMap<u32, (Duration, u64)>,
+    run_delay: Duration,
+    migrations: u64,
+}
+
+impl Threads {
+    /// Of process `pid`, thread by thread: some 20 us for each. None: it has ended.
+    pub fn look(&mut self, pid: u32) -> Option<Totals> {
+        let (mut threads, mut runnable, mut told) = (0, 0, true);
+        let mut now = HashMap::with_capacity(self.last.len());
+        for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+            let read = |name: &str| fs::read_to_string(task.path().join(name));
+            // One that ends meanwhile is none.
+            let Ok(stat) = read("stat") else { continue };
+            threads += 1;
+            runnable += u32::from(state(&stat) == Some('R'));
+            let delay = read("schedstat").ok().and_then(|times| run_delay(&times));
+            // A kernel without CONFIG_SCHED_DEBUG has none, and those of others are not told.
+            let moves = read("sched").ok().and_then(|text| migrations(&text));
+            told &= moves.is_some();
+            if let Some(tid) = task.file_name().to_str().and_then(|name| name.parse().ok()) {
+                now.insert(tid, (Duration::from_nanos(delay.unwrap_or(0)), moves.unwrap_or(0)));
+            }
         }
-        // A kernel without CONFIG_SCHED_DEBUG has none, and those of others are not told.
-        let migrations = read("sched").ok().and_then(|text| migrations(&text));
-        totals.migrations = totals.migrations.zip(migrations).map(|(sum, n)| sum + n);
+        if threads == 0 {
+            return None;
+        }
+        self.add(now);
+        let migrations = told.then_some(self.migrations);
+        Some(Totals { threads, runnable, run_delay: self.run_delay, migrations })
     }
-    (totals.threads > 0).then_some(totals)
+
+    fn add(&mut self, now: HashMap<u32, (Duration, u64)>) {
+        for (tid, &(delay, moves)) in &now {
+            // A number may be another thread's now: what it has counted less of begins anew.
+            let &(old_delay, old_moves) = self.last.get(tid).unwrap_or(&(Duration::ZERO, 0));
+            self.run_delay += delay.checked_sub(old_delay).unwrap_or(delay);
+            self.migrations += moves.checked_sub(old_moves).unwrap_or(moves);
+        }
+        self.last = now;
+    }
 }
 
 /// `pid (comm) S ...`; comm may hold anything.
@@ -63,8 +92,23 @@ mod tests {
 
     #[test]
     fn of_this_process() {
-        let totals = totals(std::process::id()).expect("it is here");
+        let totals = Threads::default().look(std::process::id()).expect("it is here");
         assert!(totals.threads >= 1 && totals.runnable >= 1, "{totals:?}");
-        assert_eq!(super::totals(u32::MAX >> 1), None);
+        assert_eq!(Threads::default().look(u32::MAX >> 1), None);
+    }
+
+    #[test]
+    fn a_thread_that_ends_takes_nothing_back() {
+        let mut threads = Threads::default();
+        let mut sums = |now: &[(u32, u64, u64)]| {
+            let of = |&(tid, ms, moves): &(u32, u64, u64)| (tid, (Duration::from_millis(ms), moves));
+            threads.add(now.iter().map(of).collect());
+            (threads.run_delay.as_millis(), threads.migrations)
+        };
+        assert_eq!(sums(&[(1, 10, 1), (2, 500, 40)]), (510, 41));
+        assert_eq!(sums(&[(1, 15, 2)]), (515, 42));
+        assert_eq!(sums(&[(1, 15, 2), (2, 5, 3)]), (520, 45));
+        // The same number, of another thread.
+        assert_eq!(sums(&[(1, 15, 2), (2, 1, 1)]), (521, 46));
     }
 }

@@ -1,6 +1,6 @@
 /* For `lissom stat` to look at, until it is killed: threads that wait for each other in a known place. `barrier N`: N threads at `the_barrier`, which `wait_here`
- * waits at. `spin N`: N threads in the loop of `spin_here`, for a word that nobody writes. `deadlock`: two threads with a lock each, which want the other's.
- * `idle`: one thread that sleeps. */
+ * waits at. `spin N`: N threads in the loop of `spin_here`, for a word that nobody writes. `come N`: N threads that compute for a moment and end, again and
+ * again. `deadlock`: two threads with a lock each, which want the other's. `idle`: one thread that sleeps. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -70,6 +70,27 @@ static void start(void *(*work)(void *))
     }
 }
 
+static void *computes(void *unused)
+{
+    (void)unused;
+    for (volatile int i = 0; i < 50 * 1000 * 1000; i++)
+        ;
+    return NULL;
+}
+
+static void come_and_go(unsigned n)
+{
+    pthread_t threads[64];
+    n = n < 64 ? n : 64;
+    for (;;) {
+        for (unsigned i = 0; i < n; i++)
+            if (pthread_create(&threads[i], NULL, computes, NULL))
+                abort();
+        for (unsigned i = 0; i < n; i++)
+            pthread_join(threads[i], NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -87,6 +108,8 @@ int main(int argc, char **argv)
     }
     puts("ready");
     fflush(stdout);
+    if (strcmp(what, "come") == 0)
+        come_and_go(n);
     for (;;)
         pause();
 }
