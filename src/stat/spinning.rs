@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use nix::time::{ClockId, clock_gettime};
 use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, SampleFlag, Sampler};
@@ -15,8 +16,11 @@ use crate::sched::layout::{Candidate, Verdict};
 const RATE: u64 = 99;
 const RATE_OF_ALL: u64 = 2000;
 
-/// Of the time between two looks, for judging: the rest of the samples is left out.
+/// Of the time between two looks, CPU time for judging: the rest of the samples is left out.
 const SHARE: f64 = 0.02;
+
+/// Times as long that may take, where CPUs are short.
+const PATIENCE: u32 = 10;
 
 /// ax bx cx dx si di bp sp ip flags, r8 to r15, as the kernel numbers them (asm/perf_regs.h).
 const REGISTERS: u64 = 0x3ff | 0xff << 16;
@@ -83,7 +87,7 @@ impl Sampling {
         }
         // Judged soon, for what was on the stack is there no longer; but not always the same ones.
         self.random.shuffle(&mut candidates);
-        let begin = Instant::now();
+        let (begin, used) = (Instant::now(), cpu_time());
         let budget = (begin - self.last).mul_f64(SHARE).max(Duration::from_millis(2));
         self.last = begin;
         let mut found: HashMap<u32, Found> = HashMap::new();
@@ -94,12 +98,17 @@ impl Sampling {
                 of.spinning += 1;
                 *of.places.entry(candidate.ip).or_default() += 1;
             }
-            if begin.elapsed() > budget {
+            if cpu_time().saturating_sub(used) > budget || begin.elapsed() > budget * PATIENCE {
                 break;
             }
         }
         found
     }
+}
+
+/// Of this thread.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// None: not a sample of a thread with registers of its own.
