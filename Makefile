@@ -2,7 +2,7 @@
 # make test     unit tests, the small models, the cases of tests/cases (15 minutes)
 # make bench    the tables of docs/results-sync.md, on this machine (40 minutes)
 # make report   every figure of the study, at a quick look: lissom-bench/report.html (20 minutes)
-# make fuzz     10 million inputs for each thing that reads what others write (FUZZ_INPUTS=; 10 minutes)
+# make fuzz     10 million inputs for each thing that reads what others write (FUZZ_INPUTS=; 15 minutes)
 # make lint     formatting and warnings, of Rust and C
 # make conformance   glibc's own thread tests, natively and under lissom (10 minutes)
 # make model    the protocols with large bounds (slow)
