@@ -6,6 +6,7 @@ done
 skopeo inspect "oci-archive:$dist/$image:$version"
 skopeo inspect --config "docker-archive:$dist/$image" | tee "$work/config"
 grep -q '"/usr/bin/lissom"' "$work/config" || fail "its entry point"
+grep -q '"User": "65534:65534"' "$work/config" || fail "its user"
 # A copy makes it read every byte, and compare every sum.
 skopeo copy --quiet "oci-archive:$dist/$image:$version" "oci:$work/layout:$version"
 skopeo copy --quiet "docker-archive:$dist/$image" "dir:$work/copied"
