@@ -9,7 +9,8 @@ export LISSOM_TEST_BIN=${LISSOM_TEST_BIN:-$target/release/lissom}
 
 old=$target/kubernetes/old-glibc
 mkdir -p "${old%/*}"
-if [ -x "$old/show" ] || ./old-glibc.sh "$old"; then
+# Made anew when the program, or what it is told by the library, has changed.
+if { [ "$old/show" -nt programs/show.c ] && [ "$old/show" -nt ../../../runtime/abi.h ]; } || ./old-glibc.sh "$old"; then
     export LISSOM_TEST_OLD_GLIBC=$old
 fi
 
