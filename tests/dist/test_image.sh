@@ -15,6 +15,8 @@ mv "$work/bundle/rootfs" "$machine"
 (cd "$machine" && find . -printf '%M %u:%g %p\n')
 ! find "$machine" ! -type l \( -perm /6022 -o ! -user root \) | grep . || fail "modes or owners"
 
+[ -L "$machine/usr/lib/lissom/liblissom.so" ] || fail "the library is there twice"
+
 # Nothing is there but lissom: it runs, and so does a program without libc that it is given.
 code=0
 enter /usr/bin/lissom --version
