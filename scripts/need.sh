@@ -128,6 +128,7 @@ need_dist_test() {
     want lintian lintian
     want skopeo skopeo
     want umoci umoci
+    want buildah buildah
     want musl-tools musl-gcc
     want_static_busybox
     want binutils objdump
@@ -280,7 +281,7 @@ case " $* " in
 *" kvm "* | *" vm "*) install_backported_qemu ;;
 esac
 case " $* " in
-*" kubernetes "*) need_go ;;
+*" kubernetes "* | *" dist_test "*) need_go ;;
 esac
 case " $* " in
 *" model "*) ;;

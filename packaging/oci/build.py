@@ -19,12 +19,14 @@ KEPT = ("bin", "lib", "share/doc")
 
 
 def main(tree, version, folder):
-    layer = archive(sorted(walk(tree)))
+    layer = archive(sorted(walk(tree), key=lambda entry: entry[0]))
     config = encode({
         "created": CREATED,
         "architecture": "amd64",
         "os": "linux",
         "config": {
+            # nobody's rights are enough for what it does by itself. Images that copy from it have users of their own.
+            "User": "65534:65534",
             "Entrypoint": ["/usr/bin/lissom"],
             "Cmd": ["--help"],
             "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
@@ -60,13 +62,16 @@ def main(tree, version, folder):
 
 
 def walk(tree):
-    """(path in the image, mode, content; None: a folder), below /usr."""
+    """(path in the image, mode, content; None: a folder; a string: a link to it), below /usr."""
     for folder, _, files in os.walk(tree):
         inside = os.path.relpath(folder, tree)
         if inside == "." or any(k == inside or k.startswith(inside + "/") or inside.startswith(k + "/") for k in KEPT):
             yield os.path.normpath(os.path.join("usr", inside)), 0o755, None
             for name in files:
                 path = os.path.join(folder, name)
+                if os.path.islink(path):
+                    yield os.path.join("usr", inside, name), 0o777, os.readlink(path)
+                    continue
                 with open(path, "rb") as f:
                     yield os.path.join("usr", inside, name), os.stat(path).st_mode & 0o755, f.read()
 
@@ -79,6 +84,9 @@ def archive(entries):
             entry.mode, entry.mtime = mode, EPOCH
             if data is None:
                 entry.type = tarfile.DIRTYPE
+                tar.addfile(entry)
+            elif isinstance(data, str):
+                entry.type, entry.linkname = tarfile.SYMTYPE, data
                 tar.addfile(entry)
             else:
                 entry.size = len(data)

@@ -6,6 +6,7 @@ done
 skopeo inspect "oci-archive:$dist/$image:$version"
 skopeo inspect --config "docker-archive:$dist/$image" | tee "$work/config"
 grep -q '"/usr/bin/lissom"' "$work/config" || fail "its entry point"
+grep -q '"User": "65534:65534"' "$work/config" || fail "its user"
 # A copy makes it read every byte, and compare every sum.
 skopeo copy --quiet "oci-archive:$dist/$image:$version" "oci:$work/layout:$version"
 skopeo copy --quiet "docker-archive:$dist/$image" "dir:$work/copied"
@@ -13,6 +14,8 @@ umoci unpack --image "$work/layout:$version" "$work/bundle"
 mv "$work/bundle/rootfs" "$machine"
 (cd "$machine" && find . -printf '%M %u:%g %p\n')
 ! find "$machine" ! -type l \( -perm /6022 -o ! -user root \) | grep . || fail "modes or owners"
+
+[ -L "$machine/usr/lib/lissom/liblissom.so" ] || fail "the library is there twice"
 
 # Nothing is there but lissom: it runs, and so does a program without libc that it is given.
 code=0

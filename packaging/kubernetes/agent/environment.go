@@ -109,11 +109,19 @@ func (e environment) calmOpenMP(set map[string]string) {
 	set["LISSOM_OPENMP"] = "poll"
 }
 
-// sizeTeams: teams of max-threads, of which so many work as the user wanted threads.
+// sizeTeams: teams of max-threads, of which so many work as the user wanted threads. If an image has the variables of a `lissom run`, that has done it
+// already: what it has set stays.
 func (e environment) sizeTeams(set map[string]string) {
-	most, ok := set["LISSOM_MAX_THREADS"]
-	if !ok {
+	if _, done := e["LISSOM_ACTIVE_THREADS"]; done {
+		delete(set, "LISSOM_MAX_THREADS")
 		return
+	}
+	most, chosen := set["LISSOM_MAX_THREADS"]
+	if !chosen {
+		// `lissom run` would refuse a number that cannot be meant; a container is started all the same.
+		if most = e["LISSOM_MAX_THREADS"]; !between(1, maxSlots)(most) {
+			return
+		}
 	}
 	first, _, _ := strings.Cut(e["OMP_NUM_THREADS"], ",")
 	if n, err := strconv.Atoi(strings.TrimSpace(first)); err == nil && n >= 1 && n <= maxSlots {

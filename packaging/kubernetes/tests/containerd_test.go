@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
@@ -91,6 +92,7 @@ func startDaemon(t *testing.T) *daemon {
 	t.Cleanup(func() {
 		d.removePods()
 		d.stop(syscall.SIGTERM)
+		d.checkNothingRuns()
 		if t.Failed() {
 			text, _ := os.ReadFile(filepath.Join(folder, "log"))
 			t.Logf("containerd:\n%s", text)
@@ -364,6 +366,36 @@ func (d *daemon) removePods() {
 			os.Remove(group)
 		}
 	}
+}
+
+// checkNothingRuns: shims end by themselves, with their last container.
+func (d *daemon) checkNothingRuns() {
+	d.t.Helper()
+	var left []string
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if left = d.processes(); len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			d.t.Errorf("the test has left processes: %s", strings.Join(left, "; "))
+			return
+		}
+	}
+}
+
+// processes are those of the daemon's programs, and of its containers.
+func (d *daemon) processes() []string {
+	var found []string
+	folders, _ := filepath.Glob("/proc/[0-9]*")
+	for _, process := range folders {
+		program, _ := os.Readlink(process + "/exe")
+		groups, _ := os.ReadFile(process + "/cgroup")
+		if strings.HasPrefix(program, d.folder+"/") || strings.Contains(string(groups), cgroup) {
+			arguments, _ := os.ReadFile(process + "/cmdline")
+			found = append(found, filepath.Base(process)+" "+strings.ReplaceAll(string(arguments), "\x00", " "))
+		}
+	}
+	return found
 }
 
 func (d *daemon) loadAll() {
