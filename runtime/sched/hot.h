@@ -9,7 +9,7 @@
 
 enum { HOT_EVERY = 31 }; /* waits for each that is looked at; a prime, so that a program whose waits go round is seen all the way round */
 
-/* The thread whose registers these are, which holds s, is about to wait on `address`. Some 2 ns a wait. Takes no lock that it would have to wait for. */
+/* The thread whose registers these are, which holds s, is about to wait on `address`. Some 1-2 ns a wait (docs/stat.md). Takes no lock that it would have to wait for. */
 void hot_wait(const struct slot *s, uintptr_t address, const struct user_registers *r);
 
 /* What was found, in no order; entries that are not used have samples 0. By the monitor. Reads /proc/self/maps for those that are new. */
