@@ -31,9 +31,9 @@ queue_is_empty() {
     [ -z "$(squeue -h 2>/dev/null)" ]
 }
 
-# start_cluster FOLDER. Post: SLURM_CONF is set for srun and the like. False: it does not run, and the logs have been shown.
+# start_cluster FOLDER [TASKPLUGIN PROCTRACK]. Post: SLURM_CONF is set for srun and the like. False: it does not run, and the logs have been shown.
 start_cluster() {
-    local folder=$1 user host
+    local folder=$1 task=${2:-task/affinity} proctrack=${3:-proctrack/linuxproc} user host
     export PATH=$PATH:/usr/sbin
     user=$(id -un)
     host=$(hostname -s)
@@ -58,8 +58,8 @@ SlurmdPidFile=$folder/slurmd.pid
 SlurmctldLogFile=$folder/slurmctld.log
 SlurmdLogFile=$folder/slurmd.log
 PlugStackConfig=$folder/plugstack.conf
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/affinity
+ProctrackType=$proctrack
+TaskPlugin=$task
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 JobAcctGatherType=jobacct_gather/none
