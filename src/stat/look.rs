@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use procfs::ProcError;
 use procfs::process::{Process, Stat, StatFlags};
 
+use super::freezer::is_frozen;
 use super::live::{Live, Trouble};
 use super::spinning::{Found, Sampling};
 use super::threads::{Threads, Totals};
@@ -39,6 +40,8 @@ pub struct Seen {
     pub totals: Totals,
     /// Of its group, since that began. None: that is not counted.
     pub throttled: Option<Duration>,
+    /// Its group is frozen. Asked only where nothing has been heard of it for a while.
+    pub is_frozen: bool,
     pub runtime: Runtime,
     /// Between the last look and this one, by samples.
     pub spinning: Found,
@@ -187,6 +190,7 @@ impl Watch {
             cpu,
             totals: known.totals,
             throttled: self.throttling.of(pid, start_time),
+            is_frozen: matches!(&runtime, Runtime::Tells(told) if told.is_late()) && is_frozen(pid),
             runtime,
             spinning,
             waits: (known.runtime == Presence::No)

@@ -1,5 +1,6 @@
 //! `lissom stat`: what programs do, and what lissom does for them.
 
+mod freezer;
 pub mod live;
 pub mod look;
 pub mod places;

@@ -27,7 +27,7 @@ pub enum State {
     Silent,
     /// Under lissom, and its monitor has not run for seconds, though threads could.
     Stuck,
-    /// By a signal or a debugger.
+    /// By a signal or a debugger, or its group is frozen.
     Stopped,
     /// It has ended, and its parent has not asked yet.
     Dead,
@@ -207,6 +207,7 @@ fn state(seen: &Seen) -> (State, Option<String>) {
             }
             "native" | "off" => (State::Native, None),
             _ if told.is_asleep => (State::Idle, None),
+            _ if seen.is_frozen => (State::Stopped, Some("its group is frozen (cgroup)".into())),
             _ if told.age > STUCK => {
                 let text = format!(
                     "nothing was heard of it for {:.0} s, though threads could run",
@@ -237,6 +238,7 @@ pub mod tests {
             cpu: Duration::from_millis(cpu_ms),
             totals: Totals { threads: 8, migrations: Some(cpu_ms / 10), ..Totals::default() },
             throttled: throttled_ms.map(Duration::from_millis),
+            is_frozen: false,
             runtime: Runtime::None,
             spinning: Found { judged: 10, spinning, places: HashMap::from([(4096, spinning)]) },
             waits: None,
@@ -309,6 +311,8 @@ pub mod tests {
         assert_eq!(of(told(100, false)), State::Active);
         assert_eq!(of(told(100_000, true)), State::Idle);
         assert_eq!(of(told(100_000, false)), State::Stuck);
+        let frozen = Seen { runtime: told(100_000, false), is_frozen: true, ..seen(0, 0, None) };
+        assert_eq!(state(&frozen).0, State::Stopped);
         assert_eq!(of(Runtime::Silent(Trouble::NotThere)), State::Silent);
         assert_eq!(of(Runtime::None), State::Other);
     }

@@ -62,6 +62,11 @@ impl Told {
             loops: stats::loops(&live.record),
         }
     }
+
+    /// Its monitor writes ten times a second, and has missed several of them: CPUs are short, or it may not run.
+    pub fn is_late(&self) -> bool {
+        !self.is_asleep && self.age > Duration::from_millis(500)
+    }
 }
 
 fn locks(live: &abi::Live) -> Vec<Lock> {

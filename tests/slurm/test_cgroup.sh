@@ -71,7 +71,12 @@ frozen() {
     [ "$before" = "$(cut -d' ' -f14,15 "/proc/$pid/stat")" ]
 }
 until_true 60 frozen || fail "it is not suspended"
-"$lissom" stat "$pid"
+says_stopped() {
+    "$lissom" stat "$pid" >said
+    grep -qF "its group is frozen" said
+}
+until_true 60 says_stopped || fail "it is suspended, and this is said: $(cat said)"
+head -n 2 said
 scontrol resume "$job"
 thaw() { ! frozen; }
 until_true 60 thaw || fail "it does not go on"

@@ -101,8 +101,12 @@ until_true 20 test -S socket || fail "no manager: $(cat manager.messages)"
 step=$!
 until_true "$patience" followed 4 share || fail "4 tasks of a user: $(cat followed messages; tail -n 1 decisions)"
 cat followed
-mapfile -t running < <(python3 -c 'import json; print(*[p["pid"] for p in json.loads(open("decisions").readlines()[-2])["programs"] if p["name"] == "manager_threads"][1:], sep="\n")')
-kill "${running[@]}"
+# A decision is written when it is another than the last one.
+mapfile -t running < <(python3 -c 'import json
+whole = [line for line in open("decisions").read().splitlines(True) if line.endswith("\n")]
+print(*[p["pid"] for p in json.loads(whole[-1])["programs"] if p["name"] == "manager_threads"], sep="\n")')
+[ "${#running[@]}" = 4 ] || fail "running: ${running[*]}; $(tail -n 3 decisions)"
+kill "${running[@]:1}"
 until_true "$patience" followed 1 all || fail "the last of them: $(cat followed; tail -n 1 decisions)"
 cat followed
 scancel --name=shared
