@@ -151,6 +151,9 @@ install: $(BINARY)
 	"$(BINARY)" completions fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lissom.fish"
 	install -d "$(DESTDIR)$(PREFIX)/lib/systemd/system"
 	sed 's|/usr/local|$(PREFIX)|' packaging/lissom-manager.service > "$(DESTDIR)$(PREFIX)/lib/systemd/system/lissom-manager.service"
+	install -d "$(DESTDIR)$(PREFIX)/share/lissom"
+	sed 's|/usr/local|$(PREFIX)|' packaging/lissom-manager-metrics.conf > "$(DESTDIR)$(PREFIX)/share/lissom/lissom-manager-metrics.conf"
+	install -m 644 packaging/grafana/lissom.json "$(DESTDIR)$(PREFIX)/share/lissom/grafana.json"
 
 install-slurm: slurm
 	install -D -m 755 "$(SLURM)/lissom_spank.so" "$(DESTDIR)$(PREFIX)/lib/lissom/lissom_spank.so"

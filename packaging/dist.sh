@@ -39,7 +39,7 @@ archive() {
     install_tree "$work/$name" ""
     install -m 644 LICENSE "$work/$name/share/doc/lissom/"
     # For the service's own folder the path is not known before it is unpacked.
-    rm -r "$work/$name/lib/systemd"
+    rm -r "$work/$name/lib/systemd" "$work/$name/share/lissom/lissom-manager-metrics.conf"
     tar --create --directory "$work" --sort=name --owner=0 --group=0 --numeric-owner \
         --mtime="@$SOURCE_DATE_EPOCH" --format=gnu "$name" | gzip -9n >"$out/$name.tar.gz"
 }

@@ -1,0 +1,148 @@
+# The package where systemd is at work: Debian 12 is booted, in namespaces of its own, and starts, confines, restarts and ends the manager.
+. "$(dirname "$0")/lib.sh"
+mountpoint -q /sys/fs/cgroup/unified && unified=/sys/fs/cgroup/unified || unified=/sys/fs/cgroup
+[ -e "$unified/cgroup.procs" ] || skip "no cgroups of version 2"
+debian bookworm python3 xz-utils systemd man-db bash-completion zsh fish
+
+# until_true SECONDS COMMAND...
+until_true() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.2
+    done
+}
+
+# Its groups lie below this one, which is the root of its cgroup namespace.
+group=$unified/lissom-test-$$
+first= # process 1 of the machine
+clean_up() {
+    if [ -n "$first" ]; then
+        kill -KILL "$first" 2>/dev/null || true # and the kernel ends all others of its PID namespace
+        wait 2>/dev/null || true
+    fi
+    find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
+    rm -rf "$work"
+}
+trap clean_up EXIT
+mkdir "$group"
+
+# Of a machine's usual services none is started that has to do with hardware.
+ln -sf /lib/systemd/system/multi-user.target "$machine/etc/systemd/system/default.target"
+mkdir -p "$machine"/{proc,sys,dev,run,tmp} "$machine/etc/systemd/system/console-getty.service.d"
+ln -sf /dev/null "$machine/etc/systemd/system/console-getty.service"
+rm -f "$machine/etc/machine-id"
+touch "$machine/etc/machine-id"
+
+# What the kernel is told by /proc/sys and /sys concerns this machine too, so only the groups can be written.
+bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' enter-group "$group" \
+    unshare --mount --pid --uts --ipc --cgroup --fork --kill-child bash -c '
+        set -e
+        hostname machine
+        mount --bind "$0" "$0"
+        mount -t proc proc "$0/proc"
+        mount --bind "$0/proc/sys" "$0/proc/sys"
+        mount -o remount,bind,ro "$0/proc/sys"
+        mount -t sysfs -o ro sysfs "$0/sys"
+        mount -t cgroup2 cgroup2 "$0/sys/fs/cgroup"
+        mount -t tmpfs -o mode=755 tmpfs "$0/dev"
+        for device in null zero full random urandom tty; do
+            touch "$0/dev/$device"
+            mount --bind "/dev/$device" "$0/dev/$device"
+        done
+        ln -s /proc/self/fd "$0/dev/fd"
+        mkdir "$0/dev/shm" "$0/dev/pts"
+        mount -t devpts -o newinstance,ptmxmode=0666 devpts "$0/dev/pts"
+        ln -s pts/ptmx "$0/dev/ptmx"
+        mount -t tmpfs -o mode=1777 tmpfs "$0/dev/shm"
+        mount -t tmpfs -o mode=755 tmpfs "$0/run"
+        cd "$0"
+        mkdir -p .old
+        pivot_root . .old
+        umount -l .old
+        rmdir .old
+        exec env -i container=lissom-test PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --show-status=no
+    ' "$machine" </dev/null >"$work/console" 2>&1 &
+booted=$!
+
+# It is the child of unshare, and is there when it is systemd.
+is_there() {
+    first=$(pgrep -P "$booted" || true)
+    [ -n "$first" ] && [ "$(cat "/proc/$first/comm")" = systemd ]
+}
+until_true 30 is_there || fail "systemd does not start: $(cat "$work/console")"
+
+inside() {
+    nsenter --target "$first" --mount --pid --uts --ipc --cgroup --root /usr/bin/env -i --chdir=/ HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
+
+answers() { inside systemctl is-system-running 2>/dev/null | grep -qxE 'running|degraded'; }
+until_true 60 answers || fail "Debian does not start: $(inside systemctl list-jobs; cat "$work/console")"
+show 'systemctl is-system-running; systemctl --failed --no-legend --plain'
+
+mkdir "$machine/package"
+cp "$dist/$deb" "$machine/package/"
+show "apt-get install -qq -o Dpkg::Use-Pty=0 ./package/$deb 2>&1 | grep -v '^debconf:'"
+show 'systemctl is-enabled lissom-manager; systemctl is-active lissom-manager' | tee "$work/said" || true
+[ "$(sed 1d "$work/said" | tr '\n' ' ')" = "disabled inactive " ] || fail "it is switched on by being installed"
+
+# state WANTED: of the unit.
+state() { [ "$(inside systemctl show --property=ActiveState,SubState --value lissom-manager | tr '\n' ' ')" = "$1 " ]; }
+log() { inside journalctl --no-pager --output=cat --unit=lissom-manager; }
+listens() { inside test -S /run/lissom/manager.sock; }
+manager() { inside systemctl show --property=MainPID --value lissom-manager; }
+# connected N: it has so many connections. They are in the network namespace of the programs, which is ours, not in its own.
+connected() {
+    inside sh -c "find /proc/$(manager)/fd -type l -printf '%l\\n' | sed -n 's/^socket:.\\([0-9]*\\).$/\\1/p'" >"$work/sockets" 2>/dev/null
+    [ "$(awk 'NR == FNR { its[$1]; next } $7 in its && $8 == "/run/lissom/manager.sock" { n++ } END { print n + 0 }' "$work/sockets" /proc/net/unix)" = "$1" ]
+}
+
+show 'systemctl enable --now lissom-manager'
+until_true 20 listens || fail "no socket: $(log)"
+state 'active running' || fail "$(inside systemctl status lissom-manager)"
+show 'systemctl status --no-pager lissom-manager | head -n 9'
+
+# Its rights are those of the unit, and it goes on with them.
+inside sh -c "grep -E '^(CapBnd|NoNewPrivs|Seccomp):' /proc/$(manager)/status"
+
+# Programs of root and of others find it; when it is killed systemd starts it again, and they find that one.
+cat >"$machine/usr/local/share/busy.py" <<'PYTHON'
+import threading, time
+end = time.monotonic() + 300
+def work():
+    while time.monotonic() < end:
+        time.sleep(0.001)
+for i in range(8):
+    threading.Thread(target=work).start()
+PYTHON
+inside lissom run -- python3 /usr/local/share/busy.py &
+inside setpriv --reuid 65534 --regid 65534 --clear-groups lissom run -- python3 /usr/local/share/busy.py &
+until_true 30 connected 2 || fail "the programs do not find it: $(log)"
+echo "(connected: a program of root's, and one of nobody's)"
+before=$(manager)
+inside kill -KILL "$before"
+again() { state 'active running' && [ "$(manager)" != "$before" ] && listens; }
+until_true 30 again || fail "it was not started again: $(log)"
+until_true 30 connected 2 || fail "the programs do not find the new one: $(log)"
+echo "(killed, started again, and found again)"
+inside pgrep -c -f '^python3 /usr/local/share/busy.py' | grep -qx 2 || fail "the programs are not there any more"
+
+# What Prometheus needs.
+show 'install -D -m 644 /usr/share/lissom/lissom-manager-metrics.conf /etc/systemd/system/lissom-manager.service.d/metrics.conf
+systemctl daemon-reload; systemctl restart lissom-manager'
+metrics() {
+    inside python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9754/metrics").read().decode(), end="")' >"$work/metrics" 2>"$work/metrics.error" &&
+        grep -qx 'lissom_manager_programs_connected 2' "$work/metrics"
+}
+until_true 30 metrics || fail "no metrics: $(log; cat "$work/metrics.error" "$work/metrics")"
+grep -E '^lissom_manager_[a-z_]* ' "$work/metrics"
+
+# Removed: it ends by itself, the programs go on, and nothing of it is left.
+show 'apt-get purge -qq -o Dpkg::Use-Pty=0 lissom 2>&1; systemctl is-active lissom-manager; ls /run/lissom' | tee "$work/said" || true
+grep -qx inactive "$work/said" || fail "it is still there, or it failed: $(log)"
+! inside test -e /run/lissom/manager.sock || fail "its socket is still there"
+! inside pgrep -x lissom || fail "it still runs"
+[ "$(inside pgrep -c -f '^python3 /usr/local/share/busy.py')" = 2 ] || fail "the programs are not there any more"
+log
