@@ -1,25 +1,16 @@
 # The package where systemd is at work: Debian 12 is booted, in namespaces of its own, and starts, confines, restarts and ends the manager.
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/vm/until.sh"
 mountpoint -q /sys/fs/cgroup/unified && unified=/sys/fs/cgroup/unified || unified=/sys/fs/cgroup
 [ -e "$unified/cgroup.procs" ] || skip "no cgroups of version 2"
 debian bookworm python3 xz-utils systemd man-db bash-completion zsh fish
 
-# until_true SECONDS COMMAND...
-until_true() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.2
-    done
-}
-
 # Its groups lie below this one, which is the root of its cgroup namespace.
 group=$unified/lissom-test-$$
-first= # process 1 of the machine
+booted= # unshare, whose child is process 1 of the machine
 clean_up() {
-    if [ -n "$first" ]; then
-        kill -KILL "$first" 2>/dev/null || true # and the kernel ends all others of its PID namespace
+    if [ -n "$booted" ]; then
+        kill -KILL "$booted" 2>/dev/null || true # with it process 1, and with that all others of its PID namespace
         wait 2>/dev/null || true
     fi
     find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
@@ -30,7 +21,7 @@ mkdir "$group"
 
 # Of a machine's usual services none is started that has to do with hardware.
 ln -sf /lib/systemd/system/multi-user.target "$machine/etc/systemd/system/default.target"
-mkdir -p "$machine"/{proc,sys,dev,run,tmp} "$machine/etc/systemd/system/console-getty.service.d"
+mkdir -p "$machine"/{proc,sys,dev,run,tmp}
 ln -sf /dev/null "$machine/etc/systemd/system/console-getty.service"
 rm -f "$machine/etc/machine-id"
 touch "$machine/etc/machine-id"

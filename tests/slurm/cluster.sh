@@ -1,6 +1,8 @@
 # Sourced by run.sh: a Slurm of one node, this machine, without systemd and without root if need be. Everything is in the folder that is given, and
 # nothing is left of it afterwards.
 
+. "$(dirname "${BASH_SOURCE[0]}")/../vm/until.sh"
+
 daemons=()
 
 # A port of this machine on which nobody listens.
@@ -11,16 +13,6 @@ free_port() {
         (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
     done
     echo "$port"
-}
-
-# until_true SECONDS COMMAND...
-until_true() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.1
-    done
 }
 
 node_is_idle() {
