@@ -30,6 +30,7 @@ static MEMORY: Memory = Memory { load: memory::load, fetch: memory::fetch, again
 struct Attempt {
     steps: u32,
     uses_fs: bool,
+    head: u64,
 }
 
 /// ORBIT_SCRATCH
@@ -51,10 +52,18 @@ unsafe extern "C" {
 /// Decides about one candidate: in some 100 us, at most a few ms. The thread is not stopped, and goes on running. A process that is
 /// gone, or that this one may not look into, is `Unknown`.
 pub fn judge(candidate: &Candidate) -> Verdict {
+    match loop_of(candidate) {
+        Ok(_) => Verdict::Spins,
+        Err(verdict) => verdict,
+    }
+}
+
+/// That; of one that waits, the first instruction of its loop, which is the same for each instruction of it that may be sampled.
+pub fn loop_of(candidate: &Candidate) -> Result<u64, Verdict> {
     const RSP: usize = 7;
     // A stack below 4 GiB is that of 32-bit code, which would be read as if it were 64-bit code.
     if candidate.registers[RSP] >> 32 == 0 {
-        return Verdict::Unknown;
+        return Err(Verdict::Unknown);
     }
     let looking = Looking::at(candidate.pid);
     let mut scratch = Box::new(Scratch([0; SCRATCH]));
@@ -74,20 +83,20 @@ pub fn judge(candidate: &Candidate) -> Verdict {
             )
         };
         match verdict {
-            1 => return Verdict::Spins,
+            1 => return Ok(attempt.head),
             2 => works += 1,
             _ if attempt.uses_fs && fs_base.is_none() => fs_base = Some(thread_pointer(candidate, &looking)),
             _ => (),
         }
         steps += attempt.steps;
         if works == AGREEING {
-            return Verdict::Works;
+            return Err(Verdict::Works);
         }
         if steps >= BUDGET {
             break;
         }
     }
-    Verdict::Unknown
+    Err(Verdict::Unknown)
 }
 
 /// Where the thread's fs segment begins. Nothing tells that of a running thread. glibc registers a list head within the thread's

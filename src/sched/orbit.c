@@ -28,6 +28,7 @@ struct judgement {
     struct spin_result result;
     struct state start, visit;     /* where the proof ended; at the last visit of the sample's instruction */
     uint8_t met[STORES];           /* bytes of a granule that have been seen as they are in the snapshot */
+    uint64_t head, outermost;      /* where a turn's stack is shortest, and there the lowest address: what identifies the loop */
 };
 _Static_assert(sizeof(struct judgement) <= ORBIT_SCRATCH, "scratch");
 
@@ -73,6 +74,15 @@ static bool memory_met(const struct judgement *j)
     return true;
 }
 
+static void meet_head(struct judgement *j)
+{
+    const struct state *now = &j->s->now;
+    if (now->r[RSP] < j->outermost || (now->r[RSP] == j->outermost && now->rip >= j->head))
+        return;
+    j->outermost = now->r[RSP];
+    j->head = now->rip;
+}
+
 /* Pre: the interpretation was stopped at the end of a proof, in the loop's head. Goes around once more. Post: the sample lies on the way. */
 static bool passes_sample(struct judgement *j)
 {
@@ -82,10 +92,13 @@ static bool passes_sample(struct judgement *j)
     bool met = false;
     spin_state_copy(&j->start, &s->now);
     __builtin_memset(j->met, 0, sizeof j->met);
+    j->head = UINT64_MAX;
+    j->outermost = 0;
     s->budget = limit + 1;
     do {
         met |= at_sample(j);
         meet_memory(j);
+        meet_head(j);
         s->stop = false; /* it proves the same again on its way */
         spin_advance(s);
         if ((s->stop && s->result->reason != SPIN_R_NONE) || s->steps > limit)
@@ -161,8 +174,11 @@ enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registe
         spin_state_copy(&j->visit, &s->now);
     }
     *a = (struct orbit_attempt){ .steps = s->steps, .uses_fs = has_segment(s) };
-    if ((j->result.verdict == SPIN_ENDLESS || j->result.verdict == SPIN_PAUSE_ONLY) && j->result.reason == SPIN_R_NONE)
-        return judge_orbit(j, memory);
+    if ((j->result.verdict == SPIN_ENDLESS || j->result.verdict == SPIN_PAUSE_ONLY) && j->result.reason == SPIN_R_NONE) {
+        enum orbit verdict = judge_orbit(j, memory);
+        a->head = j->head;
+        return verdict;
+    }
     /* Each time that it came back something had gone on. One that left its loop, because the wait is over by now, and came to the same loop in its next
      * round would be seen to stand still there. */
     return moved >= WORKS_VISITS && !stood ? ORBIT_WORKS : ORBIT_UNKNOWN;

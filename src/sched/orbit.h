@@ -21,6 +21,7 @@ struct orbit_memory {
 struct orbit_attempt {
     uint32_t steps; /* instructions that were interpreted, 4,000 and a few turns at most */
     bool uses_fs;   /* one of them reads through the fs segment */
+    uint64_t head;  /* ORBIT_SPINS: the loop's first instruction in the outermost function of a turn: the same whatever instruction was sampled */
 };
 
 enum { ORBIT_SCRATCH = 72 * 1024 }; /* bytes, aligned to 64, which need not be initialised */

@@ -34,8 +34,8 @@ pub struct HotLock {
 /// Those where most time is lost first; at most `n` seen by samples, and as many by the runtime.
 pub fn spin_sites(program: &Program, places: &mut Places, n: usize) -> Vec<SpinSite> {
     let mut sampled: Vec<(String, u32)> = Vec::new();
-    for (&ip, &count) in &program.spinning.places {
-        // A loop has several instructions: the function tells them apart well enough.
+    for (&ip, &count) in &program.spinning.loops {
+        // A function that waits may be there more than once: inlined, say.
         let place = places.of(program.pid, ip).map_or(format!("{ip:#x}"), of_function);
         match sampled.iter_mut().find(|s| s.0 == place) {
             Some(site) => site.1 += count,

@@ -240,7 +240,7 @@ pub mod tests {
             throttled: throttled_ms.map(Duration::from_millis),
             is_frozen: false,
             runtime: Runtime::None,
-            spinning: Found { judged: 10, spinning, places: HashMap::from([(4096, spinning)]) },
+            spinning: Found { judged: 10, spinning, loops: HashMap::from([(4096, spinning)]) },
             waits: None,
         }
     }

@@ -9,8 +9,8 @@ use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, SampleFlag, Sampler};
 
-use crate::sched::judge::judge;
-use crate::sched::layout::{Candidate, Verdict};
+use crate::sched::judge::loop_of;
+use crate::sched::layout::Candidate;
 
 /// Interrupts a second of each CPU, and of all at most.
 const RATE: u64 = 99;
@@ -31,8 +31,8 @@ pub struct Found {
     /// Samples that were judged: of threads that ran code of their own.
     pub judged: u32,
     pub spinning: u32,
-    /// Where, by instruction.
-    pub places: HashMap<u64, u32>,
+    /// Where, by the loop's first instruction.
+    pub loops: HashMap<u64, u32>,
 }
 
 impl Found {
@@ -44,8 +44,8 @@ impl Found {
     pub fn add(&mut self, other: &Found) {
         self.judged += other.judged;
         self.spinning += other.spinning;
-        for (place, n) in &other.places {
-            *self.places.entry(*place).or_default() += n;
+        for (head, n) in &other.loops {
+            *self.loops.entry(*head).or_default() += n;
         }
     }
 }
@@ -94,9 +94,9 @@ impl Sampling {
         for candidate in candidates {
             let of = found.entry(candidate.pid).or_default();
             of.judged += 1;
-            if judge(&candidate) == Verdict::Spins {
+            if let Ok(head) = loop_of(&candidate) {
                 of.spinning += 1;
-                *of.places.entry(candidate.ip).or_default() += 1;
+                *of.loops.entry(head).or_default() += 1;
             }
             if cpu_time().saturating_sub(used) > budget || begin.elapsed() > budget * PATIENCE {
                 break;
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn shares() {
-        let mut found = Found { judged: 4, spinning: 4, places: HashMap::from([(1, 4)]) };
+        let mut found = Found { judged: 4, spinning: 4, loops: HashMap::from([(1, 4)]) };
         assert_eq!(found.share(), None);
-        found.add(&Found { judged: 4, spinning: 0, places: HashMap::from([(1, 1), (2, 3)]) });
+        found.add(&Found { judged: 4, spinning: 0, loops: HashMap::from([(1, 1), (2, 3)]) });
         assert_eq!(found.share(), Some(0.5));
-        assert_eq!((found.places[&1], found.places[&2]), (5, 3));
+        assert_eq!((found.loops[&1], found.loops[&2]), (5, 3));
     }
 }

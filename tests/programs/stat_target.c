@@ -19,8 +19,10 @@ __attribute__((noinline)) void wait_here(void)
 
 __attribute__((noinline)) void spin_here(void)
 {
-    while (!the_word)
+    while (!the_word) { /* most samples are behind one pause or the other, in two lines */
         __builtin_ia32_pause();
+        __builtin_ia32_pause();
+    }
 }
 
 static void *at_barrier(void *unused)
