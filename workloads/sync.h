@@ -151,16 +151,20 @@ static inline struct used used_from_there(void) {
     };
 }
 
+static double late_us = -1; // of the workload `late`; < 0: not measured
+
 // `fairness` < 0: not measured. Pre: what took `seconds` has ended just now (reported_at, by CLOCK_MONOTONIC).
 __attribute__((unused)) static void report(const struct options *o, long rounds, double seconds, double fairness) {
-    char fair[32] = "null";
+    char fair[32] = "null", late[32] = "null";
     struct used used = used_from_there();
     if (fairness >= 0)
         snprintf(fair, sizeof fair, "%.4f", fairness);
+    if (late_us >= 0)
+        snprintf(late, sizeof late, "%.1f", late_us);
     printf("{\"workload\": \"%s\", \"threads\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
-           "\"us_per_round\": %.4f, \"fairness\": %s, \"max_rss_kib\": %ld, "
+           "\"us_per_round\": %.4f, \"fairness\": %s, \"late_us\": %s, \"max_rss_kib\": %ld, "
            "\"cpu_seconds\": %.6f, \"voluntary\": %ld, \"involuntary\": %ld, \"reported_at\": %.6f}\n",
-           o->workload, o->threads, rounds, seconds, seconds * 1e6 / (double)(rounds ? rounds : 1), fair,
+           o->workload, o->threads, rounds, seconds, seconds * 1e6 / (double)(rounds ? rounds : 1), fair, late,
            status_kib("VmHWM"), used.cpu_seconds, used.voluntary, used.involuntary, now());
 }
 

@@ -295,21 +295,28 @@ static void start(void)
     }
 }
 
-void monitor_nudge(void)
+/* Post: true: there is a monitor, and it is awake; or it ends, and who ends it looks at what is ready afterwards. */
+static bool nudge(void)
 {
-    if (__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST) &&
-        __atomic_exchange_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST) != AWAKE)
+    if (!__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST))
+        return false;
+    if (__atomic_exchange_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST) != AWAKE)
         prim_futex_wake(&sched.monitor_word, 1);
+    if (__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST))
+        return true;
+    /* It has ended in between: the word would say for good that one is awake. (Should another be there by now, it goes on, and is nudged once more.) */
+    word_becomes(AWAKE, DOZING);
+    return false;
 }
+
+void monitor_nudge(void) { nudge(); }
 
 void monitor_poke(void)
 {
     if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) == AWAKE)
         return;
-    if (__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST)) {
-        monitor_nudge();
+    if (nudge())
         return;
-    }
     lock_take(&lifecycle);
     if (!sched.monitor_started)
         start();

@@ -22,6 +22,8 @@ use super::{Bench, Common, Session, scenarios};
 ///   cond          a broadcast to all threads, an acknowledgement by each
 ///   mutex         one lock, 100 ns inside it and 100 ns outside
 ///   fairness      the same for a second: has every thread had its share?
+///   late          a thread that sleeps, beside those of the number that
+///                 compute: how late it goes on, nine times of ten at most
 ///   sem           pairs of threads that pass the turn to each other
 ///   queue         half of the threads produce for the other half
 ///   idle          memory of 1000 threads that wait
@@ -76,6 +78,7 @@ enum Work {
 pub const TIME: Metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
 const FAIRNESS: Metric =
     Metric { field: "fairness", unit: "least thread's share of the mean", compare: Compare::Nothing };
+const LATENESS: Metric = Metric { field: "late_us", unit: "us late", compare: Compare::Ratio };
 const MEMORY: Metric =
     Metric { field: "rss_kib_per_thread", unit: "resident KiB a thread", compare: Compare::Difference };
 
@@ -91,7 +94,7 @@ const BARRIER: Pattern = Pattern {
     metric: TIME,
 };
 
-const PATTERNS: [Pattern; 8] = [
+const PATTERNS: [Pattern; 9] = [
     BARRIER,
     Pattern { name: "gomp-barrier", workload: "gomp-barrier", program: SYNC_OMP, ..BARRIER },
     Pattern { name: "cond", workload: "cond", ..BARRIER },
@@ -110,6 +113,14 @@ const PATTERNS: [Pattern; 8] = [
         outside_us: 0.1,
         seconds: 1.0,
         metric: FAIRNESS,
+        ..BARRIER
+    },
+    Pattern {
+        name: "late",
+        workload: "late",
+        work: Work::Each(0.0),
+        seconds: 2.0,
+        metric: LATENESS,
         ..BARRIER
     },
     Pattern { name: "sem", workload: "sem", rounds: 1e5, work: Work::Each(1.0), ..BARRIER },
@@ -162,7 +173,7 @@ pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
 
 /// The command of a pattern that is compared by its time, without `--rounds`; these follow it.
 pub fn timed(name: &str, session: &Session, threads: u32, per_us: f64) -> anyhow::Result<Vec<OsString>> {
-    let pattern = PATTERNS.iter().find(|p| p.name == name && p.metric.compare == Compare::Ratio);
+    let pattern = PATTERNS.iter().find(|p| p.name == name && p.metric.field == TIME.field);
     let pattern = pattern.with_context(|| format!("{name} is no pattern with a time"))?;
     let program = workload::compile(session, pattern.program)?;
     let mut command = pattern.command(&program, threads, session.cpus(), per_us, 1.0);
