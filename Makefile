@@ -49,6 +49,7 @@ test:
 	bash tests/patch/run.sh
 	bash tests/spin/run.sh
 	bash tests/cpus/run.sh
+	bash tests/slots/run.sh
 	bash tests/idle/run.sh
 	bash tests/fuzz/run.sh 100000
 	cargo test --locked --test cases

@@ -3,6 +3,7 @@
  * The number of slots changes while the program runs: docs/slots.md, open and close. Slots are numbered; those below sched.slots are open.
  */
 #include "omp/loops.h"
+#include "sched/ready.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
 #include "sched/waiting.h"
@@ -10,11 +11,7 @@
 /* All that is on the lists of s, linked by next. Pre: s->lock. */
 static struct thread *take_all(struct slot *s)
 {
-    struct thread *list = s->ready_head;
-    if (list)
-        s->ready_tail->next = NULL;
-    s->ready_head = s->ready_tail = NULL;
-    __atomic_store_n(&s->ready_count, 0, __ATOMIC_RELAXED);
+    struct thread *list = ready_take_all(s);
     for (struct thread *t; (t = waiting_take_any(s)) != NULL;) {
         t->next = list;
         list = t;

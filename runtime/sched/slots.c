@@ -8,6 +8,7 @@
 #include "idle/idle.h"
 #include "omp/loops.h"
 #include "sched/contention.h"
+#include "sched/ready.h"
 #include "sched/slices.h"
 #include "sched/waiting.h"
 
@@ -31,19 +32,6 @@ static struct slot *slot_after(const struct slot *s, uint32_t i)
     return &sched.slot[(s->index + i) % slots_open()];
 }
 
-/* --- ready lists: under the slot's lock ---------------------------------------------------------------- */
-
-static void push(struct slot *s, struct thread *t)
-{
-    t->next = NULL;
-    if (s->ready_tail)
-        s->ready_tail->next = t;
-    else
-        s->ready_head = t;
-    s->ready_tail = t;
-    __atomic_store_n(&s->ready_count, s->ready_count + 1, __ATOMIC_RELAXED);
-}
-
 /* Parked threads that can go on come first, but not for longer than a slice before those that wait for their turn. */
 static bool ready_first(struct slot *s, uint64_t now)
 {
@@ -60,27 +48,13 @@ struct thread *slot_next(struct slot *s)
     if (s->waiting_head) {
         uint64_t now = tsc();
         t = ready_first(s, now) ? NULL : waiting_take_over(s, now);
+        s->popped_since = s->fresh_since;
+        s->popped_behind = false;
     }
     if (t || !s->ready_head)
         return t;
-    t = s->ready_head;
-    s->ready_head = t->next;
-    if (!s->ready_head)
-        s->ready_tail = NULL;
-    t->next = NULL;
     s->passed_since = 0;
-    __atomic_store_n(&s->ready_count, s->ready_count - 1, __ATOMIC_RELAXED);
-    return t;
-}
-
-/* Back to where it was. */
-static void unpop(struct slot *s, struct thread *t)
-{
-    t->next = s->ready_head;
-    s->ready_head = t;
-    if (!s->ready_tail)
-        s->ready_tail = t;
-    __atomic_store_n(&s->ready_count, s->ready_count + 1, __ATOMIC_RELAXED);
+    return ready_pop(s);
 }
 
 static uint32_t state_of(const struct slot *s) { return __atomic_load_n(&s->state, __ATOMIC_RELAXED); }
@@ -337,7 +311,7 @@ void slot_make_ready(struct thread *t)
         monitor_slot_busy();
         return;
     }
-    push(s, t);
+    ready_push(s, t);
     bool taken = s->state == SLOT_POLLING && s->ready_count == 1; /* by who polls */
     lock_drop(&s->lock);
     if (!taken)
@@ -409,6 +383,7 @@ static bool leave(struct thread *t, struct slot *s, struct thread **next)
         lock_drop(&s->lock);
         return false;
     }
+    ready_charge(s, t);
     bool extra = s->overcommit > 0;
     if (extra && slot_hands_on(s)) {
         *next = carrier_take_reserved(t);
@@ -480,6 +455,7 @@ bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadlin
             u = go_idle(s);
         if (u == t) {
             t->slot = s;
+            t->mounted_at = tsc();
             got_slot(t);
             return true;
         }
@@ -543,6 +519,7 @@ void slot_yield(struct thread *t)
         events_poll();
     if (!u && slot_lists_nothing(s) && !slot_is_closed(s))
         return;
+    ready_slice_ended(t);
     lock_take(&s->lock);
     if (s->closed) {
         count(yields);
@@ -554,10 +531,10 @@ void slot_yield(struct thread *t)
         u = slot_next(s);
     bool extra = u && !reserved && s->overcommit > 0 && !slot_hands_on(s);
     if (u)
-        push(s, t);
+        ready_push_behind(s, t);
     if (extra) { /* one runner fewer: u goes back to the head of the list */
         s->overcommit--;
-        unpop(s, u);
+        ready_unpop(s, u);
     }
     s->schedules++;
     lock_drop(&s->lock);
@@ -580,6 +557,7 @@ bool slot_step_back(struct thread *t)
     if (!extra)
         return false;
     count(yields);
+    ready_slice_ended(t);
     slot_make_ready(t);
     t->has_slot = false;
     rest(t);

@@ -4,6 +4,7 @@
  */
 #include "cpus/cpus.h"
 #include "omp/loops.h"
+#include "sched/ready.h"
 #include "sched/signals.h"
 #include "sched/thread.h"
 #include "spin/spin.h"
@@ -240,6 +241,7 @@ struct thread *thread_register(void)
     struct thread *t = take_unused();
     if (t) {
         set_up(t);
+        ready_slice_ended(t); /* or many that come and go would be before those who stay */
         t->tid = t->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
         tid_insert(t->home);
         t->slot = &sched.slot[registered++ % sched.slots];
@@ -301,6 +303,7 @@ void thread_forget_others(struct thread *self)
         if (t == self)
             continue;
         t->tid = ((struct layout *)t)->carrier.tid = 0; /* set_up may not have come to t->home */
+        t->has_slot = false;
         put_ended(t);
     }
     self->tid = self->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);

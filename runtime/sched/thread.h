@@ -83,6 +83,9 @@ struct thread {
     struct thread *events_next;
 
     uint64_t mounted_at;          /* tsc; for slices */
+    int64_t credit;               /* tsc: what it may run before those whose slice has ended (sched/ready.h), ... */
+    uint64_t credit_at;           /* ... when that was looked at, ... */
+    uint64_t charged_at;          /* ... and until when what it has run was taken from it */
     uint64_t polled_since;        /* tsc: the wait that begins was polled for in place since then; 0: it was not (idle/poll.c) */
     uintptr_t kernel_wait;        /* the address it waits on in the kernel, counted in its bucket */
     bool foreign_wait;            /* counted in futex_foreign_waiters */
@@ -172,7 +175,12 @@ struct slot {
     /* by who schedules on it */
     struct lock lock;
     uint32_t ready_count;         /* under lock, read without */
-    struct thread *ready_head, *ready_tail;
+    struct thread *ready_head, *ready_tail; /* and ... */
+    struct thread *fresh_tail;    /* ... the last of those at its head that go first (sched/ready.h); NULL: there are none */
+    uint32_t fresh_count;
+    uint64_t fresh_since;         /* tsc: the first of the others has seen them go first since then; 0: not */
+    uint64_t popped_since;        /* fresh_since before the last pop, ... */
+    bool popped_behind;           /* ... and whether that was one of the others */
     struct thread *waiting_head, *waiting_tail; /* parked threads: sched/waiting.h */
     uint32_t waiting_count;       /* under lock, read without */
     uint32_t overcommit;
