@@ -84,7 +84,6 @@
     X(option, "--switch=kernel") \
     X(unproven, "not yet shown safe") \
     X(signal_mask, "has a signal mask of its own") \
-    X(altstack, "uses sigaltstack") \
     X(affinity, "set its own affinity or scheduling attributes") \
     X(pi_futex, "uses priority-inheriting or robust futexes") \
     X(identity, "uses a system call that depends on the kernel thread") \

@@ -17,6 +17,7 @@
 #include "lissom.h"
 #include "omp/loops.h"
 #include "sched/actions.h"
+#include "sched/altstack.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
 #include "waits.h"
@@ -230,10 +231,6 @@ static void pin_for_attributes(struct thread *t, int32_t tid)
 static void note_attributes(struct thread *t, long nr, const struct user_registers *r)
 {
     switch (nr) {
-    case SYS_sigaltstack:
-        if (r->rdi)
-            thread_pin(t, LISSOM_PIN_altstack);
-        break;
     case SYS_execve:
     case SYS_execveat:
         t->clone_state = CLONE_COPIED; /* if it fails, as after a clone */
@@ -269,10 +266,6 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
     case SYS_ioctl:
         if (nr == SYS_fcntl ? r->rsi == F_SETFL : r->rsi == FIONBIO)
             waits_forget((uint32_t)r->rdi);
-        break;
-    case SYS_signalfd:
-    case SYS_signalfd4:
-        waits_belong_to_threads();
         break;
     case SYS_timer_create:
     case SYS_rseq:
@@ -321,6 +314,19 @@ static long getaffinity_call(struct thread *t, struct user_registers *r)
             return ACTION_RETURN;
     }
     r->rax = lissom_guarded_copy((void *)r->rdx, m->word, m->bytes) ? -EFAULT : (long)m->bytes;
+    return ACTION_RETURN;
+}
+
+/* A descriptor for all signals would read our doorbells. */
+static long signalfd_call(struct user_registers *r)
+{
+    uint64_t mask;
+    if (r->rdx != sizeof mask || lissom_guarded_copy(&mask, (const void *)r->rsi, sizeof mask))
+        return ACTION_DIRECT;
+    if (mask & signal_bit(QUIET_DOORBELL))
+        doorbell_leave_quiet();
+    mask &= ~signal_bit(COUNTED_DOORBELL);
+    r->rax = prim_syscall4(r->rax, r->rdi, &mask, r->rdx, r->r10);
     return ACTION_RETURN;
 }
 
@@ -403,6 +409,14 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         return futex2_wake(t, r);
     case SYS_rt_sigprocmask:
         return signals_sigprocmask(t, r);
+    case SYS_sigaltstack:
+        return altstack_call(t, r);
+    case SYS_signalfd:
+    case SYS_signalfd4:
+        syscalls_learn(t, true);
+        waits_belong_to_threads();
+        carrier_go_home(t);
+        return signalfd_call(r);
     case SYS_sched_setaffinity:
         syscalls_learn(t, true);
         carrier_go_home(t);
@@ -438,6 +452,14 @@ static long descriptor_call(struct thread *t, struct user_registers *r)
     return r->rax == SYS_close && t->site->loader ? rtld_call(r) : ACTION_DIRECT;
 }
 
+/* t waits in the kernel, without a slot. */
+static long kernel_waits(struct thread *t, struct user_registers *r)
+{
+    if (r->rax == SYS_rt_sigtimedwait && !r->rsi)
+        r->rsi = (long)&t->taken; /* so that a doorbell can be told from a signal of the program */
+    return ACTION_CALL;
+}
+
 static long blocking_call(struct thread *t, struct user_registers *r)
 {
     if (!sched.has_made_threads)
@@ -457,7 +479,7 @@ static long blocking_call(struct thread *t, struct user_registers *r)
     if (!waits_may_block(r))
         return ACTION_DIRECT;
     slot_release(t);
-    return ACTION_CALL;
+    return kernel_waits(t, r);
 }
 
 __attribute__((noinline)) static long call(struct user_registers *r, struct thread *t, long nr)
@@ -466,6 +488,13 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
     futex_call_done(t, r); /* of a wait that a handler has jumped out of */
     if (t->attention && signals_settle(t))
         return signals_leave(t, r, ACTION_RESTART);
+    if (t->site == &lissom_return_site)
+        return signals_return(t, r);
+    uint8_t kind = nr >= 0 && nr < 65536 ? syscalls_class[nr] : KIND_HOME;
+    /* Interrupted between giving up its slot and the call. Were it to queue for a slot first, signals that keep coming would
+     * interrupt it there each time, and it would never make the call. */
+    if (!t->has_slot && kind == KIND_BLOCKING)
+        return kernel_waits(t, r);
     if (!t->has_slot && nr != SYS_exit)
         slot_acquire(t);
     if (sched.large_vectors && !t->pinned)
@@ -476,7 +505,6 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
     }
     if (carrier_is_reserved(t))
         slot_yield(t);
-    uint8_t kind = nr >= 0 && nr < 65536 ? syscalls_class[nr] : KIND_HOME;
     if (t->site == &lissom_omp_site) {
         action = loops_call(t, r);
     } else if (kind == KIND_ANYWHERE) {
@@ -517,6 +545,12 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
 long lissom_syscall_done(struct user_registers *r, struct thread *t)
 {
     futex_call_done(t, r);
+    if (t->nr == SYS_rt_sigtimedwait && signals_took_doorbell(t, r)) {
+        r->rax = t->nr;
+        return ACTION_CALL;
+    }
+    if (r->rsi == (long)&t->taken)
+        r->rsi = 0;
     if (!t->has_slot)
         slot_acquire(t);
     return t->attention ? signals_leave(t, r, ACTION_RETURN) : ACTION_RETURN;

@@ -58,6 +58,7 @@ need_test() {
     need_build
     want g++ g++
     want gdb gdb
+    want erlang-base erlc
     want spin spin
     want python3 python3
     # A terminal for `lissom top`, and Prometheus's own parser.

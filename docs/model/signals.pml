@@ -7,7 +7,7 @@
  *                         a thread outside of the runtime it is part of Carrier, since that thread may go on elsewhere: the labels from APP on.
  *   APP                   a thread outside of the runtime.  look[t]: in the exit window, where attention has not been looked at yet.
  *                         Without calls left a thread spins for ever, so only the doorbell makes its carrier do anything.
- *   fr[t]                 t has a frame of our handler on its stack, out of which it answers the doorbell in the runtime.
+ *   fr[t]                 the state in which t was interrupted outside of the runtime is in its save area; it answers the doorbell in the runtime.
  *   Outside               who sends the signals 1, 2, ... (all have the same, queued number), and the monitor.
  *
  * What is abstracted, and why that is sound
@@ -244,14 +244,14 @@ KEPT:	atomic { mask[K] = MASK(K); goto APP };
 
 	/* the doorbell: in the runtime, with the carrier's mask */
 ANSWER:	atomic { if :: t == H && len(inbox) > 0 && k != K -> goto GO_HOME :: else -> goto YIELD fi };
-ANSWERED: atomic { mask[k] = ALL; inrt[t] = 0 };
+ANSWERED: atomic { mask[k] = ALL };
 	if
 	:: atomic { t == X && untold && (k == K || M == M_X_TELLS) }; tell_untold()
-	:: atomic { t == H && len(inbox) > 0 && k != K -> inrt[t] = 1; mask[k] = MASK(k); goto GO_HOME }
+	:: atomic { t == H && len(inbox) > 0 && k != K -> mask[k] = MASK(k); goto GO_HOME }
 	:: atomic { t == H && len(inbox) > 0 && k == K }; send_again()
 	:: atomic { else }
 	fi;
-	atomic { fr[t] = 0; mask[k] = (M == M_FRAME_MASK -> from[t] : MASK(k)); goto APP };
+	atomic { fr[t] = 0; inrt[t] = 0; mask[k] = (M == M_FRAME_MASK -> from[t] : MASK(k)); goto APP };
 
 	/* ---------------------------------------------------------------- in the runtime */
 WAIT:	atomic { !bl -> q = 1 };                             /* under bucket.lock */

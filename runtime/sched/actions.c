@@ -15,7 +15,7 @@ static struct {
 } actions[SIGNALS + 1];
 static struct lock actions_lock;
 
-void __restore_rt(void); /* switch.S */
+void lissom_sigaction_restorer(void); /* switch.S */
 
 static long kernel_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
 {
@@ -44,11 +44,15 @@ static void set_action(int sig, const struct kernel_sigaction *a) /* under actio
 
 bool action_has_handler(const struct kernel_sigaction *a) { return (uintptr_t)a->handler > 1; }
 
+static int doorbell = QUIET_DOORBELL;
+
+int doorbell_signal(void) { return __atomic_load_n(&doorbell, __ATOMIC_RELAXED); }
+
 /* Also without a handler of the program: faults of guarded loads; the doorbell even if the program ignores it. */
 static bool wants_ours(int sig, const struct kernel_sigaction *a)
 {
-    bool always = sig == SIGSEGV || sig == SIGBUS || sig == DOORBELL;
-    return always && !action_has_handler(a) && (sig == DOORBELL || a->handler == NULL);
+    bool bell = sig == QUIET_DOORBELL || sig == doorbell_signal();
+    return !action_has_handler(a) && (bell || ((sig == SIGSEGV || sig == SIGBUS) && a->handler == NULL));
 }
 
 static void install(int sig, const struct kernel_sigaction *user)
@@ -56,12 +60,20 @@ static void install(int sig, const struct kernel_sigaction *user)
     struct kernel_sigaction k = *user;
     k.handler = signals_handler;
     /* All blocked until the handler knows its situation. RESETHAND is done by it. */
-    k.flags = (user->flags & ~(unsigned long)(SA_RESETHAND | SA_NODEFER)) | SA_SIGINFO | KERNEL_SA_RESTORER;
-    if (sig == DOORBELL && !action_has_handler(user))
+    k.flags = (user->flags & ~(unsigned long)(SA_RESETHAND | SA_NODEFER)) | SA_SIGINFO | SA_ONSTACK | KERNEL_SA_RESTORER;
+    if ((DOORBELLS & signal_bit(sig)) && !action_has_handler(user))
         k.flags |= SA_RESTART; /* natively it would be ignored */
-    k.restorer = __restore_rt;
+    k.restorer = lissom_sigaction_restorer;
     k.mask = ~SYNCHRONOUS;
     kernel_action(sig, &k, NULL);
+}
+
+static void leave_quiet_doorbell(void) /* under actions_lock, or at the start */
+{
+    if (doorbell_signal() == COUNTED_DOORBELL)
+        return;
+    install(COUNTED_DOORBELL, &actions[COUNTED_DOORBELL].action);
+    __atomic_store_n(&doorbell, COUNTED_DOORBELL, __ATOMIC_RELEASE);
 }
 
 void actions_init(void)
@@ -78,6 +90,15 @@ void actions_init(void)
         else if (wants_ours(sig, &a))
             install(sig, &none);
     }
+    if (action_has_handler(&actions[QUIET_DOORBELL].action))
+        leave_quiet_doorbell();
+}
+
+void doorbell_leave_quiet(void)
+{
+    lock_take(&actions_lock);
+    leave_quiet_doorbell();
+    lock_drop(&actions_lock);
 }
 
 void actions_after_fork(void) { actions_lock.word = 0; }
@@ -90,7 +111,8 @@ void action_default(int sig)
 
 void action_reset(int sig)
 {
-    struct kernel_sigaction dfl = {.flags = 0};
+    struct kernel_sigaction dfl = action_of(sig);
+    dfl.handler = NULL; /* and nothing else, as in the kernel */
     set_action(sig, &dfl);
     kernel_action(sig, &dfl, NULL);
 }
@@ -110,6 +132,8 @@ long actions_call(struct user_registers *r)
     if (r->rsi) {
         new.mask &= ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
         set_action(sig, &new);
+        if (sig == QUIET_DOORBELL && action_has_handler(&new))
+            leave_quiet_doorbell();
         if (action_has_handler(&new) || wants_ours(sig, &new))
             install(sig, &new);
         else

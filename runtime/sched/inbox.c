@@ -133,18 +133,23 @@ void inbox_tell(struct carrier *k)
 void inbox_drop(struct carrier *k)
 {
     k->inbox_count = k->sent_again_count = 0;
-    k->closed = k->untold = false;
+    k->closed = k->untold = k->rung = false;
 }
 
-void doorbell_ring(const struct carrier *k, const char *mark)
+void doorbell_ring(struct carrier *k, const char *mark)
 {
     siginfo_t info;
+    int sig = doorbell_signal();
+    /* Where a doorbell is pending, another would say no more. The kernel sees to it only for those that it does not count. */
+    if (sig == COUNTED_DOORBELL && __atomic_exchange_n(&k->rung, true, __ATOMIC_SEQ_CST))
+        return;
     memset(&info, 0, sizeof info);
-    info.si_signo = DOORBELL;
+    info.si_signo = sig;
     info.si_code = SI_QUEUE;
     info.si_pid = sched.pid;
     info.si_value.sival_ptr = (void *)mark;
-    prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, k->tid, DOORBELL, &info);
+    if (prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, k->tid, sig, &info))
+        __atomic_store_n(&k->rung, false, __ATOMIC_SEQ_CST);
 }
 
 /* Under the slot's lock, which t takes to leave it: so the signal does not interrupt a system call that t, or who comes after it,
@@ -162,5 +167,5 @@ void doorbell_ring_at(struct thread *t, const char *mark)
 bool is_doorbell(int sig, const siginfo_t *info)
 {
     const void *mark = info->si_value.sival_ptr;
-    return sig == DOORBELL && info->si_code == SI_QUEUE && (mark == &doorbell_mark || mark == &sample_mark || mark == &slice_mark);
+    return (sig == QUIET_DOORBELL || sig == COUNTED_DOORBELL) && info->si_code == SI_QUEUE && (mark == &doorbell_mark || mark == &sample_mark || mark == &slice_mark);
 }

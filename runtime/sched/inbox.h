@@ -13,7 +13,7 @@
 #include <ucontext.h>
 
 #define INBOX_ALL (~SYNCHRONOUS)                    /* blocked in handlers of ours, and while the inbox is emptied */
-#define INBOX_CLOSED (INBOX_ALL & ~signal_bit(DOORBELL)) /* blocked on a closed carrier */
+#define INBOX_CLOSED (INBOX_ALL & ~DOORBELLS) /* blocked on a closed carrier */
 
 /* Of k's home thread; from anywhere. */
 static inline bool inbox_empty(const struct carrier *k)
@@ -34,7 +34,7 @@ void inbox_tell(struct carrier *k);
 void inbox_drop(struct carrier *k);
 
 /* Rings at k: what runs there answers, whether or not it enters the runtime (signals.c). */
-void doorbell_ring(const struct carrier *k, const char *mark);
+void doorbell_ring(struct carrier *k, const char *mark);
 /* At who runs t, unless t has left its slot. */
 void doorbell_ring_at(struct thread *t, const char *mark);
 bool is_doorbell(int sig, const siginfo_t *info);

@@ -1,38 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every handler that the program installs is installed as `signals_handler` here (rt_sigaction is one of the patched
- * sites), which calls the program's at once if the signal's thread runs outside of the runtime, and keeps it in the carrier's
- * inbox otherwise; leaving the runtime, the thread sends what was kept to itself again. docs/signals.md.
+ * Signals: docs/signals.md, which is to be read first.
  *
- * A handler runs with the mask of its kernel thread changed, so a thread with a handler on its stack counts as pinned
- * (handler_depth).
+ * Every handler that the program installs is installed as `signals_handler` here (rt_sigaction is one of the redirected
+ * calls). The kernel runs it on the carrier's signal stack, whatever the interrupted code runs on. It returns with another
+ * state than the one it interrupted: in the program's handler, for which a frame has been pushed where the kernel would
+ * have pushed it (enter_handler); or in the runtime, on the thread's runtime stack, with the interrupted state in the thread's
+ * save area (divert). So nothing stays on a signal stack, and no thread is switched to or from on one.
  */
 #include "sched/signals.h"
+#include "sched/altstack.h"
 #include "sched/ext.h"
+#include "sched/frame.h"
 #include "sched/inbox.h"
-#include "sched/view.h"
 #include "spin/site.h"
 #include "spin/spin.h"
 
 #include <errno.h>
 #include <string.h>
 
-void lissom_call_on(void *stack, void (*f)(void *), void *argument);
-
 static bool is_fault(int sig, const siginfo_t *info) { return (SYNCHRONOUS & signal_bit(sig)) && info->si_code > 0; }
 
 static void set_mask(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8); }
 
-static uint64_t mask_of(const ucontext_t *uc)
-{
-    uint64_t mask;
-    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
-    return mask;
-}
-
-static void set_mask_of(ucontext_t *uc, uint64_t mask) { memcpy(&uc->uc_sigmask, &mask, sizeof mask); }
-
-uint64_t signals_ours(void) { return signal_bit(DOORBELL); }
+uint64_t signals_ours(void) { return DOORBELLS; }
 void signals_preempt(struct carrier *k) { doorbell_ring(k, &doorbell_mark); }
 void signals_sample(struct thread *t) { doorbell_ring_at(t, &sample_mark); }
 void signals_end_slice(struct thread *t) { doorbell_ring_at(t, &slice_mark); }
@@ -85,57 +76,140 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
     if (r->rsi)
         new = r->rdi == SIG_BLOCK ? old | set : r->rdi == SIG_UNBLOCK ? old & ~set : set;
     new &= ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
+    if (!r->rdx || !lissom_guarded_copy((void *)r->rdx, &old, sizeof old)) /* while a fault of it is not blocked */
+        r->rax = 0;
     bool before = new & (signal_bit(SIGSEGV) | signal_bit(SIGBUS)); /* counted as long as it is so */
     if (before)
         signals_mask_is(t, new);
     set_mask(new);
     if (!before)
         signals_mask_is(t, new);
-    if (!r->rdx || !lissom_guarded_copy((void *)r->rdx, &old, sizeof old))
-        r->rax = 0;
     return ACTION_RETURN;
 }
 
-/* --- delivery ------------------------------------------------------------------------------------------------- */
+bool signals_took_doorbell(struct thread *t, const struct user_registers *r)
+{
+    siginfo_t info;
+    if (r->rax != QUIET_DOORBELL && r->rax != COUNTED_DOORBELL)
+        return false;
+    if (lissom_guarded_copy(&info, (const void *)r->rsi, sizeof info) || !is_doorbell((int)r->rax, &info))
+        return false;
+    __atomic_store_n(&t->home->rung, false, __ATOMIC_SEQ_CST);
+    return true;
+}
+
+/* --- the program's handlers ------------------------------------------------------------------------------------ */
+
+void __restore_rt(void);  /* switch.S: what handlers of the program return to */
+void lissom_diverted(void);
+_Noreturn void lissom_resume(const ucontext_t *uc); /* rt_sigreturn(2). Pre: all signals are blocked, in_runtime is 0 */
+
+enum { RED_ZONE_BYTES = 128 };
+
+static void send_to_self(int sig) { prim_syscall3(SYS_tgkill, sched.pid, prim_syscall3(SYS_gettid, 0, 0, 0), sig); }
 
 static void default_action(int sig, const siginfo_t *info)
 {
     action_default(sig);
     if (!is_fault(sig, info)) /* a fault comes again by itself */
-        prim_syscall3(SYS_tgkill, sched.pid, prim_syscall3(SYS_gettid, 0, 0, 0), sig);
+        send_to_self(sig);
 }
 
-/* The handler may have interrupted a call that is made without a slot and counted somewhere, and make calls itself:
- * what belongs to the interrupted call is put aside. If the handler jumps away, the slot is acquired at the next call,
- * and the counts stay too high, which costs wakers a system call. */
-static void call_handler(struct thread *t, const struct kernel_sigaction *a, uint64_t mask, int sig, siginfo_t *info,
-                         ucontext_t *uc)
+static uint64_t handler_mask(const struct kernel_sigaction *a, int sig, const ucontext_t *uc)
 {
-    uintptr_t kernel_wait = t->kernel_wait;
-    bool foreign_wait = t->foreign_wait, had_slot = t->has_slot;
+    return frame_mask(uc) | a->mask | (a->flags & SA_NODEFER ? 0 : signal_bit(sig));
+}
+
+static void see(ucontext_t *uc, const struct view *v)
+{
+    greg_t *g = uc->uc_mcontext.gregs;
+    g[REG_RIP] = v->rip;
+    g[REG_RSP] = v->rsp;
+    g[REG_RAX] = v->rax;
+}
+
+static struct view now_at(const ucontext_t *uc)
+{
+    const greg_t *g = uc->uc_mcontext.gregs;
+    return (struct view){g[REG_RIP], g[REG_RSP], g[REG_RAX]};
+}
+
+/* The handler has returned with `uc`: what it has left alone becomes ours again. */
+static void see_ours_again(ucontext_t *uc, const struct view *ours, const struct view *theirs)
+{
+    struct view now = now_at(uc), then = *ours;
+    if (now.rip != theirs->rip || now.rsp != theirs->rsp)
+        return;
+    if (now.rax != theirs->rax)
+        then.rax = now.rax;
+    see(uc, &then);
+}
+
+/* The program dies of SIGSEGV once our handler has returned. */
+static void die(ucontext_t *uc)
+{
+    action_default(SIGSEGV);
+    frame_set_mask(uc, frame_mask(uc) & ~signal_bit(SIGSEGV));
+    send_to_self(SIGSEGV);
+}
+
+/* Pushes the frame of the program's handler for `sig`, and makes `uc` begin it. t is at home, outside of the runtime, and `uc` is
+ * its state. Returns false if there is no room for the frame. */
+static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, int sig, const siginfo_t *info, ucontext_t *uc)
+{
+    view_leave_spin_site(uc);
+    struct frame_note note = {.ours = now_at(uc), .theirs = view_native(uc), .kernel_wait = t->kernel_wait,
+                              .nr = t->nr, .foreign_wait = t->foreign_wait, .has_slot = t->has_slot};
+    /* Our own code has something of its own below the program's red zone, and no red zone. */
+    uintptr_t sp = (uintptr_t)note.ours.rsp - (note.ours.rsp == note.theirs.rsp ? RED_ZONE_BYTES : 0), lowest;
+    uint64_t mask = handler_mask(a, sig, uc);
+    stack_t ours = uc->uc_stack;
+    see(uc, &note.theirs);
+    sp = altstack_for(t, a->flags, sp, &lowest, &uc->uc_stack);
+    struct signal_frame *f = frame_push(sp, lowest, uc, info, &note, __restore_rt);
+    uc->uc_stack = ours;
+    if (!f) {
+        see(uc, &note.ours);
+        return false;
+    }
+    frame_redirect(uc, (uintptr_t)a->handler, (uintptr_t)f, (uintptr_t)sig, (uintptr_t)frame_info(f), (uintptr_t)frame_context(f));
+    frame_set_mask(uc, mask);
+    /* The handler may have interrupted a call that is made without a slot and counted somewhere, and make calls itself. If it jumps
+     * away, the slot is acquired at the next call, and the counts stay too high, which costs wakers a system call. */
     t->kernel_wait = 0;
     t->foreign_wait = false;
-    t->handler_depth++;
-    bool blocked = t->faults_blocked, own_mask = t->own_mask;
     signals_mask_is(t, mask);
-    set_mask(mask);
-    a->handler(sig, info, uc);
-    set_mask(INBOX_ALL);
-    signals_mask_is(t, blocked ? ~0ull : 0);
-    t->own_mask = own_mask;
-    t->handler_depth--;
-    t->kernel_wait = kernel_wait;
-    t->foreign_wait = foreign_wait;
-    if (!had_slot && t->has_slot) {
-        t->in_runtime = 1;
-        slot_release(t);
-        t->in_runtime = 0;
-    }
+    return true;
 }
 
+/* The kernel has put the frame where it would natively: a kernel thread that is not ours, or whose signal stack the program
+ * has replaced. The handler is a function that we call. */
+static void call_handler(struct thread *t, const struct kernel_sigaction *a, int sig, siginfo_t *info, ucontext_t *uc)
+{
+    bool own_mask = t && t->own_mask;
+    view_leave_spin_site(uc);
+    struct view ours = now_at(uc), theirs = view_native(uc);
+    see(uc, &theirs);
+    if (t)
+        t->own_mask = true;
+    set_mask(handler_mask(a, sig, uc));
+    a->handler(sig, info, uc);
+    set_mask(INBOX_ALL);
+    if (t)
+        t->own_mask = own_mask;
+    see_ours_again(uc, &ours, &theirs);
+}
+
+static bool on_signal_stack(const struct carrier *k, uintptr_t sp)
+{
+    return sp - (uintptr_t)k->signal_stack < SIGNAL_STACK;
+}
+
+/* t: the thread that the kernel thread is home to, and that it runs; NULL: the kernel thread is not ours. */
 static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
     struct kernel_sigaction a = action_of(sig);
+    char here;
     if (!action_has_handler(&a)) {
         if (a.handler == NULL)
             default_action(sig, info);
@@ -143,51 +217,119 @@ static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
     }
     if (a.flags & SA_RESETHAND)
         action_reset(sig);
-    greg_t *g = uc->uc_mcontext.gregs;
-    view_leave_spin_site(uc);
-    struct view ours = {g[REG_RIP], g[REG_RSP], g[REG_RAX]}, theirs = view_native(uc);
-    g[REG_RIP] = theirs.rip;
-    g[REG_RSP] = theirs.rsp;
-    g[REG_RAX] = theirs.rax;
-    uint64_t mask = mask_of(uc) | a.mask;
-    if (!(a.flags & SA_NODEFER))
-        mask |= signal_bit(sig);
-    if (!t) {
+    if (!t || !(on_signal_stack(t->home, (uintptr_t)&here) || t->in_runtime)) {
+        call_handler(t, &a, sig, info, uc);
+        return;
+    }
+    if (enter_handler(t, &a, sig, info, uc))
+        return;
+    /* As the kernel does it: SIGSEGV, which may have a stack of its own, in place of what has none. */
+    siginfo_t no_stack = {.si_signo = SIGSEGV, .si_code = SI_KERNEL};
+    a = action_of(SIGSEGV);
+    if (sig == SIGSEGV || !action_has_handler(&a) || (frame_mask(uc) & signal_bit(SIGSEGV)) || !enter_handler(t, &a, SIGSEGV, &no_stack, uc))
+        die(uc);
+}
+
+/* Back to the call that the handler interrupted. */
+static void resume_call(struct thread *t, const struct frame_note *note)
+{
+    t->kernel_wait = note->kernel_wait;
+    t->foreign_wait = note->foreign_wait;
+    if (!note->has_slot && t->has_slot)
+        slot_release(t);
+    t->nr = note->nr;
+}
+
+/* The program's handler has returned to __restore_rt, and with it to the runtime. The frame is the kernel's business, as natively;
+ * but the mask and the stack that it brings back have to be those of this kernel thread, and nothing may come in between. */
+long signals_return(struct thread *t, struct user_registers *r)
+{
+    const uint64_t all = ~0ull;
+    uint64_t mask;
+    struct signal_frame *f = frame_around((uintptr_t)r->rsp);
+    ucontext_t *uc = frame_context(f);
+    carrier_go_home(t);
+    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+    if (!inbox_empty(t->home)) {
         set_mask(mask);
-        a.handler(sig, info, uc);
-    } else {
-        call_handler(t, &a, mask, sig, info, uc);
+        return signals_leave(t, r, ACTION_RESTART);
     }
-    if (g[REG_RIP] == theirs.rip && g[REG_RSP] == theirs.rsp) {
-        g[REG_RIP] = ours.rip;
-        g[REG_RSP] = ours.rsp;
-        if (g[REG_RAX] == theirs.rax)
-            g[REG_RAX] = ours.rax;
+    struct frame_note *note = frame_note(f);
+    altstack_restore(t, &uc->uc_stack, (uintptr_t)uc->uc_mcontext.gregs[REG_RSP]);
+    uc->uc_stack = altstack_of(t->home);
+    if (note) {
+        see_ours_again(uc, &note->ours, &note->theirs);
+        resume_call(t, note);
     }
+    signals_mask_is(t, frame_mask(uc) & ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP)));
+    t->in_runtime = 0;
+    lissom_resume(uc);
 }
 
 /* --- into the runtime from a handler ------------------------------------------------------------------------- */
 
-/* f on t's runtime stack; another thread may run on this carrier in between, with the mask it expects, and t may come back on
- * another carrier: it leaves the handler with that one's mask. A thread that may move has the same mask everywhere. */
-static void in_runtime(struct thread *t, void (*f)(void *), ucontext_t *uc)
+/* t, interrupted outside of the runtime, goes on with f on its runtime stack, with the mask that it has, once our handler has returned; and then
+ * where it was interrupted, perhaps on another carrier. */
+static void divert(struct thread *t, void (*f)(struct thread *), const siginfo_t *info, ucontext_t *uc)
 {
     struct carrier *k = t->carrier;
-    uint64_t own = k->closed ? k->closed_mask : mask_of(uc);
+    struct signal_frame *saved = frame_save(t->save_area, uc, info);
+    if (k->closed)
+        frame_set_mask(frame_context(saved), k->closed_mask);
+    t->saved = saved;
     t->in_runtime = 1;
-    set_mask(mask_of(uc));
-    lissom_call_on(t->runtime_stack, f, t);
-    set_mask(INBOX_ALL);
-    t->in_runtime = 0;
-    set_mask_of(uc, t->carrier->closed ? INBOX_CLOSED : own);
+    frame_redirect(uc, (uintptr_t)lissom_diverted, (uintptr_t)t->runtime_stack, (uintptr_t)t, (uintptr_t)f, 0);
+    uc->uc_mcontext.gregs[REG_RBX] = (greg_t)frame_context(saved); /* for the unwinder */
 }
 
-static void go_home(void *t) { carrier_go_home(t); }
+/* t is about to leave the runtime for the state that it was diverted from. What was kept meanwhile is sent again: t may not come to the runtime by itself.
+ * Returns with all signals blocked. */
+static void settle_saved(struct thread *t, ucontext_t *uc)
+{
+    struct carrier *home = t->home;
+    const uint64_t all = ~0ull, own = frame_mask(uc);
+    uint64_t mask;
+    for (;;) {
+        prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+        if (t->carrier->untold && t->carrier != home)
+            inbox_tell(t->carrier);
+        if (inbox_empty(home))
+            break;
+        if (t->carrier == home) {
+            inbox_send_again(home, own);
+            t->attention = 0;
+            break;
+        }
+        set_mask(mask);
+        carrier_go_home(t);
+    }
+    if (t->carrier->closed)
+        frame_set_mask(uc, INBOX_CLOSED);
+    uc->uc_stack = altstack_of(t->carrier);
+}
+
+/* From switch.S. */
+_Noreturn void lissom_divert(struct thread *t, void (*f)(struct thread *));
+_Noreturn void lissom_divert(struct thread *t, void (*f)(struct thread *))
+{
+    ucontext_t *uc = frame_context(t->saved);
+    siginfo_t *info = frame_info(t->saved);
+    f(t);
+    settle_saved(t, uc);
+    if (is_fault(info->si_signo, info)) { /* t is at home */
+        set_mask(INBOX_ALL); /* the program's stack may fault */
+        deliver(t, info->si_signo, info, uc);
+        set_mask(~0ull);
+        if (!inbox_empty(t->home))
+            inbox_send_again(t->home, frame_mask(uc));
+    }
+    t->in_runtime = 0;
+    lissom_resume(uc);
+}
 
 /* What another carrier wants of t, or t's carrier's home thread. */
-static void answer(void *argument)
+static void answer(struct thread *t)
 {
-    struct thread *t = argument;
     if (!inbox_empty(t->home))
         carrier_go_home(t);
     else if (t->has_slot)
@@ -195,11 +337,8 @@ static void answer(void *argument)
 }
 
 /* The kernel keeps one doorbell pending, so a sample may stand for somebody who wants the carrier too, for a slot that has been closed, or for a slice that is over. */
-static void answer_sample(void *argument)
+static void end_slice(struct thread *t)
 {
-    struct thread *t = argument;
-    if (t->sampled && t->has_slot && (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit))
-        spin_sampled(t, t->sampled);
     bool extra = __atomic_exchange_n(&t->told_to_step_back, false, __ATOMIC_RELAXED);
     if (!t->has_slot || (extra && !carrier_is_reserved(t) && slot_step_back(t)))
         return;
@@ -207,32 +346,21 @@ static void answer_sample(void *argument)
         slot_yield(t);
 }
 
+static void sample(struct thread *t)
+{
+    if (t->has_slot && (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit))
+        spin_sampled(t, frame_context(t->saved));
+    end_slice(t);
+}
+
+static void nothing(struct thread *t) { (void)t; }
+
 /* t tells of what arrived on its carrier. Outside of the runtime, so it holds no lock. */
 static void tell(struct thread *t)
 {
     t->in_runtime = 1;
     inbox_tell(t->carrier);
     t->in_runtime = 0;
-}
-
-/* What was kept while the thread was in the runtime by way of a handler: it may not come there again by itself. The kernel
- * delivers it once our handler has returned, on the stack that the program has chosen (SA_ONSTACK), which ours need not run on. */
-static void send_kept(struct thread *t, ucontext_t *uc)
-{
-    struct carrier *home = t->home;
-    for (;;) {
-        if (t->carrier->untold && t->carrier != home)
-            tell(t);
-        if (inbox_empty(home))
-            return;
-        if (t->carrier == home)
-            break;
-        in_runtime(t, go_home, uc);
-    }
-    uint64_t mask = home->closed ? home->closed_mask : mask_of(uc);
-    inbox_send_again(home, mask);
-    set_mask_of(uc, mask);
-    t->attention = 0;
 }
 
 /* A debugger's breakpoint is where t goes on. The debugger may have stopped this kernel thread at it already, and have it go on behind it: another one that takes t over would stop there
@@ -248,23 +376,21 @@ static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t 
 {
     const void *mark = info->si_value.sival_ptr;
     bool stays = thread_stays(t), may_leave = stays || !at_breakpoint(uc);
-    if (may_leave && mark != &doorbell_mark) {
-        t->sampled = mark == &sample_mark ? uc : NULL;
-        in_runtime(t, answer_sample, uc);
-    } else if (may_leave && !stays) {
-        in_runtime(t, answer, uc);
-    }
-    send_kept(t, uc);
+    if (may_leave && mark != &doorbell_mark)
+        divert(t, mark == &sample_mark ? sample : end_slice, info, uc);
+    else if (may_leave && !stays)
+        divert(t, answer, info, uc);
+    else if (!inbox_empty(t->home) || (t->carrier->untold && t->carrier != t->home))
+        divert(t, nothing, info, uc);
 }
 
 /* A fault's handler runs at home too: its mask is the kernel thread's. */
 static void deliver_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
-    if (t && t->carrier != t->home)
-        in_runtime(t, go_home, uc);
-    if (t)
-        send_kept(t, uc);
-    deliver(t, sig, info, uc);
+    if (t && (t->carrier != t->home || !inbox_empty(t->home)))
+        divert(t, carrier_go_home, info, uc);
+    else
+        deliver(t, sig, info, uc);
 }
 
 /* t, in the runtime, is to look before it leaves it, and not to sleep on. */
@@ -279,21 +405,52 @@ static void alert(struct thread *t, ucontext_t *uc)
     view_no_event_sleep(uc);
 }
 
+/* --- our handler -------------------------------------------------------------------------------------------------- */
+
+/* Our handler has interrupted itself: with what the kernel does not block for it, since a guarded load may cause it. A kill(2) is taken
+ * when the outer one has returned. */
+static void interrupted_ourselves(int sig, const siginfo_t *info, ucontext_t *uc)
+{
+    if (is_fault(sig, info)) {
+        default_action(sig, info); /* our own mistake: let it be seen */
+        return;
+    }
+    prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, prim_syscall3(SYS_gettid, 0, 0, 0), sig, info);
+    frame_set_mask(uc, frame_mask(uc) | signal_bit(sig));
+}
+
+/* The program has replaced the signal stack of k by a system call that is not redirected. It gets what it wanted, and k its own again when our handler
+ * returns. */
+static void take_back_stack(struct carrier *k, ucontext_t *uc)
+{
+    if (k->current)
+        k->current->altstack = uc->uc_stack;
+    uc->uc_stack = altstack_of(k);
+}
+
 void signals_handler(int sig, siginfo_t *info, void *context)
 {
     ucontext_t *uc = context;
     bool fault = is_fault(sig, info), bell = is_doorbell(sig, info);
     if (fault && view_guarded_fault(uc))
         return;
-    if (sig == DOORBELL && !bell) { /* the program's, which ignores it unless it has a handler */
+    if ((DOORBELLS & signal_bit(sig)) && !bell) { /* the program's, which may ignore it */
         struct kernel_sigaction a = action_of(sig);
-        if (!action_has_handler(&a))
+        if (!action_has_handler(&a) && (sig == QUIET_DOORBELL || (uintptr_t)a.handler == (uintptr_t)SIG_IGN))
             return;
     }
     struct carrier *k = carrier_by_tid((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
+    if (k && on_signal_stack(k, (uintptr_t)uc->uc_mcontext.gregs[REG_RSP])) {
+        interrupted_ourselves(sig, info, uc);
+        return;
+    }
+    if (k && !on_signal_stack(k, (uintptr_t)__builtin_frame_address(0)))
+        take_back_stack(k, uc);
     struct thread *t = k ? k->current : NULL;
     bool inside = k && (!t || t->in_runtime);
     if (bell) {
+        if (k)
+            __atomic_store_n(&k->rung, false, __ATOMIC_SEQ_CST);
         if (t && !inside)
             answer_doorbell(t, info, uc);
         else if (t && (info->si_value.sival_ptr == &doorbell_mark || carrier_is_reserved(t)))
@@ -355,7 +512,7 @@ long signals_leave(struct thread *t, struct user_registers *r, long action)
     }
     carrier_go_home(t);
     struct carrier *k = t->home;
-    const uint64_t all = INBOX_ALL;
+    const uint64_t all = ~0ull; /* what is sent again must not arrive before the thread has left */
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &t->raise_mask, 8);
     if (k->closed)
         t->raise_mask = k->closed_mask;

@@ -12,6 +12,12 @@
 void signals_after_fork(struct thread *t);
 /* rt_sigprocmask(2). A thread whose mask differs from sched.base_mask stays on its own kernel thread for as long as it does. */
 long signals_sigprocmask(struct thread *t, struct user_registers *r);
+/* rt_sigreturn(2) at the end of a handler of the program: the call of lissom_return_site. Returns only if signals have to be handled
+ * first: an ACTION_*. */
+extern const struct patch_site lissom_return_site;
+long signals_return(struct thread *t, struct user_registers *r);
+/* rt_sigtimedwait(2) has returned: whether with a doorbell of ours, which was pending since t blocks it. */
+bool signals_took_doorbell(struct thread *t, const struct user_registers *r);
 /* attention was set. Tells the home thread of t's carrier what has come for it. Post: whether a signal for t is there: to be
  * followed by signals_leave. */
 bool signals_settle(struct thread *t);

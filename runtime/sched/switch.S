@@ -433,36 +433,123 @@ lissom_at_guarded_fault:
         ret
         .cfi_endproc
 
-/* void lissom_call_on(void *stack, void (*f)(void *), void *argument): f on another stack, of the same context. */
-        .globl  lissom_call_on
-        .hidden lissom_call_on
-        .type   lissom_call_on, @function
-lissom_call_on:
-        .cfi_startproc
-        .cfi_signal_frame                        /* gdb lets no other frame lead to a stack further below */
-        push    %rbp
-        .cfi_def_cfa_offset 16
-        .cfi_offset rbp, -16
-        mov     %rsp, %rbp
-        .cfi_def_cfa_register rbp
-        mov     %rdi, %rsp
-        mov     %rdx, %rdi
-        call    *%rsi
-        mov     %rbp, %rsp
-        pop     %rbp
-        .cfi_def_cfa rsp, 8
-        ret
-        .cfi_endproc
+/* For the unwinder: all registers are in a ucontext_t, to which the register with the DWARF number `base` points (opcode 0x70 + base). */
+#define UC_R8 40
+#define UC_R9 48
+#define UC_R10 56
+#define UC_R11 64
+#define UC_R12 72
+#define UC_R13 80
+#define UC_R14 88
+#define UC_R15 96
+#define UC_RDI 104
+#define UC_RSI 112
+#define UC_RBP 120
+#define UC_RBX 128
+#define UC_RDX 136
+#define UC_RAX 144
+#define UC_RCX 152
+#define UC_RSP 160
+#define UC_RIP 168
+.macro CFI_UC_REGISTER base, register, at
+        .cfi_escape 0x10, \register, 3, 0x70 + \base, ((\at) & 0x7f) | 0x80, (\at) >> 7
+.endm
+.macro CFI_UC base
+        .cfi_escape 0x0f, 4, 0x70 + \base, (UC_RSP & 0x7f) | 0x80, UC_RSP >> 7, 0x06
+        CFI_UC_REGISTER \base, 0, UC_RAX
+        CFI_UC_REGISTER \base, 1, UC_RDX
+        CFI_UC_REGISTER \base, 2, UC_RCX
+        CFI_UC_REGISTER \base, 3, UC_RBX
+        CFI_UC_REGISTER \base, 4, UC_RSI
+        CFI_UC_REGISTER \base, 5, UC_RDI
+        CFI_UC_REGISTER \base, 6, UC_RBP
+        CFI_UC_REGISTER \base, 8, UC_R8
+        CFI_UC_REGISTER \base, 9, UC_R9
+        CFI_UC_REGISTER \base, 10, UC_R10
+        CFI_UC_REGISTER \base, 11, UC_R11
+        CFI_UC_REGISTER \base, 12, UC_R12
+        CFI_UC_REGISTER \base, 13, UC_R13
+        CFI_UC_REGISTER \base, 14, UC_R14
+        CFI_UC_REGISTER \base, 15, UC_R15
+        CFI_UC_REGISTER \base, 16, UC_RIP
+.endm
 
-/* The kernel returns from our handler through this. The unwinder knows it by its bytes, gdb by its name. */
+/* A thread that a handler of ours has diverted (signals.c): rdi = T, rsi = f, rbx = the ucontext_t that it was interrupted in, rsp = its
+ * runtime stack. */
+        .globl  lissom_diverted
+        .hidden lissom_diverted
+        .type   lissom_diverted, @function
+        .balign 16
+        .cfi_startproc
+        .cfi_signal_frame
+        CFI_UC  3
+        nop
+lissom_diverted:
+        call    lissom_divert
+        ud2
+        .cfi_endproc
+        .size   lissom_diverted, . - lissom_diverted
+
+/* void lissom_resume(const ucontext_t *uc) */
+        .globl  lissom_resume
+        .hidden lissom_resume
+        .type   lissom_resume, @function
+        .balign 16
+lissom_resume:
+        .cfi_startproc
+        .cfi_signal_frame
+        CFI_UC  5
+        mov     %rdi, %rsp
+        mov     $15, %eax
+        syscall
+        ud2
+        .cfi_endproc
+        .size   lissom_resume, . - lissom_resume
+
+/* Handlers of the program return to this, with rsp = the ucontext_t of the frame that frame_push has made. It is a system call site that has been redirected from
+ * the start. gdb knows a frame by the name, other unwinders by the rules; the nop is for those that look for a return address less one. */
         .globl  __restore_rt
         .hidden __restore_rt
         .type   __restore_rt, @function
         .balign 16
+        .cfi_startproc
+        .cfi_signal_frame
+        CFI_UC  7
         nop
 __restore_rt:
+        lea     lissom_return_site(%rip), %rcx
+        mov     $15, %eax
+        jmp     lissom_syscall_entry
+.Lreturn_direct:
+        mov     $15, %eax
+.Lreturn_syscall:
+        syscall
+.Lreturn_after:
+        ud2
+        .cfi_endproc
+        .size   __restore_rt, . - __restore_rt
+
+/* The kernel returns from our own handler through this. gdb knows it by its bytes, if it has such a name, and the unwinder too. */
+        .globl  lissom_sigaction_restorer
+        .hidden lissom_sigaction_restorer
+        .type   lissom_sigaction_restorer, @function
+        .balign 16
+        nop
+lissom_sigaction_restorer:
         mov     $15, %rax
         syscall
-        .size   __restore_rt, . - __restore_rt
+        .size   lissom_sigaction_restorer, . - lissom_sigaction_restorer
+
+        .section .data.rel.ro, "aw", @progbits
+        .globl  lissom_return_site
+        .hidden lissom_return_site
+        .type   lissom_return_site, @object
+        .balign 64
+lissom_return_site:                              /* struct patch_site */
+        .quad   .Lreturn_syscall
+        .quad   .Lreturn_direct
+        .quad   .Lreturn_after
+        .zero   SITE_SIZE - 24
+        .size   lissom_return_site, SITE_SIZE
 
         .section .note.GNU-stack, "", @progbits

@@ -4,6 +4,8 @@
  */
 #include "cpus/cpus.h"
 #include "omp/loops.h"
+#include "sched/altstack.h"
+#include "sched/frame.h"
 #include "sched/ready.h"
 #include "sched/signals.h"
 #include "sched/thread.h"
@@ -38,15 +40,14 @@ _Static_assert(sizeof(struct patch_site) == SITE_SIZE, "offsets.h");
 __thread struct thread *lissom_self __attribute__((tls_model("initial-exec")));
 uint64_t lissom_xsave_mask;
 
-/* What a thread needs beside its structures, in one piece of LAYOUT bytes. The stacks take a signal frame with full
- * vector state (11 KiB with AMX) on top of our own frames. No guard pages: two more mappings a thread would take a
- * process of 10,000 threads over vm.max_map_count; our own frames are small and known. */
+/* What a thread needs beside its structures, in one piece of LAYOUT bytes, most of which is never touched. No guard pages: two
+ * more mappings a thread would take a process of 10,000 threads over vm.max_map_count; our own frames are small and known. */
 enum {
     STRUCTURES = 4096,
     XSAVE = 4096,
-    CARRIER_STACK = 16384,
-    RUNTIME_STACK = 24576,
-    LAYOUT = STRUCTURES + XSAVE + CARRIER_STACK + RUNTIME_STACK,
+    CARRIER_STACK = 8192,
+    RUNTIME_STACK = 16384,
+    LAYOUT = STRUCTURES + XSAVE + SAVE_AREA + SIGNAL_STACK + CARRIER_STACK + RUNTIME_STACK,
     CHUNK = 32, /* threads allocated at a time */
 };
 
@@ -162,7 +163,9 @@ static void set_up(struct thread *t)
     __builtin_memset(&l->carrier, 0, offsetof(struct carrier, inbox));
     t->all_next = next;
     t->xsave = base + STRUCTURES;
-    l->carrier.stack = base + STRUCTURES + XSAVE + CARRIER_STACK;
+    t->save_area = base + STRUCTURES + XSAVE;
+    l->carrier.signal_stack = base + STRUCTURES + XSAVE + SAVE_AREA;
+    l->carrier.stack = base + LAYOUT - RUNTIME_STACK;
     t->runtime_stack = base + LAYOUT;
     t->home = t->carrier = &l->carrier;
     l->carrier.home_thread = l->carrier.current = t;
@@ -244,6 +247,7 @@ struct thread *thread_register(void)
         ready_slice_ended(t); /* or many that come and go would be before those who stay */
         t->tid = t->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
         tid_insert(t->home);
+        altstack_begin(t, t->home);
         t->slot = &sched.slot[registered++ % sched.slots];
         signals_mask_is(t, mask);
         count_thread();

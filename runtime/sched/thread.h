@@ -23,6 +23,7 @@ struct slot;
 struct bucket;
 struct loop;
 struct spin_site;
+struct signal_frame;
 
 struct user_registers { /* as switch.S pushes them on the runtime stack */
     long rax, rdi, rsi, rdx, r10, r8, r9;
@@ -92,9 +93,13 @@ struct thread {
     uint32_t away_calls;          /* system calls that made it go home lately */
     uint32_t plain_waits;         /* futex waits since the last such call */
 
-    uint16_t handler_depth;       /* handlers of the program on its stack: their masks are this kernel thread's */
     long nr;                      /* the system call being handled */
     uint8_t clone_state;          /* enum clone_state */
+
+    void *save_area;              /* SAVE_AREA bytes (frame.h): the state in which it was interrupted outside of the runtime, ... */
+    struct signal_frame *saved;   /* ... while it is in the runtime for that (signals.c) */
+    siginfo_t taken;              /* by rt_sigtimedwait(2), whose caller does not want to know */
+    stack_t altstack;             /* the program's, for this thread (altstack.h) */
 
     bool loop_blocked;            /* ... but not at the moment (at_work) */
     bool loop_alone;              /* the loop that it is in is not our business */
@@ -105,7 +110,6 @@ struct thread {
     uint64_t monitor_looked;      /* ... tsc */
     bool told_to_step_back;
 
-    const void *sampled;          /* the ucontext_t in which a sample found it */
     bool sample_waited;           /* and its last sample found it waiting */
     /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it is on a waiting list. */
     uint32_t wait_words;          /* entries in use; 0: it does not wait, or it is not known for what */
@@ -150,6 +154,7 @@ struct carrier {
     struct thread *order;
     struct slot *order_slot;
     void *stack;                  /* upper end of its own small stack */
+    void *signal_stack;           /* SIGNAL_STACK bytes (frame.h): where the kernel puts frames */
     struct carrier *free_next, *free_prev; /* under free.lock */
     bool on_free;
     struct thread *reserved;      /* under free.lock: its home thread wants it */
@@ -162,6 +167,7 @@ struct carrier {
     volatile bool untold;         /* the home thread does not know yet */
     volatile bool closed;         /* the inbox is full: all are blocked, and what goes back is ... */
     uint64_t closed_mask;
+    bool rung;                    /* a counted doorbell is pending here */
     struct kept inbox[INBOX];     /* oldest first */
     struct kept sent_again[INBOX]; /* on their way once more */
 };
@@ -350,9 +356,8 @@ long lissom_guarded_copy(void *to, const void *from, size_t bytes);
 struct epoll_event;
 long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms, const volatile uint32_t *attention);
 
-/* Only its own kernel thread may run it: pinned, with a signal mask of its own, or a handler of the program, whose mask is the kernel thread's, is on
- * its stack. */
-static inline bool thread_stays(const struct thread *t) { return t->pinned || t->own_mask || t->handler_depth; }
+/* Only its own kernel thread may run it: pinned, or with a signal mask of its own, as handlers of the program usually have. */
+static inline bool thread_stays(const struct thread *t) { return t->pinned || t->own_mask; }
 /* Whether the home thread of the carrier that t is on wants it back. */
 static inline bool carrier_is_reserved(const struct thread *t)
 {

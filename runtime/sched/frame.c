@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/frame.h"
+#include "sched/thread.h"
+
+#include <cpuid.h>
+
+enum {
+    LEGACY_VECTORS = 512, /* the FXSAVE area, which every frame has */
+    ALIGN = 64,           /* XSAVE */
+    RED_FLAGS = 0x10500,  /* RF, DF, TF: cleared for a handler */
+    OUR_CODE = 24576,     /* room for our own functions on a signal stack */
+};
+#define NOTE_MAGIC 0x6c6973736f6d6e74ul
+
+/* struct _fpx_sw_bytes of asm/sigcontext.h, at the end of the FXSAVE area. */
+struct vector_header {
+    uint32_t magic, bytes;
+};
+enum { VECTOR_HEADER_AT = 464, VECTOR_MAGIC = 0x46505853 };
+
+bool frames_fit(void)
+{
+    unsigned a, bytes = 0, c, d;
+    if (!__get_cpuid_count(0xd, 0, &a, &bytes, &c, &d))
+        bytes = LEGACY_VECTORS;
+    size_t frame = sizeof(struct signal_frame) + bytes + 2 * ALIGN;
+    return frame <= SAVE_AREA && 2 * frame + OUR_CODE <= SIGNAL_STACK;
+}
+
+static size_t vector_bytes(const ucontext_t *uc)
+{
+    const char *v = (const char *)uc->uc_mcontext.fpregs;
+    struct vector_header h;
+    if (!v)
+        return 0;
+    __builtin_memcpy(&h, v + VECTOR_HEADER_AT, sizeof h);
+    return h.magic == VECTOR_MAGIC && h.bytes >= LEGACY_VECTORS ? h.bytes : LEGACY_VECTORS;
+}
+
+static void fill(struct signal_frame *f, const ucontext_t *uc, const siginfo_t *info, uintptr_t vectors)
+{
+    __builtin_memcpy(f->context, uc, FRAME_UCONTEXT);
+    __builtin_memcpy(f->info, info, FRAME_SIGINFO);
+    __builtin_memcpy(f->context + offsetof(ucontext_t, uc_mcontext.fpregs), &vectors, sizeof vectors);
+}
+
+struct signal_frame *frame_save(void *area, const ucontext_t *uc, const siginfo_t *info)
+{
+    struct signal_frame *f = (struct signal_frame *)((char *)area + 8); /* 440 + 8 is a multiple of 64 */
+    size_t bytes = vector_bytes(uc);
+    fill(f, uc, info, bytes ? (uintptr_t)(f + 1) : 0);
+    __builtin_memcpy(f + 1, uc->uc_mcontext.fpregs, bytes);
+    return f;
+}
+
+struct signal_frame *frame_push(uintptr_t top, uintptr_t lowest, const ucontext_t *uc, const siginfo_t *info,
+                                const struct frame_note *note, void (*restorer)(void))
+{
+    size_t bytes = vector_bytes(uc);
+    uintptr_t vectors = (top - bytes) & ~(uintptr_t)(ALIGN - 1);
+    uintptr_t at = ((vectors - sizeof(struct signal_frame)) & ~15ul) - 8; /* as after a call */
+    struct signal_frame f;
+    if (at > top || at < lowest)
+        return NULL;
+    fill(&f, uc, info, bytes ? vectors : 0);
+    f.restorer = restorer;
+    f.note = *note;
+    f.note.magic = NOTE_MAGIC;
+    if (bytes && lissom_guarded_copy((void *)vectors, uc->uc_mcontext.fpregs, bytes))
+        return NULL;
+    return lissom_guarded_copy((void *)at, &f, sizeof f) ? NULL : (struct signal_frame *)at;
+}
+
+struct frame_note *frame_note(struct signal_frame *f) { return f->note.magic == NOTE_MAGIC ? &f->note : NULL; }
+
+void frame_redirect(ucontext_t *uc, uintptr_t f, uintptr_t stack, uintptr_t rdi, uintptr_t rsi, uintptr_t rdx)
+{
+    greg_t *g = uc->uc_mcontext.gregs;
+    g[REG_RIP] = (greg_t)f;
+    g[REG_RSP] = (greg_t)stack;
+    g[REG_RDI] = (greg_t)rdi;
+    g[REG_RSI] = (greg_t)rsi;
+    g[REG_RDX] = (greg_t)rdx;
+    g[REG_RAX] = 0;
+    g[REG_EFL] &= ~(greg_t)RED_FLAGS;
+    uc->uc_mcontext.fpregs = NULL;
+}

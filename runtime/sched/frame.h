@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Signal frames: what the kernel pushes for a handler (struct rt_sigframe) and rt_sigreturn(2) takes back. The runtime
+ * moves them: from a carrier's signal stack to the stack of the program's handler, or to the save area of a thread that
+ * leaves its carrier.
+ *
+ * Async-signal-safe, no locks.
+ */
+#ifndef LISSOM_FRAME_H
+#define LISSOM_FRAME_H
+
+#include "sched/view.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+enum {
+    SIGNAL_STACK = 49152, /* of a carrier; takes two nested frames, of 11 KiB with AMX, and our own functions */
+    SAVE_AREA = 16384,    /* takes one frame */
+    FRAME_UCONTEXT = offsetof(ucontext_t, uc_sigmask) + 8, /* bytes of the kernel's struct ucontext: a prefix of libc's */
+    FRAME_SIGINFO = 48,   /* bytes of siginfo_t that the kernel uses; the others are 0 */
+};
+
+/* What belongs to the call or the instruction that a handler of the program interrupted. */
+struct frame_note {
+    uint64_t magic;
+    struct view ours, theirs;  /* where it is resumed, and what the handler saw of that */
+    uintptr_t kernel_wait;     /* of struct thread, as are the others */
+    long nr;
+    bool foreign_wait, has_slot;
+};
+
+struct signal_frame { /* as the kernel lays it out; the vector state is at uc_mcontext.fpregs */
+    void (*restorer)(void);
+    char context[FRAME_UCONTEXT];
+    char info[FRAME_SIGINFO];
+    struct frame_note note;
+};
+_Static_assert(offsetof(struct signal_frame, info) == 312, "the kernel's struct rt_sigframe");
+_Static_assert(sizeof(struct signal_frame) == 440, "the kernel's struct rt_sigframe");
+
+static inline ucontext_t *frame_context(struct signal_frame *f) { return (ucontext_t *)f->context; }
+static inline siginfo_t *frame_info(struct signal_frame *f) { return (siginfo_t *)f->info; }
+/* The frame around a context that frame_context has returned, or that a handler of the program has. */
+static inline struct signal_frame *frame_around(uintptr_t context)
+{
+    return (struct signal_frame *)(context - offsetof(struct signal_frame, context));
+}
+
+static inline uint64_t frame_mask(const ucontext_t *uc)
+{
+    uint64_t mask;
+    __builtin_memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    return mask;
+}
+static inline void frame_set_mask(ucontext_t *uc, uint64_t mask)
+{
+    __builtin_memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+}
+
+/* Whether frames of this machine fit into a save area and twice onto a signal stack. */
+bool frames_fit(void);
+
+/* Copies the context, the vector state and `info` into the save area at `area`, 64-byte aligned. */
+struct signal_frame *frame_save(void *area, const ucontext_t *uc, const siginfo_t *info);
+
+/* Pushes a frame for a handler of the program below `top`, as the kernel would; it returns to `restorer`. The note takes the
+ * place of bytes of siginfo_t that the kernel leaves 0.
+ * Returns NULL if the frame would reach below `lowest` or the memory cannot be written. Needs SIGSEGV and SIGBUS unblocked. */
+struct signal_frame *frame_push(uintptr_t top, uintptr_t lowest, const ucontext_t *uc, const siginfo_t *info,
+                                const struct frame_note *note, void (*restorer)(void));
+
+/* The note of a frame that frame_push has made; NULL: it is not one. */
+struct frame_note *frame_note(struct signal_frame *f);
+
+/* Makes rt_sigreturn(2) from `uc` call f(rdi, rsi, rdx) on `stack`, with vector registers as a new thread has them. */
+void frame_redirect(ucontext_t *uc, uintptr_t f, uintptr_t stack, uintptr_t rdi, uintptr_t rsi, uintptr_t rdx);
+
+#endif
