@@ -18,6 +18,7 @@
 #include "report.h"
 #include "sched/actions.h"
 #include "sched/ext.h"
+#include "sched/frame.h"
 #include "sched/hot.h"
 #include "sched/signals.h"
 #include "spin/loops.h"
@@ -309,6 +310,11 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     state(LISSOM_STATE_starting, "");
     if (late()) {
         state(LISSOM_STATE_native, "a library has started threads before the runtime could (glibc before 2.34)");
+        say_state();
+        return;
+    }
+    if (!frames_fit()) {
+        state(LISSOM_STATE_native, "the signal frames of this CPU are too large");
         say_state();
         return;
     }
