@@ -20,6 +20,7 @@
 #include "sched/ext.h"
 #include "sched/frame.h"
 #include "sched/hot.h"
+#include "sched/release.h"
 #include "sched/signals.h"
 #include "spin/loops.h"
 #include "spin/site.h"
@@ -388,10 +389,14 @@ long lissom_object_munmap(uintptr_t base, size_t len)
 
 void lissom_give_up(const char *reason)
 {
+    /* First: who sees native_waits sleeps where only those look who see this (docs/model/giveup.pml). */
+    __atomic_fetch_add(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
     if (__atomic_exchange_n(&sched.native_waits, true, __ATOMIC_SEQ_CST))
         return;
-    __atomic_fetch_add(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
     futex_end_all_waits();
+    events_give_up();
+    cpus_give_up();
+    monitor_poke();
     state(LISSOM_STATE_native, reason);
     if (options.verbose)
         report("gives up: %s", reason);
@@ -430,7 +435,7 @@ void lissom_forked(struct thread *t)
         record->objects = objects;
         memcpy(record->object, old->object, sizeof record->object);
     }
-    record->state = LISSOM_STATE_active;
+    record->state = giving_up() ? LISSOM_STATE_native : LISSOM_STATE_active;
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     count(threads);
     record->counter[LISSOM_C_threads_peak] = 1;

@@ -17,6 +17,7 @@
 #include "lissom.h"
 #include "omp/loops.h"
 #include "sched/actions.h"
+#include "sched/release.h"
 #include "sched/altstack.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
@@ -26,6 +27,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -180,7 +182,7 @@ static void note_mapping(uintptr_t at, const struct user_registers *r)
         mapping.executable = true;
 }
 
-static long rtld_call(struct user_registers *r)
+static long rtld_call(struct thread *t, struct user_registers *r)
 {
     switch (r->rax) {
     case SYS_mmap: {
@@ -198,18 +200,19 @@ static long rtld_call(struct user_registers *r)
             mapping.executable = false;
             lissom_object_mapped(mapping.base, mapping.end - mapping.base, (int)r->rdi);
         }
-        return ACTION_DIRECT;
+        return giving_up() ? release_call(t, r) : ACTION_DIRECT; /* before any code of the object runs */
     }
 }
 
 /* --- the thread's own attributes ------------------------------------------------------------------------------------- */
 
-static void sandbox(void)
+/* Calls of ours that the filter does not know might be the end of the process. */
+static long sandbox_call(struct thread *t, struct user_registers *r)
 {
-    monitor_sandboxed();
-    cpus_sandboxed();
-    waits_sandboxed();
-    events_give_up();
+    enum { OTHERS_MS = 2000 };
+    lissom_give_up("the program restricts its system calls");
+    release_before_sandbox(t, OTHERS_MS);
+    return release_call(t, r);
 }
 
 static void pin(struct thread *t, struct thread *other)
@@ -252,11 +255,6 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
         thread_pin(t, LISSOM_PIN_identity);
         break;
     case SYS_prctl:
-        if (r->rdi == PR_SET_SECCOMP)
-            sandbox();
-        break;
-    case SYS_seccomp:
-        sandbox();
         break;
     case SYS_arch_prctl:
         if (r->rdi == ARCH_REQ_XCOMP_PERM && sched.has_amx)
@@ -411,6 +409,14 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         return signals_sigprocmask(t, r);
     case SYS_sigaltstack:
         return altstack_call(t, r);
+    case SYS_seccomp:
+        if (r->rdi == SECCOMP_SET_MODE_STRICT || r->rdi == SECCOMP_SET_MODE_FILTER)
+            return sandbox_call(t, r);
+        break;
+    case SYS_prctl:
+        if (r->rdi == PR_SET_SECCOMP)
+            return sandbox_call(t, r);
+        break;
     case SYS_signalfd:
     case SYS_signalfd4:
         syscalls_learn(t, true);
@@ -449,7 +455,7 @@ static long descriptor_call(struct thread *t, struct user_registers *r)
         waits_forget((uint32_t)(r->rax == SYS_close ? r->rdi : r->rsi));
     if (events_guard_descriptor(r))
         return ACTION_RETURN;
-    return r->rax == SYS_close && t->site->loader ? rtld_call(r) : ACTION_DIRECT;
+    return r->rax == SYS_close && t->site->loader ? rtld_call(t, r) : ACTION_DIRECT;
 }
 
 /* t waits in the kernel, without a slot. */
@@ -490,6 +496,8 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
         return signals_leave(t, r, ACTION_RESTART);
     if (t->site == &lissom_return_site)
         return signals_return(t, r);
+    if (giving_up())
+        return t->site == &lissom_omp_site ? ACTION_RETURN : release_call(t, r);
     uint8_t kind = nr >= 0 && nr < 65536 ? syscalls_class[nr] : KIND_HOME;
     /* Interrupted between giving up its slot and the call. Were it to queue for a slot first, signals that keep coming would
      * interrupt it there each time, and it would never make the call. */
@@ -508,7 +516,7 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
     if (t->site == &lissom_omp_site) {
         action = loops_call(t, r);
     } else if (kind == KIND_ANYWHERE) {
-        action = rtld_call(r);
+        action = rtld_call(t, r);
     } else if (kind == KIND_DESCRIPTORS) {
         action = descriptor_call(t, r);
     } else if (kind == KIND_BLOCKING) {
@@ -551,7 +559,7 @@ long lissom_syscall_done(struct user_registers *r, struct thread *t)
     }
     if (r->rsi == (long)&t->taken)
         r->rsi = 0;
-    if (!t->has_slot)
+    if (!t->has_slot && !giving_up())
         slot_acquire(t);
     return t->attention ? signals_leave(t, r, ACTION_RETURN) : ACTION_RETURN;
 }

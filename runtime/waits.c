@@ -18,10 +18,6 @@ static bool belong_to_threads;
 
 void waits_belong_to_threads(void) { __atomic_store_n(&belong_to_threads, true, __ATOMIC_SEQ_CST); }
 
-static bool sandboxed;
-
-void waits_sandboxed(void) { __atomic_store_n(&sandboxed, true, __ATOMIC_SEQ_CST); }
-
 /* Away from home the kernel would take it for another thread's call. A write may end in a signal for who makes it. */
 static bool needs_home(long nr)
 {
@@ -64,7 +60,7 @@ static bool descriptor_never_waits(long descriptor)
     uint32_t fd = (uint32_t)descriptor;
     if (is_seen(WITH, fd))
         return true;
-    if (is_seen(WITHOUT, fd) || __atomic_load_n(&sandboxed, __ATOMIC_RELAXED))
+    if (is_seen(WITHOUT, fd))
         return false;
     long flags = prim_syscall3(SYS_fcntl, fd, F_GETFL, 0);
     if (flags < 0)
@@ -121,8 +117,7 @@ static long made_at_once(const struct user_registers *r)
         return n ? n : NOT_MADE;
     }
     case SYS_read: { /* of a socket; of nothing it would come back at once */
-        bool may = r->rdx && !__atomic_load_n(&sandboxed, __ATOMIC_RELAXED);
-        long n = may ? prim_syscall6(SYS_recvfrom, r->rdi, r->rsi, r->rdx, MSG_DONTWAIT, 0, 0) : NOT_MADE;
+        long n = r->rdx ? prim_syscall6(SYS_recvfrom, r->rdi, r->rsi, r->rdx, MSG_DONTWAIT, 0, 0) : NOT_MADE;
         return n == -ENOTSOCK ? NOT_MADE : n;
     }
     case SYS_recvfrom:

@@ -18,8 +18,6 @@ static inline bool waits_for_events(const struct user_registers *r)
 bool waits_not(const struct thread *t, struct user_registers *r);
 /* From now on what a call finds may depend on the kernel thread that makes it (signalfd(2)). */
 void waits_belong_to_threads(void);
-/* The program is about to forbid itself system calls: from now on none is made here that it does not make itself, but for poll. */
-void waits_sandboxed(void);
 /* The descriptor is about to be closed, replaced or changed. */
 void waits_forget(uint32_t fd);
 void waits_forget_range(uint32_t first, uint32_t last);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the models of this folder with spin.   run.sh [small|large|mutants] [slots|signals|events|omp|park]   (small includes the mutants; all models)
+# Checks the models of this folder with spin.   run.sh [small|large|mutants] [slots|signals|events|omp|park|giveup]   (small includes the mutants; all models)
 # One line per configuration: result, states, seconds.  Last line: N passed, M failed.  Exit 1 if anything failed.
 # small: all exhaustive, under three minutes on one core.  large: under 20 minutes, < 6 GB; the one that says bitstate is not exhaustive
 # (a hashed state table: an error found is real, some states may be missed).
@@ -7,7 +7,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 what=${1:-small}
-models=${2:-slots signals events omp park}
+models=${2:-slots signals events omp park giveup}
 model=
 for tool in spin gcc; do
 	command -v $tool >/dev/null || { echo "$tool is needed (apt-get install spin gcc)"; exit 2; }
@@ -312,11 +312,28 @@ park_large() {
 	ok 'park'                   ROUNDS=8 AGES=1
 }
 
+giveup_mutants() {
+	mut 'give up: counted late'   M=1
+	mut 'give up: no look'        M=2
+	mut 'give up: looks too soon' M=3
+	mut 'give up: empties first'  M=4
+	mut 'give up: fast path'      M=5
+}
+
+giveup_small() {
+	ok 'give up'                  W=2 ROUNDS=2
+	ok 'give up, one waits'       W=1 ROUNDS=3
+}
+
+giveup_large() {
+	big 'give up'                 W=3 ROUNDS=3
+}
+
 case $what in small | large | mutants) ;; *) models=usage ;; esac
 for model in $models; do
 	case $model in
-	slots | signals | events | omp | park) [ $what = mutants ] || ${model}_$what; [ $what = large ] || ${model}_mutants ;;
-	*) echo "usage: $0 [small|large|mutants] [slots|signals|events|omp|park]"; exit 2 ;;
+	slots | signals | events | omp | park | giveup) [ $what = mutants ] || ${model}_$what; [ $what = large ] || ${model}_mutants ;;
+	*) echo "usage: $0 [small|large|mutants] [slots|signals|events|omp|park|giveup]"; exit 2 ;;
 	esac
 done
 echo "$passed passed, $failed failed"

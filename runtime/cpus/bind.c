@@ -35,7 +35,7 @@ static struct cpu_mask kept, kept_before; /* to which the process is confined, o
 static uint32_t confined_to; /* CPUs; 0: it is not */
 static uint16_t cpu_of_slot[LISSOM_MAX_SLOTS];
 static uint32_t slots_with_cpu; /* entries of cpu_of_slot that hold */
-static bool sandboxed;
+static bool given_up;
 static struct lock setting; /* the program's setting and ours: the program's is the last */
 
 static bool equal(const struct cpu_mask *a, const struct cpu_mask *b) { return !memcmp(a->word, b->word, sizeof a->word); }
@@ -115,7 +115,7 @@ void cpus_confine(uint32_t n, const struct cpu_mask *among)
     lock_take(&setting);
     if (n == confined_to && is_part(&kept, among)) {
         threads_each(confine_loose);
-    } else if (!sandboxed && cpus_witness_begins()) {
+    } else if (!given_up && cpus_witness_begins()) {
         kept_before = kept;
         memset(&kept, 0, sizeof kept);
         kept.bytes = process_mask.bytes;
@@ -160,7 +160,7 @@ void cpus_each_slot_its_own(void)
     uint32_t n = 0;
     lock_take(&setting);
     leave();
-    if (!slots_with_cpu && !sandboxed) {
+    if (!slots_with_cpu && !given_up) {
         for (uint32_t i = 0; i < process_mask.bytes * 8; i++)
             if (process_mask.word[i / 64] >> (i % 64) & 1 && n < LISSOM_MAX_SLOTS)
                 cpu_of_slot[n++] = (uint16_t)i;
@@ -169,10 +169,10 @@ void cpus_each_slot_its_own(void)
     lock_drop(&setting);
 }
 
-void cpus_sandboxed(void)
+void cpus_give_up(void)
 {
     lock_take(&setting);
-    sandboxed = true;
+    given_up = true;
     set_free();
     lock_drop(&setting);
 }
@@ -219,7 +219,7 @@ bool cpu_look_at_affinity(struct thread *t)
     /* Who has made it may have found it already, and set its mask: cpu_set_by_program. */
     t->affinity_known = true;
     t->own_affinity |= !equal(&m, &process_mask) && (is_programs || !is_ours);
-    if (!t->own_affinity && (is_ours || confined_to) && !sandboxed)
+    if (!t->own_affinity && (is_ours || confined_to) && !given_up)
         widen(t);
     lock_drop(&setting);
     return t->own_affinity && is_programs;
@@ -264,7 +264,7 @@ void cpu_unbind(struct thread *t)
 
 void cpu_set_free(struct thread *t)
 {
-    if (!sched.has_made_threads || sandboxed)
+    if (!sched.has_made_threads || given_up)
         return;
     lock_take(&setting);
     if (!t->own_affinity) {

@@ -51,8 +51,8 @@ void cpus_confine(uint32_t n, const struct cpu_mask *among);
 void cpus_free(void);
 /* The monitor will not look for long. */
 void cpus_leave(void);
-/* The program is about to forbid itself system calls: no thread is bound any more. */
-void cpus_sandboxed(void);
+/* The process gives up: no thread is bound any more. */
+void cpus_give_up(void);
 /* A thread that is being made gets a mask from the program, or inherits one. */
 void cpu_will_be_own(uint64_t tid_or_tls);
 /* The caller is t, whose tid and fsbase are set. Post: true: its mask is the program's. */

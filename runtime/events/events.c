@@ -7,6 +7,7 @@
  * is the mistake that must not be made.
  */
 #include "events/events.h"
+#include "sched/release.h"
 #include "futex/futex.h"
 #include "lissom.h"
 #include "sched/signals.h"
@@ -377,16 +378,16 @@ long events_wait(struct thread *t, struct user_registers *r)
         carrier_go_home(t);
     }
     for (;;) {
-        bool ready = others_ready() || __atomic_load_n(&events_leader, __ATOMIC_RELAXED), leads = false;
+        bool native = giving_up(), ready = !native && (others_ready() || __atomic_load_n(&events_leader, __ATOMIC_RELAXED)), leads = false;
         long n = 0, events = 0;
-        if (!ready && t->carrier != t->home && rouse_at_home(t))
+        if (!native && !ready && t->carrier != t->home && rouse_at_home(t))
             ready = true;
         if (!ready && t->carrier != t->home) { /* only there it may sleep */
             syscalls_learn(t, true);
             carrier_go_home(t);
             continue;
         }
-        if (!ready)
+        if (!ready && !native)
             leads = become_leader();
         if ((ready || leads) && prepare(t, descriptor, leads)) {
             syscalls_learn(t, deadline != NULL);

@@ -3,6 +3,7 @@
 #include "futex/queue.h"
 #include "sched/contention.h"
 #include "sched/hot.h"
+#include "sched/release.h"
 #include "sched/signals.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ void futex_after_fork(void)
     for (int i = 0; i < BUCKETS; i++)
         if (futex_buckets[i].lock.word || futex_buckets[i].waiters || futex_buckets[i].kernel_waiters)
             after_fork_bucket(&futex_buckets[i]);
-    futex_foreign_waiters = 0;
+    futex_foreign_waiters = giving_up();
     requeued_in_kernel = 0;
 }
 
@@ -318,10 +319,11 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
     lock_take(&b->lock);
     __atomic_store_n(&b->waiters, b->waiters + 1, __ATOMIC_SEQ_CST);
     long fault = lissom_guarded_load((const uint32_t *)address, &now);
-    if (fault || now != value) {
+    bool late = giving_up(); /* futex_end_all_waits has been here, or waits for the lock */
+    if (fault || now != value || late) {
         __atomic_store_n(&b->waiters, b->waiters - 1, __ATOMIC_RELAXED);
         lock_drop(&b->lock);
-        return fault ? fault : -EAGAIN;
+        return fault ? fault : late ? 0 : -EAGAIN;
     }
     queue_push(b, t);
     lock_drop(&b->lock);

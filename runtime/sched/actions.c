@@ -55,6 +55,12 @@ static bool wants_ours(int sig, const struct kernel_sigaction *a)
     return !action_has_handler(a) && (bell || ((sig == SIGSEGV || sig == SIGBUS) && a->handler == NULL));
 }
 
+static bool should_be_ours(int sig)
+{
+    const struct kernel_sigaction *a = &actions[sig].action;
+    return action_has_handler(a) || wants_ours(sig, a);
+}
+
 static void install(int sig, const struct kernel_sigaction *user)
 {
     struct kernel_sigaction k = *user;
@@ -103,6 +109,36 @@ void doorbell_leave_quiet(void)
 
 void actions_after_fork(void) { actions_lock.word = 0; }
 
+static bool ended;
+
+void actions_look(void)
+{
+    lock_take(&actions_lock);
+    for (int sig = 1; sig <= SIGNALS && !ended; sig++) {
+        struct kernel_sigaction now;
+        if (kernel_action(sig, NULL, &now) || now.handler == signals_handler)
+            continue;
+        if (!action_has_handler(&now) && !should_be_ours(sig))
+            continue;
+        if (sig == QUIET_DOORBELL && action_has_handler(&now))
+            leave_quiet_doorbell();
+        set_action(sig, &now);
+        if (should_be_ours(sig))
+            install(sig, &now);
+    }
+    lock_drop(&actions_lock);
+}
+
+void actions_end(void)
+{
+    lock_take(&actions_lock);
+    for (int sig = 1; sig <= SIGNALS; sig++)
+        if (sig != SIGKILL && sig != SIGSTOP)
+            kernel_action(sig, &actions[sig].action, NULL);
+    ended = true;
+    lock_drop(&actions_lock);
+}
+
 void action_default(int sig)
 {
     struct kernel_sigaction dfl = {.flags = 0};
@@ -128,13 +164,17 @@ long actions_call(struct user_registers *r)
         return ACTION_RETURN;
     }
     lock_take(&actions_lock);
+    if (ended) {
+        lock_drop(&actions_lock);
+        return ACTION_DIRECT;
+    }
     old = actions[sig].action;
     if (r->rsi) {
         new.mask &= ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
         set_action(sig, &new);
         if (sig == QUIET_DOORBELL && action_has_handler(&new))
             leave_quiet_doorbell();
-        if (action_has_handler(&new) || wants_ours(sig, &new))
+        if (should_be_ours(sig))
             install(sig, &new);
         else
             kernel_action(sig, &new, NULL);

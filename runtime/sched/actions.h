@@ -40,6 +40,10 @@ void actions_init(void);
 void actions_after_fork(void);
 /* rt_sigaction(2). Post: an ACTION_*. */
 long actions_call(struct user_registers *r);
+/* Takes up actions that the program has set by system calls that are not redirected. By the monitor, from time to time. */
+void actions_look(void);
+/* Nobody is known to the runtime any more: the kernel gets the program's own actions. */
+void actions_end(void);
 /* The program's. Takes no lock. */
 struct kernel_sigaction action_of(int sig);
 bool action_has_handler(const struct kernel_sigaction *a);

@@ -14,9 +14,11 @@
 #include "omp/loops.h"
 #include "prim/kernel_thread.h"
 #include "prim/task.h"
+#include "sched/actions.h"
 #include "sched/contention.h"
 #include "sched/ext.h"
 #include "sched/live.h"
+#include "sched/release.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
 #include "sched/slices.h"
@@ -42,15 +44,10 @@ static uint32_t alive;   /* the kernel clears it and wakes its waiters when the 
 static uint32_t leaving; /* the monitor is asked to go */
 static bool other_mask;  /* who made it has a mask of its own: not what all threads have, of which the monitor's tells */
 
-static struct lock working; /* on files */
-static bool sandboxed;
 
 bool monitor_task_stat(int32_t tid, struct task_stat *stat)
 {
-    lock_take(&working);
-    bool known = !sandboxed && task_stat(tid, stat);
-    lock_drop(&working);
-    return known;
+    return !giving_up() && task_stat(tid, stat);
 }
 
 /* Every slot's thread at every tick, whatever is ready. Post: true. */
@@ -64,6 +61,8 @@ static bool observe(void)
 
 static bool look(void)
 {
+    if (giving_up())
+        return true;
     bool ready = sched.observe_spinning && !sched.traced && observe();
     uint64_t now = tsc();
     for (uint32_t i = 0; i < sched.slots; i++) {
@@ -118,22 +117,6 @@ static bool word_becomes(uint32_t from, uint32_t to)
 
 static uint64_t share_after; /* tsc */
 
-void monitor_sandboxed(void)
-{
-    lock_take(&working);
-    sandboxed = true;
-    contention_can_ask(false);
-    lock_drop(&working);
-}
-
-static void work(void (*f)(void))
-{
-    lock_take(&working);
-    if (!sandboxed)
-        f();
-    lock_drop(&working);
-}
-
 /* How many slots there are to be. 0: it is not time to look. */
 static uint32_t slots_to_be(void)
 {
@@ -141,12 +124,11 @@ static uint32_t slots_to_be(void)
     static uint32_t limit;
     uint64_t now = tsc();
     bool due = now >= limit_after;
-    if (sandboxed)
-        return limit;
     if (!due && now < share_after)
         return 0;
     if (due) {
         limit = cpus_limit();
+        actions_look();
         live_limit(limit);
         sched.traced = task_is_traced((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
         limit_after = now + CPUS_US * sched.tsc_per_us;
@@ -160,9 +142,7 @@ static uint32_t slots_to_be(void)
 
 static void look_at_cpus(void)
 {
-    lock_take(&working);
     uint32_t n = slots_to_be();
-    lock_drop(&working);
     if (!n || n == sched.slots)
         return;
     count(resizes);
@@ -175,19 +155,19 @@ static void sleep_lightly(void)
 {
     while (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) != AWAKE && !__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
         look_at_cpus();
-        work(live_publish);
+        live_publish();
         if (slots_vacate())
             return;
         if (!anything_runs())
-            work(cpus_leave); /* one thread runs at most: the kernel may move it to where there is room */
+            cpus_leave(); /* one thread runs at most: the kernel may move it to where there is room */
         const struct timespec t = {.tv_nsec = (peers_any() || manager_is_there() ? DOZE_US : CPUS_US) * 1000};
         if (!word_becomes(DOZING, ASLEEP_FOR_LONG))
             continue;
         if (anything_runs() && word_becomes(ASLEEP_FOR_LONG, DOZING)) {
             prim_syscall4(SYS_futex, &sched.monitor_word, PRIM_FUTEX_WAIT_PRIVATE, DOZING, &t);
         } else {
-            work(peers_asleep);
-            work(live_asleep);
+            peers_asleep();
+            live_asleep();
             prim_futex_wait(&sched.monitor_word, ASLEEP_FOR_LONG);
             share_after = 0;
         }
@@ -198,6 +178,16 @@ static void sleep_lightly(void)
 static uint32_t tick_us(void)
 {
     return sched.detect_spinning || sched.observe_spinning ? spin_period_us() : TICK_US;
+}
+
+/* All that is left to do: docs/limits.md, giving up. */
+static void release_tick(void)
+{
+    const struct timespec tick = {.tv_nsec = TICK_US * 1000};
+    if (release_others())
+        __atomic_store_n(&leaving, 1, __ATOMIC_RELEASE);
+    else
+        prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
 }
 
 static _Noreturn void monitor(void)
@@ -214,30 +204,31 @@ static _Noreturn void monitor(void)
     peers_begin(own_descriptors);
     manager_begin(own_descriptors);
     live_begin(own_descriptors);
-    lock_take(&working);
-    bool reads_files = own_descriptors && !sandboxed;
-    contention_can_ask(reads_files);
-    lock_drop(&working);
+    contention_can_ask(own_descriptors);
     for (;;) {
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
             contention_can_ask(false);
-            work(cpus_leave);
+            cpus_leave();
             cpus_witness_ends();
             prim_syscall3(SYS_exit, 0, 0, 0);
         }
-        work(spin_sites_serve);
-        work(contention_ask);
-        if (reads_files)
-            work(ext_ask);
+        if (giving_up()) {
+            release_tick();
+            continue;
+        }
+        spin_sites_serve();
+        contention_ask();
+        if (own_descriptors)
+            ext_ask();
         look_at_cpus();
-        work(live_publish);
+        live_publish();
         const struct timespec tick = {.tv_nsec = tick_us() * 1000};
         prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
         if (look()) {
             quiet = 0;
         } else if (++quiet >= QUIET_TICKS) {
             quiet = 0;
-            work(spin_sites_off);
+            spin_sites_off();
             __atomic_store_n(&sched.monitor_word, DOZING, __ATOMIC_SEQ_CST);
             if (look() || __atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
                 __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
@@ -256,7 +247,7 @@ void monitor_after_fork(void)
 {
     manager_after_fork();
     contention_can_ask(false);
-    lifecycle.word = working.word = 0;
+    lifecycle.word = 0;
     sched.monitor_started = sched.monitor_word = alive = leaving = 0;
 }
 
@@ -320,6 +311,13 @@ void monitor_poke(void)
     lock_take(&lifecycle);
     if (!sched.monitor_started)
         start();
+    lock_drop(&lifecycle);
+}
+
+void monitor_end(void)
+{
+    lock_take(&lifecycle);
+    end();
     lock_drop(&lifecycle);
 }
 

@@ -13,6 +13,7 @@
 #include "sched/ext.h"
 #include "sched/frame.h"
 #include "sched/inbox.h"
+#include "sched/release.h"
 #include "spin/site.h"
 #include "spin/spin.h"
 
@@ -145,6 +146,15 @@ static void see_ours_again(ucontext_t *uc, const struct view *ours, const struct
     see(uc, &then);
 }
 
+/* The program's handler has returned, and the thread has left the runtime meanwhile. */
+void signals_return_native(uintptr_t context)
+{
+    struct signal_frame *f = frame_around(context);
+    struct frame_note *note = frame_note(f);
+    if (note)
+        see_ours_again(frame_context(f), &note->ours, &note->theirs);
+}
+
 /* The program dies of SIGSEGV once our handler has returned. */
 static void die(ucontext_t *uc)
 {
@@ -262,6 +272,7 @@ long signals_return(struct thread *t, struct user_registers *r)
         resume_call(t, note);
     }
     signals_mask_is(t, frame_mask(uc) & ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP)));
+    release_by(t, uc);
     t->in_runtime = 0;
     lissom_resume(uc);
 }
@@ -322,6 +333,8 @@ _Noreturn void lissom_divert(struct thread *t, void (*f)(struct thread *))
         set_mask(~0ull);
         if (!inbox_empty(t->home))
             inbox_send_again(t->home, frame_mask(uc));
+    } else {
+        release_by(t, uc);
     }
     t->in_runtime = 0;
     lissom_resume(uc);
@@ -375,6 +388,10 @@ static bool at_breakpoint(const ucontext_t *uc)
 static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t *uc)
 {
     const void *mark = info->si_value.sival_ptr;
+    if (giving_up()) {
+        divert(t, release_slot, info, uc);
+        return;
+    }
     bool stays = thread_stays(t), may_leave = stays || !at_breakpoint(uc);
     if (may_leave && mark != &doorbell_mark)
         divert(t, mark == &sample_mark ? sample : end_slice, info, uc);

@@ -16,6 +16,8 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r);
  * first: an ACTION_*. */
 extern const struct patch_site lissom_return_site;
 long signals_return(struct thread *t, struct user_registers *r);
+/* The same of a thread that is not known any more; the call is made natively then. `context`: of the frame. */
+void signals_return_native(uintptr_t context);
 /* rt_sigtimedwait(2) has returned: whether with a doorbell of ours, which was pending since t blocks it. */
 bool signals_took_doorbell(struct thread *t, const struct user_registers *r);
 /* attention was set. Tells the home thread of t's carrier what has come for it. Post: whether a signal for t is there: to be

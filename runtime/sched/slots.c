@@ -9,6 +9,7 @@
 #include "omp/loops.h"
 #include "sched/contention.h"
 #include "sched/ready.h"
+#include "sched/release.h"
 #include "sched/slices.h"
 #include "sched/waiting.h"
 
@@ -353,6 +354,8 @@ bool slot_try_acquire(struct thread *t)
 
 void slot_acquire(struct thread *t)
 {
+    if (giving_up() && t->carrier == t->home)
+        return;
     if (slot_try_acquire(t))
         return;
     if (!thread_stays(t) || !kernel_decides(tsc()) || !take_extra(t->slot)) {
@@ -402,6 +405,8 @@ void slot_release(struct thread *t)
 {
     struct slot *s = t->slot;
     struct thread *u;
+    if (!t->has_slot)
+        return;
     if (t->at_work)
         loops_blocks(t);
     if (!leave(t, s, &u))
@@ -514,6 +519,8 @@ void slot_leave_closed(struct thread *t, struct slot *s, struct thread *u)
 void slot_yield(struct thread *t)
 {
     struct slot *s = t->slot;
+    if (!t->has_slot)
+        return;
     struct thread *u = carrier_take_reserved(t);
     if (events_due(tsc()))
         events_poll();

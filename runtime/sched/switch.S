@@ -152,6 +152,10 @@ lissom_at_direct:                                /* r11 = site; the call has not
         .hidden lissom_at_direct_end
 lissom_at_direct_end:
 
+.Lafter_left:                                    /* a handler interrupted a call, and the thread has left the runtime since */
+        CFI_SITE_IN_R11
+        jmp     *SITE_AFTER(%r11)
+
         /* The call on the program's stack, where its handlers may run, unwind or jump away, then done. */
 .Lcall:
         CFI_STORED_REGISTERS
@@ -180,6 +184,7 @@ lissom_at_call_end:                              /* r11 = site */
         CFI_SITE_IN_R11
         mov     lissom_self@gottpoff(%rip), %rcx
         mov     %fs:(%rcx), %rcx
+        jrcxz   .Lafter_left
         movl    $1, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_done_committed
         .hidden lissom_at_done_committed
@@ -197,7 +202,13 @@ lissom_at_done_committed:
         CFI_SITE_ON_STACK 8 + RED_ZONE
         mov     lissom_self@gottpoff(%rip), %rcx
         mov     %fs:(%rcx), %rcx
+        jrcxz   1f
+        mov     (%rsp), %r11
         jmp     lissom_at_call
+1:      mov     (%rsp), %r11                     /* it has left the runtime since */
+        lea     8+RED_ZONE(%rsp), %rsp
+        CFI_SITE_IN_R11
+        jmp     *SITE_DIRECT(%r11)
 
         /* All signals are blocked and at least one is pending. Back to the program's mask with the program's
          * stack and registers, so that the handler runs as if the system call had just ended. rax = where to go
@@ -261,11 +272,12 @@ lissom_at_raise_gone:
         .cfi_def_cfa rbp, 80 + RED_ZONE
         .cfi_offset rbp, -(80 + RED_ZONE)
         .cfi_escape 0x16, 16, 9, 0x76, 0xc0, 0, 0x06, 0x23, SITE_SYSCALL, 0x06, 0x23, 2 /* the site at 64(rbp) */
+        mov     %rsp, %rdi
         and     $-64, %rsp
         cld
         call    lissom_first_call
         mov     %rbp, %rsp
-        mov     %rax, %rcx                       /* T, or 0: go natively */
+        mov     %rax, %rcx                       /* T, or 0: go natively, or 1: rax is the result */
         pop     %rbp
         pop     %r9
         pop     %r8
@@ -278,9 +290,12 @@ lissom_at_raise_gone:
         popfq
         lea     RED_ZONE(%rsp), %rsp
         jrcxz   1f
+        lea     -1(%rcx), %rcx
+        jrcxz   2f
         mov     %r11, %rcx
         jmp     lissom_syscall_entry
 1:      jmp     *SITE_DIRECT(%r11)
+2:      jmp     *SITE_AFTER(%r11)
         .cfi_endproc
         .size   lissom_syscall_entry, . - lissom_syscall_entry
 

@@ -3,10 +3,13 @@
  * Threads and carriers come and go: registration at a thread's first intercepted system call, exit, fork.
  */
 #include "cpus/cpus.h"
+#include "lissom.h"
 #include "omp/loops.h"
+#include "sched/actions.h"
 #include "sched/altstack.h"
 #include "sched/frame.h"
 #include "sched/ready.h"
+#include "sched/release.h"
 #include "sched/signals.h"
 #include "sched/thread.h"
 #include "spin/spin.h"
@@ -237,7 +240,7 @@ static bool is_real_time_by_choice(void)
 struct thread *thread_register(void)
 {
     uint64_t all = ~0ull, mask;
-    if (!sched.active)
+    if (!sched.active || giving_up())
         return NULL;
     prim_syscall4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, 8);
     lock_take(&threads_lock);
@@ -269,6 +272,8 @@ struct thread *thread_register(void)
             thread_pin(t, LISSOM_PIN_affinity);
         lissom_self = t;
     }
+    if (!t)
+        lissom_give_up("no memory for a thread"); /* its wakes would miss those who wait in our queues */
     prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
     if (t) {
         slot_acquire(t);
@@ -277,8 +282,32 @@ struct thread *thread_register(void)
     return t;
 }
 
-/* From switch.S: a system call of a kernel thread that has no struct thread yet. */
-struct thread *lissom_first_call(void) { return thread_register(); }
+/* A system call of a kernel thread that has no struct thread, as switch.S has pushed it on the program's stack. */
+struct unknown_call {
+    long rbp, r9, r8, r10, rdx, rsi, rdi, rax;
+    const struct patch_site *site;
+    long flags;
+    char red_zone[128];
+    char program[]; /* its stack pointer */
+};
+enum unknown { UNKNOWN_DIRECT = 0, UNKNOWN_DONE = 1 }; /* the call is to be made natively; has been made, with this rax */
+
+/* From switch.S. Returns the new struct thread, or an enum unknown. */
+uintptr_t lissom_first_call(struct unknown_call *c);
+uintptr_t lissom_first_call(struct unknown_call *c)
+{
+    struct thread *t = thread_register();
+    if (t || !giving_up())
+        return (uintptr_t)t;
+    if (c->site == &lissom_return_site)
+        signals_return_native((uintptr_t)c->program);
+    /* As long as one thread is known to the runtime, the kernel's actions are ours. */
+    struct user_registers r = {.rax = c->rax, .rdi = c->rdi, .rsi = c->rsi, .rdx = c->rdx, .r10 = c->r10};
+    if (c->rax != SYS_rt_sigaction || actions_call(&r) == ACTION_DIRECT)
+        return UNKNOWN_DIRECT;
+    c->rax = r.rax;
+    return UNKNOWN_DONE;
+}
 
 void thread_exit(struct thread *t)
 {

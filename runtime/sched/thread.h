@@ -98,6 +98,7 @@ struct thread {
 
     void *save_area;              /* SAVE_AREA bytes (frame.h): the state in which it was interrupted outside of the runtime, ... */
     struct signal_frame *saved;   /* ... while it is in the runtime for that (signals.c) */
+    bool restricts;               /* it is about to restrict the system calls of the process */
     siginfo_t taken;              /* by rt_sigtimedwait(2), whose caller does not want to know */
     stack_t altstack;             /* the program's, for this thread (altstack.h) */
 
@@ -333,13 +334,11 @@ void carrier_finish(struct thread *prev);
 void monitor_poke(void);
 void monitor_nudge(void); /* the same, but none is made if there is none */
 void monitor_slot_busy(void); /* a slot is not idle any more */
-/* The program is about to forbid itself system calls: those that it does not make might be its end. From here on the monitor opens nothing: spin
- * sites and the number of slots stay as they are. */
-void monitor_sandboxed(void);
-/* task_stat, unless system calls have been forbidden. By the monitor. */
+/* task_stat, unless the process gives up. By the monitor. */
 struct task_stat;
 bool monitor_task_stat(int32_t tid, struct task_stat *stat);
 void monitor_after_fork(void);
+void monitor_end(void); /* Post: there is none. Not by the monitor. */
 /* Each thread calls this right after it changed its credentials: the monitor ends, and if it is needed the caller makes
  * it again, with the caller's. The last thread to change so leaves none that has the old ones. */
 void monitor_restart(void);

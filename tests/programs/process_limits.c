@@ -1,6 +1,6 @@
 // Bad input: 10,000 threads with small stacks (or as many as there may be: then EAGAIN, and those that exist go on),
-// RLIMIT_NPROC and pids.max: pthread_create answers EAGAIN and works again when a thread has gone.
-// Argument: "many", "nproc" (wants root, to become somebody else whom the limit binds) or "pids" (may make a cgroup).
+// RLIMIT_AS, RLIMIT_NPROC and pids.max: pthread_create answers EAGAIN and works again when a thread has gone.
+// Argument: "many", "memory", "nproc" (wants root, to become somebody else whom the limit binds) or "pids" (may make a cgroup).
 #include "pthread_test.h"
 #include <grp.h>
 #include <sys/resource.h>
@@ -86,9 +86,29 @@ static void pids(void) {
 	for (int i = 0; i < 1000 && rmdir(folder) && errno == EBUSY; i++) t_sleep_ms(1);
 	EQ(status, 0);
 }
+// Threads are made until their stacks fill the address space: a runtime has no memory for some of them long before.
+static void memory(void) {
+	char line[256];
+	unsigned long kib = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+	CHECK(f, "/proc/self/status");
+	while (fgets(line, sizeof line, f) && sscanf(line, "VmSize: %lu", &kib) != 1) {}
+	fclose(f);
+	struct rlimit limit = { (kib + 6 * 1024) * 1024, RLIM_INFINITY };
+	SYS(setrlimit(RLIMIT_AS, &limit));
+	for (int round = 0; round < 3; round++) {
+		int made = create(1000);
+		CHECK(made >= 40 && made < 1000, "%d threads", made);
+		release(made);
+	}
+}
 
 int main(int argc, char **argv) {
 	t_watchdog();
+	if (argc == 2 && !strcmp(argv[1], "memory")) {
+		memory();
+		return t_ok("process_limits memory");
+	}
 	if (argc == 2 && !strcmp(argv[1], "many")) {
 		for (int round = 0; round < 2; round++) {
 			PHASE("many threads");
@@ -103,7 +123,7 @@ int main(int argc, char **argv) {
 		pids();
 		return t_ok("process_limits pids");
 	}
-	CHECK(argc == 2 && !strcmp(argv[1], "nproc"), "usage: process_limits many|nproc|pids");
+	CHECK(argc == 2 && !strcmp(argv[1], "nproc"), "usage: process_limits many|nproc|pids|memory");
 	struct rlimit limit = { 40, 40 };
 	PHASE("RLIMIT_NPROC");
 	if (getuid() == 0) {

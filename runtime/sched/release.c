@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/release.h"
+#include "sched/actions.h"
+#include "sched/altstack.h"
+#include "sched/frame.h"
+#include "sched/inbox.h"
+#include "sched/signals.h"
+#include "sched/slots.h"
+#include "sched/waiting.h"
+
+#include <cpuid.h>
+#include <time.h>
+
+_Noreturn void lissom_resume(const ucontext_t *uc);
+
+enum {
+    LEGACY = 512,          /* FXSAVE */
+    HEADER = 64,           /* of an XSAVE area */
+    SW_RESERVED = 464,     /* struct _fpx_sw_bytes of asm/sigcontext.h */
+    MAGIC1 = 0x46505853,
+    MAGIC2 = 0x46505845,
+    UC_FLAGS = 7,          /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
+};
+#define AMX (3ull << 17)
+#define CODE_AND_STACK_SEGMENT 0x002b000000000033ll
+
+struct vector_header {
+    uint32_t magic, bytes;
+    uint64_t features;
+    uint32_t size;
+};
+
+static uint64_t xgetbv(uint32_t which)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(which));
+    return (uint64_t)hi << 32 | lo;
+}
+
+static uint32_t size_of(uint64_t features)
+{
+    uint32_t size = LEGACY + HEADER;
+    for (unsigned i = 2; i < 63; i++) {
+        unsigned bytes, offset, c, d;
+        if (!(features & (1ull << i)))
+            continue;
+        __cpuid_count(0xd, i, bytes, offset, c, d);
+        if (offset + bytes > size)
+            size = offset + bytes;
+    }
+    return size;
+}
+
+/* The vector registers of now, as the kernel keeps them in a frame. The runtime does not use them, so they are the program's. */
+static void save_vectors(char *area)
+{
+    unsigned a, b, c, d;
+    __builtin_memset(area, 0, LEGACY + HEADER);
+    if (!__get_cpuid_count(1, 0, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) {
+        __asm__ volatile("fxsave64 (%0)" : : "r"(area) : "memory");
+        return;
+    }
+    /* Tiles that are in use only: the kernel takes a frame of no other size than the thread has had room for. */
+    uint64_t features = xgetbv(0);
+    if ((features & AMX) && !(xgetbv(1) & AMX))
+        features &= ~AMX;
+    struct vector_header h = {MAGIC1, 0, features, size_of(features)};
+    uint32_t magic2 = MAGIC2;
+    h.bytes = h.size + (uint32_t)sizeof magic2;
+    __asm__ volatile("xsave64 (%0)" : : "r"(area), "a"((uint32_t)features), "d"((uint32_t)(features >> 32)) : "memory");
+    __builtin_memcpy(area + SW_RESERVED, &h, sizeof h);
+    __builtin_memcpy(area + h.size, &magic2, sizeof magic2);
+}
+
+static ucontext_t *context_of(struct thread *t, const struct user_registers *r, uintptr_t rip, uint64_t mask)
+{
+    struct signal_frame *f = (struct signal_frame *)((char *)t->save_area + 8); /* as frame_save */
+    ucontext_t *uc = frame_context(f);
+    greg_t *g = uc->uc_mcontext.gregs;
+    __builtin_memset(f, 0, sizeof *f);
+    g[REG_RAX] = r->rax, g[REG_RBX] = r->rbx, g[REG_RDX] = r->rdx, g[REG_RSI] = r->rsi, g[REG_RDI] = r->rdi;
+    g[REG_RBP] = r->rbp, g[REG_RSP] = (greg_t)r->rsp, g[REG_R8] = r->r8, g[REG_R9] = r->r9, g[REG_R10] = r->r10;
+    g[REG_R12] = r->r12, g[REG_R13] = r->r13, g[REG_R14] = r->r14, g[REG_R15] = r->r15;
+    g[REG_EFL] = (greg_t)r->flags, g[REG_RIP] = (greg_t)rip, g[REG_CSGSFS] = CODE_AND_STACK_SEGMENT;
+    uc->uc_flags = UC_FLAGS;
+    save_vectors((char *)(f + 1));
+    uc->uc_mcontext.fpregs = (void *)(f + 1);
+    frame_set_mask(uc, mask);
+    return uc;
+}
+
+static bool sandboxed;
+
+/* t, at home, without a slot, with all signals blocked. What it still does is to leave by rt_sigreturn. */
+static void forget(struct thread *t, ucontext_t *uc)
+{
+    __atomic_store_n(&sandboxed, sandboxed || t->restricts, __ATOMIC_SEQ_CST);
+    uc->uc_stack = t->altstack;
+    signals_mask_is(t, 0);
+    lissom_self = NULL;
+    __atomic_store_n(&t->home->tid, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->ended, true, __ATOMIC_SEQ_CST);
+    if (__atomic_sub_fetch(&sched.threads, 1, __ATOMIC_SEQ_CST) == 0)
+        actions_end();
+}
+
+void release_slot(struct thread *t)
+{
+    carrier_go_home(t);
+    slot_release(t);
+}
+
+void release_by(struct thread *t, ucontext_t *uc)
+{
+    if (giving_up() && t->carrier == t->home && !t->has_slot && inbox_empty(t->home))
+        forget(t, uc);
+}
+
+/* A thread that was in a system call when the process restricted itself. It stays known, but its calls are made as they are. */
+static long call_in_sandbox(struct thread *t, struct user_registers *r)
+{
+    switch (r->rax) {
+    case SYS_rt_sigaction:
+        return actions_call(r);
+    case SYS_sigaltstack:
+        return altstack_call(t, r);
+    default:
+        return ACTION_DIRECT;
+    }
+}
+
+long release_call(struct thread *t, struct user_registers *r)
+{
+    const uint64_t all = ~0ull;
+    uint64_t mask;
+    if (__atomic_load_n(&sandboxed, __ATOMIC_RELAXED))
+        return call_in_sandbox(t, r);
+    release_slot(t);
+    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+    if (!inbox_empty(t->home)) {
+        prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+        return signals_leave(t, r, ACTION_RESTART);
+    }
+    ucontext_t *uc = context_of(t, r, t->site->direct, mask);
+    forget(t, uc);
+    t->in_runtime = 0;
+    lissom_resume(uc);
+}
+
+/* All that wait for a slot run, beside each other. */
+static void drain(struct slot *s)
+{
+    for (;;) {
+        lock_take(&s->lock);
+        struct thread *t = slot_next(s);
+        if (!t)
+            t = waiting_take_any(s);
+        if (t)
+            s->overcommit++;
+        lock_drop(&s->lock);
+        if (!t)
+            return;
+        carrier_dispatch(t, s);
+    }
+}
+
+static void tell(struct thread *t)
+{
+    if (t->has_slot)
+        doorbell_ring_at(t, &doorbell_mark);
+}
+
+bool release_others(void)
+{
+    for (uint32_t i = 0; i < LISSOM_MAX_SLOTS && i < sched.slots_made; i++)
+        drain(&sched.slot[i]);
+    threads_each(tell);
+    return !__atomic_load_n(&sched.threads, __ATOMIC_SEQ_CST);
+}
+
+static uint32_t in_the_way;
+
+/* Those without a slot that are not in the runtime are in a system call of the program. */
+static void count_in_the_way(struct thread *t)
+{
+    if (t->has_slot || __atomic_load_n(&t->in_runtime, __ATOMIC_SEQ_CST))
+        in_the_way++;
+}
+
+void release_before_sandbox(struct thread *t, uint32_t timeout_ms)
+{
+    const struct timespec pause = {.tv_nsec = 200000};
+    uint64_t until = tsc() + timeout_ms * 1000 * sched.tsc_per_us;
+    release_slot(t);
+    t->restricts = true;
+    do {
+        release_others();
+        in_the_way = 0;
+        threads_each(count_in_the_way);
+        if (in_the_way <= 1) /* t itself */
+            break;
+        prim_syscall3(SYS_nanosleep, &pause, 0, 0);
+    } while (tsc() < until);
+    monitor_end();
+}
+
