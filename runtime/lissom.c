@@ -33,6 +33,8 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 static struct lissom_record private_record;
 struct lissom_record *record = &private_record;
@@ -254,12 +256,24 @@ extern void *loaders_dlsym(void *, const char *) __attribute__((weak));
 
 /* Takes the loader's lock: called from the constructor, and again only if the function comes with an object that is
  * loaded later (libpthread before glibc 2.34), which dlsym does not see if it was not loaded for all. */
-static void find_pthread_create(void)
+static uintptr_t function_behind(const char *name)
 {
-    if (loaders_dlsym)
-        real_pthread_create = (pthread_create_function *)loaders_dlsym(RTLD_NEXT, "pthread_create");
-    if (!real_pthread_create)
-        real_pthread_create = (pthread_create_function *)patch_function_behind("pthread_create");
+    uintptr_t f = loaders_dlsym ? (uintptr_t)loaders_dlsym(RTLD_NEXT, name) : 0;
+    return f ? f : patch_function_behind(name);
+}
+
+static void find_pthread_create(void) { real_pthread_create = (pthread_create_function *)function_behind("pthread_create"); }
+
+typedef int clock_gettime_function(clockid_t, struct timespec *);
+static clock_gettime_function *real_clock_gettime;
+
+/* The kernel's answer for the calling thread's CPU time is that of the carrier, and comes from the vDSO, whose code is not
+ * redirected. */
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    if (clock == CLOCK_THREAD_CPUTIME_ID || !real_clock_gettime)
+        return (int)syscall(SYS_clock_gettime, clock, t);
+    return real_clock_gettime(clock, t);
 }
 
 /* The loader lets one library go first, the last one that asks. Before glibc 2.34 that is libpthread, if the program has it: then the constructors of
@@ -296,6 +310,7 @@ static bool libc_is_known(void)
 __attribute__((constructor)) static void start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
+    real_clock_gettime = (clock_gettime_function *)function_behind("clock_gettime"); /* also where nothing else is done */
     if (!libc_is_known())
         return;
     /* It has rights that who started it has not, and whose the environment is. The loader drops LD_PRELOAD for it, but not what /etc/ld.so.preload says. */

@@ -19,6 +19,7 @@
 #include "sched/actions.h"
 #include "sched/release.h"
 #include "sched/altstack.h"
+#include "sched/identity.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
 #include "waits.h"
@@ -31,6 +32,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #define ARCH_REQ_XCOMP_PERM 0x1023 /* asm/prctl.h of Linux 5.16: from then on threads may use AMX */
 
@@ -39,10 +41,10 @@ enum { KIND_ANYWHERE, KIND_HOME, KIND_BLOCKING, KIND_HANDLED, KIND_DESCRIPTORS }
 uint8_t syscalls_class[65536], syscalls_class_rtld[65536];
 
 static const uint16_t anywhere[] = {
-    SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_mincore, SYS_msync, SYS_clock_gettime,
+    SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_mincore, SYS_msync,
     SYS_gettimeofday, SYS_time, SYS_clock_getres, SYS_getpid, SYS_getppid, SYS_getuid, SYS_geteuid, SYS_getgid,
     SYS_getegid, SYS_uname, SYS_sysinfo, SYS_getrandom, SYS_getcpu, SYS_fstat, SYS_newfstatat, SYS_stat, SYS_lstat,
-    SYS_lseek, SYS_pread64, SYS_close, SYS_getcwd, SYS_access, SYS_faccessat, SYS_readlink, SYS_readlinkat, SYS_getdents64, SYS_dup,
+    SYS_lseek, SYS_pread64, SYS_close, SYS_getcwd, SYS_access, SYS_faccessat, SYS_getdents64, SYS_dup,
     SYS_dup2, SYS_dup3, SYS_pipe, SYS_pipe2, SYS_eventfd2, SYS_epoll_create1, SYS_epoll_ctl, SYS_socket,
     SYS_socketpair, SYS_getsockname, SYS_getsockopt, SYS_setsockopt, SYS_membarrier, SYS_get_mempolicy, SYS_mbind,
     SYS_rt_sigreturn, /* its stack pointer is its argument */
@@ -57,10 +59,12 @@ static const uint16_t blocking[] = {
 };
 
 static const uint16_t handled[] = {
+    SYS_clock_gettime, SYS_readlink, SYS_readlinkat,
     SYS_futex, SYS_gettid, SYS_sched_yield, SYS_rt_sigaction, SYS_exit, SYS_exit_group, SYS_clone, 435 /* clone3 */,
     SYS_fork, SYS_vfork, 449 /* futex_waitv */, 454 /* futex_wake */, 455 /* futex_wait */, 456 /* futex_requeue */,
     SYS_rt_sigprocmask, SYS_sigaltstack, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
-    SYS_sched_setattr, SYS_sched_getaffinity, SYS_execve, SYS_execveat, SYS_setpriority, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_arch_prctl, SYS_rseq,
+    SYS_sched_setattr, SYS_sched_getaffinity, SYS_execve, SYS_execveat, SYS_setpriority, SYS_ioprio_set, SYS_set_mempolicy, SYS_personality, SYS_keyctl, SYS_iopl, SYS_ioperm, SYS_perf_event_open,
+    446 /* landlock_restrict_self */, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_arch_prctl, SYS_rseq,
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid,
     SYS_setgroups, SYS_capset, SYS_seccomp, SYS_signalfd, SYS_signalfd4, SYS_fcntl, SYS_ioctl, SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
 };
@@ -135,6 +139,7 @@ static long clone_call(struct thread *t, struct user_registers *r)
     carrier_go_home(t);
     if (flags & CLONE_THREAD) {
         cpu_unbind(t);
+        identity_inherit(t, tls);
         if (t->own_affinity)
             cpu_will_be_own(tls);
         if (!(flags & CLONE_SETTLS)) {
@@ -223,16 +228,24 @@ static void pin(struct thread *t, struct thread *other)
         __atomic_store_n(&other->to_be_pinned, true, __ATOMIC_RELAXED);
 }
 
+static bool is_of(const struct thread *t, long tid) { return !tid || (int32_t)tid == t->tid; }
+
 /* Of thread `tid`; 0: t. One that is not known yet sees for itself, when it is. */
 static void pin_for_attributes(struct thread *t, int32_t tid)
 {
     struct thread *of = tid ? thread_by_tid(tid) : t;
-    if (of)
+    if (of == t) {
+        identity_changes(t, LISSOM_PIN_affinity);
+    } else if (of) {
+        of->own_attributes = true;
         pin(t, of);
+    }
 }
 
 static void note_attributes(struct thread *t, long nr, const struct user_registers *r)
 {
+    if (identity_is_changed_by(nr, r))
+        identity_changes(t, LISSOM_PIN_identity);
     switch (nr) {
     case SYS_execve:
     case SYS_execveat:
@@ -248,13 +261,14 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
         if (r->rdi == 0 /* PRIO_PROCESS */)
             pin_for_attributes(t, (int32_t)r->rsi);
         break;
+    case SYS_ioprio_set:
+        if (r->rdi == 1 /* IOPRIO_WHO_PROCESS */)
+            pin_for_attributes(t, (int32_t)r->rsi);
+        break;
     case SYS_unshare:
     case SYS_setns:
         events_give_up(); /* descriptors may not be shared any more */
         monitor_restart(); /* some namespaces are for processes of one thread: one that sleeps only disturbs */
-        thread_pin(t, LISSOM_PIN_identity);
-        break;
-    case SYS_prctl:
         break;
     case SYS_arch_prctl:
         if (r->rdi == ARCH_REQ_XCOMP_PERM && sched.has_amx)
@@ -269,18 +283,11 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
     case SYS_rseq:
         thread_pin(t, LISSOM_PIN_identity);
         break;
+    case SYS_perf_event_open:
+        if (is_of(t, r->rsi))
+            thread_pin(t, LISSOM_PIN_identity); /* it counts what its kernel thread does */
+        break;
     }
-}
-
-/* libc makes every thread of its own do this, but for some that are for one thread; the monitor is none. */
-static long credentials_call(struct thread *t, struct user_registers *r)
-{
-    if (r->rax == SYS_setfsuid || r->rax == SYS_setfsgid || r->rax == SYS_capset)
-        thread_pin(t, LISSOM_PIN_identity);
-    carrier_go_home(t);
-    r->rax = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
-    monitor_restart();
-    return ACTION_RETURN;
 }
 
 static long setaffinity_call(struct thread *t, struct user_registers *r)
@@ -374,9 +381,30 @@ void syscalls_learn(struct thread *t, bool needs_home)
         thread_pin(t, LISSOM_PIN_blocking);
 }
 
+/* /proc/thread-self is another link on each kernel thread. What is below it is opened at home anyway. */
+static bool is_of_kernel_thread(uintptr_t path)
+{
+    char begins[7] = "";
+    return lissom_guarded_copy(begins, (const void *)path, sizeof begins) == 0 && __builtin_memcmp(begins, "/proc/t", sizeof begins) == 0;
+}
+
+/* A call that the kernel answers by the calling thread only for some arguments: those are `here`. */
+static long at_home_if(struct thread *t, bool here)
+{
+    if (here)
+        carrier_go_home(t);
+    return ACTION_DIRECT;
+}
+
 static long handle(struct thread *t, struct user_registers *r, long nr)
 {
     switch (nr) {
+    case SYS_clock_gettime:
+        return at_home_if(t, r->rdi == CLOCK_THREAD_CPUTIME_ID);
+    case SYS_readlink:
+        return at_home_if(t, is_of_kernel_thread((uintptr_t)r->rdi));
+    case SYS_readlinkat:
+        return at_home_if(t, is_of_kernel_thread((uintptr_t)r->rsi));
     case SYS_futex:
         syscalls_learn(t, r->r10 && ((r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT || (r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
         return futex_call(t, r);
@@ -439,7 +467,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case SYS_setfsgid:
     case SYS_setgroups:
     case SYS_capset:
-        return credentials_call(t, r);
+        return identity_credentials(t, r);
     }
     syscalls_learn(t, true);
     note_attributes(t, nr, r);

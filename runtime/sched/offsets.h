@@ -17,6 +17,7 @@
 #define T_LOOP 64
 #define T_CHUNKS 72
 #define T_AT_WORK 76
+#define T_GSBASE 80
 
 #define LOOP_WORKING 0
 

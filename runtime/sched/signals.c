@@ -12,6 +12,7 @@
 #include "sched/altstack.h"
 #include "sched/ext.h"
 #include "sched/frame.h"
+#include "sched/identity.h"
 #include "sched/inbox.h"
 #include "sched/release.h"
 #include "spin/site.h"
@@ -39,6 +40,7 @@ void signals_after_fork(struct thread *t)
 {
     sched.faults_blocked = t->faults_blocked;
     actions_after_fork();
+    identity_after_fork(t);
     if (t->home->closed)
         set_mask(t->home->closed_mask);
     inbox_drop(t->home);

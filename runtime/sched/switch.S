@@ -308,6 +308,8 @@ lissom_at_raise_gone:
         .cfi_adjust_cfa_offset 8
         .cfi_rel_offset \r, 0
         .endr
+        rdgsbase %rax
+        mov     %rax, T_GSBASE(%rdi)
         mov     lissom_xsave_mask(%rip), %eax
         mov     lissom_xsave_mask+4(%rip), %edx
         mov     T_XSAVE(%rdi), %rcx
@@ -326,6 +328,12 @@ lissom_at_raise_gone:
         .cfi_offset r15, -56
         mov     T_FSBASE(%rsi), %rax
         wrfsbase %rax
+        rdgsbase %rax                            /* reading costs less than writing, and hardly anybody uses it */
+        cmp     T_GSBASE(%rsi), %rax
+        je      1f
+        mov     T_GSBASE(%rsi), %rax
+        wrgsbase %rax
+1:
         mov     lissom_xsave_mask(%rip), %eax
         mov     lissom_xsave_mask+4(%rip), %edx
         mov     T_XSAVE(%rsi), %rcx

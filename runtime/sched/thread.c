@@ -8,6 +8,7 @@
 #include "sched/actions.h"
 #include "sched/altstack.h"
 #include "sched/frame.h"
+#include "sched/identity.h"
 #include "sched/ready.h"
 #include "sched/release.h"
 #include "sched/signals.h"
@@ -29,6 +30,7 @@ _Static_assert(offsetof(struct thread, raise_mask) == T_RAISE_MASK, "offsets.h")
 _Static_assert(offsetof(struct thread, loop) == T_LOOP, "offsets.h");
 _Static_assert(offsetof(struct thread, chunks) == T_CHUNKS, "offsets.h");
 _Static_assert(offsetof(struct thread, at_work) == T_AT_WORK, "offsets.h");
+_Static_assert(offsetof(struct thread, gsbase) == T_GSBASE, "offsets.h");
 _Static_assert(offsetof(struct patch_redirect, real) == REDIRECT_REAL, "offsets.h");
 _Static_assert(offsetof(struct patch_redirect, what) == REDIRECT_WHAT, "offsets.h");
 _Static_assert(sizeof(struct user_registers) == R_SIZE, "offsets.h");
@@ -268,8 +270,11 @@ struct thread *thread_register(void)
         else if (sched.level == LEVEL_AUTO)
             thread_pin(t, LISSOM_PIN_unproven);
         bool has_mask = cpu_look_at_affinity(t);
+        bool has_attributes = identity_begin(t);
         if (has_mask || is_real_time_by_choice())
             thread_pin(t, LISSOM_PIN_affinity);
+        else if (has_attributes)
+            thread_pin(t, LISSOM_PIN_identity);
         lissom_self = t;
     }
     if (!t)

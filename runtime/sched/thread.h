@@ -35,7 +35,7 @@ enum { WAIT_WORDS = 12, INBOX = 16 };
 
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED }; /* docs/slots.md; PARKED is ASLEEP under another name: sched/ext.h */
 
-/* An application thread.  Fields up to at_work are known to switch.S (offsets.h). */
+/* An application thread.  Fields up to gsbase are known to switch.S (offsets.h). */
 struct thread {
     uint32_t in_runtime;          /* 1 while on the runtime stack: signals are kept */
     volatile uint32_t attention;  /* a signal was kept or the doorbell rung here: look before leaving the runtime */
@@ -50,6 +50,7 @@ struct thread {
     struct loop *loop;            /* whose chunks it asks for; NULL: of none */
     uint32_t chunks;              /* that it has asked for */
     uint32_t at_work;             /* 1: it has a chunk, and counts among those that do, ... */
+    uintptr_t gsbase;             /* of a context that is not running */
 
     uint32_t attach;              /* enum attach; a futex word */
     int32_t tid;
@@ -57,7 +58,9 @@ struct thread {
     bool has_slot;
     bool pinned;
     bool own_mask;                /* its signal mask is not sched.base_mask */
-    bool faults_blocked;          /* and blocks SIGSEGV or SIGBUS: a guarded load that faults would be its end */
+    bool own_credentials;         /* ... its credentials are not the process's (sched/identity.h) */
+    bool own_attributes;          /* nor are others that its children inherit */
+    bool faults_blocked;          /* its mask blocks SIGSEGV or SIGBUS: a guarded load that faults would be its end */
     bool homing;
     bool deadline;                /* in a timed wait: only its own kernel thread can end it */
     bool interruptible;           /* in a wait that a signal may end */
@@ -98,6 +101,7 @@ struct thread {
 
     void *save_area;              /* SAVE_AREA bytes (frame.h): the state in which it was interrupted outside of the runtime, ... */
     struct signal_frame *saved;   /* ... while it is in the runtime for that (signals.c) */
+    uint64_t credentials;         /* a hash of the calls that have changed them */
     bool restricts;               /* it is about to restrict the system calls of the process */
     siginfo_t taken;              /* by rt_sigtimedwait(2), whose caller does not want to know */
     stack_t altstack;             /* the program's, for this thread (altstack.h) */
@@ -355,8 +359,8 @@ long lissom_guarded_copy(void *to, const void *from, size_t bytes);
 struct epoll_event;
 long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms, const volatile uint32_t *attention);
 
-/* Only its own kernel thread may run it: pinned, or with a signal mask of its own, as handlers of the program usually have. */
-static inline bool thread_stays(const struct thread *t) { return t->pinned || t->own_mask; }
+/* Only its own kernel thread may run it: pinned, or with a signal mask of its own, as handlers of the program usually have, or with credentials of its own. */
+static inline bool thread_stays(const struct thread *t) { return t->pinned || t->own_mask || t->own_credentials; }
 /* Whether the home thread of the carrier that t is on wants it back. */
 static inline bool carrier_is_reserved(const struct thread *t)
 {

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/identity.h"
+
+#include <linux/keyctl.h>
+#include <sys/prctl.h>
+
+#define SYS_landlock_restrict_self_ 446
+enum { IOPRIO_WHO_PROCESS = 1, ARCH_SET_FS = 0x1002, ARCH_SET_CPUID = 0x1012, GROUPS = 32 };
+
+static struct lock lock;
+static uint64_t of_process;     /* what the credentials of most threads are */
+
+/* Threads that have been made, and have not made a call yet. Under lock. */
+enum { EXPECTED = 64 };
+static struct expected {
+    uint64_t tls, credentials;
+    bool own_attributes;
+} expected[EXPECTED];
+static uint32_t expected_next, expected_count;
+
+/* --- credentials --------------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * 0x9e3779b97f4a7c15ull;
+    return h ^ (h >> 29);
+}
+
+static uint64_t mix_memory(uint64_t h, uintptr_t at, size_t bytes)
+{
+    uint32_t word;
+    for (size_t i = 0; i < bytes; i += 4)
+        if (lissom_guarded_load((const uint32_t *)(at + i), &word) == 0)
+            h = mix(h, word);
+    return h;
+}
+
+/* Threads that have made the same calls have the same credentials. */
+static uint64_t after(uint64_t credentials, const struct user_registers *r)
+{
+    uint64_t h = mix(credentials, (uint64_t)r->rax);
+    if (r->rax == SYS_setgroups)
+        return mix_memory(mix(h, (uint64_t)r->rdi), (uintptr_t)r->rsi, (size_t)(r->rdi < GROUPS ? r->rdi : GROUPS) * 4);
+    if (r->rax == SYS_capset)
+        return mix_memory(mix_memory(h, (uintptr_t)r->rdi, 8), (uintptr_t)r->rsi, 24);
+    return mix(mix(mix(h, (uint64_t)r->rdi), (uint64_t)r->rsi), (uint64_t)r->rdx);
+}
+
+static uint64_t compared;
+static uint32_t different;
+
+static void count_different(struct thread *t) { different += t->credentials != compared; }
+static void is_like_process(struct thread *t) { t->own_credentials = false; }
+
+/* Under lock: all threads that are known have the credentials of t. */
+static bool all_like(const struct thread *t)
+{
+    compared = t->credentials;
+    different = 0;
+    threads_each(count_different);
+    return !different;
+}
+
+long identity_credentials(struct thread *t, struct user_registers *r)
+{
+    carrier_go_home(t);
+    uint64_t then = after(t->credentials, r);
+    long result = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
+    bool ids_of_calls = r->rax == SYS_setfsuid || r->rax == SYS_setfsgid; /* these return what was */
+    if (result == 0 || ids_of_calls) {
+        lock_take(&lock);
+        t->credentials = then;
+        t->own_credentials = then != of_process;
+        if (t->own_credentials && all_like(t)) {
+            of_process = then;
+            threads_each(is_like_process);
+        }
+        lock_drop(&lock);
+    }
+    r->rax = result;
+    monitor_restart();
+    return ACTION_RETURN;
+}
+
+/* --- other attributes ------------------------------------------------------------------------------------------------- */
+
+static bool prctl_changes(long option)
+{
+    switch (option) {
+    case PR_SET_SECUREBITS:
+    case PR_SET_KEEPCAPS:
+    case PR_CAPBSET_DROP:
+    case PR_CAP_AMBIENT:
+    case PR_SET_TSC:
+    case PR_MCE_KILL:
+    case PR_SET_IO_FLUSHER:
+    case PR_SET_SPECULATION_CTRL:
+    case PR_SCHED_CORE:
+        return true;
+    }
+    return false;
+}
+
+bool identity_is_changed_by(long nr, const struct user_registers *r)
+{
+    switch (nr) {
+    case SYS_unshare:
+    case SYS_setns:
+    case SYS_set_mempolicy:
+    case SYS_landlock_restrict_self_:
+    case SYS_iopl:
+    case SYS_ioperm:
+        return true;
+    case SYS_personality:
+        return (uint32_t)r->rdi != 0xffffffff;
+    case SYS_keyctl:
+        return r->rdi == KEYCTL_JOIN_SESSION_KEYRING || r->rdi == KEYCTL_SET_REQKEY_KEYRING;
+    case SYS_arch_prctl:
+        return r->rdi == ARCH_SET_FS || r->rdi == ARCH_SET_CPUID;
+    case SYS_prctl:
+        return prctl_changes(r->rdi);
+    }
+    return false;
+}
+
+void identity_changes(struct thread *t, enum lissom_pin_reason reason)
+{
+    if (!sched.has_made_threads && __atomic_load_n(&sched.threads, __ATOMIC_SEQ_CST) <= 1)
+        return; /* threads that it makes will be like it */
+    t->own_attributes = true;
+    thread_pin(t, reason);
+}
+
+/* --- threads that are made ----------------------------------------------------------------------------------------- */
+
+void identity_inherit(const struct thread *t, uint64_t tls)
+{
+    bool inherits = t->own_attributes || t->own_credentials;
+    if (!inherits && !__atomic_load_n(&expected_count, __ATOMIC_RELAXED))
+        return;
+    lock_take(&lock);
+    for (uint32_t i = 0; i < EXPECTED; i++)
+        if (expected[i].tls == tls) { /* of one that could not be made */
+            expected[i].tls = 0;
+            expected_count--;
+        }
+    if (inherits) {
+        struct expected *e = &expected[expected_next++ % EXPECTED];
+        expected_count += !e->tls;
+        *e = (struct expected){tls, t->credentials, t->own_attributes};
+    }
+    lock_drop(&lock);
+}
+
+bool identity_begin(struct thread *t)
+{
+    t->credentials = of_process;
+    if (!__atomic_load_n(&expected_count, __ATOMIC_RELAXED))
+        return false;
+    lock_take(&lock);
+    for (uint32_t i = 0; i < EXPECTED; i++)
+        if (expected[i].tls == t->fsbase) {
+            t->credentials = expected[i].credentials;
+            t->own_attributes = expected[i].own_attributes;
+            expected[i].tls = 0;
+            expected_count--;
+        }
+    t->own_credentials = t->credentials != of_process;
+    lock_drop(&lock);
+    return t->own_attributes;
+}
+
+void identity_after_fork(struct thread *t)
+{
+    lock.word = 0;
+    __builtin_memset(expected, 0, sizeof expected);
+    expected_count = 0;
+    of_process = t->credentials;
+    t->own_credentials = t->own_attributes = false;
+}
