@@ -503,6 +503,14 @@ static long blocking_call(struct thread *t, struct user_registers *r)
             slot_yield(t);
         return ACTION_RETURN;
     }
+    if (waits_never_likely(r)) {
+        if (slot_ready_count(t->slot) && slot_over_slice(t))
+            slot_yield(t);
+        if (t->carrier != t->home)
+            syscalls_learn(t, true);
+        carrier_go_home(t);
+        return ACTION_DIRECT;
+    }
     if (waits_for_events(r) && r->r10 && threads_exceed_slots()) {
         long action = events_wait(t, r);
         if (action != EVENTS_NOT)

@@ -31,8 +31,9 @@ static bool needs_home(long nr)
     return action_has_handler(&pipe) || action_has_handler(&size);
 }
 
-/* Descriptors that were seen with O_NONBLOCK, and without: a guess. Another process with the same open file may have changed it, or a call that we do
- * not see may have closed it. Who then waits on one with O_NONBLOCK is found by the monitor, like everybody who waits in ways that are not known here. */
+/* Descriptors that were seen with O_NONBLOCK, and without: a guess. The flag belongs to the open file: it may have been changed through another descriptor, or
+ * by another process, or a call that we do not see may have closed this one. So a call on one with O_NONBLOCK is made at home, on the program's stack, where it may
+ * block and be interrupted as natively; the monitor finds its slot then. */
 enum { DESCRIPTORS = 4096 };
 enum seen_as { WITH, WITHOUT };
 static uint64_t seen[2][DESCRIPTORS / 64];
@@ -86,10 +87,17 @@ static bool never(const struct user_registers *r)
     case SYS_sendto:
     case SYS_recvmmsg:
     case SYS_sendmmsg:
-        return (r->r10 & MSG_DONTWAIT) || descriptor_never_waits(r->rdi);
+        return r->r10 & MSG_DONTWAIT;
     case SYS_recvmsg:
     case SYS_sendmsg:
-        return (r->rdx & MSG_DONTWAIT) || descriptor_never_waits(r->rdi);
+        return r->rdx & MSG_DONTWAIT;
+    }
+    return false;
+}
+
+bool waits_never_likely(const struct user_registers *r)
+{
+    switch (r->rax) {
     case SYS_read:
     case SYS_readv:
     case SYS_write:
@@ -97,14 +105,26 @@ static bool never(const struct user_registers *r)
     case SYS_accept:
     case SYS_accept4:
     case SYS_connect:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
         return descriptor_never_waits(r->rdi);
     }
     return false;
 }
 
-enum { NOT_MADE = -EAGAIN };
+static bool is_nonblocking_now(long descriptor)
+{
+    long flags = prim_syscall3(SYS_fcntl, descriptor, F_GETFL, 0);
+    return flags >= 0 && (flags & O_NONBLOCK);
+}
 
-/* The call, told not to wait. */
+enum { NOT_MADE = -4096 }; /* no error of the kernel's */
+
+/* The call, told not to wait; NOT_MADE: it cannot be told. */
 static long made_at_once(const struct user_registers *r)
 {
     switch (r->rax) {
@@ -122,6 +142,15 @@ static long made_at_once(const struct user_registers *r)
     }
     case SYS_recvfrom:
         return r->r10 & MSG_WAITALL ? NOT_MADE : prim_syscall6(SYS_recvfrom, r->rdi, r->rsi, r->rdx, r->r10 | MSG_DONTWAIT, r->r8, r->r9);
+    /* What is written may be cut short, as on a descriptor with O_NONBLOCK only. */
+    case SYS_write: {
+        long n = r->rdx && is_nonblocking_now(r->rdi) ? prim_syscall6(SYS_sendto, r->rdi, r->rsi, r->rdx, MSG_DONTWAIT, 0, 0) : NOT_MADE;
+        return n == -ENOTSOCK ? NOT_MADE : n;
+    }
+    case SYS_sendto:
+        return is_nonblocking_now(r->rdi) ? prim_syscall6(SYS_sendto, r->rdi, r->rsi, r->rdx, r->r10 | MSG_DONTWAIT, r->r8, r->r9) : NOT_MADE;
+    case SYS_sendmsg:
+        return is_nonblocking_now(r->rdi) ? prim_syscall3(SYS_sendmsg, r->rdi, r->rsi, r->rdx | MSG_DONTWAIT) : NOT_MADE;
     case SYS_recvmsg:
         return r->rdx & MSG_WAITALL ? NOT_MADE : prim_syscall3(SYS_recvmsg, r->rdi, r->rsi, r->rdx | MSG_DONTWAIT);
     }
@@ -138,11 +167,13 @@ bool waits_not(const struct thread *t, struct user_registers *r)
             n = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
         } while (n == -EINTR && !t->attention);
     } else {
-        /* Not at the end of a slice: others are to run. */
-        if (!threads_exceed_slots() || slot_over_slice(t))
+        /* Not at the end of a slice: others are to run. Nor where the call can be made as it is. */
+        if (!threads_exceed_slots() || slot_over_slice(t) || (t->carrier == t->home && waits_never_likely(r)))
             return false;
         n = made_at_once(r);
         if (n == NOT_MADE || n == -EINTR) /* by the doorbell, perhaps: if it is for the program, the call itself will see it */
+            return false;
+        if (n == -EAGAIN && !is_nonblocking_now(r->rdi))
             return false;
     }
     r->rax = n;
