@@ -145,10 +145,17 @@ static long clone_call(struct thread *t, struct user_registers *r)
         if (!(flags & CLONE_SETTLS)) {
             /* Two kernel threads with one TLS, and so one struct thread: cannot be told apart. */
             lissom_give_up("a thread was created without thread-local storage of its own");
-            return ACTION_DIRECT;
+            return release_call(t, r);
         }
         sched.has_made_threads = true;
         return ACTION_DIRECT;
+    }
+    if ((flags & CLONE_VM) && !(flags & CLONE_VFORK)) {
+        /* It runs beside us, waits and wakes as natively on the same words, and may have our TLS. */
+        enum { OTHERS_MS = 200 };
+        lissom_give_up("a process was created that shares the memory");
+        release_wait(t, OTHERS_MS);
+        return release_call(t, r);
     }
     t->clone_state = flags & CLONE_VM ? CLONE_SHARED : CLONE_COPIED;
     cpu_set_free(t);
@@ -216,7 +223,9 @@ static long sandbox_call(struct thread *t, struct user_registers *r)
 {
     enum { OTHERS_MS = 2000 };
     lissom_give_up("the program restricts its system calls");
-    release_before_sandbox(t, OTHERS_MS);
+    release_wait(t, OTHERS_MS);
+    t->restricts = true;
+    monitor_end();
     return release_call(t, r);
 }
 

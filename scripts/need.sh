@@ -59,6 +59,7 @@ need_test() {
     want g++ g++
     want gdb gdb
     want erlang-base erlc
+    want_file libclang-rt-19-dev /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.asan-x86_64.a
     want spin spin
     want python3 python3
     # A terminal for `lissom top`, and Prometheus's own parser.

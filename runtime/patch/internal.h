@@ -286,4 +286,10 @@ void index_retire(struct record *r);
 /* The records in use, one after the other; NULL to begin and at the end. */
 struct record *index_next(struct record *after);
 
+/* --- symbol.c --- */
+
+/* dl_iterate_phdr(3), of libc itself. Takes the loader's lock. */
+struct dl_phdr_info;
+void objects_each(int (*f)(struct dl_phdr_info *, size_t, void *), void *argument);
+
 #endif

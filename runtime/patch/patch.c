@@ -257,14 +257,14 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
         return mem;
 
     /* The one call into libc, from the constructor. Nothing is patched until it has returned. */
-    dl_iterate_phdr(collect, &list);
+    objects_each(collect, &list);
     size_t bytes = list.count * sizeof *list.entry;
     list = (struct list){ arena_scratch(bytes), 0 };
     if (!list.entry) {
         prim_close(mem);
         return PATCH_ENOMEM;
     }
-    dl_iterate_phdr(collect, &list);
+    objects_each(collect, &list);
 
     for (size_t i = 0; i < list.count; i++) {
         const struct loaded *l = &list.entry[i];

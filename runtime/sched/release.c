@@ -187,12 +187,11 @@ static void count_in_the_way(struct thread *t)
         in_the_way++;
 }
 
-void release_before_sandbox(struct thread *t, uint32_t timeout_ms)
+void release_wait(struct thread *t, uint32_t timeout_ms)
 {
     const struct timespec pause = {.tv_nsec = 200000};
     uint64_t until = tsc() + timeout_ms * 1000 * sched.tsc_per_us;
     release_slot(t);
-    t->restricts = true;
     do {
         release_others();
         in_the_way = 0;
@@ -201,6 +200,5 @@ void release_before_sandbox(struct thread *t, uint32_t timeout_ms)
             break;
         prim_syscall3(SYS_nanosleep, &pause, 0, 0);
     } while (tsc() < until);
-    monitor_end();
 }
 

@@ -29,8 +29,7 @@ void release_slot(struct thread *t);
  * have left. */
 bool release_others(void);
 
-/* t has given up and is about to restrict the system calls of the process: waits until the others have left, or wait in a
- * system call of the program, for `timeout_ms` at most. From then on the runtime makes no call that the program does not. */
-void release_before_sandbox(struct thread *t, uint32_t timeout_ms);
+/* t has given up: gives its slot away, and waits until the others have left, or are in a system call of the program, for `timeout_ms` at most. */
+void release_wait(struct thread *t, uint32_t timeout_ms);
 
 #endif
