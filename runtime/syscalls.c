@@ -22,6 +22,7 @@
 #include "sched/identity.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
+#include "sched/user.h"
 #include "waits.h"
 
 #include <errno.h>
@@ -131,10 +132,19 @@ static long clone_call(struct thread *t, struct user_registers *r)
         stack = (uint64_t)r->rsi;
         tls = (uint64_t)r->r8;
     } else {
-        const struct clone_args *a = (const void *)r->rdi;
-        flags = a->flags;
-        stack = a->stack;
-        tls = a->tls;
+        enum { LEAST = 64, MOST = 4096 };
+        struct clone_args a;
+        if (r->rsi < LEAST || r->rsi > MOST)
+            return ACTION_DIRECT; /* the kernel refuses it */
+        size_t size = (size_t)r->rsi < sizeof a ? (size_t)r->rsi : sizeof a;
+        __builtin_memset(&a, 0, sizeof a);
+        if (user_copy(t, &a, (const void *)r->rdi, size)) {
+            r->rax = -EFAULT;
+            return ACTION_RETURN;
+        }
+        flags = a.flags;
+        stack = a.stack;
+        tls = a.tls;
     }
     carrier_go_home(t);
     if (flags & CLONE_THREAD) {
@@ -327,15 +337,15 @@ static long getaffinity_call(struct thread *t, struct user_registers *r)
         if (!cpu_is_hidden(other)) /* not even from now on */
             return ACTION_RETURN;
     }
-    r->rax = lissom_guarded_copy((void *)r->rdx, m->word, m->bytes) ? -EFAULT : (long)m->bytes;
+    r->rax = user_copy(t, (void *)r->rdx, m->word, m->bytes) ? -EFAULT : (long)m->bytes;
     return ACTION_RETURN;
 }
 
 /* A descriptor for all signals would read our doorbells. */
-static long signalfd_call(struct user_registers *r)
+static long signalfd_call(struct thread *t, struct user_registers *r)
 {
     uint64_t mask;
-    if (r->rdx != sizeof mask || lissom_guarded_copy(&mask, (const void *)r->rsi, sizeof mask))
+    if (r->rdx != sizeof mask || user_copy(t, &mask, (const void *)r->rsi, sizeof mask))
         return ACTION_DIRECT;
     if (mask & signal_bit(QUIET_DOORBELL))
         doorbell_leave_quiet();
@@ -391,10 +401,10 @@ void syscalls_learn(struct thread *t, bool needs_home)
 }
 
 /* /proc/thread-self is another link on each kernel thread. What is below it is opened at home anyway. */
-static bool is_of_kernel_thread(uintptr_t path)
+static bool is_of_kernel_thread(const struct thread *t, uintptr_t path)
 {
     char begins[7] = "";
-    return lissom_guarded_copy(begins, (const void *)path, sizeof begins) == 0 && __builtin_memcmp(begins, "/proc/t", sizeof begins) == 0;
+    return user_copy(t, begins, (const void *)path, sizeof begins) == 0 && __builtin_memcmp(begins, "/proc/t", sizeof begins) == 0;
 }
 
 /* A call that the kernel answers by the calling thread only for some arguments: those are `here`. */
@@ -411,9 +421,9 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case SYS_clock_gettime:
         return at_home_if(t, r->rdi == CLOCK_THREAD_CPUTIME_ID);
     case SYS_readlink:
-        return at_home_if(t, is_of_kernel_thread((uintptr_t)r->rdi));
+        return at_home_if(t, is_of_kernel_thread(t, (uintptr_t)r->rdi));
     case SYS_readlinkat:
-        return at_home_if(t, is_of_kernel_thread((uintptr_t)r->rsi));
+        return at_home_if(t, is_of_kernel_thread(t, (uintptr_t)r->rsi));
     case SYS_futex:
         syscalls_learn(t, r->r10 && ((r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT || (r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
         return futex_call(t, r);
@@ -459,7 +469,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         syscalls_learn(t, true);
         waits_belong_to_threads();
         carrier_go_home(t);
-        return signalfd_call(r);
+        return signalfd_call(t, r);
     case SYS_sched_setaffinity:
         syscalls_learn(t, true);
         carrier_go_home(t);

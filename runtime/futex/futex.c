@@ -5,6 +5,7 @@
 #include "sched/hot.h"
 #include "sched/release.h"
 #include "sched/signals.h"
+#include "sched/user.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -131,7 +132,7 @@ static long requeue_in_kernel(const struct user_registers *r, bool compare)
 
 /* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE. The buckets stay locked, and who is woken stays asleep, until the kernel has done its part:
  * else one of them could be moved that has come to wait again, at a value which is not the compared one. */
-static long requeue(struct user_registers *r, bool compare)
+static long requeue(struct thread *t, struct user_registers *r, bool compare)
 {
     uintptr_t from = (uintptr_t)r->rdi, to = (uintptr_t)r->r8;
     int wake_n = (int)r->rdx, move_n = (int)r->r10;
@@ -139,12 +140,14 @@ static long requeue(struct user_registers *r, bool compare)
         return -EINVAL;
     struct bucket *a = bucket_of(from), *b = bucket_of(to);
     struct thread *list = NULL, **tail = &list;
+    uint32_t value;
+    if (compare && user_load(t, (const uint32_t *)from, &value)) /* before the locks: user.h */
+        return -EFAULT;
     __atomic_store_n(&requeues, true, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     lock_two(a, b);
-    uint32_t value;
     long refused = 0, in_kernel = 0;
-    if (compare && lissom_guarded_load((const uint32_t *)from, &value))
+    if (compare && user_load(t, (const uint32_t *)from, &value))
         refused = -EFAULT;
     else if (compare && value != (uint32_t)r->r9)
         refused = -EAGAIN;
@@ -188,9 +191,9 @@ static long wake_op(struct thread *t, struct user_registers *r)
     uint32_t *word = (uint32_t *)second, old, new;
     if ((second & 3))
         return -EINVAL;
-    if (lissom_guarded_load(word, &old))
+    if (user_load(t, word, &old))
         return -EFAULT;
-    do {
+    for (long differs = 1; differs;) {
         switch (op) {
         case FUTEX_OP_SET: new = (uint32_t)oparg; break;
         case FUTEX_OP_ADD: new = old + (uint32_t)oparg; break;
@@ -198,7 +201,10 @@ static long wake_op(struct thread *t, struct user_registers *r)
         case FUTEX_OP_ANDN: new = old & ~(uint32_t)oparg; break;
         default: new = old ^ (uint32_t)oparg; break;
         }
-    } while (!__atomic_compare_exchange_n(word, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+        differs = user_exchange(t, word, &old, new);
+        if (differs < 0)
+            return differs;
+    }
     int o = (int)old;
     bool hit = cmp == FUTEX_OP_CMP_EQ   ? o == cmparg
                : cmp == FUTEX_OP_CMP_NE ? o != cmparg
@@ -275,6 +281,8 @@ static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint3
     uint64_t last, now = tsc();
     threshold_event(t->slot, now);
     threshold_wait_begins(t->slot, now);
+    if (t->faults_blocked)
+        return false;
     if (slot_poll_in_place(t, word, value))
         return true;
     if (sched.slots < 2 || __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) + 1 >= sched.slots)
@@ -290,7 +298,7 @@ static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint3
     uint64_t until = now + threshold_ns() * sched.tsc_per_us / 1000;
     do {
         uint32_t is;
-        if (lissom_guarded_load(word, &is) || is != value) {
+        if (user_load(t, word, &is) || is != value) {
             __atomic_store_n(&b->spin_debt, (uint16_t)(debt < 4 ? 0 : debt - 4), __ATOMIC_RELAXED);
             return true;
         }
@@ -316,9 +324,13 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
     t->wait_address = address;
     t->wait_bitset = bitset;
     t->interrupted = 0;
+    if (user_load(t, (const uint32_t *)address, &now)) /* before the lock: user.h */
+        return -EFAULT;
+    if (now != value)
+        return -EAGAIN;
     lock_take(&b->lock);
     __atomic_store_n(&b->waiters, b->waiters + 1, __ATOMIC_SEQ_CST);
-    long fault = lissom_guarded_load((const uint32_t *)address, &now);
+    long fault = user_load(t, (const uint32_t *)address, &now);
     bool late = giving_up(); /* futex_end_all_waits has been here, or waits for the lock */
     if (fault || now != value || late) {
         __atomic_store_n(&b->waiters, b->waiters - 1, __ATOMIC_RELAXED);
@@ -362,7 +374,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     if (spin(t, bucket_of(address), (const uint32_t *)address, value)) {
         count_on(s, blocks_spun, 1);
         threshold_wait_ended(s);
-        r->rax = lissom_guarded_load((const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
+        r->rax = user_load(t, (const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
         return ACTION_RETURN;
     }
     hot_wait(s, address, r);
@@ -407,7 +419,7 @@ static long wait(struct thread *t, struct user_registers *r, int op, uint32_t bi
     if (timeout) {
         uint32_t word[4];
         for (int i = 0; i < 4; i++)
-            if (lissom_guarded_load((const uint32_t *)timeout + i, &word[i])) {
+            if (user_load(t, (const uint32_t *)timeout + i, &word[i])) {
                 r->rax = -EFAULT;
                 return ACTION_RETURN;
             }
@@ -540,7 +552,7 @@ long futex_call(struct thread *t, struct user_registers *r)
         break;
     case FUTEX_REQUEUE:
     case FUTEX_CMP_REQUEUE:
-        finish(r, requeue(r, command == FUTEX_CMP_REQUEUE));
+        finish(r, requeue(t, r, command == FUTEX_CMP_REQUEUE));
         break;
     case FUTEX_WAKE_OP:
         finish(r, wake_op(t, r));

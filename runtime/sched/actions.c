@@ -4,6 +4,7 @@
  * number that is odd while an entry is written.
  */
 #include "sched/actions.h"
+#include "sched/user.h"
 
 #include <errno.h>
 
@@ -159,7 +160,7 @@ long actions_call(struct user_registers *r)
     struct kernel_sigaction new, old;
     if (r->r10 != 8 || sig < 1 || sig > SIGNALS || sig == SIGKILL || sig == SIGSTOP)
         return ACTION_DIRECT;
-    if (r->rsi && lissom_guarded_copy(&new, (const void *)r->rsi, sizeof new)) {
+    if (r->rsi && user_copy(lissom_self, &new, (const void *)r->rsi, sizeof new)) {
         r->rax = -EFAULT;
         return ACTION_RETURN;
     }
@@ -180,6 +181,6 @@ long actions_call(struct user_registers *r)
             kernel_action(sig, &new, NULL);
     }
     lock_drop(&actions_lock);
-    r->rax = r->rdx && lissom_guarded_copy((void *)r->rdx, &old, sizeof old) ? -EFAULT : 0;
+    r->rax = r->rdx && user_copy(lissom_self, (void *)r->rdx, &old, sizeof old) ? -EFAULT : 0;
     return ACTION_RETURN;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/altstack.h"
 #include "sched/frame.h"
+#include "sched/user.h"
 
 #include <errno.h>
 #include <sys/auxv.h>
@@ -71,10 +72,10 @@ long altstack_call(struct thread *t, struct user_registers *r)
 {
     stack_t new = {0}, old = t->altstack;
     old.ss_flags = (int)(((unsigned)old.ss_flags & AUTODISARM) | (unsigned)state_of(&old, (uintptr_t)r->rsp));
-    r->rax = r->rdi && lissom_guarded_copy(&new, (const void *)r->rdi, sizeof new) ? -EFAULT : 0;
+    r->rax = r->rdi && user_copy(t, &new, (const void *)r->rdi, sizeof new) ? -EFAULT : 0;
     if (!r->rax && r->rdi)
         r->rax = change(t, new, (uintptr_t)r->rsp);
-    if (!r->rax && r->rsi && lissom_guarded_copy((void *)r->rsi, &old, sizeof old))
+    if (!r->rax && r->rsi && user_copy(t, (void *)r->rsi, &old, sizeof old))
         r->rax = -EFAULT;
     return ACTION_RETURN;
 }

@@ -8,6 +8,7 @@
  * Which of them are return addresses of this very call, and not of an earlier one, is for the reader to guess.
  */
 #include "sched/hot.h"
+#include "sched/user.h"
 #include "prim/lock.h"
 #include "prim/maps.h"
 
@@ -56,8 +57,8 @@ static void note(uintptr_t address, const struct user_registers *r)
         h->is_new = true;
         memset(h->word, 0, sizeof h->word);
         /* Near its beginning a stack has fewer. */
-        if (lissom_guarded_copy(h->word, (const void *)r->rsp, sizeof h->word))
-            lissom_guarded_copy(h->word, (const void *)r->rsp, FEW_WORDS * sizeof h->word[0]);
+        if (user_copy(lissom_self, h->word, (const void *)r->rsp, sizeof h->word))
+            user_copy(lissom_self, h->word, (const void *)r->rsp, FEW_WORDS * sizeof h->word[0]);
     }
     lock_drop(&busy);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/identity.h"
+#include "sched/user.h"
 
 #include <linux/keyctl.h>
 #include <sys/prctl.h>
@@ -30,7 +31,7 @@ static uint64_t mix_memory(uint64_t h, uintptr_t at, size_t bytes)
 {
     uint32_t word;
     for (size_t i = 0; i < bytes; i += 4)
-        if (lissom_guarded_load((const uint32_t *)(at + i), &word) == 0)
+        if (user_copy(lissom_self, &word, (const void *)(at + i), sizeof word) == 0)
             h = mix(h, word);
     return h;
 }

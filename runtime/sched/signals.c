@@ -15,6 +15,7 @@
 #include "sched/identity.h"
 #include "sched/inbox.h"
 #include "sched/release.h"
+#include "sched/user.h"
 #include "spin/site.h"
 #include "spin/spin.h"
 
@@ -67,7 +68,7 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
     if (r->r10 != 8 || (r->rsi && (r->rdi < SIG_BLOCK || r->rdi > SIG_SETMASK)))
         return ACTION_RETURN;
     r->rax = -EFAULT;
-    if (r->rsi && lissom_guarded_copy(&set, (const void *)r->rsi, sizeof set))
+    if (r->rsi && user_copy(t, &set, (const void *)r->rsi, sizeof set))
         return ACTION_RETURN;
     carrier_go_home(t);
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
@@ -95,7 +96,7 @@ bool signals_took_doorbell(struct thread *t, const struct user_registers *r)
     siginfo_t info;
     if (r->rax != QUIET_DOORBELL && r->rax != COUNTED_DOORBELL)
         return false;
-    if (lissom_guarded_copy(&info, (const void *)r->rsi, sizeof info) || !is_doorbell((int)r->rax, &info))
+    if (user_copy(t, &info, (const void *)r->rsi, sizeof info) || !is_doorbell((int)r->rax, &info))
         return false;
     __atomic_store_n(&t->home->rung, false, __ATOMIC_SEQ_CST);
     return true;

@@ -424,7 +424,8 @@ lissom_at_event_awake:
 
 /* long lissom_guarded_load(const uint32_t *address, uint32_t *value)
  * long lissom_guarded_copy(void *to, const void *from, size_t bytes)
- * 0, or -EFAULT if an access faults: the handler moves the instruction pointer from between lissom_at_guarded and
+ * long lissom_guarded_exchange(uint32_t *word, uint32_t *expected, uint32_t new)
+ * 0 (the last one: or 1), or -EFAULT if an access faults: the handler moves the instruction pointer from between lissom_at_guarded and
  * lissom_at_guarded_end to lissom_at_guarded_fault (sched/view.c). */
         .globl  lissom_guarded_load
         .hidden lissom_guarded_load
@@ -432,6 +433,9 @@ lissom_at_event_awake:
         .globl  lissom_guarded_copy
         .hidden lissom_guarded_copy
         .type   lissom_guarded_copy, @function
+        .globl  lissom_guarded_exchange
+        .hidden lissom_guarded_exchange
+        .type   lissom_guarded_exchange, @function
         .globl  lissom_at_guarded
         .hidden lissom_at_guarded
         .globl  lissom_at_guarded_end
@@ -449,6 +453,13 @@ lissom_guarded_copy:
         mov     %rdx, %rcx
         rep movsb
         xor     %eax, %eax
+        ret
+lissom_guarded_exchange:
+        mov     (%rsi), %eax
+        lock cmpxchg %edx, (%rdi)
+        mov     %eax, (%rsi)
+        setne   %al
+        movzx   %al, %eax
         ret
 lissom_at_guarded_end:
 lissom_at_guarded_fault:

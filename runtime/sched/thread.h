@@ -355,6 +355,7 @@ void lissom_syscall_entry(void);
 /* Post: 0, or -EFAULT. */
 long lissom_guarded_load(const uint32_t *address, uint32_t *value);
 long lissom_guarded_copy(void *to, const void *from, size_t bytes);
+long lissom_guarded_exchange(uint32_t *word, uint32_t *expected, uint32_t new); /* sched/user.h */
 /* epoll_wait(2), but -EINTR if *attention is or becomes true before the kernel sleeps. */
 struct epoll_event;
 long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms, const volatile uint32_t *attention);
