@@ -148,6 +148,8 @@ static long clone_call(struct thread *t, struct user_registers *r)
     }
     carrier_go_home(t);
     if (flags & CLONE_THREAD) {
+        if (slot_over_slice(t)) /* those that it has made before are to run, too, or they pile up */
+            slot_yield(t);
         cpu_unbind(t);
         identity_inherit(t, tls);
         if (t->own_affinity)
