@@ -273,11 +273,6 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
         t->clone_state = CLONE_COPIED; /* if it fails, as after a clone */
         cpu_set_free(t);
         break;
-    case SYS_sched_setscheduler:
-    case SYS_sched_setparam:
-    case SYS_sched_setattr:
-        pin_for_attributes(t, (int32_t)r->rdi);
-        break;
     case SYS_setpriority:
         if (r->rdi == 0 /* PRIO_PROCESS */)
             pin_for_attributes(t, (int32_t)r->rsi);
@@ -309,6 +304,17 @@ static void note_attributes(struct thread *t, long nr, const struct user_registe
             thread_pin(t, LISSOM_PIN_identity); /* it counts what its kernel thread does */
         break;
     }
+}
+
+static long class_call(struct thread *t, struct user_registers *r)
+{
+    syscalls_learn(t, true);
+    pin_for_attributes(t, (int32_t)r->rdi);
+    carrier_go_home(t);
+    r->rax = prim_syscall4(r->rax, r->rdi, r->rsi, r->rdx, r->r10);
+    if (is_of(t, r->rdi))
+        thread_look_at_class(t);
+    return ACTION_RETURN;
 }
 
 static long setaffinity_call(struct thread *t, struct user_registers *r)
@@ -433,7 +439,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         r->rax = t->tid;
         return ACTION_RETURN;
     case SYS_sched_yield:
-        if (!__atomic_load_n(&t->slot->ready_count, __ATOMIC_RELAXED))
+        if (!t->has_slot || !__atomic_load_n(&t->slot->ready_count, __ATOMIC_RELAXED))
             return ACTION_DIRECT;
         slot_yield(t);
         r->rax = 0;
@@ -456,6 +462,10 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         return futex2_wake(t, r);
     case SYS_rt_sigprocmask:
         return signals_sigprocmask(t, r);
+    case SYS_sched_setscheduler:
+    case SYS_sched_setparam:
+    case SYS_sched_setattr:
+        return class_call(t, r);
     case SYS_sigaltstack:
         return altstack_call(t, r);
     case SYS_seccomp:
@@ -567,6 +577,7 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
     if (__atomic_load_n(&t->to_be_pinned, __ATOMIC_RELAXED)) {
         t->to_be_pinned = false;
         thread_pin(t, LISSOM_PIN_affinity);
+        thread_look_at_class(t);
     }
     if (carrier_is_reserved(t))
         slot_yield(t);

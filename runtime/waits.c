@@ -28,7 +28,9 @@ static bool needs_home(long nr)
         return false;
     pipe = action_of(SIGPIPE);
     size = action_of(SIGXFSZ);
-    return action_has_handler(&pipe) || action_has_handler(&size);
+    /* What all block is pending for who has made the call, and may be fetched by sigtimedwait(2). */
+    bool blocked = sched.base_mask & (signal_bit(SIGPIPE) | signal_bit(SIGXFSZ));
+    return blocked || action_has_handler(&pipe) || action_has_handler(&size);
 }
 
 /* Descriptors that were seen with O_NONBLOCK, and without: a guess. The flag belongs to the open file: it may have been changed through another descriptor, or

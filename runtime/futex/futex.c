@@ -507,7 +507,7 @@ static long in_kernel(struct thread *t, int command)
  * while others are in the queue: whoever is in the kernel is woken before them. */
 static bool in_kernel_by_choice(const struct thread *t, uintptr_t address)
 {
-    if (sched.native_waits)
+    if (sched.native_waits || t->real_time)
         return true;
     return thread_stays(t) && kernel_decides(tsc()) && !__atomic_load_n(&requeues, __ATOMIC_RELAXED) &&
            !__atomic_load_n(&bucket_of(address)->waiters, __ATOMIC_RELAXED);

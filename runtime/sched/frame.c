@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/frame.h"
 #include "sched/thread.h"
+#include "sched/user.h"
 
 #include <cpuid.h>
 
@@ -50,6 +51,25 @@ struct signal_frame *frame_save(void *area, const ucontext_t *uc, const siginfo_
     size_t bytes = vector_bytes(uc);
     fill(f, uc, info, bytes ? (uintptr_t)(f + 1) : 0);
     __builtin_memcpy(f + 1, uc->uc_mcontext.fpregs, bytes);
+    return f;
+}
+
+struct signal_frame *frame_load(const struct thread *t, const struct signal_frame *from)
+{
+    struct signal_frame *f = (struct signal_frame *)((char *)t->save_area + 8);
+    ucontext_t *uc = frame_context(f);
+    struct vector_header h;
+    if (user_copy(t, f, from, sizeof *f))
+        return NULL;
+    const char *v = (const char *)uc->uc_mcontext.fpregs;
+    if (!v)
+        return f;
+    if (user_copy(t, &h, v + VECTOR_HEADER_AT, sizeof h))
+        return NULL;
+    size_t bytes = h.magic == VECTOR_MAGIC && h.bytes >= LEGACY_VECTORS ? h.bytes : LEGACY_VECTORS;
+    if (bytes > SAVE_AREA - 8 - sizeof *f || user_copy(t, f + 1, v, bytes))
+        return NULL;
+    uc->uc_mcontext.fpregs = (void *)(f + 1);
     return f;
 }
 

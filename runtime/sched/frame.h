@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+struct thread;
+
 enum {
     SIGNAL_STACK = 49152, /* of a carrier; takes two nested frames, of 11 KiB with AMX, and our own functions */
     SAVE_AREA = 16384,    /* takes one frame */
@@ -66,6 +68,9 @@ bool frames_fit(void);
 
 /* Copies the context, the vector state and `info` into the save area at `area`, 64-byte aligned. */
 struct signal_frame *frame_save(void *area, const ucontext_t *uc, const siginfo_t *info);
+
+/* The same with a frame on t's own stack, which may be bad memory: NULL then. */
+struct signal_frame *frame_load(const struct thread *t, const struct signal_frame *from);
 
 /* Pushes a frame for a handler of the program below `top`, as the kernel would; it returns to `restorer`. The note takes the
  * place of bytes of siginfo_t that the kernel leaves 0.

@@ -93,8 +93,14 @@ void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
         append(k->inbox, &k->inbox_count, info);
     else
         send_to_self(k, info);
+    if (k->closed) { /* it has the doorbell's number, and would come again at once */
+        uint64_t mask;
+        memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+        mask |= signal_bit(info->si_signo);
+        memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+    }
     if (k->inbox_count == INBOX && !k->closed) {
-        const uint64_t mask = INBOX_CLOSED;
+        const uint64_t mask = inbox_closed_mask();
         memcpy(&k->closed_mask, &uc->uc_sigmask, sizeof k->closed_mask);
         memcpy(&uc->uc_sigmask, &mask, sizeof mask);
         k->closed = true;

@@ -13,7 +13,8 @@
 #include <ucontext.h>
 
 #define INBOX_ALL (~SYNCHRONOUS)                    /* blocked in handlers of ours, and while the inbox is emptied */
-#define INBOX_CLOSED (INBOX_ALL & ~DOORBELLS) /* blocked on a closed carrier */
+/* Blocked on a closed carrier: the doorbell gets through. */
+static inline uint64_t inbox_closed_mask(void) { return INBOX_ALL & ~signal_bit(doorbell_signal()); }
 
 /* Of k's home thread; from anywhere. */
 static inline bool inbox_empty(const struct carrier *k)

@@ -62,7 +62,7 @@ void signals_mask_is(struct thread *t, uint64_t mask)
  * otherwise be sent again blocked, behind newer signals. */
 long signals_sigprocmask(struct thread *t, struct user_registers *r)
 {
-    const uint64_t all = INBOX_ALL;
+    const uint64_t all = ~0ull; /* nothing that the program blocks may get through meanwhile: it would be kept, and the call begun again */
     uint64_t set = 0, old, new;
     r->rax = -EINVAL;
     if (r->r10 != 8 || (r->rsi && (r->rdi < SIG_BLOCK || r->rdi > SIG_SETMASK)))
@@ -80,14 +80,14 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
     if (r->rsi)
         new = r->rdi == SIG_BLOCK ? old | set : r->rdi == SIG_UNBLOCK ? old & ~set : set;
     new &= ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
-    if (!r->rdx || !lissom_guarded_copy((void *)r->rdx, &old, sizeof old)) /* while a fault of it is not blocked */
-        r->rax = 0;
     bool before = new & (signal_bit(SIGSEGV) | signal_bit(SIGBUS)); /* counted as long as it is so */
     if (before)
         signals_mask_is(t, new);
     set_mask(new);
     if (!before)
         signals_mask_is(t, new);
+    if (!r->rdx || !user_copy(t, (void *)r->rdx, &old, sizeof old))
+        r->rax = 0;
     return ACTION_RETURN;
 }
 
@@ -259,7 +259,10 @@ long signals_return(struct thread *t, struct user_registers *r)
 {
     const uint64_t all = ~0ull;
     uint64_t mask;
-    struct signal_frame *f = frame_around((uintptr_t)r->rsp);
+    /* Of a copy: the program's frame is only read, natively. If it cannot be, the kernel finds the same. */
+    struct signal_frame *f = frame_load(t, frame_around((uintptr_t)r->rsp));
+    if (!f)
+        return ACTION_DIRECT;
     ucontext_t *uc = frame_context(f);
     carrier_go_home(t);
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
@@ -318,7 +321,7 @@ static void settle_saved(struct thread *t, ucontext_t *uc)
         carrier_go_home(t);
     }
     if (t->carrier->closed)
-        frame_set_mask(uc, INBOX_CLOSED);
+        frame_set_mask(uc, inbox_closed_mask());
     uc->uc_stack = altstack_of(t->carrier);
 }
 
@@ -330,7 +333,8 @@ _Noreturn void lissom_divert(struct thread *t, void (*f)(struct thread *))
     siginfo_t *info = frame_info(t->saved);
     f(t);
     settle_saved(t, uc);
-    if (is_fault(info->si_signo, info)) { /* t is at home */
+    if (t->delivers) { /* t is at home */
+        t->delivers = false;
         set_mask(INBOX_ALL); /* the program's stack may fault */
         deliver(t, info->si_signo, info, uc);
         set_mask(~0ull);
@@ -404,13 +408,21 @@ static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t 
         divert(t, nothing, info, uc);
 }
 
-/* A fault's handler runs at home too: its mask is the kernel thread's. */
-static void deliver_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
+/* In t, which was interrupted. A handler runs at home: its mask is the kernel thread's. */
+static void deliver_at_home(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
-    if (t && (t->carrier != t->home || !inbox_empty(t->home)))
+    if (t && (t->carrier != t->home || !inbox_empty(t->home))) {
         divert(t, carrier_go_home, info, uc);
-    else
+        t->delivers = true;
+    } else {
         deliver(t, sig, info, uc);
+    }
+}
+
+/* Sent by the kernel to whichever thread was using the process's CPU time: that is the interrupted one, whose kernel thread ever it was. */
+static bool is_for_running(int sig, const siginfo_t *info)
+{
+    return (sig == SIGPROF || sig == SIGVTALRM) && info->si_code == SI_KERNEL;
 }
 
 /* t, in the runtime, is to look before it leaves it, and not to sleep on. */
@@ -481,7 +493,11 @@ void signals_handler(int sig, siginfo_t *info, void *context)
         if (inside)
             default_action(sig, info); /* our own mistake: let it be seen */
         else
-            deliver_fault(t, sig, info, uc);
+            deliver_at_home(t, sig, info, uc);
+        return;
+    }
+    if (t && !inside && t != k->home_thread && is_for_running(sig, info)) {
+        deliver_at_home(t, sig, info, uc);
         return;
     }
     if (k)

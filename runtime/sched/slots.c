@@ -354,7 +354,7 @@ bool slot_try_acquire(struct thread *t)
 
 void slot_acquire(struct thread *t)
 {
-    if (giving_up() && t->carrier == t->home)
+    if ((giving_up() || t->real_time) && t->carrier == t->home)
         return;
     if (slot_try_acquire(t))
         return;

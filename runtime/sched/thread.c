@@ -54,6 +54,7 @@ enum {
     RUNTIME_STACK = 16384,
     LAYOUT = STRUCTURES + XSAVE + SAVE_AREA + SIGNAL_STACK + CARRIER_STACK + RUNTIME_STACK,
     CHUNK = 32, /* threads allocated at a time */
+    AWAY = 1 << 30,
 };
 
 struct layout {
@@ -145,7 +146,10 @@ static struct thread *take_unused(void) /* under threads_lock */
         return t;
     }
     if (!chunk_left) {
-        char *p = prim_mmap(NULL, (size_t)CHUNK * LAYOUT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        /* Away from where the program's own mappings go: one of them may want to grow down. */
+        static uintptr_t hint;
+        hint = (hint ? hint : ((uintptr_t)&sched & ~0xffffful) - AWAY) - (uintptr_t)CHUNK * LAYOUT;
+        char *p = prim_mmap((void *)hint, (size_t)CHUNK * LAYOUT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (prim_is_error(p))
             return NULL;
         chunk = p;
@@ -239,6 +243,13 @@ static bool is_real_time_by_choice(void)
     return policy != at_start && (policy == FIFO || policy == RR || policy == DEADLINE);
 }
 
+void thread_look_at_class(struct thread *t)
+{
+    t->real_time = is_real_time_by_choice();
+    if (t->real_time)
+        slot_release(t);
+}
+
 struct thread *thread_register(void)
 {
     uint64_t all = ~0ull, mask;
@@ -271,7 +282,8 @@ struct thread *thread_register(void)
             thread_pin(t, LISSOM_PIN_unproven);
         bool has_mask = cpu_look_at_affinity(t);
         bool has_attributes = identity_begin(t);
-        if (has_mask || is_real_time_by_choice())
+        t->real_time = is_real_time_by_choice();
+        if (has_mask || t->real_time)
             thread_pin(t, LISSOM_PIN_affinity);
         else if (has_attributes)
             thread_pin(t, LISSOM_PIN_identity);

@@ -59,6 +59,7 @@ struct thread {
     bool pinned;
     bool own_mask;                /* its signal mask is not sched.base_mask */
     bool own_credentials;         /* ... its credentials are not the process's (sched/identity.h) */
+    bool real_time;               /* the program has given it a real-time class: it runs natively, without a slot */
     bool own_attributes;          /* nor are others that its children inherit */
     bool faults_blocked;          /* its mask blocks SIGSEGV or SIGBUS: a guarded load that faults would be its end */
     bool homing;
@@ -100,6 +101,7 @@ struct thread {
     uint8_t clone_state;          /* enum clone_state */
 
     void *save_area;              /* SAVE_AREA bytes (frame.h): the state in which it was interrupted outside of the runtime, ... */
+    bool delivers;                /* the signal in that frame is to be handled at home */
     struct signal_frame *saved;   /* ... while it is in the runtime for that (signals.c) */
     uint64_t credentials;         /* a hash of the calls that have changed them */
     bool restricts;               /* it is about to restrict the system calls of the process */
@@ -280,6 +282,8 @@ struct thread *thread_by_tid(int32_t tid);
 void threads_on_slot(const struct slot *s, void (*f)(struct thread *));
 void threads_each(void (*f)(struct thread *)); /* that is alive */
 void thread_first_made(void);           /* the caller is about to make a thread, perhaps the first */
+/* t, at home, may have got a scheduling class. Real-time threads go before others by priority, which only the kernel can do. */
+void thread_look_at_class(struct thread *t);
 void thread_unpin(struct thread *t);
 void thread_pin(struct thread *t, enum lissom_pin_reason reason);
 

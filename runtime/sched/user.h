@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The program's memory, of which any address may be bad. A fault of these accesses is turned into -EFAULT by our handler for
- * SIGSEGV and SIGBUS (view_guarded_fault). A thread that blocks these would die instead, so for it they are unblocked for the
- * moment.
+ * SIGSEGV and SIGBUS (view_guarded_fault). A thread that blocks these would die instead, so for it the kernel copies.
  *
  * The memory may be missing for long (userfaultfd(2)): touch it before a lock of ours is taken, not under it.
  *
