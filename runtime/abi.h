@@ -23,7 +23,7 @@
 #define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
 
 /* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
-#define LISSOM_ENV_ENABLE "LISSOM"           /* "0": the runtime does nothing at all */
+#define LISSOM_ENV_ENABLE "LISSOM"           /* "0", "off", "no", "false": the runtime does nothing at all */
 #define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE"  /* "1": decisions on stderr */
 #define LISSOM_ENV_SWITCH "LISSOM_SWITCH"    /* auto | user | kernel | off */
 #define LISSOM_ENV_CPUS "LISSOM_CPUS"        /* upper bound of the slot count; 1..LISSOM_MAX_SLOTS */

@@ -89,7 +89,7 @@ static uint32_t number(const char *s, uint32_t max)
 static bool read_options(char **environment)
 {
     const char *v;
-    if ((v = value_of(environment, LISSOM_ENV_ENABLE)) && same(v, "0"))
+    if ((v = value_of(environment, LISSOM_ENV_ENABLE)) && (same(v, "0") || same(v, "off") || same(v, "no") || same(v, "false")))
         return false;
     options.verbose = (v = value_of(environment, LISSOM_ENV_VERBOSE)) && *v && !same(v, "0");
     sched.level = LEVEL_AUTO;

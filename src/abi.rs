@@ -4,6 +4,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 
+/// Whether this value of ENV_ENABLE switches everything off, as the runtime reads it.
+pub fn switches_off(value: &std::ffi::OsStr) -> bool {
+    ["0", "off", "no", "false"].iter().any(|off| value == *off)
+}
+
 /// The runtime itself.
 pub const RUNTIME: &[u8] = include_bytes!(env!("LISSOM_RUNTIME"));
 

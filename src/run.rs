@@ -44,8 +44,8 @@ pub fn run(args: RunArgs) -> i32 {
 
     // Why nothing of this program is managed; None if it is.
     let mut native = None;
-    if environment.get(abi::ENV_ENABLE) == Some(OsStr::new("0")) {
-        native = Some("switched off by LISSOM=0".to_string());
+    if let Some(value) = environment.get(abi::ENV_ENABLE).filter(|v| abi::switches_off(v)) {
+        native = Some(format!("switched off by LISSOM={}", value.to_string_lossy()));
     } else if args.switch == Some(Switch::Off) {
         remove_runtime(&mut environment);
         native = Some("switched off by --switch=off".to_string());

@@ -97,6 +97,10 @@ fn demangled_as_it_is(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
+    // Without it a C function `f` would be the C++ type `float`.
+    if !name.starts_with("_Z") {
+        return name.to_string();
+    }
     match cpp_demangle::Symbol::new(name) {
         Ok(cxx) => cxx.demangle().unwrap_or_else(|_| name.to_string()),
         Err(_) => name.to_string(),
@@ -111,6 +115,9 @@ mod tests {
     fn names() {
         assert_eq!(demangled("pthread_spin_lock"), "pthread_spin_lock");
         assert_eq!(demangled("_ZN3foo3barEv"), "foo::bar()");
+        for plain in ["f", "v", "d", "i", "St"] {
+            assert_eq!(demangled(plain), plain);
+        }
         for file in ["/nonexistent", "/dev/zero", "/", "/proc/self/mem"] {
             assert_eq!(function_at(Path::new(file), 0), None);
         }

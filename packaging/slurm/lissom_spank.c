@@ -474,8 +474,10 @@ int slurm_spank_task_init(spank_t spank, int count, char **argument)
     free(handed_down);
     if (!good)
         return ESPANK_SUCCESS;
-    if (is_set_to(spank, LISSOM_ENV_ENABLE, "0"))
-        return ESPANK_SUCCESS;
+    static const char *const no[] = {"0", "off", "no", "false"};
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        if (is_set_to(spank, LISSOM_ENV_ENABLE, no[i]))
+            return ESPANK_SUCCESS;
     const char *chosen = settings.value[SWITCH];
     if (strcmp(chosen, "off") == 0 || (!*chosen && is_set_to(spank, LISSOM_ENV_SWITCH, "off"))) {
         if (asked)

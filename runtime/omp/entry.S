@@ -75,7 +75,9 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         pop     %rdx
         pop     %rsi
         pop     %rdi
-        push    16(%rbp)                         /* the seventh argument: none of them has more */
+        lea     -8(%rsp), %rsp                   /* the call's stack is aligned */
+        push    24(%rbp)                         /* the eighth argument, of doacross loops with task reductions; none has more */
+        push    16(%rbp)
         call    *REDIRECT_REAL(%rbx)
         mov     %rax, (%rsp)
         mov     %rbx, %rdi

@@ -44,8 +44,9 @@ pub fn version(text: &str) -> (u32, u32) {
 
 fn switched_off() -> Finding {
     let what = "environment";
-    if std::env::var_os(abi::ENV_ENABLE).as_deref() == Some(OsStr::new("0")) {
-        return Finding::off(what, "LISSOM=0 switches everything off", "unset LISSOM");
+    if let Some(value) = std::env::var_os(abi::ENV_ENABLE).filter(|v| abi::switches_off(v)) {
+        let why = format!("LISSOM={} switches everything off", value.to_string_lossy());
+        return Finding::off(what, why, "unset LISSOM");
     }
     if std::env::var_os(abi::ENV_SWITCH).as_deref() == Some(OsStr::new("off")) {
         return Finding::off(what, "LISSOM_SWITCH=off preloads nothing", "unset LISSOM_SWITCH");
@@ -210,7 +211,9 @@ fn trial_run() -> Finding {
         command.env_remove(abi::ENV_VERBOSE).stdin(Stdio::null());
         let output = command.output()?;
         if !output.status.success() {
-            return Err(io::Error::other(format!("it ended with {}", output.status)));
+            let said = String::from_utf8_lossy(&output.stderr);
+            let reason = said.lines().find(|l| !l.trim().is_empty()).unwrap_or("it said nothing");
+            return Err(io::Error::other(format!("it ended with {}: {reason}", output.status)));
         }
         serde_json::from_slice(&output.stderr).map_err(io::Error::other)
     };

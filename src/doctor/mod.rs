@@ -94,6 +94,8 @@ impl Report {
         let whose = if self.program.is_some() { "this program" } else { "programs here" };
         lines.push(if self.active {
             format!("lissom would be active for {whose}.")
+        } else if self.program.as_ref().is_some_and(|p| p.is_missing) {
+            "lissom cannot start this program: see the line marked off.".to_string()
         } else {
             format!("lissom would run {whose} natively: see the lines marked off.")
         });

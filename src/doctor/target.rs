@@ -17,6 +17,9 @@ use crate::unpack;
 #[derive(Serialize)]
 pub struct Target {
     pub name: String,
+    /// It cannot be started at all.
+    #[serde(skip)]
+    pub is_missing: bool,
     pub findings: Vec<Finding>,
     objects: Vec<Object>,
 }
@@ -41,12 +44,13 @@ enum Loops {
 
 pub fn examine(name: &OsStr) -> Target {
     let mut target =
-        Target { name: name.to_string_lossy().into_owned(), findings: Vec::new(), objects: Vec::new() };
+        Target { name: name.to_string_lossy().into_owned(), is_missing: false, findings: Vec::new(), objects: Vec::new() };
     let path = match program::find(name, std::env::var_os("PATH").as_deref()) {
         Ok(path) => path,
         Err(refused) => {
             let (why, fix) = refused.message.split_once("; ").unwrap_or((&refused.message, "give its path"));
             target.findings.push(Finding::off("program", why, fix));
+            target.is_missing = true;
             return target;
         }
     };

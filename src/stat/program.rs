@@ -73,7 +73,7 @@ pub struct Program {
     /// Slots that it would have alone.
     pub limit: Option<u32>,
     pub cpu_percent: f64,
-    /// Of that, what threads spent in loops that wait, by samples. None: not known.
+    /// Of one CPU, as the line above: what threads spent in loops that wait, by samples. None: not known.
     pub spin_percent: Option<f64>,
     /// For how long threads have waited for a CPU, all together.
     pub delay_percent: f64,

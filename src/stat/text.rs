@@ -140,8 +140,8 @@ pub fn details(p: &Program) -> Vec<String> {
         _ => format!("{} threads: {} could run", p.threads, p.could_run()),
     });
     let spin = match p.spin_percent {
-        Some(spin) => format!("{spin:.0} % of it spent in loops that wait"),
-        None => "not known how much of it in loops that wait".into(),
+        Some(spin) => format!("{spin:.0} % of one in loops that wait"),
+        None => "not known how much in loops that wait".into(),
     };
     say(format!(
         "CPU {:.0} % of one, {spin}; threads waited for a CPU for {:.0} %",

@@ -27,8 +27,9 @@ func environmentOf(list []string) environment {
 
 // nativeBecause says why the container's own environment wants nothing of us; "" if it does not.
 func (e environment) nativeBecause(chosen map[string]string) string {
-	if e["LISSOM"] == "0" {
-		return "switched off by LISSOM=0"
+	switch off := e["LISSOM"]; off {
+	case "0", "off", "no", "false":
+		return "switched off by LISSOM=" + off
 	}
 	level, ok := chosen["LISSOM_SWITCH"]
 	if !ok {
