@@ -43,8 +43,12 @@ enum Loops {
 }
 
 pub fn examine(name: &OsStr) -> Target {
-    let mut target =
-        Target { name: name.to_string_lossy().into_owned(), is_missing: false, findings: Vec::new(), objects: Vec::new() };
+    let mut target = Target {
+        name: name.to_string_lossy().into_owned(),
+        is_missing: false,
+        findings: Vec::new(),
+        objects: Vec::new(),
+    };
     let path = match program::find(name, std::env::var_os("PATH").as_deref()) {
         Ok(path) => path,
         Err(refused) => {

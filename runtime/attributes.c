@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "attributes.h"
+#include "cpus/cpus.h"
+#include "events/events.h"
+#include "sched/identity.h"
+#include "sched/user.h"
+#include "syscalls.h"
+#include "waits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#define ARCH_REQ_XCOMP_PERM 0x1023 /* asm/prctl.h of Linux 5.16: from then on threads may use AMX */
+
+static void pin(struct thread *t, struct thread *other)
+{
+    if (other == t)
+        thread_pin(t, LISSOM_PIN_affinity);
+    else
+        __atomic_store_n(&other->to_be_pinned, true, __ATOMIC_RELAXED);
+}
+
+static bool is_of(const struct thread *t, long tid) { return !tid || (int32_t)tid == t->tid; }
+
+/* Of thread `tid`; 0: t. One that is not known yet sees for itself, when it is. */
+static void pin_for_attributes(struct thread *t, int32_t tid)
+{
+    struct thread *of = tid ? thread_by_tid(tid) : t;
+    if (of == t) {
+        identity_changes(t, LISSOM_PIN_affinity);
+    } else if (of) {
+        of->own_attributes = true;
+        pin(t, of);
+    }
+}
+
+void attributes_note(struct thread *t, long nr, const struct user_registers *r)
+{
+    if (identity_is_changed_by(nr, r))
+        identity_changes(t, LISSOM_PIN_identity);
+    switch (nr) {
+    case SYS_execve:
+    case SYS_execveat:
+        t->clone_state = CLONE_COPIED; /* if it fails, as after a clone */
+        cpu_set_free(t);
+        break;
+    case SYS_setpriority:
+        if (r->rdi == 0 /* PRIO_PROCESS */)
+            pin_for_attributes(t, (int32_t)r->rsi);
+        break;
+    case SYS_ioprio_set:
+        if (r->rdi == 1 /* IOPRIO_WHO_PROCESS */)
+            pin_for_attributes(t, (int32_t)r->rsi);
+        break;
+    case SYS_unshare:
+    case SYS_setns:
+        events_give_up(); /* descriptors may not be shared any more */
+        monitor_restart(); /* some namespaces are for processes of one thread: one that sleeps only disturbs */
+        break;
+    case SYS_arch_prctl:
+        if (r->rdi == ARCH_REQ_XCOMP_PERM && sched.has_amx)
+            __atomic_store_n(&sched.large_vectors, true, __ATOMIC_SEQ_CST);
+        break;
+    case SYS_fcntl:
+    case SYS_ioctl:
+        if (nr == SYS_fcntl ? r->rsi == F_SETFL : r->rsi == FIONBIO)
+            waits_forget((uint32_t)r->rdi);
+        break;
+    case SYS_timer_create:
+    case SYS_rseq:
+        thread_pin(t, LISSOM_PIN_identity);
+        break;
+    case SYS_perf_event_open:
+        if (is_of(t, r->rsi))
+            thread_pin(t, LISSOM_PIN_identity); /* it counts what its kernel thread does */
+        break;
+    }
+}
+
+long attributes_set_class(struct thread *t, struct user_registers *r)
+{
+    syscalls_learn(t, true);
+    pin_for_attributes(t, (int32_t)r->rdi);
+    carrier_go_home(t);
+    r->rax = prim_syscall4(r->rax, r->rdi, r->rsi, r->rdx, r->r10);
+    if (is_of(t, r->rdi))
+        thread_look_at_class(t);
+    return ACTION_RETURN;
+}
+
+long attributes_set_affinity(struct thread *t, struct user_registers *r)
+{
+    struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
+    if (!other) { /* of another process, or of a thread that is not registered yet: pthread_attr_setaffinity_np(3) */
+        cpu_will_be_own((uint64_t)(int32_t)r->rdi);
+        r->rax = prim_syscall3(SYS_sched_setaffinity, r->rdi, r->rsi, r->rdx);
+        other = thread_by_tid((int32_t)r->rdi); /* meanwhile, perhaps before it was to be expected */
+        if (!other)
+            return ACTION_RETURN;
+    }
+    pin(t, other);
+    r->rax = cpu_set_by_program(other, (uint64_t)r->rsi, (const void *)r->rdx);
+    return ACTION_RETURN;
+}
+
+/* The binding to a slot's CPU is ours alone. */
+long attributes_get_affinity(struct thread *t, struct user_registers *r)
+{
+    struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
+    const struct cpu_mask *m = cpus_of_process();
+    carrier_go_home(t);
+    if (!other || (uint64_t)r->rsi < m->bytes || (r->rsi & 7))
+        return ACTION_DIRECT;
+    if (!cpu_is_hidden(other)) {
+        r->rax = prim_syscall3(SYS_sched_getaffinity, r->rdi, r->rsi, r->rdx);
+        if (!cpu_is_hidden(other)) /* not even from now on */
+            return ACTION_RETURN;
+    }
+    r->rax = user_copy(t, (void *)r->rdx, m->word, m->bytes) ? -EFAULT : (long)m->bytes;
+    return ACTION_RETURN;
+}
