@@ -290,6 +290,22 @@ static bool late(void)
     return prim_syscall4(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 && tasks.st_nlink > ALONE;
 }
 
+/* With user shadow stacks, nobody may return but to who called it; we return from signals elsewhere, and switch stacks. */
+static bool has_shadow_stacks(void)
+{
+    enum { ARCH_SHSTK_STATUS = 0x5005, ARCH_SHSTK_SHSTK = 1 }; /* asm/prctl.h of Linux 6.6 */
+    unsigned long features = 0;
+    return prim_syscall3(SYS_arch_prctl, ARCH_SHSTK_STATUS, &features, 0) == 0 && (features & ARCH_SHSTK_SHSTK);
+}
+
+/* Why nothing can be managed here; NULL: it can. */
+static const char *unfit_machine(void)
+{
+    if (has_shadow_stacks())
+        return "user shadow stacks are on";
+    return frames_fit() ? NULL : "the signal frames of this CPU are too large";
+}
+
 static void say_state(void)
 {
     if (options.verbose)
@@ -334,8 +350,9 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
         say_state();
         return;
     }
-    if (!frames_fit()) {
-        state(LISSOM_STATE_native, "the signal frames of this CPU are too large");
+    const char *unfit = unfit_machine();
+    if (unfit) {
+        state(LISSOM_STATE_native, unfit);
         say_state();
         return;
     }
