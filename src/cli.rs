@@ -26,6 +26,7 @@ pub enum Verb {
     Manager(manager::ManagerArgs),
     Kvm(kvm::KvmArgs),
     Sched(sched::SchedArgs),
+    Gdb(GdbArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     /// Put a server under load and say how soon it answers. For `lissom bench server`
@@ -37,6 +38,29 @@ pub enum Verb {
     Unpack {
         folder: PathBuf,
     },
+}
+
+/// Run gdb with commands that show application threads
+///
+/// A thread that waits in user space has no kernel thread, so gdb alone does not show where it is, in a
+/// process or in a core file. `lissom threads` lists all threads of the program, `lissom bt [TID|all]` shows
+/// their frames. The runtime's library has to be where it was when the program ran.
+#[derive(Args)]
+#[command(after_long_help = "\
+Exit code: gdb's own. 127 if it is not installed.
+
+Examples:
+  lissom gdb -p $(pidof solver)
+  lissom gdb ./solver core -batch -ex 'lissom bt all'
+  lissom gdb --script > ~/.lissom.py    # for `source` in ~/.gdbinit")]
+pub struct GdbArgs {
+    /// Print the commands, a script in Python for gdb 12 or newer, instead of running gdb
+    #[arg(long, exclusive = true)]
+    pub script: bool,
+
+    /// What to give to gdb: a program and a core file, -p PID, or any of its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    pub arguments: Vec<OsString>,
 }
 
 /// Run an unmodified program, and the programs it starts

@@ -9,6 +9,7 @@ mod doctor;
 mod elf;
 #[cfg(test)]
 mod fuzz;
+mod gdb;
 mod kvm;
 mod load;
 mod man;
@@ -44,6 +45,7 @@ fn dispatch() -> i32 {
     let done = match cli.verb {
         cli::Verb::Run(args) => return run::run(args),
         cli::Verb::Doctor(args) => return doctor::doctor(&args),
+        cli::Verb::Gdb(args) => return gdb::gdb(args),
         cli::Verb::Bench(args) => return bench::bench(&args),
         cli::Verb::Manager(args) => return manager::manager(&args),
         cli::Verb::Stat(args) => return stat::stat(&args),
