@@ -7,9 +7,9 @@
  * is the mistake that must not be made.
  */
 #include "events/events.h"
-#include "sched/release.h"
 #include "futex/futex.h"
 #include "lissom.h"
+#include "sched/release.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
 #include "syscalls.h"

@@ -4,7 +4,6 @@
 #include "sched/user.h"
 
 #include <errno.h>
-#include <sys/auxv.h>
 
 #define AUTODISARM (1u << 31)
 enum { MINIMUM = 2048 }; /* MINSIGSTKSZ of x86 */

@@ -28,6 +28,11 @@ bool frames_fit(void)
     return frame <= SAVE_AREA && 2 * frame + OUR_CODE <= SIGNAL_STACK;
 }
 
+static size_t bytes_by(const struct vector_header *h)
+{
+    return h->magic == VECTOR_MAGIC && h->bytes >= LEGACY_VECTORS ? h->bytes : LEGACY_VECTORS;
+}
+
 static size_t vector_bytes(const ucontext_t *uc)
 {
     const char *v = (const char *)uc->uc_mcontext.fpregs;
@@ -35,7 +40,7 @@ static size_t vector_bytes(const ucontext_t *uc)
     if (!v)
         return 0;
     __builtin_memcpy(&h, v + VECTOR_HEADER_AT, sizeof h);
-    return h.magic == VECTOR_MAGIC && h.bytes >= LEGACY_VECTORS ? h.bytes : LEGACY_VECTORS;
+    return bytes_by(&h);
 }
 
 static void fill(struct signal_frame *f, const ucontext_t *uc, const siginfo_t *info, uintptr_t vectors)
@@ -66,7 +71,7 @@ struct signal_frame *frame_load(const struct thread *t, const struct signal_fram
         return f;
     if (user_copy(t, &h, v + VECTOR_HEADER_AT, sizeof h))
         return NULL;
-    size_t bytes = h.magic == VECTOR_MAGIC && h.bytes >= LEGACY_VECTORS ? h.bytes : LEGACY_VECTORS;
+    size_t bytes = bytes_by(&h);
     if (bytes > SAVE_AREA - 8 - sizeof *f || user_copy(t, f + 1, v, bytes))
         return NULL;
     uc->uc_mcontext.fpregs = (void *)(f + 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/inbox.h"
 #include "futex/futex.h"
+#include "sched/frame.h"
 
 #include <string.h>
 
@@ -94,15 +95,10 @@ void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
     else
         send_to_self(k, info);
     if (k->closed) { /* it has the doorbell's number, and would come again at once */
-        uint64_t mask;
-        memcpy(&mask, &uc->uc_sigmask, sizeof mask);
-        mask |= signal_bit(info->si_signo);
-        memcpy(&uc->uc_sigmask, &mask, sizeof mask);
-    }
-    if (k->inbox_count == INBOX && !k->closed) {
-        const uint64_t mask = inbox_closed_mask();
-        memcpy(&k->closed_mask, &uc->uc_sigmask, sizeof k->closed_mask);
-        memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+        frame_set_mask(uc, frame_mask(uc) | signal_bit(info->si_signo));
+    } else if (k->inbox_count == INBOX) {
+        k->closed_mask = frame_mask(uc);
+        frame_set_mask(uc, inbox_closed_mask());
         k->closed = true;
     }
 }

@@ -44,7 +44,6 @@ static uint32_t alive;   /* the kernel clears it and wakes its waiters when the 
 static uint32_t leaving; /* the monitor is asked to go */
 static bool other_mask;  /* who made it has a mask of its own: not what all threads have, of which the monitor's tells */
 
-
 bool monitor_task_stat(int32_t tid, struct task_stat *stat)
 {
     return !giving_up() && task_stat(tid, stat);
