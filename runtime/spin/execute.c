@@ -476,10 +476,12 @@ void spin_execute(struct spin *s, const struct op *op)
     case ZYDIS_MNEMONIC_CDQ: sign_into_rdx(s, 4); break;
     case ZYDIS_MNEMONIC_CQO: sign_into_rdx(s, 8); break;
     case ZYDIS_MNEMONIC_RDTSCP: spin_reg_put(s, RCX, 4, (struct value){ 0, T_TIME }); /* fall through */
-    case ZYDIS_MNEMONIC_RDTSC:
-        spin_reg_put(s, RAX, 4, (struct value){ 0, T_TIME });
-        spin_reg_put(s, RDX, 4, (struct value){ 0, T_TIME });
+    case ZYDIS_MNEMONIC_RDTSC: {
+        uint8_t t = s->config->time ? T_CLOCK : T_TIME;
+        spin_reg_put(s, RAX, 4, (struct value){ s->config->time, t });
+        spin_reg_put(s, RDX, 4, (struct value){ s->config->time >> 32, t });
         break;
+    }
     case ZYDIS_MNEMONIC_MOVD:
     case ZYDIS_MNEMONIC_VMOVD: vector_move(s, op, 4); break;
     case ZYDIS_MNEMONIC_MOVQ:

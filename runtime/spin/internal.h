@@ -23,6 +23,7 @@ enum {
     HEADS = 7,
     DIFFERENCES = 6,
     COMPARES = 4,
+    TIMED = 6,
     OUTSIDE_STORES = 32, /* that change memory outside of the stack, in an interpretation */
 };
 
@@ -35,6 +36,7 @@ enum taint {
     /* At all times: the number in our hands is not the true one. It may be moved, and not be computed with. */
     T_TIME = 16,
     T_VECTOR = 32,
+    T_CLOCK = 64,    /* derived from the time, which stands still during an interpretation */
 };
 #define T_RECORDED (T_LOAD | T_TABLE | T_COUNTER | T_DEAD)
 #define T_OPAQUE (T_TIME | T_VECTOR)
@@ -118,6 +120,12 @@ struct compare {
     struct flag_source at[2];
 };
 
+/* A branch that depends on the time. */
+struct timed_branch {
+    uint64_t rip;
+    struct flag_source at;
+};
+
 /* An inner loop that only counts (delay.c). */
 struct delay {
     struct compare branch; /* that ends it; its last two turns */
@@ -150,7 +158,7 @@ struct recording {
     bool counted;
     bool table;        /* a jump table over what was loaded decides */
     bool counter_branch;
-    bool explore;      /* counted, and all is proven but that a deciding branch leaves the loop */
+    bool explore;      /* counted or timed, and all is proven but that a deciding branch leaves the loop */
     struct head *head;
     uint64_t back;
     uint32_t period, left; /* visits of the head */
@@ -158,9 +166,11 @@ struct recording {
     uint32_t first_step;
     uint32_t deciding; /* branches that depend on a load and on no counter ... */
     uint32_t deciding_first; /* ... in the first turn */
-    uint32_t pauses, loads, compares;
+    uint32_t pauses, loads, compares, timed;
+    uint32_t came_back; /* while exploring a timed loop: visits of the head since the other way */
     uint64_t pause;
     struct compare compare[COMPARES];
+    struct timed_branch timed_branch[TIMED];
     uint32_t trail_length;
     uint64_t trail[SPIN_TRAIL];
 };

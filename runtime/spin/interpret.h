@@ -24,7 +24,7 @@ enum {
 
 enum spin_verdict {
     SPIN_NO_WAIT,     /* it makes progress; `reason` says how that was seen */
-    SPIN_ENDLESS,     /* it stays in the loop until a word of the predicate differs (no word: until a signal) */
+    SPIN_ENDLESS,     /* it stays in the loop until a word of the predicate differs (no word: until a signal), or a time limit ends */
     SPIN_COUNTED,     /* the same, but a counter ends the loop as well */
     SPIN_PAUSE_ONLY,  /* at least SPIN_MIN_PAUSES pauses are ahead, and nothing was proven that could be waited for */
     SPIN_UNKNOWN,     /* `reason` says why */
@@ -43,7 +43,7 @@ enum spin_reason {
     SPIN_R_BUDGET,       /* neither an end nor a repetition within the budget */
     SPIN_R_STORES,       /* more stack written than the store buffer holds */
     SPIN_R_LOADS,        /* more loads in a proven loop than SPIN_MAX_LOADS */
-    SPIN_R_TIME,         /* the time stamp counter is computed with */
+    SPIN_R_TIME,         /* only the time ends the loop; or config.time is 0, and the time stamp counter is computed with */
     SPIN_R_OPAQUE,       /* a vector register whose contents were not given is computed with */
     SPIN_R_FAULT,        /* a division that would trap */
     SPIN_REASONS
@@ -66,6 +66,8 @@ struct spin_config {
      * was decoded is used again; no trail and no pause are told then. 0, 0: none. */
     uintptr_t same_lo, same_hi;
     uintptr_t head;           /* of a loop that was proven to wait before, to be proven from its first visit on; 0: not known */
+    uint64_t time;            /* what RDTSC returns throughout the interpretation; 0: not known */
+    uintptr_t clock_lo, clock_hi; /* where the kernel publishes the time (vvar); 0, 0: not known */
     uint32_t budget;          /* instructions; 0: SPIN_DEFAULT_BUDGET. At most twice as many are interpreted */
     uintptr_t stack_lo, stack_hi; /* the thread's stack; 0, 0: not known, what lies around rsp is taken for it */
 };

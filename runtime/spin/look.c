@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "spin/look.h"
 #include "prim/lock.h"
+#include "prim/maps.h"
 #include "sched/thread.h"
 #include "spin/site.h"
 
@@ -27,6 +28,23 @@ void spin_look_after_fork(void)
             looking[i]->lock.word = 0;
 }
 
+/* Where the kernel publishes the time for the vdso: one or two mappings in a row. Set once. */
+static struct {
+    uintptr_t lo, hi;
+} clock_pages;
+
+static bool note_clock_pages(void *argument, const struct mapping *m)
+{
+    static const char name[] = "[vvar";
+    (void)argument;
+    if (m->name_length < sizeof name - 1 || __builtin_memcmp(m->name, name, sizeof name - 1))
+        return true;
+    if (!clock_pages.lo)
+        clock_pages.lo = m->lo;
+    __atomic_store_n(&clock_pages.hi, m->hi, __ATOMIC_RELAXED);
+    return true;
+}
+
 /* Zeroed, and perhaps too late: then the one that was first. */
 static struct looking *looking_in(const struct slot *s)
 {
@@ -36,6 +54,8 @@ static struct looking *looking_in(const struct slot *s)
     l = prim_mmap(NULL, sizeof *l, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (prim_is_error(l))
         return NULL;
+    if (!__atomic_load_n(&clock_pages.hi, __ATOMIC_RELAXED))
+        maps_walk(note_clock_pages, NULL);
     if (__atomic_compare_exchange_n(&looking[s->index], &expected, l, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return l;
     prim_munmap(l, sizeof *l);
@@ -81,6 +101,9 @@ bool spin_look(const struct thread *t, const struct spin_registers *from, struct
     if (!l || !lock_try(&l->lock))
         return false;
     struct spin_config config = {.load = load, .fetch = fetch, .budget = BUDGET, .same_lo = same.lo, .same_hi = same.hi, .head = head};
+    config.time = tsc();
+    config.clock_lo = clock_pages.lo;
+    config.clock_hi = __atomic_load_n(&clock_pages.hi, __ATOMIC_RELAXED);
     uint32_t version = __atomic_load_n(&code_version, __ATOMIC_ACQUIRE);
     if (l->code_version != version) {
         l->code_version = version;

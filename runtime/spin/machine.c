@@ -156,7 +156,9 @@ struct value spin_mem_get(struct spin *s, struct value address, unsigned size)
     }
     if (!outside_get(s, a, size, &v))
         return (struct value){ 0 };
-    if (s->rec.on) {
+    if (a >= s->config->clock_lo && a < s->config->clock_hi) {
+        t |= T_CLOCK;
+    } else if (s->rec.on) {
         spin_note_load(s, a, size, v);
         t |= T_LOAD | (address.t & T_LOAD ? T_TABLE : 0);
     }
@@ -203,7 +205,7 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
     bool differs = (v.t & T_OPAQUE) || old != low_bytes(v.v, size);
     if (differs || s->now.transient) {
         /* It may be taken back within the turn, which the proof then shows. */
-        if (locked || (v.t & (T_OPAQUE | T_COUNTER)) || s->outside_stores++ == OUTSIDE_STORES)
+        if (locked || (v.t & (T_OPAQUE | T_COUNTER | T_CLOCK)) || s->outside_stores++ == OUTSIDE_STORES)
             spin_stop(s, SPIN_NO_WAIT, locked ? SPIN_R_LOCKED : SPIN_R_STORE);
         s->now.transient = true;
         buffer(s, address.v, size, v);

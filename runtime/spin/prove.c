@@ -11,8 +11,13 @@
  * reading one ends the proof), and counters (T_COUNTER), which move by the same amount each turn.  A counted loop is a
  * wait if some branch depends on a load and on no counter, and its other side leaves the loop.  That is tried: interpreted
  * from there it must not come back to the head as if nothing had happened, or else it is an `if` in a computation.
+ *
+ * A loop that a time limit ends as well repeats exactly, because the time stands still during an interpretation.  It is a
+ * wait if the other side of a deciding branch leads out of it: does not come back, or comes back with another limit.
  */
 #include "spin/internal.h"
+
+#include <sys/syscall.h>
 
 enum {
     COUNTED_STREAK = 2,   /* equal strides before a counted proof is tried: four visits */
@@ -60,6 +65,27 @@ static void note_compare(struct spin *s, const struct op *op, bool taken)
     c->seen++;
 }
 
+static bool same_source(const struct flag_source *a, const struct flag_source *b)
+{
+    return a->alu == b->alu && a->size == b->size && a->l == b->l && a->r == b->r;
+}
+
+/* While exploring: other numbers than in the recorded turn are those of another time limit. */
+static void note_time(struct spin *s, uint64_t rip)
+{
+    struct recording *rec = &s->rec;
+    struct timed_branch *b = rec->timed_branch;
+    while (b < rec->timed_branch + rec->timed && b->rip != rip)
+        b++;
+    bool is_new = b == rec->timed_branch + rec->timed;
+    if (s->exploring == EXPLORE_AFTER && !is_new && !same_source(&b->at, &s->source))
+        s->exploring = EXPLORE_LEFT;
+    if (s->exploring || (is_new && rec->timed == TIMED))
+        return;
+    *b = (struct timed_branch){ rip, s->source };
+    rec->timed += is_new;
+}
+
 bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t taint)
 {
     spin_delay_branch(s, op->address, taken);
@@ -67,6 +93,8 @@ bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t tai
         return taken;
     if (taint & T_COUNTER) {
         note_compare(s, op, taken);
+    } else if (taint & T_CLOCK) {
+        note_time(s, op->address);
     } else if (taint & T_LOAD) {
         if (s->exploring == EXPLORE_BEFORE && s->rec.deciding == s->invert) {
             s->exploring = EXPLORE_AFTER;
@@ -205,7 +233,7 @@ bool spin_may_be_site(const struct spin *s, uint64_t address)
 static void record(struct spin *s, struct head *h, uint64_t from, unsigned period, bool counted, bool dead_flags)
 {
     struct state *n = &s->now;
-    uint8_t keep = T_OPAQUE;
+    uint8_t keep = T_OPAQUE | T_CLOCK;
     for (unsigned i = 0; i < 16; i++) {
         n->low[i] &= keep;
         n->high[i] &= keep;
@@ -259,6 +287,15 @@ static bool concluded(struct spin *s)
         return true;
     }
     describe(s);
+    if (rec->timed && !decides && !rec->counted) { /* a delay */
+        spin_stop(s, SPIN_NO_WAIT, SPIN_R_TIME);
+        return true;
+    }
+    if (rec->timed && !rec->counted) {
+        rec->deciding_first = rec->deciding;
+        rec->explore = true;
+        return true;
+    }
     if (!rec->counted || only_dead(rec->head)) {
         s->pauses = rec->pauses;
         spin_stop(s, rec->pauses && !decides ? SPIN_PAUSE_ONLY : SPIN_ENDLESS, SPIN_R_NONE);
@@ -321,12 +358,23 @@ static bool counts(struct spin *s, struct head *h)
     return h->streak >= COUNTED_STREAK && h->attempts < COUNTED_ATTEMPTS;
 }
 
+/* Another way than in the recorded turns has led to the head again. */
+static enum explore came_back(struct spin *s)
+{
+    struct recording *rec = &s->rec;
+    if (rec->counted)
+        return counters_went_on(s) ? EXPLORE_CAME_BACK : EXPLORE_LEFT;
+    if (s->now.r[RSP] != rec->head->last.r[RSP] || s->now.transient != rec->head->last.transient)
+        return EXPLORE_LEFT;
+    return ++rec->came_back <= rec->period ? EXPLORE_AFTER : EXPLORE_CAME_BACK; /* when it has asked for the time once more */
+}
+
 static void at_recorded_head(struct spin *s, uint64_t from)
 {
     struct recording *rec = &s->rec;
     if (s->exploring) {
         if (s->exploring == EXPLORE_AFTER)
-            s->exploring = counters_went_on(s) ? EXPLORE_CAME_BACK : EXPLORE_LEFT;
+            s->exploring = came_back(s);
         return;
     }
     rec->left--;
@@ -424,6 +472,13 @@ static void step(struct spin *s)
     spin_execute(s, op);
 }
 
+/* The C library asks the kernel where it finds no vdso: no way out of the loop. */
+static bool asks_for_time(const struct spin *s)
+{
+    uint64_t nr = s->now.r[RAX];
+    return s->stop && s->result->reason == SPIN_R_SYSCALL && (nr == SYS_clock_gettime || nr == SYS_gettimeofday || nr == SYS_time);
+}
+
 /* Takes the other side of each deciding branch. Post: true if one leaves the loop. The state is the recording's first. */
 static bool some_way_leaves(struct spin *s)
 {
@@ -442,7 +497,7 @@ static bool some_way_leaves(struct spin *s)
         s->invert = i;
         for (uint32_t n = 0; n < limit && !s->stop && s->exploring < EXPLORE_CAME_BACK && s->steps < 2 * s->budget; n++)
             step(s);
-        leaves = s->exploring == EXPLORE_AFTER || s->exploring == EXPLORE_LEFT;
+        leaves = (s->exploring == EXPLORE_AFTER || s->exploring == EXPLORE_LEFT) && !asks_for_time(s);
         s->stop = false;
     }
     s->exploring = EXPLORE_NO;
@@ -466,7 +521,9 @@ void spin_advance(struct spin *s)
     s->pauses = pauses;
     if (leaves) {
         s->pauses = s->rec.pauses;
-        spin_stop(s, SPIN_COUNTED, SPIN_R_NONE);
+        spin_stop(s, s->rec.counted ? SPIN_COUNTED : SPIN_ENDLESS, SPIN_R_NONE);
+    } else if (!s->rec.counted) {
+        spin_stop(s, SPIN_NO_WAIT, SPIN_R_TIME); /* while the time stands still, it would go on like this */
     } else {
         /* A computation that looks at something on its way. Go on from where the recording began. */
         s->rec.head->attempts = COUNTED_ATTEMPTS;

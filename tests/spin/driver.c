@@ -26,6 +26,7 @@ static struct spin_result result;
 static double spent_waits, spent_work, last_spent;
 static uintptr_t stack_lo, stack_hi;
 static volatile unsigned long sink;
+static uintptr_t clock_lo, clock_hi;
 
 static long load(uintptr_t address, void *to, unsigned bytes)
 {
@@ -136,7 +137,7 @@ static void on_sample(int n, siginfo_t *info, void *context)
         return;
     }
     registers_of(u, &from);
-    struct spin_config config = { .load = load, .stack_lo = stack_lo, .stack_hi = stack_hi };
+    struct spin_config config = { .load = load, .stack_lo = stack_lo, .stack_hi = stack_hi, .time = __builtin_ia32_rdtsc(), .clock_lo = clock_lo, .clock_hi = clock_hi };
     struct timespec a, b;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
     spin_interpret(&config, &from, &scratch, &result);
@@ -218,8 +219,23 @@ static void fuzz(double seconds)
     printf("\n1 passed, 0 failed\n");
 }
 
+static void find_clock_pages(void)
+{
+    char line[512];
+    uintptr_t lo, hi;
+    FILE *f = fopen("/proc/self/maps", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (strstr(line, "[vvar") && sscanf(line, "%lx-%lx", &lo, &hi) == 2) {
+            clock_lo = clock_lo ? clock_lo : lo;
+            clock_hi = hi;
+        }
+    if (f)
+        fclose(f);
+}
+
 int main(int argc, char **argv)
 {
+    find_clock_pages();
     struct sigaction sample = { .sa_sigaction = on_sample, .sa_flags = SA_SIGINFO | SA_RESTART };
     struct sigaction bad = { .sa_handler = on_fault, .sa_flags = SA_NODEFER };
     sigaction(SIGUSR1, &sample, NULL);

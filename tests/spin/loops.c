@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <x86intrin.h>
 
 #define LOOP(name) static __attribute__((noinline)) unsigned long name(void)
 #define pause() __builtin_ia32_pause()
@@ -32,6 +34,10 @@ static struct { struct inner *volatile p; } outer = { &inner };
 static _Alignas(64) volatile int state;
 static __thread volatile int tls_word = 3;
 static volatile int many = MANY;
+
+static unsigned long limit_tsc = 1ul << 50; /* 100 hours */
+static unsigned long seconds(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return (unsigned long)t.tv_sec; }
+static volatile unsigned long later = 1ul << 40;
 
 /* --- waits ------------------------------------------------------------------------------------------- */
 LOOP(flag_plain) { while (!flag) { } return 1; }
@@ -86,6 +92,12 @@ LOOP(counted_down) { int n = many; while (n-- > 0) if (flag) return 1; return 2;
 LOOP(counted_stack) { volatile int i; for (i = 0; i < MANY; i++) if (flag) return 1; return 2; }
 LOOP(counted_long) { for (unsigned long long i = 0, n = 30000000000ull; i < n; i++) { if (atomic_load_explicit(&aflag, memory_order_relaxed) != 0) return 1; pause(); } return 2; }
 LOOP(counted_cas) { for (int i = 0; i < MANY; i++) { int e = 0; if (__atomic_compare_exchange_n(&held, &e, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return 1; pause(); } return 2; }
+LOOP(timed_plain) { unsigned long t = __rdtsc(); while (!flag) if (__rdtsc() - t > limit_tsc) return 2; return 1; }
+LOOP(timed_pause) { unsigned long t = __rdtsc(); while (!flag) { pause(); if (__rdtsc() - t > limit_tsc) return 2; } return 1; }
+LOOP(timed_narrow) { for (;;) { unsigned t = (unsigned)__rdtsc(); while (long_flag < 2) { __asm__ volatile("nop;nop"); if ((unsigned)__rdtsc() - t > 0xf0000000u) break; } if (long_flag) return 1; } }
+LOOP(timed_sum) { unsigned long last = __rdtsc(), spent = 0; while (!aflag) { unsigned long t = __rdtsc(); spent += t - last; last = t; if (spent > limit_tsc) return 2; } return 1; }
+LOOP(timed_clock) { while (!flag) if (seconds() > later) return 2; return 1; }
+LOOP(timed_clock_pause) { do { if (flag2) return 1; pause(); } while (seconds() < later); return 2; }
 LOOP(counted_call) { for (int i = 0; i < many; i++) { if (load_it(&aflag)) return 1; plt_pause(); } return 2; }
 
 /* --- pauses ------------------------------------------------------------------------------------------ */
@@ -101,6 +113,10 @@ static struct item { struct item *next; long v; } items[256];
 static volatile int mode = 3, few = 12;
 static char text[] = "the quick brown fox jumps over the lazy dog, and then it does so again, as foxes do, until evening";
 
+LOOP(delay_tsc) { unsigned long t = __rdtsc(); while (__rdtsc() - t < limit_tsc) { } return 1; }
+LOOP(delay_clock) { while (seconds() < later) { } return 1; }
+LOOP(timed_reduction) { unsigned long n = 0, t = __rdtsc(); do { n = 0; for (int i = 0; i < 64; i++) if (numbers[i] > 50000) n++; } while (__rdtsc() - t < limit_tsc); return n; }
+LOOP(timed_conditional) { unsigned long n = 0, t = __rdtsc(); do { n = (unsigned long)data[7]; if (mode == 9) n *= 3; } while (__rdtsc() - t < limit_tsc); return n; }
 LOOP(delay_plain) { for (volatile int i = 0; i < 1000; i++) { } return 1; }
 LOOP(delay_long) { for (volatile int i = 0; i < MANY; i++) { } return 1; }
 LOOP(delay_register) { for (int i = 0; i < MANY; i++) __asm__ volatile(""); return 1; }
@@ -173,7 +189,10 @@ const struct loop loops[] = {
     WAIT(function_pointer, E, aflag), WAIT(flag_masked, E, state),
     WAIT(counted_pause, C, flag), WAIT(counted_plain, C, flag), WAIT(counted_down, C, flag), WAIT(counted_stack, C, flag),
     WAIT(counted_long, C, aflag), WAIT(counted_cas, C, held), WAIT(counted_call, C, aflag),
+    WAIT(timed_plain, E, flag), WAIT(timed_pause, E, flag), WAIT(timed_narrow, E, long_flag), WAIT(timed_sum, E, aflag),
+    WAIT(timed_clock, E, flag), WAIT(timed_clock_pause, E, flag2),
     PAUSES(delay_pause), PAUSES(delay_pause_long), PAUSES(delay_pause_plt), PAUSES(delay_exponential),
+    WORK(delay_tsc), WORK(delay_clock), WORK(timed_reduction), WORK(timed_conditional),
     WORK(delay_plain), WORK(delay_long), WORK(delay_register), WORK(delay_loaded), WORK(delay_sum), WORK(delay_numbers), WORK(reduction), WORK(reduction_same), WORK(reduction_few), WORK(conditional_sum),
     WORK(conditional_work), WORK(conditional_count), WORK(minimum), WORK(copy_bytes), WORK(libc_copy), WORK(length),
     WORK(libc_length), WORK(find_byte), WORK(sort), WORK(hash), WORK(hash_string), WORK(random_numbers), WORK(congruential),
