@@ -187,7 +187,7 @@ fn judge(root: &Path, zydis: &Path, compiler: &Path) {
     for define in ZYDIS_DEFINES {
         build.flag(define);
     }
-    for name in ["bits", "counter", "decode", "delay", "execute", "machine", "prove"] {
+    for name in ["bits", "counter", "decode", "delay", "execute", "machine", "prove", "vector"] {
         build.file(root.join(format!("runtime/spin/{name}.c")));
     }
     for name in ["orbit", "branches"] {

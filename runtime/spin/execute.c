@@ -281,71 +281,6 @@ static void sign_into_rdx(struct spin *s, unsigned size)
         spin_reg_put(s, RDX, size, (struct value){ (uint64_t)(sign_extended(v.v, size) >> 63), v.t });
 }
 
-/* Moves of vector registers; 4, 8 or 16 bytes, other bytes of a destination register become zero. */
-static void vector_move(struct spin *s, const struct op *op, unsigned size)
-{
-    const struct operand *to = &op->o[0], *from = &op->o[1];
-    uint64_t lo = 0, hi = 0;
-    uint8_t t = 0;
-    struct value v, a;
-    if (from->kind == O_XMM) {
-        lo = s->now.xmm[from->reg][0];
-        hi = s->now.xmm[from->reg][1];
-        t = s->now.xmm_taint[from->reg];
-    } else if (from->kind == O_REG) {
-        v = spin_reg_get(s, from->reg, from->size);
-        lo = v.v;
-        t = v.t;
-    } else if (from->kind == O_MEM) {
-        a = spin_address_of(s, op);
-        v = spin_mem_get(s, a, size < 8 ? size : 8);
-        lo = v.v;
-        t = v.t;
-        if (size == 16) {
-            a.v += 8;
-            v = spin_mem_get(s, a, 8);
-            hi = v.v;
-            t |= v.t;
-        }
-    } else {
-        unsupported(s);
-    }
-    if (s->stop)
-        return;
-    if (size < 16)
-        hi = 0;
-    lo = low_bytes(lo, size < 8 ? size : 8);
-    if (t & T_DEAD)
-        s->rec.failed = true;
-    if (to->kind == O_XMM) {
-        s->now.xmm[to->reg][0] = lo;
-        s->now.xmm[to->reg][1] = hi;
-        s->now.xmm_taint[to->reg] = t;
-    } else if (to->kind == O_REG) {
-        spin_reg_put(s, to->reg, to->size, (struct value){ lo, t });
-    } else if (to->kind == O_MEM) {
-        a = spin_address_of(s, op);
-        spin_mem_put(s, a, size < 8 ? size : 8, (struct value){ lo, t }, false);
-        a.v += 8;
-        if (size == 16)
-            spin_mem_put(s, a, 8, (struct value){ hi, t }, false);
-    } else {
-        unsupported(s);
-    }
-}
-
-static void vector_clear(struct spin *s, const struct op *op)
-{
-    unsigned last = op->operands - 1u;
-    if (op->o[0].kind != O_XMM || op->o[last].kind != O_XMM || op->o[last - 1].kind != O_XMM ||
-        op->o[last].reg != op->o[last - 1].reg) {
-        unsupported(s);
-        return;
-    }
-    s->now.xmm[op->o[0].reg][0] = s->now.xmm[op->o[0].reg][1] = 0;
-    s->now.xmm_taint[op->o[0].reg] = 0;
-}
-
 static void conditional(struct spin *s, const struct op *op)
 {
     uint8_t t = condition_taint(s, op->condition);
@@ -482,28 +417,11 @@ void spin_execute(struct spin *s, const struct op *op)
         spin_reg_put(s, RDX, 4, (struct value){ s->config->time >> 32, t });
         break;
     }
-    case ZYDIS_MNEMONIC_MOVD:
-    case ZYDIS_MNEMONIC_VMOVD: vector_move(s, op, 4); break;
-    case ZYDIS_MNEMONIC_MOVQ:
-    case ZYDIS_MNEMONIC_VMOVQ: vector_move(s, op, 8); break;
-    case ZYDIS_MNEMONIC_MOVDQA:
-    case ZYDIS_MNEMONIC_MOVDQU:
-    case ZYDIS_MNEMONIC_MOVAPS:
-    case ZYDIS_MNEMONIC_MOVUPS:
-    case ZYDIS_MNEMONIC_MOVAPD:
-    case ZYDIS_MNEMONIC_MOVUPD:
-    case ZYDIS_MNEMONIC_VMOVDQA:
-    case ZYDIS_MNEMONIC_VMOVDQU:
-    case ZYDIS_MNEMONIC_VMOVAPS:
-    case ZYDIS_MNEMONIC_VMOVUPS: vector_move(s, op, 16); break;
-    case ZYDIS_MNEMONIC_PXOR:
-    case ZYDIS_MNEMONIC_XORPS:
-    case ZYDIS_MNEMONIC_XORPD:
-    case ZYDIS_MNEMONIC_VPXOR:
-    case ZYDIS_MNEMONIC_VXORPS: vector_clear(s, op); break;
     case ZYDIS_MNEMONIC_SYSCALL:
     case ZYDIS_MNEMONIC_SYSENTER:
     case ZYDIS_MNEMONIC_INT: spin_stop(s, SPIN_NO_WAIT, SPIN_R_SYSCALL); break;
-    default: unsupported(s);
+    default:
+        if (!spin_vector(s, op, m))
+            unsupported(s);
     }
 }

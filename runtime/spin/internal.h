@@ -4,7 +4,7 @@
  *
  *     decode.c    an instruction of the program, by way of Zydis, into a struct op
  *     machine.c   registers, flags, memory and the store buffer
- *     execute.c   what each instruction does; bits.c: shifts, bit tests, counting
+ *     execute.c   what each instruction does; bits.c: shifts, bit tests, counting; vector.c: moves of vector registers
  *     prove.c     loop heads, repetition, counters, verdicts
  *
  * Every value carries a few bits of taint: where it comes from, as far as a proof has to know.
@@ -257,6 +257,10 @@ bool spin_condition_holds(unsigned condition, uint32_t flags);
 
 /* --- execute.c --------------------------------------------------------------------------------------- */
 void spin_execute(struct spin *s, const struct op *op);
+
+/* --- vector.c ---------------------------------------------------------------------------------------- */
+/* Returns false if it is none of the moves that are interpreted. */
+bool spin_vector(struct spin *s, const struct op *op, unsigned mnemonic);
 
 /* --- bits.c ------------------------------------------------------------------------------------------ */
 void spin_shift(struct spin *s, const struct op *op, unsigned mnemonic);

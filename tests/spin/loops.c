@@ -92,6 +92,19 @@ LOOP(counted_down) { int n = many; while (n-- > 0) if (flag) return 1; return 2;
 LOOP(counted_stack) { volatile int i; for (i = 0; i < MANY; i++) if (flag) return 1; return 2; }
 LOOP(counted_long) { for (unsigned long long i = 0, n = 30000000000ull; i < n; i++) { if (atomic_load_explicit(&aflag, memory_order_relaxed) != 0) return 1; pause(); } return 2; }
 LOOP(counted_cas) { for (int i = 0; i < MANY; i++) { int e = 0; if (__atomic_compare_exchange_n(&held, &e, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return 1; pause(); } return 2; }
+/* As a structure of four pointers is moved. */
+LOOP(vector_moves)
+{
+    static _Alignas(16) unsigned long from[4] = { 1, 2, 3, 4 };
+    unsigned long to[6];
+    while (!flag)
+        __asm__ volatile("movq %1, %%xmm0\n movq 8+%1, %%xmm1\n punpcklqdq %%xmm1, %%xmm0\n movups %%xmm0, %0\n"
+                         "movhps 16+%1, %%xmm0\n movlps 24+%1, %%xmm1\n unpcklpd 16+%1, %%xmm1\n punpckhqdq %%xmm1, %%xmm0\n"
+                         "movlhps %%xmm1, %%xmm0\n movhlps %%xmm0, %%xmm1\n movsd %1, %%xmm2\n movsd %%xmm1, %%xmm2\n movss 4+%1, %%xmm3\n"
+                         "movhps %%xmm0, 16+%0\n movlps %%xmm2, 24+%0\n movsd %%xmm1, 32+%0\n movss %%xmm3, 40+%0\n movhpd %%xmm2, 8+%0\n unpckhpd %1, %%xmm0\n"
+                         : "=o"(to) : "o"(from) : "xmm0", "xmm1", "xmm2", "xmm3");
+    return to[0];
+}
 LOOP(timed_plain) { unsigned long t = __rdtsc(); while (!flag) if (__rdtsc() - t > limit_tsc) return 2; return 1; }
 LOOP(timed_pause) { unsigned long t = __rdtsc(); while (!flag) { pause(); if (__rdtsc() - t > limit_tsc) return 2; } return 1; }
 LOOP(timed_narrow) { for (;;) { unsigned t = (unsigned)__rdtsc(); while (long_flag < 2) { __asm__ volatile("nop;nop"); if ((unsigned)__rdtsc() - t > 0xf0000000u) break; } if (long_flag) return 1; } }
@@ -189,7 +202,7 @@ const struct loop loops[] = {
     WAIT(function_pointer, E, aflag), WAIT(flag_masked, E, state),
     WAIT(counted_pause, C, flag), WAIT(counted_plain, C, flag), WAIT(counted_down, C, flag), WAIT(counted_stack, C, flag),
     WAIT(counted_long, C, aflag), WAIT(counted_cas, C, held), WAIT(counted_call, C, aflag),
-    WAIT(timed_plain, E, flag), WAIT(timed_pause, E, flag), WAIT(timed_narrow, E, long_flag), WAIT(timed_sum, E, aflag),
+    WAIT(vector_moves, E, flag), WAIT(timed_plain, E, flag), WAIT(timed_pause, E, flag), WAIT(timed_narrow, E, long_flag), WAIT(timed_sum, E, aflag),
     WAIT(timed_clock, E, flag), WAIT(timed_clock_pause, E, flag2),
     PAUSES(delay_pause), PAUSES(delay_pause_long), PAUSES(delay_pause_plt), PAUSES(delay_exponential),
     WORK(delay_tsc), WORK(delay_clock), WORK(timed_reduction), WORK(timed_conditional),
