@@ -255,7 +255,7 @@ void cpu_unbind(struct thread *t)
     if (!t->bound)
         return;
     lock_take(&setting);
-    if (t->own_affinity)
+    if (t->own_affinity || (t->bound == LOOSE && !confined_to)) /* it has its mask */
         t->bound = 0;
     else
         widen(t);

@@ -12,7 +12,9 @@
 #include <limits.h>
 #include <time.h>
 
-struct bucket futex_buckets[BUCKETS];
+struct bucket futex_buckets[BUCKETS] __attribute__((aligned(4096)));
+_Static_assert(sizeof futex_buckets % 4096 == 0, "futex_init wipes whole pages");
+static bool wiped; /* by the kernel, in children */
 uint32_t futex_foreign_waiters;
 /* The program requeues. Modern libraries do not, so that is nobody but programs which do it themselves. Their threads wait in the
  * queues, where requeue knows them, in whatever order it is done; ... */
@@ -26,13 +28,12 @@ enum {
     SPIN_RETRY = 32,  /* ... only every so many waits begin with one */
 };
 
-static void after_fork_bucket(struct bucket *b) { *b = (struct bucket){0}; }
+void futex_init(void) { wiped = prim_wipe_on_fork(futex_buckets, sizeof futex_buckets); }
 
 void futex_after_fork(void)
 {
-    for (int i = 0; i < BUCKETS; i++)
-        if (futex_buckets[i].lock.word || futex_buckets[i].waiters || futex_buckets[i].kernel_waiters)
-            after_fork_bucket(&futex_buckets[i]);
+    for (int i = 0; !wiped && i < BUCKETS; i++)
+        futex_buckets[i] = (struct bucket){0};
     futex_foreign_waiters = giving_up();
     requeued_in_kernel = 0;
 }

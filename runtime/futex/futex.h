@@ -22,6 +22,7 @@ long futex_wait_inside(struct thread *t, const uint32_t *word, uint32_t value, c
 bool futex_wake_inside(const uint32_t *word);
 /* n of them at most. */
 bool futex_wake_some_inside(const uint32_t *word, int n);
+void futex_init(void);
 void futex_after_fork(void);
 /* Wakes every thread that is queued, as futex(2) may at any time. */
 void futex_end_all_waits(void);

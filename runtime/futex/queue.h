@@ -17,7 +17,7 @@ struct bucket {
 } __attribute__((aligned(64)));
 
 enum { BUCKETS = 4096 };
-extern struct bucket futex_buckets[BUCKETS];
+extern struct bucket futex_buckets[BUCKETS]; /* whole pages */
 
 static inline struct bucket *bucket_of(uintptr_t address)
 {

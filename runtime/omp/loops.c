@@ -34,7 +34,9 @@ struct loop {
     uint32_t chunks, chunks_now;
 } __attribute__((aligned(128)));
 
-static struct loop loops[LOOPS];
+static struct loop loops[LOOPS] __attribute__((aligned(4096)));
+_Static_assert(sizeof loops % 4096 == 0, "loops_init wipes whole pages");
+static bool wiped; /* by the kernel, in children */
 static uint32_t waiting; /* in all loops */
 static uint32_t most;
 static bool shaken; /* for tests: the target is another one at every turn */
@@ -52,6 +54,7 @@ void loops_init(uint32_t n, bool shake)
 {
     most = n;
     shaken = shake;
+    wiped = prim_wipe_on_fork(loops, sizeof loops);
     loops_resized();
 }
 
@@ -151,7 +154,8 @@ void loops_thread_ends(struct thread *t)
 
 void loops_after_fork(struct thread *t)
 {
-    __builtin_memset(loops, 0, sizeof loops);
+    if (!wiped)
+        __builtin_memset(loops, 0, sizeof loops);
     waiting = 0;
     t->loop = NULL;
     t->at_work = t->loop_blocked = false;

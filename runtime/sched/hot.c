@@ -31,6 +31,7 @@ struct hot {
 
 static struct lock busy;
 static struct hot table[LISSOM_MAX_LOCKS];
+static bool used; /* table, since the last fork: a child touches none of its pages otherwise */
 
 /* Pre: busy. */
 static struct hot *entry_of(uintptr_t address)
@@ -50,6 +51,7 @@ static void note(uintptr_t address, const struct user_registers *r)
     if (!lock_try(&busy))
         return;
     struct hot *h = entry_of(address);
+    used = true;
     h->samples++;
     if (h->address != address) {
         h->address = address;
@@ -139,5 +141,7 @@ void hot_read(struct lissom_hot_lock to[LISSOM_MAX_LOCKS])
 void hot_after_fork(void)
 {
     busy.word = 0;
-    memset(table, 0, sizeof table);
+    if (used)
+        memset(table, 0, sizeof table);
+    used = false;
 }
