@@ -103,6 +103,31 @@ static void user_faults(void) {
 	for (int i = 0; i < 8; i++) t_join(w[i]);
 }
 
+// Words of threads that spin, and have been found to wait, go away.
+static void *spins(void *arg) {
+	volatile uint32_t *word = (volatile uint32_t *)(missing + 64 * (long)(intptr_t)arg);
+	atomic_fetch_add(&waiting, 1);
+	while (!*word) __builtin_ia32_pause();
+	return NULL;
+}
+static void user_faults_of_spinners(void) {
+	static _Alignas(PAGE) uint32_t ones[PAGE / 4];
+	pthread_t w[8], t[64];
+	int threads = t_threads() > 64 ? 64 : t_threads();
+	struct uffdio_copy c = { .dst = (uintptr_t)missing, .src = (uintptr_t)ones, .len = PAGE };
+	if (uffd < 0) return;
+	for (int i = 0; i < PAGE / 4; i++) ones[i] = 1;
+	waiting = 0;
+	for (int i = 0; i < 8; i++) w[i] = t_spawn(spins, (void *)(intptr_t)i);
+	while (waiting < 8) sched_yield();
+	for (int i = 0; i < threads; i++) t[i] = t_spawn(meet, NULL);
+	t_sleep_ms(50);
+	SYS(madvise(missing, PAGE, MADV_DONTNEED));
+	for (int i = 0; i < threads; i++) t_join(t[i]);
+	SYS(ioctl(uffd, UFFDIO_COPY, &c));
+	for (int i = 0; i < 8; i++) t_join(w[i]);
+}
+
 int main(void) {
 	t_watchdog();
 	char *p = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -118,5 +143,7 @@ int main(void) {
 	for (int i = 0; i < threads; i++) t_join(t[i]);
 	PHASE("userfaultfd");
 	user_faults();
+	PHASE("userfaultfd and spinning");
+	user_faults_of_spinners();
 	return t_ok("process_pointers");
 }
