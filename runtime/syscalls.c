@@ -24,6 +24,7 @@
 #include "sched/signals.h"
 #include "sched/slots.h"
 #include "sched/user.h"
+#include "sched/waitmask.h"
 #include "waits.h"
 
 #include <errno.h>
@@ -98,10 +99,18 @@ void syscalls_watch_descriptors(void)
 /* A child that shares nothing with us: the usual fork. It comes back here, on its copy of this stack. */
 static long fork_here(struct thread *t, struct user_registers *r)
 {
+    /* What arrives in the child waits until it has forgotten the signals that its parent has kept. */
+    const uint64_t all = ~0ull;
+    uint64_t mask;
+    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
     long pid = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
     t->clone_state = CLONE_NONE;
-    if (pid == 0)
+    if (pid == 0) {
+        if (t->home->closed)
+            mask = t->home->closed_mask;
         lissom_forked(t);
+    }
+    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
     r->rax = pid;
     return ACTION_RETURN;
 }
@@ -458,6 +467,8 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
     if (giving_up())
         return t->site == &lissom_omp_site ? ACTION_RETURN : release_call(t, r);
     uint8_t kind = nr >= 0 && nr < 65536 ? syscalls_class[nr] : KIND_HOME;
+    if (kind == KIND_BLOCKING)
+        waitmask_begins(t, nr);
     /* Interrupted between giving up its slot and the call. Were it to queue for a slot first, signals that keep coming would
      * interrupt it there each time, and it would never make the call. */
     if (!t->has_slot && kind == KIND_BLOCKING)

@@ -16,6 +16,7 @@
 #include "sched/inbox.h"
 #include "sched/release.h"
 #include "sched/user.h"
+#include "sched/waitmask.h"
 #include "spin/site.h"
 #include "spin/spin.h"
 
@@ -42,8 +43,6 @@ void signals_after_fork(struct thread *t)
     sched.faults_blocked = t->faults_blocked;
     actions_after_fork();
     identity_after_fork(t);
-    if (t->home->closed)
-        set_mask(t->home->closed_mask);
     inbox_drop(t->home);
     t->attention = 0;
 }
@@ -110,7 +109,10 @@ _Noreturn void lissom_resume(const ucontext_t *uc); /* rt_sigreturn(2). Pre: all
 
 enum { RED_ZONE_BYTES = 128 };
 
-static void send_to_self(int sig) { prim_syscall3(SYS_tgkill, sched.pid, prim_syscall3(SYS_gettid, 0, 0, 0), sig); }
+/* Of this kernel thread. sched.pid is the parent's in a child that shares our memory, and in one that has just been forked. */
+static long own_pid(void) { return prim_syscall3(SYS_getpid, 0, 0, 0); }
+static long own_tid(void) { return prim_syscall3(SYS_gettid, 0, 0, 0); }
+static void send_to_self(int sig) { prim_syscall3(SYS_tgkill, own_pid(), own_tid(), sig); }
 
 static void default_action(int sig, const siginfo_t *info)
 {
@@ -119,9 +121,9 @@ static void default_action(int sig, const siginfo_t *info)
         send_to_self(sig);
 }
 
-static uint64_t handler_mask(const struct kernel_sigaction *a, int sig, const ucontext_t *uc)
+static uint64_t handler_mask(struct thread *t, const struct kernel_sigaction *a, int sig, const ucontext_t *uc)
 {
-    return frame_mask(uc) | a->mask | (a->flags & SA_NODEFER ? 0 : signal_bit(sig));
+    return waitmask_of_handler(t, uc) | a->mask | (a->flags & SA_NODEFER ? 0 : signal_bit(sig));
 }
 
 static void see(ucontext_t *uc, const struct view *v)
@@ -175,7 +177,7 @@ static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, in
                               .nr = t->nr, .foreign_wait = t->foreign_wait, .has_slot = t->has_slot};
     /* Our own code has something of its own below the program's red zone, and no red zone. */
     uintptr_t sp = (uintptr_t)note.ours.rsp - (note.ours.rsp == note.theirs.rsp ? RED_ZONE_BYTES : 0), lowest;
-    uint64_t mask = handler_mask(a, sig, uc);
+    uint64_t mask = handler_mask(t, a, sig, uc);
     stack_t ours = uc->uc_stack;
     see(uc, &note.theirs);
     sp = altstack_for(t, a->flags, sp, &lowest, &uc->uc_stack);
@@ -200,12 +202,13 @@ static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, in
 static void call_handler(struct thread *t, const struct kernel_sigaction *a, int sig, siginfo_t *info, ucontext_t *uc)
 {
     bool own_mask = t && t->own_mask;
+    uint64_t mask = handler_mask(t, a, sig, uc);
     view_leave_spin_site(uc);
     struct view ours = now_at(uc), theirs = view_native(uc);
     see(uc, &theirs);
     if (t)
         t->own_mask = true;
-    set_mask(handler_mask(a, sig, uc));
+    set_mask(mask);
     a->handler(sig, info, uc);
     set_mask(INBOX_ALL);
     if (t)
@@ -447,7 +450,7 @@ static void interrupted_ourselves(int sig, const siginfo_t *info, ucontext_t *uc
         default_action(sig, info); /* our own mistake: let it be seen */
         return;
     }
-    prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, prim_syscall3(SYS_gettid, 0, 0, 0), sig, info);
+    prim_syscall4(SYS_rt_tgsigqueueinfo, own_pid(), own_tid(), sig, info);
     frame_set_mask(uc, frame_mask(uc) | signal_bit(sig));
 }
 

@@ -98,6 +98,7 @@ struct thread {
     uint32_t plain_waits;         /* futex waits since the last such call */
 
     long nr;                      /* the system call being handled */
+    int16_t mask_call;            /* the one that waits with a mask of its own (waitmask.h); -1 or another: none */
     uint8_t clone_state;          /* enum clone_state */
 
     void *save_area;              /* SAVE_AREA bytes (frame.h): the state in which it was interrupted outside of the runtime, ... */
