@@ -450,8 +450,23 @@ struct start {
 static struct lock starts_lock;
 static struct start *starts_free;
 
+/* Here the program's code runs, and the doorbell may give its slot away at any instruction; what that does takes locks, too. So nothing comes while one is held.
+ * Post: the mask to be set again. */
+static uint64_t signals_off(void)
+{
+    uint64_t all = ~0ull, mask = 0;
+    prim_syscall4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, 8);
+    return mask;
+}
+
+static void signals_on(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8); }
+
 void lissom_forked(struct thread *t)
 {
+    /* What arrives from now on waits until the signals that the parent has kept are forgotten. */
+    uint64_t mask = signals_off();
+    if (t->home->closed)
+        mask = t->home->closed_mask;
     starts_lock.word = 0;
     starts_free = NULL; /* another thread may have been changing it */
     patch_after_fork();
@@ -479,20 +494,10 @@ void lissom_forked(struct thread *t)
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     count(threads);
     record->counter[LISSOM_C_threads_peak] = 1;
+    signals_on(mask);
 }
 
 /* --- what kind of thread it is ----------------------------------------------------------------------------------------------- */
-
-/* Here the program's code runs, and the doorbell may give its slot away at any instruction; what that does takes locks, too. So nothing comes while one is held.
- * Post: the mask to be set again. */
-static uint64_t signals_off(void)
-{
-    uint64_t all = ~0ull, mask = 0;
-    prim_syscall4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, 8);
-    return mask;
-}
-
-static void signals_on(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8); }
 
 static struct start *start_get(void)
 {
