@@ -24,6 +24,7 @@
 #include "sched/signals.h"
 #include "sched/slots.h"
 #include "sched/user.h"
+#include "sched/waiting.h"
 #include "sched/waitmask.h"
 #include "waits.h"
 
@@ -45,8 +46,8 @@ uint8_t syscalls_class[65536], syscalls_class_rtld[65536];
 static const uint16_t anywhere[] = {
     SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_mincore, SYS_msync,
     SYS_gettimeofday, SYS_time, SYS_clock_getres, SYS_getpid, SYS_getppid, SYS_getuid, SYS_geteuid, SYS_getgid,
-    SYS_getegid, SYS_uname, SYS_sysinfo, SYS_getrandom, SYS_getcpu, SYS_fstat, SYS_newfstatat, SYS_stat, SYS_lstat,
-    SYS_lseek, SYS_pread64, SYS_close, SYS_getcwd, SYS_access, SYS_faccessat, SYS_getdents64, SYS_dup,
+    SYS_getegid, SYS_uname, SYS_sysinfo, SYS_getrandom, SYS_getcpu, SYS_fstat,
+    SYS_lseek, SYS_pread64, SYS_close, SYS_getcwd, SYS_getdents64, SYS_dup,
     SYS_dup2, SYS_dup3, SYS_pipe, SYS_pipe2, SYS_eventfd2, SYS_epoll_create1, SYS_epoll_ctl, SYS_socket,
     SYS_socketpair, SYS_getsockname, SYS_getsockopt, SYS_setsockopt, SYS_membarrier, SYS_get_mempolicy, SYS_mbind,
     SYS_rt_sigreturn, /* its stack pointer is its argument */
@@ -61,7 +62,7 @@ static const uint16_t blocking[] = {
 };
 
 static const uint16_t handled[] = {
-    SYS_clock_gettime, SYS_readlink, SYS_readlinkat,
+    SYS_clock_gettime, SYS_readlink, SYS_readlinkat, SYS_stat, SYS_lstat, SYS_newfstatat, SYS_access, SYS_faccessat,
     SYS_futex, SYS_gettid, SYS_sched_yield, SYS_rt_sigaction, SYS_exit, SYS_exit_group, SYS_clone, 435 /* clone3 */,
     SYS_fork, SYS_vfork, 449 /* futex_waitv */, 454 /* futex_wake */, 455 /* futex_wait */, 456 /* futex_requeue */,
     SYS_rt_sigprocmask, SYS_sigaltstack, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
@@ -313,7 +314,8 @@ void syscalls_learn(struct thread *t, bool needs_home)
 static bool is_of_kernel_thread(const struct thread *t, uintptr_t path)
 {
     char begins[7] = "";
-    return user_copy(t, begins, (const void *)path, sizeof begins) == 0 && __builtin_memcmp(begins, "/proc/t", sizeof begins) == 0;
+    return user_copy(t, begins, (const void *)path, sizeof begins) == 0 &&
+           (__builtin_memcmp(begins, "/proc/t", sizeof begins) == 0 || __builtin_memcmp(begins, "thread-", sizeof begins) == 0);
 }
 
 /* A call that the kernel answers by the calling thread only for some arguments: those are `here`. */
@@ -330,8 +332,13 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case SYS_clock_gettime:
         return at_home_if(t, r->rdi == CLOCK_THREAD_CPUTIME_ID);
     case SYS_readlink:
+    case SYS_stat:
+    case SYS_lstat:
+    case SYS_access:
         return at_home_if(t, is_of_kernel_thread(t, (uintptr_t)r->rdi));
     case SYS_readlinkat:
+    case SYS_newfstatat:
+    case SYS_faccessat:
         return at_home_if(t, is_of_kernel_thread(t, (uintptr_t)r->rsi));
     case SYS_futex:
         syscalls_learn(t, r->r10 && ((r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT || (r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
@@ -340,7 +347,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         r->rax = t->tid;
         return ACTION_RETURN;
     case SYS_sched_yield:
-        if (!t->has_slot || !__atomic_load_n(&t->slot->ready_count, __ATOMIC_RELAXED))
+        if (!t->has_slot || (!slot_ready_count(t->slot) && !waiting_any_over(t->slot, tsc(), true)))
             return ACTION_DIRECT;
         slot_yield(t);
         r->rax = 0;

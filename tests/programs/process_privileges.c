@@ -71,6 +71,11 @@ static void look_anywhere(int kind) {
 static void look(int kind) {
 	char path[256], link[64];
 	uid_t r, e, s;
+	struct stat self, mine;
+	SYS(stat("/proc/thread-self/comm", &self)); // first: what follows would take the thread home
+	snprintf(path, sizeof path, "/proc/self/task/%d/comm", gettid());
+	SYS(stat(path, &mine));
+	CHECK(self.st_ino == mine.st_ino, "/proc/thread-self/comm is another thread's");
 	SYS(getresuid(&r, &e, &s));
 	EQ(r, 0);
 	EQ(e, kind == USER ? OTHER : 0);
