@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/altstack.h"
 #include "sched/frame.h"
+#include "sched/signals.h"
 #include "sched/user.h"
 
 #include <errno.h>
@@ -67,8 +68,12 @@ static long change(struct thread *t, stack_t new, uintptr_t sp)
     return 0;
 }
 
+/* What was sent to t before is handled first, on the stack that it has, which may be freed afterwards. It may still be on its way to t's kernel thread. */
 long altstack_call(struct thread *t, struct user_registers *r)
 {
+    carrier_go_home(t);
+    if (signals_pending(t))
+        return signals_leave(t, r, ACTION_RESTART);
     stack_t new = {0}, old = t->altstack;
     old.ss_flags = (int)(((unsigned)old.ss_flags & AUTODISARM) | (unsigned)state_of(&old, (uintptr_t)r->rsp));
     r->rax = r->rdi && user_copy(t, &new, (const void *)r->rdi, sizeof new) ? -EFAULT : 0;
