@@ -450,8 +450,8 @@ struct start {
 static struct lock starts_lock;
 static struct start *starts_free;
 
-/* Here the program's code runs, and the doorbell may give its slot away at any instruction; what that does takes locks, too. So nothing comes while one is held.
- * Post: the mask to be set again. */
+/* Block all signals while a lock is held: the preemption signal may switch to another thread at any instruction, and that takes locks.
+ * Returns the mask for signals_on. */
 static uint64_t signals_off(void)
 {
     uint64_t all = ~0ull, mask = 0;
@@ -463,7 +463,7 @@ static void signals_on(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, 2 /* S
 
 void lissom_forked(struct thread *t)
 {
-    /* What arrives from now on waits until the signals that the parent has kept are forgotten. */
+    /* Block the child's own signals until the inbox, which holds the parent's, is empty. */
     uint64_t mask = signals_off();
     if (t->home->closed)
         mask = t->home->closed_mask;

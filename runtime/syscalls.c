@@ -100,7 +100,7 @@ void syscalls_watch_descriptors(void)
 /* A child that shares nothing with us: the usual fork. It comes back here, on its copy of this stack. */
 static long fork_here(struct thread *t, struct user_registers *r)
 {
-    /* What arrives in the child waits until it has forgotten the signals that its parent has kept. */
+    /* Block signals to the child until lissom_forked has emptied the inbox, which holds the parent's. */
     const uint64_t all = ~0ull;
     uint64_t mask;
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);

@@ -68,7 +68,7 @@ static long change(struct thread *t, stack_t new, uintptr_t sp)
     return 0;
 }
 
-/* What was sent to t before is handled first, on the stack that it has, which may be freed afterwards. It may still be on its way to t's kernel thread. */
+/* Handle signals sent to t earlier on its old stack first: the program may free that stack next. They may be pending on t's own kernel thread. */
 long altstack_call(struct thread *t, struct user_registers *r)
 {
     carrier_go_home(t);
