@@ -4,13 +4,11 @@
 #include "events/events.h"
 #include "sched/identity.h"
 #include "sched/user.h"
-#include "sched/waiting.h"
 #include "syscalls.h"
 #include "waits.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 
 #define ARCH_REQ_XCOMP_PERM 0x1023 /* asm/prctl.h of Linux 5.16: from then on threads may use AMX */
@@ -68,8 +66,6 @@ void attributes_note(struct thread *t, long nr, const struct user_registers *r)
     case SYS_ioctl:
         if (nr == SYS_fcntl ? r->rsi == F_SETFL : r->rsi == FIONBIO)
             waits_forget((uint32_t)r->rdi);
-        else if (nr == SYS_ioctl && (uint32_t)r->rsi == (uint32_t)UFFDIO_API)
-            waiting_pages_may_be_missing();
         break;
     case SYS_timer_create:
     case SYS_rseq:

@@ -33,6 +33,7 @@
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -131,6 +132,15 @@ static bool is_shared_child(struct thread *t)
     return false;
 }
 
+/* Makes the process native as a whole, waits for its other threads to leave the runtime, `timeout_ms` at most, and makes t's
+ * call natively. `reason` is for the user. */
+static long native_call(struct thread *t, struct user_registers *r, const char *reason, uint32_t timeout_ms)
+{
+    lissom_give_up(reason);
+    release_wait(t, timeout_ms);
+    return release_call(t, r);
+}
+
 static long clone_call(struct thread *t, struct user_registers *r)
 {
     uint64_t flags, stack, tls = 0;
@@ -175,9 +185,7 @@ static long clone_call(struct thread *t, struct user_registers *r)
     if ((flags & CLONE_VM) && !(flags & CLONE_VFORK)) {
         /* It runs beside us, waits and wakes as natively on the same words, and may have our TLS. */
         enum { OTHERS_MS = 200 };
-        lissom_give_up("a process was created that shares the memory");
-        release_wait(t, OTHERS_MS);
-        return release_call(t, r);
+        return native_call(t, r, "a process was created that shares the memory", OTHERS_MS);
     }
     t->clone_state = flags & CLONE_VM ? CLONE_SHARED : CLONE_COPIED;
     cpu_set_free(t);
@@ -383,6 +391,14 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case SYS_prctl:
         if (r->rdi == PR_SET_SECCOMP)
             return sandbox_call(t, r);
+        break;
+    case SYS_ioctl:
+        if ((uint32_t)r->rsi == (uint32_t)UFFDIO_API) {
+            /* A page fault may then last until another thread of the program ends it, and meanwhile keeps the kernel thread
+             * that it is taken on, which may be the other one's. */
+            enum { OTHERS_MS = 2000 };
+            return native_call(t, r, "the program handles its own page faults (userfaultfd)", OTHERS_MS);
+        }
         break;
     case SYS_signalfd:
     case SYS_signalfd4:

@@ -18,25 +18,9 @@ static long load(uintptr_t address, uint32_t *value)
     return prim_syscall6(SYS_process_vm_readv, sched.pid, (long)&to, 1, (long)&from, 1, 0) != sizeof *value;
 }
 
-/* A load may wait for the program, so none is made under a lock of ours. */
-static bool pages_may_be_missing;
-
-bool waiting_allowed(void) { return !__atomic_load_n(&pages_may_be_missing, __ATOMIC_RELAXED); }
-
-void waiting_pages_may_be_missing(void)
-{
-    __atomic_store_n(&pages_may_be_missing, true, __ATOMIC_SEQ_CST);
-    for (uint32_t i = 0; i < sched.slots_made; i++) { /* whoever loads one has not seen that yet */
-        lock_take(&sched.slot[i].lock);
-        lock_drop(&sched.slot[i].lock);
-    }
-}
-
 bool waiting_words_changed(const struct thread *t)
 {
     uint32_t is;
-    if (!waiting_allowed())
-        return true; /* t runs, and loads them itself */
     for (uint32_t i = 0; i < t->wait_words; i++)
         if (load(t->wait_word[i].address, &is) ||
             (is ^ t->wait_word[i].value) & t->wait_word[i].mask)

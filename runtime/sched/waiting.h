@@ -15,11 +15,6 @@
 
 #include "sched/thread.h"
 
-/* The program uses userfaultfd(2). No words of parked threads are loaded any more once this returns; they run. Pre: no lock is held. */
-void waiting_pages_may_be_missing(void);
-/* Whether threads may be parked. Otherwise they yield. */
-bool waiting_allowed(void);
-
 /* Under the slot's lock: */
 void waiting_push(struct slot *s, struct thread *t, uint64_t now);
 /* The first whose wait is over, taken off the list; or NULL. */

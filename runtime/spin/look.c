@@ -3,7 +3,6 @@
 #include "prim/lock.h"
 #include "prim/maps.h"
 #include "sched/thread.h"
-#include "sched/waiting.h"
 #include "spin/site.h"
 
 #include <errno.h>
@@ -130,7 +129,7 @@ void spin_remember(struct thread *t, const struct spin_result *r)
     uint32_t n = 0;
     t->wait_words = 0;
     t->proof_site = NULL; /* the words of its proof are these no more */
-    for (uint32_t i = 0; i < r->loads && waiting_allowed(); i++) {
+    for (uint32_t i = 0; i < r->loads; i++) {
         const struct spin_load *l = &r->load[i];
         if (l->stack)
             continue; /* nobody else's to change, as a rule */

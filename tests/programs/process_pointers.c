@@ -1,5 +1,5 @@
 // Bad pointers: calls that the runtime answers say EFAULT, as the kernel does, also where SIGSEGV and SIGBUS are blocked. A word on a page that
-// only a userfaultfd(2) can fill makes its own thread wait, and nobody else.
+// only a userfaultfd(2) can fill makes its own thread wait, and nobody else: from then on the process runs natively.
 #include "pthread_test.h"
 #include <fcntl.h>
 #include <linux/futex.h>
