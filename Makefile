@@ -1,22 +1,28 @@
 # make demo     one oversubscribed program natively and under lissom (about a minute)
-# make test     unit tests, the small models, the cases of tests/cases (15 minutes)
+# make test     what every change has to pass: unit tests, changed models, C drivers, cases once at each level
+# make test-all everything there is: all levels and ratios, models, mutants, breakages, virtual machines, clusters,
+#               packages, public suites, fuzzing (hours); PARTS="cases vm" some of it
 # make bench    the tables of docs/results-sync.md, on this machine (40 minutes)
 # make report   every figure of the study, at a quick look: lissom-bench/report.html (20 minutes)
 # make fuzz     10 million inputs for each thing that reads what others write (FUZZ_INPUTS=; 15 minutes)
-# make lint     formatting and warnings, of Rust and C
-# make conformance   glibc's own thread tests, natively and under lissom (10 minutes)
+# make lint     formatting, warnings, and the rules of CONTRIBUTING.md
+# make conformance   public test suites, natively and under lissom: glibc's, and those in SUITES=DIR
 # make model    the protocols with large bounds (slow)
 # make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
-# make slurm    target/slurm/lissom_spank.so, for `srun --lissom` (docs/slurm.md); `make install install-slurm` puts it beside the runtime
+# make slurm    target/slurm/lissom_spank.so, for `srun --lissom` (docs/slurm.md); `make install install-slurm` puts it
+#               beside the runtime
 # make test-slurm   the tests of it, with a Slurm that is started for them (a minute)
-# make test-dashboard   the dashboard of packaging/grafana: its queries, asked of a real Prometheus while programs run (a minute)
+# make test-dashboard   the dashboard of packaging/grafana: its queries, asked of a real Prometheus (a minute)
 # make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (5 minutes)
-# make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (30 minutes); KERNELS="6.18 7.3", TESTS= some of them
-# make test-kubernetes   the node agent of packaging/kubernetes, in containerd's NRI and in a real containerd (10 minutes, most of them to build it)
+# make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (30 minutes);
+#               KERNELS="6.18 7.3", TESTS= some of them
+# make test-kubernetes   the node agent of packaging/kubernetes, in containerd's NRI and in a real containerd
+#               (10 minutes, most of them to build it)
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
 # make dist     packages for Debian and pip, an archive and a container image: target/dist (docs/install.md)
-# make test-dist   installs and removes them in root file systems of Debian 11 and 12, and of musl (20 minutes, root); TESTS= some of them
+# make test-dist   installs and removes them in root file systems of Debian 11 and 12, and of musl (20 minutes, root);
+#               TESTS= some of them
 #
 # Each installs first what it lacks (apt packages as root or with sudo, Python packages into target/venv)
 # and says so.
@@ -27,10 +33,10 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test fuzz bench report lint model conformance kmod slurm test-slurm test-dashboard test-kvm test-vm dist test-dist test-kubernetes build install install-slurm uninstall clean
+.PHONY: help demo test test-unit test-drivers test-cases test-all fuzz bench report lint model conformance kmod slurm test-slurm test-dashboard test-kvm test-vm dist test-dist test-kubernetes build install install-slurm uninstall clean
 
 help:
-	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+	@sed -n '/^# make demo/,/^#$$/s/^# //p' Makefile
 
 build:
 	@scripts/need.sh build
@@ -42,17 +48,34 @@ demo:
 	@scripts/venv.sh
 	@target/venv/bin/python3 scripts/demo.py
 
+# What every change has to pass. Its last line is `N passed, M failed, K skipped`.
 test:
 	@scripts/need.sh test
+	@$(MAKE) --no-print-directory test-unit
+	bash docs/model/run.sh changed
+	@$(MAKE) --no-print-directory test-drivers
+	@$(MAKE) --no-print-directory test-cases
+
+test-unit:
+	@scripts/need.sh test
 	cargo test --locked --bin lissom
-	bash docs/model/run.sh small
+
+# C programs that test one part of the runtime each.
+test-drivers:
+	@scripts/need.sh test
 	bash tests/patch/run.sh
 	bash tests/spin/run.sh
 	bash tests/cpus/run.sh
 	bash tests/slots/run.sh
 	bash tests/idle/run.sh
 	bash tests/fuzz/run.sh 100000
+
+test-cases:
+	@scripts/need.sh test
 	cargo test --locked --test cases
+
+test-all:
+	@bash scripts/test-all.sh $(PARTS)
 
 FUZZ_INPUTS ?= 10000000
 fuzz:

@@ -58,6 +58,7 @@ need_test() {
     need_build
     want g++ g++
     want gdb gdb
+    want memcached memcached
     want erlang-base erlc
     want_file libclang-rt-19-dev /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.asan-x86_64.a
     want spin spin

@@ -4,29 +4,57 @@ mod runner;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 
 use libtest_mimic::{Arguments, Completion, Trial};
-use runner::case::{self, Case};
+use runner::case::{self, Case, Level};
+use runner::outcome::{Outcomes, Skips};
 use runner::{requires, run};
+
+/// What all trials share.
+struct Session {
+    seed: u32,
+    skips: Skips,
+    /// Held for writing by a case that runs alone.
+    machine: RwLock<()>,
+    outcomes: Outcomes,
+}
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // Cases measure, load and limit the machine: one at a time unless the user says otherwise.
-    arguments.test_threads = arguments.test_threads.or(Some(1));
+    let selection = run::Selection::from_environment();
+    let together = if selection.all { 1 } else { run::cpus() };
+    let together = *arguments.test_threads.get_or_insert(together);
+    run::set_beside_others(together > 1);
 
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let cases = match case::read_all(&root.join("tests/cases")) {
-        Ok(cases) => cases,
-        Err(message) => {
-            eprintln!("{message}");
-            return ExitCode::from(2);
-        }
+    let read = case::read_all(&root.join("tests/cases"))
+        .and_then(|cases| Ok((cases, Skips::read(&root.join("tests/skips.tsv"))?)));
+    let (cases, skips) = match read {
+        Ok(read) => read,
+        Err(message) => return refuse(&message),
     };
-    let seed = run::first_seed();
-    let trials = cases.into_iter().flat_map(|case| variants(Arc::new(case), seed)).collect();
-    let conclusion = libtest_mimic::run(&arguments, trials);
+    let exists = |name: &str| cases.iter().any(|c| format!("{}::{}", c.file, c.name) == name);
+    if let Some(name) = skips.unknown(exists).first() {
+        return refuse(&format!("tests/skips.tsv: there is no case {name}"));
+    }
+    let session = Arc::new(Session {
+        seed: run::first_seed(),
+        skips,
+        machine: RwLock::new(()),
+        outcomes: Outcomes::default(),
+    });
+    // Those that run alone come last: they would keep the others waiting.
+    let (alone, beside): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.exclusive);
+    let trials = beside.into_iter().chain(alone).flat_map(|case| trials(Arc::new(case), selection, &session));
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
     if !arguments.list {
+        let durations = run::target_dir().join("test-durations.tsv");
+        if let Err(e) = session.outcomes.record(&durations) {
+            eprintln!("{}: {e}", durations.display());
+        }
+        print!("{}", session.outcomes.summary());
         println!(
             "{} passed, {} failed, {} skipped",
             conclusion.num_passed, conclusion.num_failed, conclusion.num_ignored
@@ -35,24 +63,47 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// One test for each level and ratio of the case.
-fn variants(case: Arc<Case>, seed: u32) -> Vec<Trial> {
-    let ratios: Vec<Option<u32>> =
-        if case.ratios.is_empty() { vec![None] } else { case.ratios.iter().copied().map(Some).collect() };
-    let mut trials = Vec::new();
-    for &level in &case.levels {
-        for &ratio in &ratios {
-            let variant = run::Variant { level, ratio };
-            let name = format!("{}::{}{}", case.file, case.name, variant.suffix());
-            let (case, full_name) = (Arc::clone(&case), name.clone());
-            trials.push(Trial::ignorable_test(name, move || {
-                if let Some(missing) = requires::missing(&case.requires) {
-                    return Ok(Completion::ignored_with(missing));
-                }
-                run::run(&case, variant, &full_name, seed)?;
-                Ok(Completion::Completed)
-            }));
-        }
-    }
-    trials
+fn refuse(message: &str) -> ExitCode {
+    eprintln!("{message}");
+    ExitCode::from(2)
+}
+
+/// One test for each level and ratio of the case that is selected.
+fn trials(case: Arc<Case>, selection: run::Selection, session: &Arc<Session>) -> Vec<Trial> {
+    let variants = selection.variants(&case).into_iter();
+    let trial = |variant: run::Variant| {
+        let name = format!("{}::{}{}", case.file, case.name, variant.suffix());
+        let (case, session, full_name) = (Arc::clone(&case), Arc::clone(session), name.clone());
+        Trial::ignorable_test(name, move || {
+            if let Some(missing) = requires::missing(&case.requires) {
+                let needs = format!("needs {missing}");
+                session.outcomes.skipped(&full_name, &needs);
+                return match session.skips.allow(&format!("{}::{}", case.file, case.name), missing)
+                    || selection.skips_allowed
+                {
+                    true => Ok(Completion::ignored_with(needs)),
+                    false => Err(format!(
+                        "{needs}, and tests/skips.tsv does not list it; LISSOM_TEST_SKIP=any lets it be skipped"
+                    )
+                    .into()),
+                };
+            }
+            let beside =
+                (!case.exclusive).then(|| session.machine.read().unwrap_or_else(PoisonError::into_inner));
+            let alone =
+                case.exclusive.then(|| session.machine.write().unwrap_or_else(PoisonError::into_inner));
+            let started = Instant::now();
+            let repeat = if selection.all { case.repeat } else { 1 };
+            let result = run::run(&case, variant, &full_name, session.seed, repeat);
+            drop((beside, alone));
+            let level = match variant.level {
+                Level::Plain => "plain",
+                _ => variant.level_name(),
+            };
+            session.outcomes.ran(&full_name, level, started.elapsed(), result.is_ok());
+            result?;
+            Ok(Completion::Completed)
+        })
+    };
+    variants.map(trial).collect()
 }

@@ -48,10 +48,12 @@ Columns:
   SAV/s   futex wakes that needed no system call
   MIG/s   moves between CPUs
 
-Exit code: 0, or 1 if a program that was asked for is not there.
+Exit code: 0, or 1 if a program that was asked for is not there, or ended before
+what --wait-for names.
 
 Examples:
   lissom stat 1234
+  lissom stat 1234 --wait-for active --interval 0.1
   lissom stat --all --interval 5
   lissom stat --all --json | jq '.programs[] | select(.spin_percent > 50)'")]
 pub struct StatArgs {
@@ -67,6 +69,11 @@ pub struct StatArgs {
     #[arg(long, value_name = "S", default_value = "1", value_parser = crate::kvm::seconds)]
     interval: Duration,
 
+    /// Look again until this holds for each PID, then print [default: print after one interval].
+    /// Exits with 1 if a program ends before
+    #[arg(long, value_name = "WHAT", value_enum, requires = "pids")]
+    wait_for: Option<Condition>,
+
     /// Of each program, so many loops and locks
     #[arg(long, value_name = "N", default_value = "5")]
     places: usize,
@@ -74,6 +81,29 @@ pub struct StatArgs {
     /// One JSON document
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Condition {
+    /// lissom runs its threads in turns
+    Active,
+    /// Threads waited in user space during the interval
+    Waits,
+    /// A futex on which threads wait is known
+    Locks,
+    /// Its loops were sampled during the interval
+    Samples,
+}
+
+impl Condition {
+    fn holds(self, p: &Program) -> bool {
+        match self {
+            Condition::Active => p.state == State::Active,
+            Condition::Waits => p.blocks_per_s.is_some_and(|n| n > 0.0),
+            Condition::Locks => !p.locks.is_empty(),
+            Condition::Samples => p.spin_percent.is_some(),
+        }
+    }
 }
 
 /// Between two looks at what threads of programs wait for that were asked for.
@@ -94,22 +124,21 @@ fn show(args: &StatArgs) -> anyhow::Result<i32> {
     let which = if args.all { Which::All } else { Which::These(args.pids.clone()) };
     let stop = Stop::on_signals()?;
     let mut watch = Watch::new(which);
-    let before = watch.look()?;
-    let end = Instant::now() + args.interval;
-    while !stop.asked() && Instant::now() < end {
-        let begin = Instant::now();
-        if !args.all {
-            watch.look_at_waits();
+    let mut before = watch.look()?;
+    let mut past = Past::default();
+    let (now, mut programs) = loop {
+        let now = second_look(&mut watch, args, &stop)?;
+        let programs = past.programs(&before, &now);
+        let is_there = |pid: &u32| programs.iter().any(|p| p.pid == *pid && p.state != State::Ended);
+        match args.wait_for {
+            Some(condition)
+                if args.pids.iter().all(is_there) && !programs.iter().all(|p| condition.holds(p)) =>
+            {
+                before = now;
+            }
+            _ => break (now, programs),
         }
-        // With many threads that costs time, of which others have need.
-        let pause = (begin.elapsed() * 10).max(if args.all { args.interval } else { WAITS_EVERY });
-        stop.wait(end.min(Instant::now() + pause));
-    }
-    if stop.asked() {
-        bail!("ended before the second look");
-    }
-    let now = watch.look()?;
-    let mut programs = Past::default().programs(&before, &now);
+    };
     if args.all {
         programs.retain(is_worth_a_line);
         programs.sort_by(|a, b| Column::Cpu.compare(a, b));
@@ -128,7 +157,32 @@ fn show(args: &StatArgs) -> anyhow::Result<i32> {
     for pid in &missing {
         eprintln!("lissom: there is no process {pid}");
     }
-    Ok(i32::from(!missing.is_empty()))
+    let unmet = |condition: Condition| !programs.iter().all(|p| condition.holds(p));
+    let ended = missing.is_empty() && args.wait_for.is_some_and(unmet);
+    if ended {
+        eprintln!("lissom: a program ended before it was as --wait-for says");
+    }
+    Ok(i32::from(ended || !missing.is_empty()))
+}
+
+/// Waits for the interval, meanwhile looks at what threads wait for, then looks at the programs.
+///
+/// Errors: a signal asked to stop; /proc cannot be read.
+fn second_look(watch: &mut Watch, args: &StatArgs, stop: &Stop) -> anyhow::Result<look::Look> {
+    let end = Instant::now() + args.interval;
+    while !stop.asked() && Instant::now() < end {
+        let begin = Instant::now();
+        if !args.all {
+            watch.look_at_waits();
+        }
+        // With many threads that costs time, of which others have need.
+        let pause = (begin.elapsed() * 10).max(if args.all { args.interval } else { WAITS_EVERY });
+        stop.wait(end.min(Instant::now() + pause));
+    }
+    if stop.asked() {
+        bail!("ended before the second look");
+    }
+    watch.look()
 }
 
 /// Others are there by the dozen, and do nothing.

@@ -6,6 +6,7 @@
 #include "pthread_test.h"
 #include "../../runtime/abi.h"
 #include <dirent.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -16,16 +17,17 @@
 
 static struct lissom_region *region;
 
-// Begins the program again with a region for statistics, as `lissom run --stats` would.
+// Begins the program again with a region for statistics, as `lissom run --stats` would, unless it was given one.
 static inline void c_region(char **argv) {
 	const char *fd = getenv(LISSOM_ENV_STATS_FD);
 	if (!fd) {
-		int made = memfd_create("region", 0);
+		int made = memfd_create("region", MFD_ALLOW_SEALING);
 		SYS(made);
 		SYS(ftruncate(made, LISSOM_REGION_BYTES));
 		struct lissom_header h = {.magic = LISSOM_ABI_MAGIC, .version = LISSOM_ABI_VERSION, .records = LISSOM_MAX_RECORDS,
 		                          .record_bytes = sizeof(struct lissom_record)};
 		EQ(pwrite(made, &h, sizeof h, 0), sizeof h);
+		SYS(fcntl(made, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)); // the runtime takes no other
 		char number[16];
 		snprintf(number, sizeof number, "%d", made);
 		setenv(LISSOM_ENV_STATS_FD, number, 1);

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use super::active::Counter;
 use super::expect::{Exit, Line};
+use super::requires;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
@@ -30,6 +32,22 @@ pub struct Case {
     pub repeat: u32,
     /// (name, value to set, or None to remove)
     pub environment: Vec<(String, Option<String>)>,
+    /// Programs to start before RUN, in order.
+    pub before: Vec<Companion>,
+    /// Runs while no other case does.
+    pub exclusive: bool,
+    /// Some process runs natively, and its reason contains this.
+    pub native: Option<String>,
+    /// Levels at which nothing is switched although there are more threads than slots.
+    pub unswitched: Vec<Level>,
+    pub counters: Vec<Counter>,
+}
+
+/// A program beside the case, and the line of its output that says that it is ready.
+#[derive(Clone)]
+pub struct Companion {
+    pub command: String,
+    pub ready: Option<Line>,
 }
 
 pub fn read_all(folder: &Path) -> Result<Vec<Case>, String> {
@@ -63,6 +81,11 @@ fn read(file: &str, text: &str) -> Result<Vec<Case>, String> {
         ratios: Vec::new(),
         repeat: 1,
         environment: Vec::new(),
+        before: Vec::new(),
+        exclusive: false,
+        native: None,
+        unswitched: Vec::new(),
+        counters: Vec::new(),
     };
     let mut reader = Reader { cases: vec![defaults], given: HashSet::new() };
     for (number, keyword, value) in logical_lines(text)? {
@@ -129,7 +152,11 @@ impl Reader {
             "EXPECT" => add_line(&mut case.stdout, first, value)?,
             "EXPECT_STDERR" => add_line(&mut case.stderr, first, value)?,
             "EXPECT_EXIT" => case.exit = Exit::parse(value.trim())?,
-            "REQUIRES" => add(&mut case.requires, first, value.split_whitespace().map(str::to_string)),
+            "REQUIRES" => {
+                let words: Vec<String> = value.split_whitespace().map(str::to_string).collect();
+                words.iter().try_for_each(|word| requires::check(word))?;
+                add(&mut case.requires, first, words);
+            }
             "TIMEOUT" => case.timeout = Duration::from_secs_f64(number(value)?),
             "LEVELS" => {
                 case.levels = value.split_whitespace().map(level).collect::<Result<_, _>>()?;
@@ -145,6 +172,20 @@ impl Reader {
                 };
                 add(&mut case.environment, first, [entry]);
             }
+            "BEFORE" => add(&mut case.before, first, [Companion { command: value.to_string(), ready: None }]),
+            "READY" => match case.before.last_mut() {
+                Some(companion) => companion.ready = Some(Line::parse(value)?),
+                None => return Err("READY without a BEFORE".into()),
+            },
+            "EXCLUSIVE" => case.exclusive = true,
+            "NATIVE" => case.native = Some(value.trim().to_string()),
+            "UNSWITCHED" => match value.split_once(": ") {
+                Some((levels, reason)) if !reason.trim().is_empty() => {
+                    case.unswitched = levels.split_whitespace().map(level).collect::<Result<_, _>>()?;
+                }
+                _ => return Err("UNSWITCHED is followed by levels, a colon, and the reason".into()),
+            },
+            "COUNTER" => add(&mut case.counters, first, [Counter::parse(value)?]),
             _ => return Err(format!("unknown keyword '{keyword}'")),
         }
         Ok(())

@@ -24,7 +24,7 @@ impl Line {
         })
     }
 
-    fn accepts(&self, line: &str) -> bool {
+    pub fn accepts(&self, line: &str) -> bool {
         match self {
             Line::Exact(text) => text == line,
             Line::Matches(regex) => regex.is_match(line),

@@ -82,7 +82,12 @@ fn command_line(
     if default != "rustc" {
         command.push(format!("-I{}", folder.display()));
     }
-    command.extend([source.display().to_string(), "-o".into(), output.display().to_string()]);
+    command.push(source.display().to_string());
+    // A shared library's constructor would run in addition to that of the program that loads it.
+    if default != "rustc" && !flags.split_whitespace().any(|flag| flag == "-shared") {
+        command.push(folder.with_file_name("runner/witness.c").display().to_string());
+    }
+    command.extend(["-o".into(), output.display().to_string()]);
     let built = run::target_dir().join("testprogs").display().to_string();
     command.extend(flags.split_whitespace().map(|f| f.replace("{testprogs}", &built)));
     Ok(command)

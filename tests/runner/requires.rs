@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -11,14 +12,42 @@ use super::run;
 /// Of Linux 6.3.
 const PR_GET_MDWE: i32 = 66;
 
-/// The reason why the case cannot run here; each requirement is tried once.
-pub fn missing(requirements: &[String]) -> Option<String> {
+/// Requirements without a value, and those that have one behind a colon.
+const PLAIN: [&str; 12] = [
+    "root",
+    "not-root",
+    "pids-cgroup",
+    "cpu-cgroup",
+    "cpuset-cgroup",
+    "thread-ids",
+    "mdwe",
+    "libomp",
+    "x86_64",
+    "active",
+    "bpf",
+    "perf-samples",
+];
+const VALUED: [&str; 8] = ["cpus", "threads", "lib", "py", "syspy", "file", "glibc", "cmd"];
+
+/// Refuses a requirement that `missing` does not know.
+pub fn check(requirement: &str) -> Result<(), String> {
+    let known = match requirement.split_once(':') {
+        None => PLAIN.contains(&requirement),
+        Some((name, value)) => VALUED.contains(&name) && !value.is_empty(),
+    };
+    known.then_some(()).ok_or_else(|| {
+        format!("unknown requirement '{requirement}'; for a command in PATH write cmd:{requirement}")
+    })
+}
+
+/// The first requirement that is not met here; each is tried once.
+pub fn missing(requirements: &[String]) -> Option<&str> {
     static KNOWN: OnceLock<Mutex<HashMap<String, bool>>> = OnceLock::new();
     let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     requirements
         .iter()
         .find(|r| !*known.entry(r.to_string()).or_insert_with(|| present(r)))
-        .map(|r| format!("needs {r}"))
+        .map(String::as_str)
 }
 
 fn present(requirement: &str) -> bool {
@@ -41,20 +70,16 @@ fn present(requirement: &str) -> bool {
         ("py", module) => succeeds("python3", &["-c", &format!("import {module}")]),
         // Of the distribution's own Python, which another one may hide.
         ("syspy", module) => succeeds("/usr/bin/python3", &["-c", &format!("import {module}")]),
-        ("venv-ml", "") => run::target_dir().join("venv/bin/python3").exists(),
         ("file", path) => Path::new(path).exists(),
         ("glibc", version) => glibc_version() >= parse_version(version),
         ("x86_64", "") => cfg!(target_arch = "x86_64"),
-        ("active", "") => succeeds(&run::lissom().to_string_lossy(), &["doctor"]),
+        ("active", "") => cfg!(target_arch = "x86_64") && glibc_version() >= (2, 31) && code_can_be_written(),
         ("bpf", "") => {
-            let look = ["manager", "--dry-run", "--once", "--period=20", "--activity=bpf"];
-            succeeds(&run::lissom().to_string_lossy(), &look)
+            Path::new("/sys/kernel/btf/vmlinux").exists()
+                && libbpf_rs::ProgramType::RawTracepoint.is_supported().unwrap_or(false)
         }
-        ("perf-samples", "") => {
-            let look = ["stat", "1", "--interval=0.1", "--json"];
-            output(&run::lissom().to_string_lossy(), &look).contains("\"spinning_not_sampled\": null")
-        }
-        (command, "") => in_path(command),
+        ("perf-samples", "") => can_sample(),
+        ("cmd", command) => in_path(command),
         _ => false,
     }
 }
@@ -76,10 +101,41 @@ fn succeeds(command: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|s| s.success())
 }
 
-/// What it prints; nothing if it cannot be started.
-fn output(command: &str, arguments: &[&str]) -> String {
-    let out = Command::new(command).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    out.map_or(String::new(), |o| String::from_utf8_lossy(&o.stdout).into_owned())
+/// Whether this process may change its own code, through /proc/self/mem or by mprotect.
+fn code_can_be_written() -> bool {
+    let access = libc::PROT_READ | libc::PROT_EXEC;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new page, which nobody runs.
+    let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, access, flags, -1, 0) };
+    if page == libc::MAP_FAILED {
+        return false;
+    }
+    let by_file = || {
+        let mut memory = fs::OpenOptions::new().write(true).open("/proc/self/mem").ok()?;
+        memory.seek(SeekFrom::Start(page as u64)).ok()?;
+        memory.write_all(&[0xc3]).ok()
+    };
+    // SAFETY: the page that was just made.
+    let by_mprotect = || unsafe { libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_WRITE) == 0 };
+    let possible = by_file().is_some() || by_mprotect();
+    // SAFETY: as above.
+    unsafe { libc::munmap(page, 4096) };
+    possible
+}
+
+/// Whether the kernel lets us sample another program's place by a clock.
+fn can_sample() -> bool {
+    let clock = perf_event::events::Software::CPU_CLOCK;
+    let mut child = match Command::new("sleep").arg("10").spawn() {
+        Ok(child) => child,
+        Err(_) => return false,
+    };
+    let mut builder = perf_event::Builder::new(clock);
+    builder.observe_pid(child.id() as i32).sample_period(1_000_000).sample(perf_event::SampleFlag::IP);
+    let possible = builder.build().is_ok();
+    let _ = child.kill();
+    let _ = child.wait();
+    possible
 }
 
 fn in_path(command: &str) -> bool {

@@ -1,14 +1,17 @@
 //! Runs one case, once or several times, and judges it.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::case::{Case, Level};
 use super::expect::{self, Exit, indent};
-use super::{hang, interrupt, programs};
+use super::region::Region;
+use super::{active, beside, hang, interrupt, programs};
 
 #[derive(Clone, Copy)]
 pub struct Variant {
@@ -26,7 +29,7 @@ impl Variant {
         }
     }
 
-    fn level_name(self) -> &'static str {
+    pub fn level_name(self) -> &'static str {
         match self.level {
             Level::Plain => "plain",
             Level::Native => "native",
@@ -56,6 +59,18 @@ pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
+static BESIDE_OTHERS: AtomicBool = AtomicBool::new(false);
+
+/// Says whether several cases run at a time.
+pub fn set_beside_others(value: bool) {
+    BESIDE_OTHERS.store(value, Ordering::Relaxed);
+}
+
+/// Then programs under lissom do not share the CPUs: they would have one slot each, and hand nothing between slots.
+fn beside_others() -> bool {
+    BESIDE_OTHERS.load(Ordering::Relaxed)
+}
+
 /// The seed of the first run of each case: given, or from the clock.
 pub fn first_seed() -> u32 {
     let given = std::env::var("LISSOM_TEST_SEED").ok().and_then(|s| s.parse().ok());
@@ -65,15 +80,56 @@ pub fn first_seed() -> u32 {
     })
 }
 
-pub fn run(case: &Case, variant: Variant, full_name: &str, first_seed: u32) -> Result<(), String> {
-    for round in 0..case.repeat {
+/// Which of a case's variants run.
+#[derive(Clone, Copy)]
+pub struct Selection {
+    /// Every level and ratio, and as often as the case says; otherwise the levels that switch, once, at the highest
+    /// ratio, which is what every change has to pass.
+    pub all: bool,
+    /// Any case may be skipped whose requirements are missing.
+    pub skips_allowed: bool,
+}
+
+impl Selection {
+    /// By LISSOM_TEST_ALL=1 and LISSOM_TEST_SKIP=any.
+    pub fn from_environment() -> Selection {
+        let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|v| v == value);
+        Selection { all: is("LISSOM_TEST_ALL", "1"), skips_allowed: is("LISSOM_TEST_SKIP", "any") }
+    }
+
+    pub fn variants(self, case: &Case) -> Vec<Variant> {
+        let switches = |level: &Level| !matches!(level, Level::Native | Level::Switch("off"));
+        let mut levels: Vec<Level> =
+            case.levels.iter().copied().filter(|l| self.all || switches(l)).collect();
+        if levels.is_empty() {
+            levels.clone_from(&case.levels);
+        }
+        let highest = if self.all { 0 } else { case.ratios.iter().copied().max().unwrap_or_default() };
+        let ratios = case.ratios.iter().copied().filter(|&r| r >= highest).map(Some);
+        let ratios: Vec<Option<u32>> = if case.ratios.is_empty() { vec![None] } else { ratios.collect() };
+        levels
+            .into_iter()
+            .flat_map(|level| ratios.iter().map(move |&ratio| Variant { level, ratio }).collect::<Vec<_>>())
+            .collect()
+    }
+}
+
+/// Runs the case `repeat` times, each time with another seed.
+pub fn run(
+    case: &Case,
+    variant: Variant,
+    full_name: &str,
+    first_seed: u32,
+    repeat: u32,
+) -> Result<(), String> {
+    for round in 0..repeat {
         let seed = (first_seed.wrapping_add(round)) & 0x7fff_ffff;
         once(case, variant, seed).map_err(|problem| {
             format!(
                 "{problem}\nround {} of {}; again with:\n    LISSOM_TEST_SEED={seed} cargo test --test cases -- \
                  --exact '{full_name}'",
                 round + 1,
-                case.repeat
+                repeat
             )
         })?;
     }
@@ -81,45 +137,48 @@ pub fn run(case: &Case, variant: Variant, full_name: &str, first_seed: u32) -> R
 }
 
 fn once(case: &Case, variant: Variant, seed: u32) -> Result<(), String> {
-    let script = substitute(case, variant)?;
+    let deadline = Instant::now() + case.timeout;
+    let script = substitute(case, variant, &case.run)?;
     let folder = Scratch::new()?;
-    let mut child = start(case, variant, seed, &script, &folder).map_err(|e| format!("bash: {e}"))?;
-    let session = child.id() as i32;
-    let watched = interrupt::watch(session);
-    let ended = wait(&mut child, case.timeout);
-    let hung = ended.is_none().then(|| hang::describe(session));
-    hang::kill_session(session);
-    let _ = child.wait();
+    let region = Region::create().map_err(|e| format!("region of statistics: {e}"))?;
+    let run = Run { case, variant, seed, folder: &folder, region: &region };
+    let mut sessions = Vec::new();
+    let mut problems = Vec::new();
+    for (number, companion) in case.before.iter().enumerate() {
+        let script = substitute(case, variant, &companion.command)?;
+        let command = run.command(&format!("exec {script}"), &sessions);
+        match beside::start(command, companion, &folder.work(), number + 1, deadline) {
+            Ok(companion) => sessions.push(companion),
+            Err((problem, companion)) => {
+                problems.push(problem);
+                sessions.extend(companion);
+                break;
+            }
+        }
+    }
+    let watched: Vec<_> = sessions.iter().map(|c| interrupt::watch(c.pid() as i32)).collect();
+    if problems.is_empty() {
+        problems = run.main_program(&script, &sessions, deadline)?;
+    }
+    for companion in sessions {
+        hang::kill_session(companion.pid() as i32);
+        companion.finish();
+    }
     drop(watched);
 
-    let mut problems = Vec::new();
-    if let Some(state) = hung {
-        problems.push(format!("still running after {:?}; its threads:\n{state}", case.timeout));
-    }
-    let stdout = folder.text("stdout");
-    let stderr = folder.text("stderr");
-    if let Some(status) = ended {
-        let exit = status.signal().map_or_else(|| Exit::Code(status.code().unwrap_or(-1)), Exit::Signal);
-        if exit != case.exit {
-            problems.push(format!("exit: {exit:?}, expected {:?}", case.exit));
-        }
-        if let Some(Err(problem)) = case.stdout.as_ref().map(|lines| expect::whole(lines, &stdout)) {
-            problems.push(format!("standard output: {problem}"));
-        }
-        if let Some(Err(problem)) = case.stderr.as_ref().map(|lines| expect::contains(lines, &stderr)) {
-            problems.push(format!("standard error: {problem}"));
-        }
-    }
+    let processes = region.processes().map_err(|e| format!("region of statistics: {e}"))?;
+    problems.extend(active::problems(case, variant.level, &processes, &folder.witnesses()));
     if problems.is_empty() {
         folder.remove();
         return Ok(());
     }
     let report = format!(
-        "{}\ncommand:\n{}standard output:\n{}standard error:\n{}folder: {}",
+        "{}\ncommand:\n{}standard output:\n{}standard error:\n{}processes:\n{}folder: {}",
         problems.join("\n"),
         indent(&script),
-        indent(&shortened(&stdout)),
-        indent(&shortened(&stderr)),
+        indent(&shortened(&folder.text("stdout"))),
+        indent(&shortened(&folder.text("stderr"))),
+        indent(&shortened(&active::describe(&processes))),
         folder.0.display()
     );
     // The test library prints reports when all tests have ended; this one can be read before.
@@ -127,11 +186,122 @@ fn once(case: &Case, variant: Variant, seed: u32) -> Result<(), String> {
     Err(report)
 }
 
+/// One run of a case.
+struct Run<'a> {
+    case: &'a Case,
+    variant: Variant,
+    seed: u32,
+    folder: &'a Scratch,
+    region: &'a Region,
+}
+
+impl Run<'_> {
+    /// Runs RUN to its end, or kills it at the deadline, and says what is not as expected.
+    fn main_program(
+        &self,
+        script: &str,
+        beside: &[beside::Running],
+        deadline: Instant,
+    ) -> Result<Vec<String>, String> {
+        let mut command = self.command(script, beside);
+        let file = |name: &str| File::create(self.folder.0.join(name)).map_err(|e| format!("{name}: {e}"));
+        command.stdout(file("stdout")?).stderr(file("stderr")?);
+        let mut child = command.spawn().map_err(|e| format!("bash: {e}"))?;
+        let session = child.id() as i32;
+        let watched = interrupt::watch(session);
+        let ended = wait(&mut child, deadline);
+        let hung = ended.is_none().then(|| {
+            let others = beside.iter().map(|c| hang::describe(c.pid() as i32));
+            others.fold(hang::describe(session), |text, other| text + &other)
+        });
+        hang::kill_session(session);
+        let _ = child.wait();
+        drop(watched);
+
+        let case = self.case;
+        let mut problems = Vec::new();
+        if let Some(state) = hung {
+            problems.push(format!("still running after {:?}; its threads:\n{state}", case.timeout));
+        }
+        if let Some(status) = ended {
+            let exit = status.signal().map_or_else(|| Exit::Code(status.code().unwrap_or(-1)), Exit::Signal);
+            if exit != case.exit {
+                problems.push(format!("exit: {exit:?}, expected {:?}", case.exit));
+            }
+            let stdout = case.stdout.as_ref().map(|lines| expect::whole(lines, &self.folder.text("stdout")));
+            if let Some(Err(problem)) = stdout {
+                problems.push(format!("standard output: {problem}"));
+            }
+            let stderr =
+                case.stderr.as_ref().map(|lines| expect::contains(lines, &self.folder.text("stderr")));
+            if let Some(Err(problem)) = stderr {
+                problems.push(format!("standard error: {problem}"));
+            }
+        }
+        Ok(problems)
+    }
+
+    /// A bash that runs the script in the case's folder, as the leader of a session of its own.
+    fn command(&self, script: &str, beside: &[beside::Running]) -> Command {
+        let work = self.folder.work();
+        let mut command = Command::new("bash");
+        command.arg("-c").arg(script).current_dir(&work).stdin(Stdio::null());
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            let ours = ["LISSOM", "LD_PRELOAD", "GLIBC_TUNABLES", "OMP_", "GOMP_", "KMP_"];
+            if ours.iter().any(|o| text.starts_with(o)) {
+                command.env_remove(&name);
+            }
+        }
+        command.env("CPUS", cpus().to_string()).env("LEVEL", self.variant.level_name());
+        command.env("SEED", self.seed.to_string()).env("TMPDIR", &work);
+        if let Some(ratio) = self.variant.ratio {
+            command.env("THREADS", (ratio as usize * cpus()).to_string());
+        }
+        for (number, companion) in beside.iter().enumerate() {
+            let suffix = if number == 0 { String::new() } else { format!("_{}", number + 1) };
+            command.env(format!("BEFORE_PID{suffix}"), companion.pid().to_string());
+        }
+        let recorded = matches!(self.variant.level, Level::Switch(_)) || !self.case.counters.is_empty();
+        if recorded {
+            let (name, value) = self.region.variable();
+            command.env(name, value).env("TEST_WITNESS", self.folder.0.join("witness"));
+        }
+        if !self.case.exclusive && beside_others() {
+            command.env("LISSOM_SHARE", "off");
+        }
+        for (name, value) in &self.case.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let region = self.region.descriptor();
+        // SAFETY: only async-signal-safe calls between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                // A session, and with it a process group, of its own: it can be killed whole, and has no terminal.
+                libc::setsid();
+                // What the runner itself was given besides the three is no business of the case.
+                libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32);
+                if recorded {
+                    Region::keep_on_exec(region);
+                }
+                let none = libc::rlimit { rlim_cur: 0, rlim_max: libc::RLIM_INFINITY };
+                libc::setrlimit(libc::RLIMIT_CORE, &none);
+                Ok(())
+            });
+        }
+        command
+    }
+}
+
 /// Fills in the placeholders.
-fn substitute(case: &Case, variant: Variant) -> Result<String, String> {
+fn substitute(case: &Case, variant: Variant, text: &str) -> Result<String, String> {
     let prefix = variant.prefix();
-    let mut script = case.run.clone();
-    if !script.contains("{run}") {
+    let mut script = text.to_string();
+    let is_run = std::ptr::eq(text, case.run.as_str());
+    if is_run && !script.contains("{run}") {
         script.insert_str(0, &prefix);
     }
     // The blank behind {run} is part of the prefix.
@@ -158,48 +328,8 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn start(case: &Case, variant: Variant, seed: u32, script: &str, folder: &Scratch) -> std::io::Result<Child> {
-    let work = folder.0.join("work");
-    let mut command = Command::new("bash");
-    command.arg("-c").arg(script).current_dir(&work).stdin(Stdio::null());
-    command.stdout(File::create(folder.0.join("stdout"))?);
-    command.stderr(File::create(folder.0.join("stderr"))?);
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        let ours = ["LISSOM", "LD_PRELOAD", "GLIBC_TUNABLES", "OMP_", "GOMP_", "KMP_"];
-        if ours.iter().any(|o| text.starts_with(o)) {
-            command.env_remove(&name);
-        }
-    }
-    command.env("CPUS", cpus().to_string()).env("LEVEL", variant.level_name()).env("SEED", seed.to_string());
-    command.env("TMPDIR", &work);
-    if let Some(ratio) = variant.ratio {
-        command.env("THREADS", (ratio as usize * cpus()).to_string());
-    }
-    for (name, value) in &case.environment {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    // SAFETY: only async-signal-safe calls between fork and exec.
-    unsafe {
-        command.pre_exec(|| {
-            // A session, and with it a process group, of its own: it can be killed whole, and has no terminal.
-            libc::setsid();
-            // What the runner itself was given besides the three is no business of the case.
-            libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32);
-            let none = libc::rlimit { rlim_cur: 0, rlim_max: libc::RLIM_INFINITY };
-            libc::setrlimit(libc::RLIMIT_CORE, &none);
-            Ok(())
-        });
-    }
-    command.spawn()
-}
-
 /// None if the time is up.
-fn wait(child: &mut Child, timeout: Duration) -> Option<ExitStatus> {
-    let end = Instant::now() + timeout;
+fn wait(child: &mut Child, end: Instant) -> Option<ExitStatus> {
     let mut pause = Duration::from_micros(500);
     loop {
         if let Ok(Some(status)) = child.try_wait() {
@@ -233,16 +363,30 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Result<Scratch, String> {
-        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("case-{}-{count}", std::process::id());
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(folder.join("work")).map_err(|e| format!("{}: {e}", folder.display()))?;
+        // Programs that give up root write into it, too.
+        let witness = folder.join("witness");
+        File::create(&witness)
+            .and_then(|file| file.set_permissions(fs::Permissions::from_mode(0o666)))
+            .map_err(|e| format!("{}: {e}", witness.display()))?;
         Ok(Scratch(folder))
     }
 
     fn text(&self, name: &str) -> String {
         String::from_utf8_lossy(&fs::read(self.0.join(name)).unwrap_or_default()).into_owned()
+    }
+
+    fn work(&self) -> PathBuf {
+        self.0.join("work")
+    }
+
+    /// The ids that the witness (tests/runner/witness.c) wrote down.
+    fn witnesses(&self) -> Vec<u32> {
+        self.text("witness").lines().filter_map(|line| line.parse().ok()).collect()
     }
 
     fn remove(&self) {

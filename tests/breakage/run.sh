@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Breaks lissom on purpose, one way at a time, and checks that the cases notice.
+#
+#     tests/breakage/run.sh [NAME ...]      all breakages, or those named
+#
+# Works on a copy of the tree in target/breakage, with a build folder of its own. Prints a line for each breakage.
+# Last line: `N noticed, M unnoticed`. Exits with 1 if one was not noticed.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+target=${CARGO_TARGET_DIR:-$PWD/target}
+copy=$target/breakage/source
+export CARGO_TARGET_DIR=$target/breakage/build
+
+# change FILE SED-SCRIPT: changes the copy's file; fails if it is the same afterwards
+change() {
+    cp "$copy/$1" "$copy/$1.before"
+    sed -i -E "$2" "$copy/$1"
+    if cmp -s "$copy/$1" "$copy/$1.before"; then
+        echo "tests/breakage: nothing to break in $1: adapt the pattern $2" >&2
+        exit 2
+    fi
+    rm "$copy/$1.before"
+}
+
+# Each of these makes one change to the copy.
+constructor_returns_at_once() {
+    change runtime/lissom.c '/^__attribute__\(\(constructor\)\) static void start/,/^\{/s/^\{/{\n    return;/'
+}
+patching_finds_no_site() {
+    change runtime/patch/scan.c '/^static uintptr_t find_syscall/,/^\{/s/^\{/{\n    return end;/'
+}
+every_thread_is_pinned() {
+    change runtime/sched/thread.c 's/if \(sched\.level == LEVEL_KERNEL\)/if (true)/'
+}
+doctor_says_active() {
+    change src/doctor/mod.rs 's/let active = findings\.clone.*/let active = findings.clone().count() > 0;/'
+}
+user_switch_becomes_kernel_hand_off() {
+    change runtime/sched/carrier.c 's/if \(thread_stays\(t\) \|\| t->deadline\)/if (true)/'
+}
+
+# noticed_by BREAKAGE: the cases, by a part of their names, of which at least one has to fail
+noticed_by() {
+    case $1 in
+    doctor_says_active) echo cli_doctor:: ;;
+    *) echo pthread_ ;;
+    esac
+}
+
+all="constructor_returns_at_once patching_finds_no_site every_thread_is_pinned doctor_says_active
+    user_switch_becomes_kernel_hand_off"
+noticed=0 unnoticed=0
+for breakage in ${*:-$all}; do
+    rm -rf "$copy"
+    mkdir -p "$copy"
+    git ls-files -z | xargs -0 cp --parents -t "$copy"
+    "$breakage"
+    log=$target/breakage/$breakage.log
+    # A tree that does not build would be red for another reason.
+    (cd "$copy" && cargo build --locked --quiet && cargo test --locked --quiet --test cases --no-run) >"$log" 2>&1 ||
+        { echo "tests/breakage: $breakage does not build: $log" >&2; exit 2; }
+    if (cd "$copy" && cargo test --locked --test cases -- "$(noticed_by "$breakage")") >"$log" 2>&1; then
+        unnoticed=$((unnoticed + 1))
+        echo "UNNOTICED: $breakage: $(tail -n 1 "$log")"
+    else
+        noticed=$((noticed + 1))
+        echo "noticed: $breakage: $(grep -E '^[0-9]+ passed, ' "$log" | tail -n 1)"
+    fi
+done
+echo "$noticed noticed, $unnoticed unnoticed"
+[ "$unnoticed" -eq 0 ]
