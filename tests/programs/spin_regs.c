@@ -19,6 +19,7 @@ volatile uint32_t regs_word;
 // (volatile uint32_t *flag, uint32_t value, const struct state *in, struct state *out). A body waits for *rdi == esi.
 #define LOOP(name, body) \
 	".globl regs_" name "\n.type regs_" name ", @function\nregs_" name ":\n ENTER\n" body "\n LEAVE\n.size regs_" name ", .-regs_" name "\n"
+// clang-format off: one instruction or loop a line
 __asm__(
 	".macro ENTER\n .cfi_startproc\n"
 	" .irp r, rbx, rbp, r12, r13, r14, r15\n push %\\r\n .cfi_adjust_cfa_offset 8\n .endr\n"
@@ -32,11 +33,13 @@ __asm__(
 	" .irp n, " EACH_VEC "\n mov 160+8*\\n(%rdx), %rax\n mov %rax, -128+8*\\n(%rsp)\n .endr\n"
 	" mov 0(%rdx), %rax\n mov 8(%rdx), %rcx\n mov 24(%rdx), %rbx\n mov 40(%rdx), %rbp\n"
 	" mov 64(%rdx), %r8\n mov 72(%rdx), %r9\n mov 80(%rdx), %r10\n mov 88(%rdx), %r11\n"
-	" mov 96(%rdx), %r12\n mov 104(%rdx), %r13\n mov 112(%rdx), %r14\n mov 120(%rdx), %r15\n mov 16(%rdx), %rdx\n"
+	" mov 96(%rdx), %r12\n mov 104(%rdx), %r13\n mov 112(%rdx), %r14\n mov 120(%rdx), %r15\n"
+		" mov 16(%rdx), %rdx\n"
 	".endm\n"
 	".macro LEAVE\n"
 	" mov %rax, 24(%rsp)\n mov 0(%rsp), %rax\n"
-	" mov %rcx, 8(%rax)\n mov %rdx, 16(%rax)\n mov %rbx, 24(%rax)\n mov %rbp, 40(%rax)\n mov %rsi, 48(%rax)\n mov %rdi, 56(%rax)\n"
+	" mov %rcx, 8(%rax)\n mov %rdx, 16(%rax)\n mov %rbx, 24(%rax)\n mov %rbp, 40(%rax)\n"
+		" mov %rsi, 48(%rax)\n mov %rdi, 56(%rax)\n"
 	" mov %r8, 64(%rax)\n mov %r9, 72(%rax)\n mov %r10, 80(%rax)\n mov %r11, 88(%rax)\n"
 	" mov %r12, 96(%rax)\n mov %r13, 104(%rax)\n mov %r14, 112(%rax)\n mov %r15, 120(%rax)\n"
 	" mov 24(%rsp), %rcx\n mov %rcx, 0(%rax)\n"
@@ -58,21 +61,29 @@ __asm__(
 	LOOP("jmp", "3: mov (%rdi), %eax\n cmp %esi, %eax\n je 4f\n jmp 3b\n4:")
 	LOOP("rip", "3: mov regs_word(%rip), %eax\n cmp %esi, %eax\n jne 3b\n")
 	LOOP("rip_cmp", "3: cmp %esi, regs_word(%rip)\n je 4f\n pause\n jmp 3b\n4:")
-	LOOP("setcc", "3: mov (%rdi), %eax\n xor %edx, %edx\n cmp %esi, %eax\n sete %dl\n cmovne %r8, %r9\n cmove %r10, %r9\n test %dl, %dl\n je 3b\n cmp %esi, %eax\n")
+	LOOP("setcc", "3: mov (%rdi), %eax\n xor %edx, %edx\n cmp %esi, %eax\n sete %dl\n"
+		" cmovne %r8, %r9\n cmove %r10, %r9\n test %dl, %dl\n je 3b\n cmp %esi, %eax\n")
 	LOOP("live", "3: mov (%rdi), %eax\n cmp %esi, %eax\n pause\n jne 3b\n")
-	LOOP("live2", "3: mov (%rdi), %eax\n cmp %esi, %eax\n lea 0(%rax), %rcx\n mov %rcx, %r9\n nop\n jne 3b\n")
+	LOOP("live2", "3: mov (%rdi), %eax\n cmp %esi, %eax\n lea 0(%rax), %rcx\n mov %rcx, %r9\n nop\n"
+		" jne 3b\n")
 	// No instruction here touches the flags: they are the ones from before. rcx: esi - word.
-	LOOP("noflags", " not %rsi\n3: mov (%rdi), %ecx\n lea 1(%rcx,%rsi), %ecx\n jrcxz 4f\n pause\n jmp 3b\n4: not %rsi\n")
-	LOOP("redzone", " mov %rdi, -8(%rsp)\n3: mov -8(%rsp), %rax\n mov (%rax), %eax\n cmp %esi, %eax\n je 4f\n pause\n jmp 3b\n4:")
+	LOOP("noflags", " not %rsi\n3: mov (%rdi), %ecx\n lea 1(%rcx,%rsi), %ecx\n jrcxz 4f\n pause\n"
+		" jmp 3b\n4: not %rsi\n")
+	LOOP("redzone", " mov %rdi, -8(%rsp)\n3: mov -8(%rsp), %rax\n mov (%rax), %eax\n"
+		" cmp %esi, %eax\n je 4f\n pause\n jmp 3b\n4:")
 	LOOP("stored", "3: mov (%rdi), %eax\n mov %eax, -16(%rsp)\n cmp %esi, -16(%rsp)\n jne 3b\n")
 	"regs_helper: .cfi_startproc\n mov (%rdi), %eax\n xor %esi, %eax\n ret\n .cfi_endproc\n"
 	LOOP("call", "3: call regs_helper\n test %eax, %eax\n je 4f\n pause\n jmp 3b\n4:")
 	LOOP("push", "3: push %r15\n mov (%rdi), %r15d\n cmp %esi, %r15d\n pop %r15\n jne 3b\n")
-	LOOP("byte", "3: mov (%rdi), %al\n pause\n cmp %sil, %al\n jne 3b\n cmp %esi, (%rdi)\n jne 3b\n")
+	LOOP("byte", "3: mov (%rdi), %al\n pause\n cmp %sil, %al\n jne 3b\n cmp %esi, (%rdi)\n"
+		" jne 3b\n")
 	LOOP("wide", "3: mov (%rdi), %rax\n cmp %rsi, %rax\n jne 3b\n")
-	LOOP("prefixes", "3: .byte 0x2e\n cmp %esi, (%rdi)\n .byte 0x3e\n je 4f\n rep nop\n data16 nop\n jmp 3b\n4:")
-	LOOP("vector", "3: mov (%rdi), %eax\n movd %eax, %xmm3\n movd %xmm3, %ecx\n cmp %esi, %ecx\n jne 3b\n")
+	LOOP("prefixes", "3: .byte 0x2e\n cmp %esi, (%rdi)\n .byte 0x3e\n je 4f\n rep nop\n"
+		" data16 nop\n jmp 3b\n4:")
+	LOOP("vector", "3: mov (%rdi), %eax\n movd %eax, %xmm3\n movd %xmm3, %ecx\n cmp %esi, %ecx\n"
+		" jne 3b\n")
 );
+// clang-format on
 typedef void fn(volatile uint32_t *flag, uint32_t value, const struct state *in, struct state *out);
 extern fn regs_pause, regs_jcc, regs_jmp, regs_rip, regs_rip_cmp, regs_setcc, regs_live, regs_live2, regs_noflags, regs_redzone,
 	regs_stored, regs_call, regs_push, regs_byte, regs_wide, regs_prefixes, regs_vector;

@@ -15,18 +15,28 @@ void sig_jcc(volatile uint32_t *word, uint32_t value, volatile uintptr_t *rsp);
 void sig_jmp(volatile uint32_t *word, uint32_t value, volatile uintptr_t *rsp);
 extern const uintptr_t sig_table[], sig_table_end[];
 #define I ".pushsection .data.rel.ro.sig, \"aw\"\n .quad 9f\n .popsection\n9: "
+// clang-format off: one instruction or loop a line
 __asm__(
 	".pushsection .data.rel.ro.sig, \"aw\"\n.globl sig_table\nsig_table:\n.popsection\n"
-	".macro SIG_ENTER\n .cfi_startproc\n .irp r, rbx, r12, r13, r14, r15\n push %\\r\n .cfi_adjust_cfa_offset 8\n .endr\n"
-	" mov $0x0c0c0c0c, %ecx\n mov $0x08080808, %r8d\n mov $0x09090909, %r9d\n mov $0x10101010, %r10d\n mov $0x11111111, %r11d\n mov $0, %eax\n"
-	" mov $0x12121212, %r12d\n mov $0x13131313, %r13d\n mov $0x14141414, %r14d\n mov $0x15151515, %r15d\n mov %rsp, (%rdx)\n .endm\n"
-	".macro SIG_LEAVE\n" I "movq $0, (%rdx)\n .irp r, r15, r14, r13, r12, rbx\n pop %\\r\n .cfi_adjust_cfa_offset -8\n .endr\n ret\n .cfi_endproc\n .endm\n"
+	".macro SIG_ENTER\n .cfi_startproc\n .irp r, rbx, r12, r13, r14, r15\n push %\\r\n"
+		" .cfi_adjust_cfa_offset 8\n .endr\n"
+	" mov $0x0c0c0c0c, %ecx\n mov $0x08080808, %r8d\n mov $0x09090909, %r9d\n"
+		" mov $0x10101010, %r10d\n mov $0x11111111, %r11d\n mov $0, %eax\n"
+	" mov $0x12121212, %r12d\n mov $0x13131313, %r13d\n mov $0x14141414, %r14d\n"
+		" mov $0x15151515, %r15d\n mov %rsp, (%rdx)\n .endm\n"
+	".macro SIG_LEAVE\n" I "movq $0, (%rdx)\n .irp r, r15, r14, r13, r12, rbx\n pop %\\r\n"
+		" .cfi_adjust_cfa_offset -8\n .endr\n ret\n .cfi_endproc\n .endm\n"
 	".text\n.globl sig_pause, sig_jcc, sig_jmp\n"
-	".type sig_pause, @function\nsig_pause: SIG_ENTER\n1: " I "cmp %esi, (%rdi)\n" I "je 2f\n" I "pause\n" I "jmp 1b\n2: SIG_LEAVE\n.size sig_pause, .-sig_pause\n"
-	".type sig_jcc, @function\nsig_jcc: SIG_ENTER\n1: " I "mov (%rdi), %eax\n" I "cmp %esi, %eax\n" I "jne 1b\n SIG_LEAVE\n.size sig_jcc, .-sig_jcc\n"
-	".type sig_jmp, @function\nsig_jmp: SIG_ENTER\n1: " I "mov (%rdi), %eax\n" I "xor %esi, %eax\n" I "lea 1(%rax), %rbx\n" I "test %eax, %eax\n" I "je 2f\n" I "jmp 1b\n2: SIG_LEAVE\n.size sig_jmp, .-sig_jmp\n"
+	".type sig_pause, @function\nsig_pause: SIG_ENTER\n1: " I "cmp %esi, (%rdi)\n" I "je 2f\n"
+		I "pause\n" I "jmp 1b\n2: SIG_LEAVE\n.size sig_pause, .-sig_pause\n"
+	".type sig_jcc, @function\nsig_jcc: SIG_ENTER\n1: " I "mov (%rdi), %eax\n" I "cmp %esi, %eax\n"
+		I "jne 1b\n SIG_LEAVE\n.size sig_jcc, .-sig_jcc\n"
+	".type sig_jmp, @function\nsig_jmp: SIG_ENTER\n1: " I "mov (%rdi), %eax\n" I "xor %esi, %eax\n"
+		I "lea 1(%rax), %rbx\n" I "test %eax, %eax\n" I "je 2f\n"
+		I "jmp 1b\n2: SIG_LEAVE\n.size sig_jmp, .-sig_jmp\n"
 	".pushsection .data.rel.ro.sig, \"aw\"\n.globl sig_table_end\nsig_table_end:\n.popsection\n"
 );
+// clang-format on
 static void (*const waits[])(volatile uint32_t *, uint32_t, volatile uintptr_t *) = { sig_pause, sig_jcc, sig_jmp };
 
 static struct spinner {
