@@ -1,6 +1,6 @@
 # What make dist has made, looked at from outside.
 . "$(dirname "$0")/lib.sh"
-cd "$dist"
+cd "$dist" || exit
 sha256sum --quiet -c SHA256SUMS
 for f in "$deb" "$wheel" "$archive.tar.gz" "$image"; do
     [ -e "$f" ] || fail "$f is not there"
@@ -20,7 +20,7 @@ echo "The program needs no loader and no library"
 
 echo "The library that it preloads needs libc, of 2.31 or older"
 library=$(echo "$tree"/lib/lissom/liblissom-*.so)
-[ "$(readelf -dW "$library" | grep -o 'NEEDED.*')" = "$(echo 'NEEDED)             Shared library: [libc.so.6]')" ] || fail "$(readelf -dW "$library" | grep NEEDED)"
+[ "$(readelf -dW "$library" | grep -o 'NEEDED.*')" = 'NEEDED)             Shared library: [libc.so.6]' ] || fail "$(readelf -dW "$library" | grep NEEDED)"
 versions=$(objdump -T "$library" | grep -o 'GLIBC_[0-9.]*' | sort -uV)
 echo $versions
 [ "$(printf '%s\nGLIBC_2.31\n' "$versions" | sort -V | tail -n 1)" = GLIBC_2.31 ] || fail "newer than 2.31"
@@ -54,6 +54,6 @@ END
 
 echo "The same again gives the same"
 cp SHA256SUMS "$work/first"
-cd "$root"
+cd "$root" || exit
 SOURCE_DATE_EPOCH=$(stat -c %Y "$tree/bin/lissom") CARGO_TARGET_DIR=$target bash packaging/dist.sh >"$work/again.log" 2>&1 || fail "$(tail "$work/again.log")"
 diff "$work/first" "$dist/SHA256SUMS"

@@ -1,11 +1,11 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Builds the patching code and Zydis into one archive, as build.rs does: build.sh OUT
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 runtime=$here/../../runtime
 out=$1
 mkdir -p "$out"
-zydis=$(ls -d "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/zydis-4.1.1/zydis-c | head -n 1)
+zydis=$(compgen -G "${CARGO_HOME:-$HOME/.cargo}/registry/src/*/zydis-4.1.1/zydis-c" | head -n 1)
 includes="-isystem $zydis/include -isystem $zydis/dependencies/zycore/include"
 defines="-DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD -DZYDIS_DISABLE_FORMATTER -DZYDIS_DISABLE_ENCODER -DNDEBUG -D_GNU_SOURCE"
 common="-std=gnu11 -O2 -g -fPIC -fvisibility=hidden -fno-stack-protector -mgeneral-regs-only"

@@ -13,7 +13,7 @@
 # for flags of their own, and never yield. The mutex is held for 4 us at a time.
 set -euo pipefail
 
-runs=5 rounds=100 switches= only=
+runs=5 rounds=100 switches='' only=''
 while [ $# -gt 0 ]; do
     case $1 in
     --kernel) KERNEL=$2 && shift 2 ;;

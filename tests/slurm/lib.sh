@@ -11,6 +11,7 @@ runtime=$(realpath "$prefix/lib/lissom/liblissom.so")
 . "$root/tests/vm/verdict.sh"
 
 # plugin [ARGUMENT]...: the plugin's arguments in plugstack.conf, from the next srun on.
+# shellcheck disable=SC2120 # by those that source this
 plugin() {
     echo "optional $prefix/lib/lissom/lissom_spank.so $*" >"$scratch/plugstack.conf"
 }

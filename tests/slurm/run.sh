@@ -3,7 +3,7 @@
 # named, and says of each: ok, skipped (why) or FAILED.
 #     tests/slurm/run.sh [NAME]...       NAME: what is between test_ and .sh
 #     LISSOM_TEST_BIN=/usr/bin/lissom    another binary than target/release/lissom
-cd "$(dirname "$0")"
+cd "$(dirname "$0")" || exit
 . ../vm/tests.sh
 . ./cluster.sh
 root=$(cd ../.. && pwd)

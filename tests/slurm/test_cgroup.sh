@@ -25,6 +25,7 @@ threads=$((4 * $(nproc)))
 
 # slots PID WANTED: so many threads of it may run at a time. Prints what it saw.
 slots() {
+    # shellcheck disable=SC2094 # the first `stat` is a verb
     "$lissom" stat --json "$1" >stat && python3 - "$2" <<'PYTHON'
 import json, sys
 program = json.load(open("stat"))["programs"][0]

@@ -91,7 +91,7 @@ done
 as_user=()
 [ "$(id -u)" != 0 ] || as_user=(runuser -u nobody --)
 mkdir -m 777 users
-cd users
+cd users || exit
 ln -s ../followed.py .
 export LISSOM_MANAGER=$PWD/socket decisions=decisions
 "${as_user[@]}" "$lissom" manager --verbose --json --keep=0 --socket="$LISSOM_MANAGER" >decisions 2>manager.messages &

@@ -16,7 +16,7 @@ natively "$work/nothing-here.so" "No such file or directory"
 natively "$work" "Is a directory"
 echo "no library" >text
 natively "$work/text" "not a library for x86-64"
-head -c 40 "$runtime" >cut
+head -c 40 "$runtime" >./cut
 natively "$work/cut" "not a library for x86-64"
 mkdir 'a$b'
 cp "$runtime" 'a$b/'
@@ -31,7 +31,7 @@ lacks messages lissom
 printf '#!/bin/sh\n#SBATCH --output=out\necho done\n' >script
 sbatch --wait --lissom script
 has out "the program runs without it: $work/nothing-here.so: No such file"
-has out done
+has out "done"
 
 # What is wrong in plugstack.conf is left out.
 plugin lib=relative/path nonsense default=cpus=0

@@ -32,10 +32,11 @@ $cc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$root/runtime" -I"$here" -isys
 $cc -std=gnu11 -O2 -fPIC -shared "$here/plt.c" -o "$out/libplt.so" || fail plt
 passed=0 failed=0
 tally() {
+    # shellcheck disable=SC2046 # words
     set -- $(tail -n 1 "$1")
     if [ "${2:-}" = passed, ]; then passed=$((passed + $1)) failed=$((failed + $3)); else failed=$((failed + 1)); fi
 }
-clang=$(command -v clang || ls /usr/bin/clang-[0-9]* 2>/dev/null | grep -E 'clang-[0-9]+$' | tail -n 1)
+clang=$(command -v clang || compgen -G '/usr/bin/clang-[0-9]*' | grep -E 'clang-[0-9]+$' | tail -n 1)
 for c in gcc ${clang:-}; do
     command -v "$c" >/dev/null || continue
     for level in -O0 -O1 -O2 -O3 -Os; do

@@ -19,6 +19,7 @@ say() { echo "kernel.sh: $*" >&2; }
 
 unpacked() {
     local have
+    # shellcheck disable=SC2010 # these names are ours
     have=$(ls "$store" 2>/dev/null | grep -E "^${version//./\\.}([.+-].*)?-amd64\$" | sort -V | tail -n 1 || true)
     [ -n "$have" ] && [ -e "$store/$have/$complete" ] && echo "$store/$have"
 }
@@ -99,6 +100,7 @@ rm -rf "$folder/root/boot" "$folder/root/lib" "$folder/root/usr/lib/modules" "$f
 headers=$folder/root/usr/src/linux-headers-$release
 if [ -d "$headers" ]; then
     sed -i "s|/usr/src/|$folder/root/usr/src/|" "$headers/Makefile"
+    # shellcheck disable=SC2211 # there is one
     if ! "$folder"/root/usr/lib/linux-kbuild-*/scripts/mod/modpost --help 2>&1 | grep -q 'version .GLIBC'; then
         ln -sfn "root/usr/src/linux-headers-$release" "$folder/headers"
     else

@@ -23,7 +23,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-kernel=6.12 cpus=2 memory=1024 timeout=170 cpu= append= kvm= icount= console= programs=() files=()
+kernel=6.12 cpus=2 memory=1024 timeout=170 cpu='' append='' kvm='' icount='' console='' programs=() files=()
 while [ $# -gt 0 ]; do
     case $1 in
     --kernel) kernel=$2 && shift 2 ;;

@@ -20,4 +20,4 @@ find "$root" -type l -lname '/*' | while read -r link; do
 done
 libraries=$root/usr/lib/x86_64-linux-gnu
 gcc -O2 -pthread --sysroot="$root" -B"$libraries/" -L"$libraries" -o "$root/show" programs/show.c
-rm -rf "$root/usr"
+rm -rf "${root:?}/usr"

@@ -71,8 +71,7 @@ lissom kvm apple --apply >/tmp/out 2>/tmp/err &
 apple=$!
 wait_for eval '[ "$(value window $first)" = 3000 ]'
 kill $apple
-wait $apple
-[ $? = 0 ] || fail "SIGTERM: $(cat /tmp/err)"
+wait $apple || fail "SIGTERM: $(cat /tmp/err)"
 narrow /tmp/out
 [ "$(value window $first)$(value window $second)" = 00 ] || fail "windows outlive SIGTERM"
 

@@ -107,6 +107,7 @@ while [ $i -lt 15 ]; do
     pid=$!
     wait_for eval '[ "$(vm_count)" -ge 2 ]'
     exec 3<>$device
+    # shellcheck disable=SC2013 # all are read before any is written
     for vm in $(sed -n 's/^vm=\([0-9]*\) .*/\1/p' $device); do echo "vm $vm window $((i * 100 + 1))" >&3; done
     child=$(sed -n '$s/^vm=\([0-9]*\) .*/\1/p' $device)
     sleep 0.1

@@ -9,6 +9,7 @@ look() {
 
 # says NAME: the first number, or text, of this name in /tmp/status
 says() {
+    # shellcheck disable=SC2020 # a line for each
     tr ',{' '\n\n' </tmp/status | sed -n "s/.*\"$1\": *\"*\([a-z0-9]*\).*/\1/p" | head -n 1
 }
 
@@ -71,6 +72,7 @@ stop_sched
 start_sched --fault=records
 cat $log
 grep -q 'branch records are read' $log || fail "made-up records are not seen"
+# shellcheck disable=SC2046 # words
 set -- $(./loops list works)
 while [ $# -gt 0 ]; do
     run_loops $1 $2 $3

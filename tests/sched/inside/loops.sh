@@ -25,6 +25,7 @@ together() {
 
 kind=$1 wrong=
 start_sched
+# shellcheck disable=SC2046 # words
 set -- $(./loops list $kind)
 while [ $# -gt 0 ]; do
     if [ $# -ge 3 ]; then
