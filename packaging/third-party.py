@@ -8,7 +8,12 @@ import sys
 
 # What crates bring along in C, with the files that say how it is licensed; and the libc, which is the build machine's.
 BUNDLED = {
-    "libbpf-sys": ["libbpf/LICENSE.BSD-2-Clause", "libbpf/LICENSE.LGPL-2.1", "elfutils/COPYING-LGPLV3", "zlib/LICENSE"],
+    "libbpf-sys": [
+        "libbpf/LICENSE.BSD-2-Clause",
+        "libbpf/LICENSE.LGPL-2.1",
+        "elfutils/COPYING-LGPLV3",
+        "zlib/LICENSE",
+    ],
     "zydis": ["zydis-c/LICENSE", "zydis-c/dependencies/zycore/LICENSE"],
 }
 LIBC = "glibc, LGPL-2.1-or-later; linked statically. Its text is that of libbpf's LICENSE.LGPL-2.1 below; its sources are those of "
@@ -16,22 +21,41 @@ TEXT = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|COPYRIGHT)([-.].*)?", re.IGNORECA
 
 
 def main(target):
-    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
+    command = [
+        "cargo",
+        "metadata",
+        "--locked",
+        "--format-version",
+        "1",
+        "--filter-platform",
+        target,
+    ]
     metadata = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     packages = {p["id"]: p for p in metadata["packages"]}
-    macro = lambda p: any("proc-macro" in t["kind"] for t in p["targets"])
-    used = sorted((packages[i] for i in linked(metadata, lambda i: macro(packages[i]))), key=lambda p: (p["name"], p["version"]))
+
+    def is_macro(i):
+        return any("proc-macro" in t["kind"] for t in packages[i]["targets"])
+
+    used = sorted(
+        (packages[i] for i in linked(metadata, is_macro)), key=lambda p: (p["name"], p["version"])
+    )
 
     print("The lissom binary contains, beside its own code:\n")
     for p in used:
         print(f"  {p['name']} {p['version']}: {p['license']}")
-    print("  of libbpf-sys: libbpf (BSD-2-Clause or LGPL-2.1), libelf (LGPL-3.0-or-later or GPL-2.0-or-later), zlib (Zlib)")
+    print(
+        "  of libbpf-sys: libbpf (BSD-2-Clause or LGPL-2.1), libelf (LGPL-3.0-or-later or GPL-2.0-or-later), zlib (Zlib)"
+    )
     print("  of zydis: Zydis and Zycore (MIT)")
     print("  " + LIBC + system())
     seen = {}
     for p in used:
         folder = os.path.dirname(p["manifest_path"])
-        names = [n for n in sorted(os.listdir(folder)) if TEXT.fullmatch(n) and os.path.isfile(os.path.join(folder, n))]
+        names = [
+            n
+            for n in sorted(os.listdir(folder))
+            if TEXT.fullmatch(n) and os.path.isfile(os.path.join(folder, n))
+        ]
         for name in names + BUNDLED.get(p["name"], []):
             with open(os.path.join(folder, name), errors="replace") as f:
                 seen.setdefault(f.read().strip(), []).append(f"{p['name']}: {name}")
@@ -46,7 +70,11 @@ def linked(metadata, is_macro):
     found, todo = set(), [root]
     while todo:
         for d in nodes[todo.pop()]["deps"]:
-            if d["pkg"] not in found and not is_macro(d["pkg"]) and any(k["kind"] is None for k in d["dep_kinds"]):
+            if (
+                d["pkg"] not in found
+                and not is_macro(d["pkg"])
+                and any(k["kind"] is None for k in d["dep_kinds"])
+            ):
                 found.add(d["pkg"])
                 todo.append(d["pkg"])
     return found
@@ -55,8 +83,18 @@ def linked(metadata, is_macro):
 def system():
     """Distribution and version of the libc, as its license wants it to be found again."""
     version = os.confstr("CS_GNU_LIBC_VERSION")
-    package = subprocess.run(["dpkg-query", "-W", "-f", "${source:Package} ${source:Version}, Debian", "libc6-dev:amd64"],
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    package = subprocess.run(
+        [
+            "dpkg-query",
+            "-W",
+            "-f",
+            "${source:Package} ${source:Version}, Debian",
+            "libc6-dev:amd64",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     return package.stdout or version
 
 

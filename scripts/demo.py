@@ -4,6 +4,7 @@
 Trains the same model three times a round: with as many threads as CPUs (the bound: no program can be
 expected to beat that), with 16 times as many natively, and the same under `lissom run`.
 """
+
 import json
 import os
 import statistics
@@ -19,8 +20,12 @@ RATIO = 16
 
 def train(prefix, threads):
     command = prefix + TRAIN + ["--library", "histgb", "--threads", str(threads)]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "LISSOM"))}
-    done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, timeout=300, check=False)
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "LISSOM"))
+    }
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, env=environment, timeout=300, check=False
+    )
     if done.returncode != 0:
         sys.exit(f"failed with exit code {done.returncode}: {' '.join(command)}")
     return json.loads(done.stdout)
@@ -36,7 +41,9 @@ def main():
     ]
     load = os.getloadavg()[0]
     if load > cpus / 2:
-        print(f"Other programs are busy here (load {load:.1f} on {cpus} CPUs): the figures will be off.")
+        print(
+            f"Other programs are busy here (load {load:.1f} on {cpus} CPUs): the figures will be off."
+        )
     print(f"scikit-learn HistGradientBoosting on {cpus} CPUs, {ROUNDS} rounds, median seconds")
     seconds = {name: [] for name, _, _ in rows}
     errors = {name: [] for name, _, _ in rows}

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Computes for about a second, in one thread: `sums` in Python itself, `algebra` and `fft` in NumPy.
 
-    python3 compute.py sums
+python3 compute.py sums
 """
+
 import sys
 import time
 

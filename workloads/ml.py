@@ -6,6 +6,7 @@
 Both libraries split each of some ten thousand small steps among OpenMP threads, with a barrier at both
 ends of each: the kind of program that suffers most from having more threads than cores.
 """
+
 import argparse
 import hashlib
 import json
@@ -15,12 +16,25 @@ import time
 
 def arguments():
     parser = argparse.ArgumentParser(description="Train a gradient-boosting model on made-up data.")
-    parser.add_argument("--library", choices=["histgb", "lightgbm"], default="histgb",
-                        help="scikit-learn's HistGradientBoosting, or LightGBM (default: histgb)")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), metavar="N",
-                        help="OpenMP threads (default: one a CPU)")
-    parser.add_argument("--rows", type=int, default=20_000, metavar="N", help="samples (default: 20000)")
-    parser.add_argument("--columns", type=int, default=20, metavar="N", help="features (default: 20)")
+    parser.add_argument(
+        "--library",
+        choices=["histgb", "lightgbm"],
+        default="histgb",
+        help="scikit-learn's HistGradientBoosting, or LightGBM (default: histgb)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=os.cpu_count(),
+        metavar="N",
+        help="OpenMP threads (default: one a CPU)",
+    )
+    parser.add_argument(
+        "--rows", type=int, default=20_000, metavar="N", help="samples (default: 20000)"
+    )
+    parser.add_argument(
+        "--columns", type=int, default=20, metavar="N", help="features (default: 20)"
+    )
     parser.add_argument("--trees", type=int, default=100, metavar="N", help="trees (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="of the data (default: 1)")
     args = parser.parse_args()
@@ -34,10 +48,19 @@ def model(args):
     """The untrained model. Imports are slow and come late: OMP_NUM_THREADS must be set by then."""
     if args.library == "lightgbm":
         import lightgbm
-        return lightgbm.LGBMRegressor(n_estimators=args.trees, n_jobs=args.threads, verbose=-1,
-                                      force_row_wise=True, random_state=args.seed)
+
+        return lightgbm.LGBMRegressor(
+            n_estimators=args.trees,
+            n_jobs=args.threads,
+            verbose=-1,
+            force_row_wise=True,
+            random_state=args.seed,
+        )
     from sklearn.ensemble import HistGradientBoostingRegressor
-    return HistGradientBoostingRegressor(max_iter=args.trees, early_stopping=False, random_state=args.seed)
+
+    return HistGradientBoostingRegressor(
+        max_iter=args.trees, early_stopping=False, random_state=args.seed
+    )
 
 
 def main():
@@ -47,7 +70,11 @@ def main():
 
     random = numpy.random.default_rng(args.seed)
     x = random.normal(size=(args.rows, args.columns))
-    y = x[:, 0] * 2 + numpy.sin(x[:, 1 % args.columns] * 3) + random.normal(scale=0.1, size=args.rows)
+    y = (
+        x[:, 0] * 2
+        + numpy.sin(x[:, 1 % args.columns] * 3)
+        + random.normal(scale=0.1, size=args.rows)
+    )
 
     regressor = model(args)
     started = time.perf_counter()
@@ -59,8 +86,19 @@ def main():
     # Sums of floating-point numbers depend on the order of the threads, in any run: so the checksum may
     # differ in its digits where the error does not.
     checksum = hashlib.sha256(numpy.round(predicted, 3).tobytes()).hexdigest()[:16]
-    print(json.dumps({"library": args.library, "threads": args.threads, "rows": args.rows, "trees": args.trees,
-                      "seconds": round(seconds, 3), "error": round(error, 4), "checksum": checksum}))
+    print(
+        json.dumps(
+            {
+                "library": args.library,
+                "threads": args.threads,
+                "rows": args.rows,
+                "trees": args.trees,
+                "seconds": round(seconds, 3),
+                "error": round(error, 4),
+                "checksum": checksum,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

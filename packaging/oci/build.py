@@ -20,42 +20,56 @@ KEPT = ("bin", "lib", "share/doc")
 
 def main(tree, version, folder):
     layer = archive(sorted(walk(tree), key=lambda entry: entry[0]))
-    config = encode({
-        "created": CREATED,
-        "architecture": "amd64",
-        "os": "linux",
-        "config": {
-            # nobody's rights are enough for what it does by itself. Images that copy from it have users of their own.
-            "User": "65534:65534",
-            "Entrypoint": ["/usr/bin/lissom"],
-            "Cmd": ["--help"],
-            "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
-            "Labels": {
-                "org.opencontainers.image.title": "lissom",
-                "org.opencontainers.image.version": version,
-                "org.opencontainers.image.licenses": "MIT",
+    config = encode(
+        {
+            "created": CREATED,
+            "architecture": "amd64",
+            "os": "linux",
+            "config": {
+                # nobody's rights are enough for what it does by itself. Images that copy from it have users of their own.
+                "User": "65534:65534",
+                "Entrypoint": ["/usr/bin/lissom"],
+                "Cmd": ["--help"],
+                "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+                "Labels": {
+                    "org.opencontainers.image.title": "lissom",
+                    "org.opencontainers.image.version": version,
+                    "org.opencontainers.image.licenses": "MIT",
+                },
             },
-        },
-        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + sha256(layer)]},
-        "history": [{"created": CREATED, "created_by": "make dist"}],
-    })
-    manifest = encode({
-        "schemaVersion": 2,
-        "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "config": descriptor("application/vnd.oci.image.config.v1+json", config),
-        "layers": [descriptor("application/vnd.oci.image.layer.v1.tar", layer)],
-    })
-    index = encode({
-        "schemaVersion": 2,
-        "mediaType": "application/vnd.oci.image.index.v1+json",
-        "manifests": [{
-            **descriptor("application/vnd.oci.image.manifest.v1+json", manifest),
-            "platform": {"architecture": "amd64", "os": "linux"},
-            "annotations": {"org.opencontainers.image.ref.name": version},
-        }],
-    })
-    docker = encode([{"Config": blob(config), "RepoTags": [f"lissom:{version}"], "Layers": [blob(layer)]}])
-    files = [("oci-layout", encode({"imageLayoutVersion": "1.0.0"})), ("index.json", index), ("manifest.json", docker)]
+            "rootfs": {"type": "layers", "diff_ids": ["sha256:" + sha256(layer)]},
+            "history": [{"created": CREATED, "created_by": "make dist"}],
+        }
+    )
+    manifest = encode(
+        {
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "config": descriptor("application/vnd.oci.image.config.v1+json", config),
+            "layers": [descriptor("application/vnd.oci.image.layer.v1.tar", layer)],
+        }
+    )
+    index = encode(
+        {
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.oci.image.index.v1+json",
+            "manifests": [
+                {
+                    **descriptor("application/vnd.oci.image.manifest.v1+json", manifest),
+                    "platform": {"architecture": "amd64", "os": "linux"},
+                    "annotations": {"org.opencontainers.image.ref.name": version},
+                }
+            ],
+        }
+    )
+    docker = encode(
+        [{"Config": blob(config), "RepoTags": [f"lissom:{version}"], "Layers": [blob(layer)]}]
+    )
+    files = [
+        ("oci-layout", encode({"imageLayoutVersion": "1.0.0"})),
+        ("index.json", index),
+        ("manifest.json", docker),
+    ]
     files += sorted((blob(data), data) for data in (layer, config, manifest))
     with open(os.path.join(folder, f"lissom-{version}-oci.tar"), "wb") as f:
         f.write(archive([(name, 0o644, data) for name, data in files]))
@@ -65,7 +79,9 @@ def walk(tree):
     """(path in the image, mode, content; None: a folder; a string: a link to it), below /usr."""
     for folder, _, files in os.walk(tree):
         inside = os.path.relpath(folder, tree)
-        if inside == "." or any(k == inside or k.startswith(inside + "/") or inside.startswith(k + "/") for k in KEPT):
+        if inside == "." or any(
+            k == inside or k.startswith(inside + "/") or inside.startswith(k + "/") for k in KEPT
+        ):
             yield os.path.normpath(os.path.join("usr", inside)), 0o755, None
             for name in files:
                 path = os.path.join(folder, name)

@@ -18,20 +18,22 @@ def main(binary, version, folder):
     info = f"lissom-{version}.dist-info"
     with open("README.md") as f:
         readme = f.read()
-    metadata = "\n".join([
-        "Metadata-Version: 2.1",
-        "Name: lissom",
-        f"Version: {version}",
-        "Summary: Runs a program with any number of threads as if it had as many as there are cores",
-        "License: MIT",
-        "License-File: LICENSE",
-        "Classifier: License :: OSI Approved :: MIT License",
-        "Classifier: Operating System :: POSIX :: Linux",
-        "Requires-Python: >=3",
-        "Description-Content-Type: text/markdown",
-        "",
-        readme,
-    ])
+    metadata = "\n".join(
+        [
+            "Metadata-Version: 2.1",
+            "Name: lissom",
+            f"Version: {version}",
+            "Summary: Runs a program with any number of threads as if it had as many as there are cores",
+            "License: MIT",
+            "License-File: LICENSE",
+            "Classifier: License :: OSI Approved :: MIT License",
+            "Classifier: Operating System :: POSIX :: Linux",
+            "Requires-Python: >=3",
+            "Description-Content-Type: text/markdown",
+            "",
+            readme,
+        ]
+    )
     wheel = f"Wheel-Version: 1.0\nGenerator: lissom\nRoot-Is-Purelib: false\nTag: {TAG}\n"
     files = [
         (f"lissom-{version}.data/scripts/lissom", read(binary), 0o755),

@@ -61,7 +61,9 @@ class Lissom:
         """Each struct thread that is alive, oldest first."""
         symbol = gdb.lookup_static_symbol("all_threads")
         if symbol is None:
-            raise gdb.GdbError("lissom: this program is not under lissom, or its library (liblissom-*.so) is not there any more")
+            raise gdb.GdbError(
+                "lissom: this program is not under lissom, or its library (liblissom-*.so) is not there any more"
+            )
         found, t = [], symbol.value()
         while int(t):
             if int(t["tid"]) and not int(t["ended"]):
@@ -93,7 +95,11 @@ class Lissom:
 
     def state(self, t):
         if not self.is_carried(t):
-            return "waits in user space" if int(t["bucket"]) else "ready, parked or about to be switched to"
+            return (
+                "waits in user space"
+                if int(t["bucket"])
+                else "ready, parked or about to be switched to"
+            )
         carrier = int(t["carrier"]["tid"])
         return "on its kernel thread" if carrier == int(t["tid"]) else f"on kernel thread {carrier}"
 
@@ -109,7 +115,9 @@ class Lissom:
                 return gdb.execute(f"bt {arguments}", to_string=True).splitlines()
             self.unwinder.show(self.registers(t))
             lines = gdb.execute(f"bt {arguments}", to_string=True).splitlines()
-            return [line for line in lines if not line.startswith("#0 ")]  # of the selected kernel thread
+            return [
+                line for line in lines if not line.startswith("#0 ")
+            ]  # of the selected kernel thread
         finally:
             self.unwinder.hide()
             if selected is not None:
@@ -152,7 +160,9 @@ class Backtrace(gdb.Command):
         which = words.pop(0) if words and (words[0].isdigit() or words[0] == "all") else "all"
         chosen = [t for t in lissom.threads() if which in ("all", str(int(t["tid"])))]
         if not chosen:
-            raise gdb.GdbError(f"lissom: no application thread has number {which}; `lissom threads` lists them")
+            raise gdb.GdbError(
+                f"lissom: no application thread has number {which}; `lissom threads` lists them"
+            )
         for t in chosen:
             print(f"\nThread {int(t['tid'])}, {lissom.state(t)}:")
             for line in lissom.backtrace(t, " ".join(words)):

@@ -5,7 +5,19 @@ import re
 COLUMNS = 24
 # Of Grafana's own panels and units (@grafana/data, valueFormats), those that an administrator's dashboard may want.
 PANELS = {"stat", "timeseries", "gauge", "bargauge", "table", "row", "text"}
-UNITS = {"short", "none", "percent", "percentunit", "s", "ms", "ns", "cps", "ops", "bytes", "string"}
+UNITS = {
+    "short",
+    "none",
+    "percent",
+    "percentunit",
+    "s",
+    "ms",
+    "ns",
+    "cps",
+    "ops",
+    "bytes",
+    "string",
+}
 OWN_UNITS = ("suffix:", "prefix:", "si:")
 BUILT_IN = {"__rate_interval", "__interval", "__range", "__from", "__to"}
 VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)(?::\w+)?\}|\[\[(\w+)\]\]")
@@ -36,7 +48,10 @@ def put_in(text, values):
 def intervals(seconds, points, scrape):
     """$__interval and $__rate_interval of a panel so many points wide."""
     interval = max(round(seconds / points), scrape)
-    return {"__interval": f"{interval}s", "__rate_interval": f"{max(interval + scrape, 4 * scrape)}s"}
+    return {
+        "__interval": f"{interval}s",
+        "__rate_interval": f"{max(interval + scrape, 4 * scrape)}s",
+    }
 
 
 def legend(template, labels):
@@ -45,7 +60,12 @@ def legend(template, labels):
 
 
 def overlap(a, b):
-    return a["x"] < b["x"] + b["w"] and b["x"] < a["x"] + a["w"] and a["y"] < b["y"] + b["h"] and b["y"] < a["y"] + a["h"]
+    return (
+        a["x"] < b["x"] + b["w"]
+        and b["x"] < a["x"] + a["w"]
+        and a["y"] < b["y"] + b["h"]
+        and b["y"] < a["y"] + a["h"]
+    )
 
 
 def wrong_table(panel, where):
@@ -105,7 +125,11 @@ def wrong(dashboard):
     if dashboard.get("id") is not None:
         yield "it has an id"
     known = {v["name"]: v for v in dashboard["templating"]["list"]}
-    sources = {name for name, v in known.items() if v["type"] == "datasource" and v["query"] == "prometheus"}
+    sources = {
+        name
+        for name, v in known.items()
+        if v["type"] == "datasource" and v["query"] == "prometheus"
+    }
     panels = dashboard["panels"]
     ids = [p.get("id") for p in panels]
     if len(set(ids)) != len(ids) or not all(isinstance(i, int) and i > 0 for i in ids):
@@ -116,7 +140,9 @@ def wrong(dashboard):
         for b in panels[:i]:
             if overlap(a["gridPos"], b["gridPos"]):
                 yield f"panels {b['id']} and {a['id']} overlap"
-    used = variables(str(panels)) | {n for v in known.values() for n in variables(str(v | {"current": None}))}
+    used = variables(str(panels)) | {
+        n for v in known.values() for n in variables(str(v | {"current": None}))
+    }
     for name in sorted(used - known.keys() - BUILT_IN):
         yield f"${name} is used, and is no variable"
     for name in sorted(known.keys() - used):

@@ -23,7 +23,9 @@ def older(text):
 
 
 def findings(text):
-    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False
+    )
     return sorted(set((done.stdout + done.stderr).splitlines()))
 
 
@@ -38,4 +40,7 @@ def look(text, check):
     said = findings(older(text))
     for line in said:
         print(f"promtool, of the older text format: {line}")
-    check(set(said) <= KNOWN, "promtool finds nothing else in the same metrics as the older text format")
+    check(
+        set(said) <= KNOWN,
+        "promtool finds nothing else in the same metrics as the older text format",
+    )

@@ -49,7 +49,9 @@ def missing():
         if not shutil.which(program):
             return f"{program} is not there"
     done = subprocess.run([LISSOM, "doctor"], stdout=subprocess.DEVNULL, check=False)
-    return "lissom is not active on this machine; lissom doctor says why" if done.returncode else None
+    return (
+        "lissom is not active on this machine; lissom doctor says why" if done.returncode else None
+    )
 
 
 def begin(scene):
@@ -61,7 +63,9 @@ def begin(scene):
     # Two machines, as it were: what tells programs of different machines apart is seen to.
     prometheus = scene.prometheus([f"127.0.0.1:{port}", f"localhost:{port}"])
     scene.lissom("barrier", target, "barrier", "16")
-    scene.lissom("kernel", scene.copy(target, "by_kernel"), "barrier", "8", options=["--switch=kernel"])
+    scene.lissom(
+        "kernel", scene.copy(target, "by_kernel"), "barrier", "8", options=["--switch=kernel"]
+    )
     scene.lissom("spin", scene.copy(target, "spins"), "spin", "4")
     scene.lissom("come", scene.copy(target, "comes_and_goes"), "come", "6")
     scene.lissom("odd", scene.copy(target, ODD), "barrier", "4")
@@ -76,26 +80,41 @@ def scraped(prometheus, scene):
         return targets if targets and all(t["health"] != "unknown" for t in targets) else None
 
     for target in until("a scrape", 20, up):
-        check(target["health"] == "up", f"{target['scrapeUrl']} is {target['health']} {target['lastError']}".strip())
+        check(
+            target["health"] == "up",
+            f"{target['scrapeUrl']} is {target['health']} {target['lastError']}".strip(),
+        )
 
 
 def names_are_there(prometheus, text):
     """docs/metrics.md and the endpoint tell of the same metrics as far as they are named in full."""
     names = set(prometheus.ask("label/__name__/values"))
-    documented = set(re.findall(r"^\| (lissom_[a-z_]+) \|", (ROOT / "docs/metrics.md").read_text(), re.M))
-    check(documented <= names, f"{len(documented)} names of docs/metrics.md are there {sorted(documented - names) or ''}".strip())
+    documented = set(
+        re.findall(r"^\| (lissom_[a-z_]+) \|", (ROOT / "docs/metrics.md").read_text(), re.M)
+    )
+    check(
+        documented <= names,
+        f"{len(documented)} names of docs/metrics.md are there {sorted(documented - names) or ''}".strip(),
+    )
     return set(re.findall(r"lissom_\w+", text)) <= names
 
 
 def counters_count(prometheus, pids, start, end):
     """A counter that goes back is a new one for Prometheus, and rate() of it is anything."""
-    names = [n for n in prometheus.ask("label/__name__/values") if n.startswith("lissom_program_") and n.endswith("_total")]
+    names = [
+        n
+        for n in prometheus.ask("label/__name__/values")
+        if n.startswith("lissom_program_") and n.endswith("_total")
+    ]
     backwards = 0
     for name in names:
         query = f'resets({name}{{pid=~"{"|".join(pids)}"}}[{round(end - start)}s]) > 0'
         for series in prometheus.ask("query", query=query, time=end)["result"]:
             backwards += 1
-            check(False, f"{name} of {series['metric']['program']} went back {series['value'][1]} times")
+            check(
+                False,
+                f"{name} of {series['metric']['program']} went back {series['value'][1]} times",
+            )
     check(not backwards, f"none of {len(names)} counters of programs goes back")
 
 
@@ -107,16 +126,26 @@ def variables(prometheus, dashboard, start, end):
             continue
         chosen = {name: ".*" for name in values}
         query = grafana.put_in(variable["definition"], chosen)
-        check(variable["definition"] == variable["query"]["query"], f"variable {variable['name']}: its two queries are the same")
+        check(
+            variable["definition"] == variable["query"]["query"],
+            f"variable {variable['name']}: its two queries are the same",
+        )
         series, label = re.fullmatch(r"label_values\((.*), *(\w+)\)", query).groups()
-        values[variable["name"]] = prometheus.ask(f"label/{label}/values", **{"match[]": series, "start": start, "end": end})
-        check(values[variable["name"]], f"variable {variable['name']}: {query} is {' '.join(map(repr, values[variable['name']]))}")
+        values[variable["name"]] = prometheus.ask(
+            f"label/{label}/values", **{"match[]": series, "start": start, "end": end}
+        )
+        check(
+            values[variable["name"]],
+            f"variable {variable['name']}: {query} is {' '.join(map(repr, values[variable['name']]))}",
+        )
     return values
 
 
 def numbers(series):
     """Of what query or query_range has answered."""
-    return [n for _, v in series.get("values", [series.get("value")]) if not math.isnan(n := float(v))]
+    return [
+        n for _, v in series.get("values", [series.get("value")]) if not math.isnan(n := float(v))
+    ]
 
 
 def asked(prometheus, target, values, start, end):
@@ -138,14 +167,19 @@ def panel_answers(prometheus, panel, values, start, end, quota):
             continue
         found = [n for series in result for n in numbers(series)]
         needed = quota or "throttled" not in target["expr"]
-        check(found and (any(found) or not needed), f"{what}: {len(result)} series, {describe(found)}{'' if needed else ' (there is no quota here)'}")
+        check(
+            found and (any(found) or not needed),
+            f"{what}: {len(result)} series, {describe(found)}{'' if needed else ' (there is no quota here)'}",
+        )
         if unit == "percentunit" and found:
             check(0 <= min(found) and max(found) <= 1, f"{what}: a part is from 0 to 1")
         if panel["type"] == "table":
             rows.append([series["metric"] for series in result])
             continue
         try:
-            legends += [grafana.legend(target["legendFormat"], series["metric"]) for series in result]
+            legends += [
+                grafana.legend(target["legendFormat"], series["metric"]) for series in result
+            ]
         except KeyError as label:
             check(False, f"{what}: its legend has {label}, which a series has not")
     doubles = sorted({name for name in legends if legends.count(name) > 1})
@@ -158,10 +192,18 @@ def panel_answers(prometheus, panel, values, start, end, quota):
 def table_answers(panel, rows):
     """The queries have the same labels, so that a program is one row; each of them is a column with a name."""
     labels = {tuple(sorted(row)) for answer in rows for row in answer}
-    check(len(labels) == 1, f"panel {panel['id']}: all rows have the labels {', '.join(min(labels))}")
-    named = next(t["options"]["renameByName"] for t in panel["transformations"] if t["id"] == "organize")
+    check(
+        len(labels) == 1, f"panel {panel['id']}: all rows have the labels {', '.join(min(labels))}"
+    )
+    named = next(
+        t["options"]["renameByName"] for t in panel["transformations"] if t["id"] == "organize"
+    )
     check(set(min(labels)) <= named.keys(), f"panel {panel['id']}: its columns have names")
-    check(max(map(len, rows)) == len({tuple(sorted(row.items())) for answer in rows for row in answer}), f"panel {panel['id']}: {max(map(len, rows))} rows")
+    check(
+        max(map(len, rows))
+        == len({tuple(sorted(row.items())) for answer in rows for row in answer}),
+        f"panel {panel['id']}: {max(map(len, rows))} rows",
+    )
 
 
 def describe(found):
@@ -172,16 +214,26 @@ def describe(found):
 
 def one_program(prometheus, dashboard, values, everything, start, end):
     """If one program is chosen, nothing else is shown where programs are. (There may be others than ours.)"""
-    targets = [t for panel in dashboard["panels"] for t in panel["targets"] if "$program" in t["expr"]]
+    targets = [
+        t for panel in dashboard["panels"] for t in panel["targets"] if "$program" in t["expr"]
+    ]
     for name in OURS:
         seen = set()
         for target in targets:
-            result = asked(prometheus, target, values | {"program": grafana.chosen([name])}, start, end)
+            result = asked(
+                prometheus, target, values | {"program": grafana.chosen([name])}, start, end
+            )
             seen |= {series["metric"].get("program", name) for series in result}
         check(seen == {name}, f"with {name!r} chosen, the panels show {' '.join(map(repr, seen))}")
-    query = grafana.put_in('lissom_program_threads{program=~"$program"}', {"program": grafana.chosen(everything["program"])})
+    query = grafana.put_in(
+        'lissom_program_threads{program=~"$program"}',
+        {"program": grafana.chosen(everything["program"])},
+    )
     found = {series["metric"]["program"] for series in prometheus.over(query, start, end, SCRAPE)}
-    check(found == set(everything["program"]), f"with each of {len(found)} programs chosen, all are there")
+    check(
+        found == set(everything["program"]),
+        f"with each of {len(found)} programs chosen, all are there",
+    )
 
 
 def ask_all(dashboard, text):
@@ -198,10 +250,15 @@ def ask_all(dashboard, text):
         slow = prometheus.over("max(scrape_duration_seconds)", start, stop, SCRAPE)
         up = prometheus.over("avg(up)", start, stop, SCRAPE)
         share = 100 * sum(numbers(up[0])) / len(numbers(up[0]))
-        check(share >= 50, f"{share:.0f} % of scrapes were answered in time, in up to {max(numbers(slow[0])):.3f} s")
+        check(
+            share >= 50,
+            f"{share:.0f} % of scrapes were answered in time, in up to {max(numbers(slow[0])):.3f} s",
+        )
         counters_count(prometheus, scene.pids(), start, stop)
         everything = variables(prometheus, dashboard, start, stop)
-        values = grafana.intervals(stop - start, SECONDS, TOLD_SCRAPE) | {name: ".*" for name in everything}
+        values = grafana.intervals(stop - start, SECONDS, TOLD_SCRAPE) | {
+            name: ".*" for name in everything
+        }
         for panel in dashboard["panels"]:
             panel_answers(prometheus, panel, values, start, stop, quota)
         if "program" in everything:

@@ -44,15 +44,24 @@ class Prometheus:
         self.url = f"http://127.0.0.1:{port}"
 
     def ready(self):
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/-/ready", timeout=5) as answer:
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"{self.url}/-/ready", timeout=5) as answer,
+        ):
             return answer.status == 200
         return False
 
     def ask(self, path, **parameters):
         """Post: the answer's data; ValueError is Prometheus's own word about what was wrong."""
-        pairs = [(k, v) for k, values in parameters.items() for v in (values if isinstance(values, list) else [values])]
+        pairs = [
+            (k, v)
+            for k, values in parameters.items()
+            for v in (values if isinstance(values, list) else [values])
+        ]
         try:
-            with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(pairs)}", timeout=30) as answer:
+            with urllib.request.urlopen(
+                f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(pairs)}", timeout=30
+            ) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as e:
             raise ValueError(json.load(e).get("error", str(e))) from e
@@ -85,7 +94,11 @@ class Quota:
         (self.folder / "cgroup.procs").write_text("0")
 
     def remove(self):
-        until("the quota's cgroup is empty", 10, lambda: not (self.folder / "cgroup.procs").read_text())
+        until(
+            "the quota's cgroup is empty",
+            10,
+            lambda: not (self.folder / "cgroup.procs").read_text(),
+        )
         self.folder.rmdir()
 
 
@@ -95,7 +108,11 @@ class Scene:
     def __init__(self, folder):
         self.folder = Path(folder)
         self.running, self.quotas = {}, []
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("LISSOM", "OMP_", "GOMP_", "LD_PRELOAD"))}
+        self.environment = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("LISSOM", "OMP_", "GOMP_", "LD_PRELOAD"))
+        }
         # Where both the manager and the programs look.
         self.environment["LISSOM_MANAGER"] = str(self.folder / "socket")
 
@@ -123,7 +140,12 @@ class Scene:
                 quota.enter()
 
         self.running[name] = subprocess.Popen(
-            command, cwd=self.folder, env=self.environment, preexec_fn=before, stdin=subprocess.DEVNULL, **streams
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            preexec_fn=before,
+            stdin=subprocess.DEVNULL,
+            **streams,
         )
         return self.running[name]
 
@@ -142,7 +164,9 @@ class Scene:
     def check_running(self):
         for name, process in self.running.items():
             if process.poll() is not None:
-                raise ChildProcessError(f"{name} has ended ({process.returncode}): {self.said(name).read_text(errors='replace')[-2000:]}")
+                raise ChildProcessError(
+                    f"{name} has ended ({process.returncode}): {self.said(name).read_text(errors='replace')[-2000:]}"
+                )
 
     def pids(self):
         return [str(process.pid) for process in self.running.values()]
@@ -164,7 +188,9 @@ class Scene:
             json.dumps(
                 {
                     "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
-                    "scrape_configs": [{"job_name": "lissom", "static_configs": [{"targets": targets}]}],
+                    "scrape_configs": [
+                        {"job_name": "lissom", "static_configs": [{"targets": targets}]}
+                    ],
                 }
             )
         )
@@ -194,7 +220,20 @@ class Scene:
         """Post: the program that `source` is of, under another name if that is wanted."""
         program = self.folder / (name or source.stem)
         compiler = os.environ.get("CC", "gcc")
-        subprocess.run([compiler, "-std=gnu11", "-O2", "-g", "-pthread", str(source), "-o", str(program), *flags], check=True)
+        subprocess.run(
+            [
+                compiler,
+                "-std=gnu11",
+                "-O2",
+                "-g",
+                "-pthread",
+                str(source),
+                "-o",
+                str(program),
+                *flags,
+            ],
+            check=True,
+        )
         return str(program)
 
     def copy(self, program, name):

@@ -28,7 +28,7 @@ for t in threads:
     t.start()
 for n in range(2000):
     numbers.put(n)
-for t in threads:
+for _ in threads:
     numbers.put(None)
 for t in threads:
     t.join()

@@ -9,6 +9,7 @@
 
 --base VMLINUX: the ELF file or raw BTF that the module's is based on. A signature is removed: it would be wrong.
 """
+
 import struct
 import sys
 
@@ -19,21 +20,31 @@ EXTRA_EACH = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 
 def sections(data):
     """name -> (offset, size), and where the name stands"""
-    at, = struct.unpack_from("<Q", data, 0x28)
+    (at,) = struct.unpack_from("<Q", data, 0x28)
     size, count, names = struct.unpack_from("<HHH", data, 0x3A)
     headers = [struct.unpack_from("<IIQQQQ", data, at + i * size) for i in range(count)]
     strings = headers[names][4]
     found = {}
     for header in headers:
         end = data.index(b"\0", strings + header[0])
-        found[data[strings + header[0]:end].decode()] = (header[4], header[5], strings + header[0])
+        found[data[strings + header[0] : end].decode()] = (
+            header[4],
+            header[5],
+            strings + header[0],
+        )
     return found
 
 
 class Btf:
     def __init__(self, data, at):
-        _, _, _, header, type_off, type_len, str_off, str_len = struct.unpack_from("<HBBIIIII", data, at)
-        self.data, self.types, self.end = data, at + header + type_off, at + header + type_off + type_len
+        _, _, _, header, type_off, type_len, str_off, str_len = struct.unpack_from(
+            "<HBBIIIII", data, at
+        )
+        self.data, self.types, self.end = (
+            data,
+            at + header + type_off,
+            at + header + type_off + type_len,
+        )
         self.strings, self.strings_size = at + header + str_off, str_len
 
     def structs(self):
@@ -56,30 +67,30 @@ def main():
     source, out, type_name, member_name, what = arguments
     data = bytearray(open(source, "rb").read())
     if data.endswith(SIGNED):
-        length, = struct.unpack_from(">I", data, len(data) - len(SIGNED) - 4)
-        del data[len(data) - len(SIGNED) - 12 - length:]
+        (length,) = struct.unpack_from(">I", data, len(data) - len(SIGNED) - 4)
+        del data[len(data) - len(SIGNED) - 12 - length :]
     at, _, name_at = sections(data)[".BTF"]
     if what == "gone":
-        data[name_at:name_at + 4] = b".BTX"
+        data[name_at : name_at + 4] = b".BTX"
         open(out, "wb").write(data)
         return
     btf = Btf(data, at)
     base_btf = Btf(base, sections(base)[".BTF"][0] if base[:4] == b"\x7fELF" else 0)
 
     def name_of(at):
-        offset, = struct.unpack_from("<I", data, at)
+        (offset,) = struct.unpack_from("<I", data, at)
         of = base_btf
         if offset >= base_btf.strings_size:
             of, offset = btf, offset - base_btf.strings_size
         end = of.data.index(b"\0", of.strings + offset)
-        return of.data[of.strings + offset:end].decode()
+        return of.data[of.strings + offset : end].decode()
 
     def rename(at):
         # To a string that is sure to be there: the empty one.
         struct.pack_into("<I", data, at, 0)
 
     changed = 0
-    for at, has_bitfields, members in btf.structs():
+    for at, _, members in btf.structs():
         if name_of(at) != type_name:
             continue
         if member_name == "none":
@@ -92,7 +103,7 @@ def main():
         if key == "name":
             rename(member)
         elif key == "like":
-            data[member + 4:member + 8] = data[by_name[value] + 4:by_name[value] + 8]
+            data[member + 4 : member + 8] = data[by_name[value] + 4 : by_name[value] + 8]
         elif key == "offset":
             struct.pack_into("<I", data, member + 8, int(value) * 8)
         else:

@@ -39,7 +39,9 @@ def subprocesses():
     results = {}
 
     def work(i):
-        out = subprocess.run(["sh", "-c", f"read x; echo $x-{i}; exit {i}"], input=b"in\n", capture_output=True)
+        out = subprocess.run(
+            ["sh", "-c", f"read x; echo $x-{i}; exit {i}"], input=b"in\n", capture_output=True
+        )
         results[i] = (out.returncode, out.stdout)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]

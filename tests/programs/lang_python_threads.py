@@ -31,7 +31,13 @@ def run(fn, n=THREADS):
 
 def counters():
     rounds = max(1, 4000 // THREADS)
-    for lock in threading.Lock(), threading.RLock(), threading.Condition(), threading.Semaphore(1), threading.BoundedSemaphore(1):
+    for lock in (
+        threading.Lock(),
+        threading.RLock(),
+        threading.Condition(),
+        threading.Semaphore(1),
+        threading.BoundedSemaphore(1),
+    ):
         box = [0]
 
         def work(i):
@@ -134,12 +140,17 @@ def futures():
     with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
         assert list(pool.map(lambda x: x * x, range(300))) == [x * x for x in range(300)]
         fs = [pool.submit(divmod, i, i % 2) for i in range(20)]
-        failed = sum(isinstance(f.exception(), ZeroDivisionError) for f in concurrent.futures.as_completed(fs))
+        failed = sum(
+            isinstance(f.exception(), ZeroDivisionError)
+            for f in concurrent.futures.as_completed(fs)
+        )
         assert failed == 10, failed
 
     async def main():
         loop = asyncio.get_running_loop()
-        return sum(await asyncio.gather(*(loop.run_in_executor(None, pow, i, 2) for i in range(100))))
+        return sum(
+            await asyncio.gather(*(loop.run_in_executor(None, pow, i, 2) for i in range(100)))
+        )
 
     assert asyncio.run(main()) == sum(i * i for i in range(100))
 

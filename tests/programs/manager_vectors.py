@@ -35,4 +35,9 @@ found = [p for p in json.loads(output)["programs"] if p["pid"] == program.pid]
 if len(found) != 1:
     sys.exit("not found")
 found = found[0]
-print([round(t) for t in found["activity_ms"]], found["threads"], found["typical_thread_count"], found["name"])
+print(
+    [round(t) for t in found["activity_ms"]],
+    found["threads"],
+    found["typical_thread_count"],
+    found["name"],
+)

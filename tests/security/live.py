@@ -18,10 +18,18 @@ def refused(what):
 
 def main():
     pid = int(sys.argv[1])
-    path = next(p for p in glob.glob(f"/proc/{pid}/task/*/fd/*") if os.readlink(p).startswith("/memfd:lissom-live "))
+    path = next(
+        p
+        for p in glob.glob(f"/proc/{pid}/task/*/fd/*")
+        if os.readlink(p).startswith("/memfd:lissom-live ")
+    )
     fd = os.open(path, os.O_RDWR)
     size = os.fstat(fd).st_size
-    if refused(lambda: os.ftruncate(fd, 0)) and refused(lambda: os.ftruncate(fd, 2 * size)) and refused(lambda: fcntl.fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE)):
+    if (
+        refused(lambda: os.ftruncate(fd, 0))
+        and refused(lambda: os.ftruncate(fd, 2 * size))
+        and refused(lambda: fcntl.fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE))
+    ):
         print("cannot be cut off, made longer, or sealed")
     magic = os.pread(fd, 8, 0)
     os.pwrite(fd, os.urandom(size), 0)

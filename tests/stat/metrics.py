@@ -9,7 +9,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 def families(url):
     with urllib.request.urlopen(url) as answer:
-        assert answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0"), answer.headers
+        assert answer.headers["Content-Type"].startswith(
+            "application/openmetrics-text; version=1.0.0"
+        ), answer.headers
         return {f.name: f for f in text_string_to_metric_families(answer.read().decode())}
 
 
@@ -24,14 +26,21 @@ def main():
     # The program is seen as of its first second look.
     while True:
         first = families(url)
-        if of(first, "lissom_program_threads_running", pid) and of(first, "lissom_program_target_threads", pid):
+        if of(first, "lissom_program_threads_running", pid) and of(
+            first, "lissom_program_target_threads", pid
+        ):
             break
         time.sleep(0.1)
     threads = of(first, "lissom_program_threads", pid)
     print(f"{threads.labels['program']}: {threads.value:.0f} threads")
     while True:
         second = families(url)
-        grown = [c for c in counters if of(second, f"lissom_program_{c}", pid).value > of(first, f"lissom_program_{c}", pid).value]
+        grown = [
+            c
+            for c in counters
+            if of(second, f"lissom_program_{c}", pid).value
+            > of(first, f"lissom_program_{c}", pid).value
+        ]
         if grown == counters:
             break
         time.sleep(0.1)

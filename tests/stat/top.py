@@ -59,8 +59,13 @@ class Terminal:
 
 def main():
     lissom, pid, name = sys.argv[1:4]
-    has = lambda text: lambda lines: any(text in line for line in lines)
-    row = lambda lines: [i for i, line in enumerate(lines[2:]) if line.lstrip().startswith(pid + " ")]
+
+    def has(text):
+        return lambda lines: any(text in line for line in lines)
+
+    def row(lines):
+        return [i for i, line in enumerate(lines[2:]) if line.lstrip().startswith(pid + " ")]
+
     t = Terminal([lissom, "top", "--interval", "0.3"])
     t.wait_for(lambda lines: row(lines) and has("active")(lines), "the program")
     t.press("/" + name[:6] + "\r")
@@ -86,7 +91,11 @@ def main():
     t.press("q")
     print("exit code", t.exit_code())
     # The screen of before is back, and the cursor.
-    print("restored", t.raw.rfind(b"\x1b[?1049l") > t.raw.rfind(b"\x1b[?1049h"), t.raw.rfind(b"\x1b[?25h") > t.raw.rfind(b"\x1b[?25l"))
+    print(
+        "restored",
+        t.raw.rfind(b"\x1b[?1049l") > t.raw.rfind(b"\x1b[?1049h"),
+        t.raw.rfind(b"\x1b[?25h") > t.raw.rfind(b"\x1b[?25l"),
+    )
     t = Terminal([lissom, "top"])
     t.wait_for(has("lissom:"), "the second one")
     os.kill(t.pid, signal.SIGTERM)
