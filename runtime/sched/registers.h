@@ -4,6 +4,7 @@
  * (switch.S, spin/enter.S). All of it keeps the flags (switch.S says why) but for `cld`, when the program's have been
  * saved, and `popfq`, which brings them back.
  */
+/* clang-format off: assembly */
 #ifndef LISSOM_REGISTERS_H
 #define LISSOM_REGISTERS_H
 
