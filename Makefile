@@ -5,7 +5,7 @@
 # make bench    the tables of docs/results-sync.md, on this machine (40 minutes)
 # make report   every figure of the study, at a quick look: lissom-bench/report.html (20 minutes)
 # make fuzz     10 million inputs for each thing that reads what others write (FUZZ_INPUTS=; 15 minutes)
-# make lint     formatting, warnings, and the rules of CONTRIBUTING.md
+# make lint     formatting and warnings, and the rules that scripts/lint.sh checks; scripts/format.sh formats
 # make conformance   public test suites, natively and under lissom: glibc's, and those in SUITES=DIR
 # make model    the protocols with large bounds (slow)
 # make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
@@ -100,7 +100,7 @@ lint:
 	@scripts/need.sh lint
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
-	@for script in scripts/*.sh tests/vm/*.sh tests/kvm/*.sh tests/kvm/inside/*.sh tests/sched/*.sh tests/sched/inside/*.sh tests/slurm/*.sh packaging/*.sh packaging/deb/*.sh tests/dist/*.sh packaging/kubernetes/tests/*.sh .ci/run; do bash -n "$$script"; done
+	@scripts/lint.sh
 
 model:
 	@scripts/need.sh model

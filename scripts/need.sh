@@ -159,8 +159,13 @@ need_kubernetes() {
     want musl-tools musl-gcc
 }
 
+# Formatters of one version, for each writes a little otherwise. ruff is of pip: scripts/venv.sh. Go itself is looked for by need_go.
 need_lint() {
     need_build
+    want clang-format-19 clang-format-19
+    want shellcheck shellcheck
+    want python3 python3
+    python3 -c 'import ensurepip, venv' 2>/dev/null || packages[python3-venv]="the venv module"
 }
 
 # Virtual machines in software, and what is run in them.
@@ -188,7 +193,7 @@ new_qemu() {
 
 # The candidate's version, if it is new enough.
 installable_qemu() {
-    apt-cache "$@" policy qemu-system-x86 2>/dev/null | sed -n 's/ *Candidate: *//p' | grep -E '^1:[1-9][0-9]'
+    apt-cache policy qemu-system-x86 2>/dev/null | sed -n 's/ *Candidate: *//p' | grep -E '^1:[1-9][0-9]'
 }
 
 # Debian 12 has QEMU 7, and 10 among its backports.
@@ -284,7 +289,10 @@ case " $* " in
 *" kvm "* | *" vm "*) install_backported_qemu ;;
 esac
 case " $* " in
-*" kubernetes "* | *" dist_test "*) need_go ;;
+*" kubernetes "* | *" dist_test "* | *" lint "*) need_go ;;
+esac
+case " $* " in
+*" lint "*) "$(dirname "$0")/venv.sh" scripts/lint/requirements.txt target/venv-lint ;;
 esac
 case " $* " in
 *" model "*) ;;

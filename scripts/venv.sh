@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Makes target/venv with the libraries that workloads/ml.py trains with, unless it is there already.
+# Makes a folder with Python libraries, unless it is there already.
+#     scripts/venv.sh [REQUIREMENTS FOLDER]     by default what workloads/ml.py trains with, in target/venv
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-wanted=workloads/requirements.txt
-venv=target/venv
+wanted=${1:-workloads/requirements.txt}
+venv=${2:-target/venv}
 if cmp -s "$wanted" "$venv/requirements.txt" 2>/dev/null; then
     exit 0
 fi
