@@ -4,7 +4,8 @@
  * (switch.S, spin/enter.S). All of it keeps the flags (switch.S says why) but for `cld`, when the program's have been
  * saved, and `popfq`, which brings them back.
  */
-/* clang-format off: assembly */
+/* Assembly. */
+/* clang-format off */
 #ifndef LISSOM_REGISTERS_H
 #define LISSOM_REGISTERS_H
 
