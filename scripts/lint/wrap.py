@@ -170,6 +170,13 @@ def fill(words, first, rest):
     return lines + [line]
 
 
+def begins_anew(line, following):
+    """A contract, or a sentence after a line without an end."""
+    if re.match(r"(Pre|Post|In|Out|Returns?)\b", following):
+        return True
+    return line[-1:] not in ".,;:" and bool(re.match(r"[A-Z][a-z]", following))
+
+
 def wrap_run(rows):
     """rows: (prefix, text) of successive lines of comment. Returns lines."""
     result, fenced, at = [], False, 0
@@ -191,6 +198,8 @@ def wrap_run(rows):
         while end < len(rows) and width(rows[end - 1][0] + rows[end - 1][1]) > FULL:
             following = rows[end][1]
             if not following.strip() or ITEM.match(following.lstrip()):
+                break
+            if begins_anew(rows[end - 1][1], following.lstrip()):
                 break
             indent = following[: len(following) - len(following.lstrip())]
             if indent != hang or FIXED.match(following.lstrip()):
