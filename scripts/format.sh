@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats all files in place: comments beyond column 100, then C, Go, Python and Rust.
+# Formats all files in place: comments and Markdown beyond column 100, then C, Go, Python and Rust.
 #     scripts/format.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,6 +17,7 @@ done
     c_files
     files '*.S' '*.rs' '*.go' '*.py' 'tests/cases/*.txt'
     shell_files
+    files '*.md' | grep -v '^docs/results'
 } | xargs python3 -B scripts/lint/wrap.py
 c_files | xargs "$clang_format" -i
 files '*.go' | xargs gofmt -w

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Wraps comments at column 100, which no formatter of ours does well: wrap.py FILE...
+"""Wraps comments and Markdown at column 100, which no formatter of ours does well: wrap.py FILE...
 
 - A comment behind code that ends beyond column 100 moves to a line of its own above that code.
 - A paragraph or list item with a line beyond column 100 is filled again from that line on.
@@ -20,6 +20,7 @@ TAB = 8
 SLASHES = {".c", ".h", ".S", ".cpp", ".cc", ".rs", ".go"}
 HASHES = {".py", ".sh", ".txt"}
 ITEM = re.compile(r"(?:[-*]|\d+[.)]) +")
+BEGINS_BLOCK = re.compile(r"[-+*|>=]+|#+|\d+[.)]")
 # Comments that tools read, and lines that are not prose.
 FIXED = re.compile(
     r"(?:SPDX|clang-format|shellcheck|ruff|noqa|go:|export |[ +]build|(?:build|compiler)[@:]"
@@ -161,8 +162,12 @@ def find_trailing(text, spans):
 def fill(words, first, rest):
     """Lines of `words`, the first one behind `first`, the others behind `rest`."""
     lines, line = [], first + words[0]
-    for word in words[1:]:
-        if width(line) + 1 + len(word) > WIDTH:
+    for i, word in enumerate(words[1:], 1):
+        needed = len(word)
+        # A line must not begin like a list, a title or a table.
+        if i + 1 < len(words) and BEGINS_BLOCK.fullmatch(words[i + 1]):
+            needed += 1 + len(words[i + 1])
+        if width(line) + 1 + needed > WIDTH and not BEGINS_BLOCK.fullmatch(word):
             lines.append(line)
             line = rest + word
         else:
@@ -189,8 +194,8 @@ def wrap_run(rows):
             at += 1
             continue
         # What belongs to the paragraph: full lines that go on with the same indentation.
-        item = ITEM.match(text)
         own = text[: len(text) - len(text.lstrip())]
+        item = ITEM.match(text.lstrip())
         hang = own + " " * (item.end() if item else 0)
         if not item and result:
             hang = own
@@ -209,7 +214,7 @@ def wrap_run(rows):
         after = rows[at + 1][0] if end > at + 1 else next_prefix(prefix)
         if item:
             words = words[len(item.group().split()) :]
-            first = prefix + item.group()
+            first = prefix + own + item.group()
         else:
             first = prefix + own
         result += fill(words, first, after + hang)
@@ -340,6 +345,11 @@ def wrap_hashes(text, language):
     )
 
 
+def wrap_markdown(text):
+    """Paragraphs and list items, but no tables, titles, code or HTML."""
+    return "\n".join(wrap_run([("", line) for line in text.split("\n")]))
+
+
 def main():
     for name in sys.argv[1:]:
         path = Path(name)
@@ -348,6 +358,8 @@ def main():
             wrapped = wrap_slashes(text, path.suffix)
         elif path.suffix in HASHES:
             wrapped = wrap_hashes(text, path.suffix)
+        elif path.suffix == ".md":
+            wrapped = wrap_markdown(text)
         else:
             continue
         if wrapped != text:
