@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What `make lint` checks beside cargo's own lints. Prints only what is wrong; all checks run.
-#     scripts/lint.sh [CHECK]...    go python shell text size layers specification, all by default; c
+#     scripts/lint.sh [CHECK]...    c go python shell text size layers specification; all by default
 #     scripts/lint.sh --update      lowers the lists of scripts/lint/*.txt to what is still wrong
 #     scripts/lint.sh --accept      writes these lists anew, higher numbers too: after files were moved or reformatted
 set -uo pipefail
@@ -55,7 +55,7 @@ check_specification() { python3 -B scripts/lint/specification.py; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-checks=(go python shell text size layers specification)
+checks=(c go python shell text size layers specification)
 case ${1:-} in
 --update | --accept) checks=(size layers) option=$1 ;;
 ?*) checks=("$@") ;;
