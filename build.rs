@@ -1,8 +1,9 @@
-//! Compiles the runtime (C and assembly under runtime/, and the Zydis decoder) into liblissom.so, which
-//! the binary carries inside itself, as it does the BPF programs of bpf/, and turns the lists of runtime/abi.h into Rust.
+//! Compiles the runtime (C and assembly under runtime/, and the Zydis decoder) into liblissom.so,
+//! which the binary carries inside itself, as it does the BPF programs of bpf/, and turns the lists
+//! of runtime/abi.h into Rust.
 //!
-//! A small make of its own: an object is compiled again only if its command line, its source or a header
-//! that it included has changed. The `cc` crate only finds the compiler.
+//! A small make of its own: an object is compiled again only if its command line, its source or a
+//! header that it included has changed. The `cc` crate only finds the compiler.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,9 +29,9 @@ const ZYDIS: &[&str] = &[
     "src/Utils.c",
 ];
 
-/// Flags of our own C. The runtime is entered in the middle of other people's code: it must not touch
-/// vector registers, call into libc behind our back (memset from a loop), or rely on a stack protector's
-/// or lazily allocated thread-local storage.
+/// Flags of our own C. The runtime is entered in the middle of other people's code: it must not
+/// touch vector registers, call into libc behind our back (memset from a loop), or rely on a stack
+/// protector's or lazily allocated thread-local storage.
 const OURS: &[&str] = &[
     "-std=gnu11",
     "-D_GNU_SOURCE",
@@ -70,8 +71,8 @@ const ZYDIS_DEFINES: &[&str] = &[
     "-DZYDIS_DISABLE_ENCODER",
 ];
 
-/// `initfirst`: our constructor runs before those of the program's libraries start threads. `defs`: a
-/// symbol we forgot to link fails here and not in the user's process.
+/// `initfirst`: our constructor runs before those of the program's libraries start threads. `defs`:
+/// a symbol we forgot to link fails here and not in the user's process.
 const LINK: &[&str] = &[
     "-shared",
     "-Wl,-z,initfirst",
@@ -107,9 +108,11 @@ fn main() {
     let zydis = zydis_sources();
     judge(&root, &zydis, &compiler);
     let include = |dir: PathBuf| format!("-I{}", dir.display());
-    let zydis_includes = [include(zydis.join("include")), include(zydis.join("dependencies/zycore/include"))];
+    let zydis_includes =
+        [include(zydis.join("include")), include(zydis.join("dependencies/zycore/include"))];
 
-    // Paths in messages and debug information are relative to the source tree; of several that fit, the last counts.
+    // Paths in messages and debug information are relative to the source tree; of several that fit,
+    // the last counts.
     let place = |from: String, to: &str| format!("-ffile-prefix-map={from}={to}");
     let places = [
         place(root.display().to_string(), "."),
@@ -143,7 +146,8 @@ fn main() {
     let library = out.join("liblissom.so");
     let linked = out.join("liblissom.objects");
     let list: String = jobs.iter().map(|j| format!("{}\n", j.object.display())).collect();
-    let relink = changed || !library.exists() || fs::read_to_string(&linked).ok().as_deref() != Some(&list);
+    let relink =
+        changed || !library.exists() || fs::read_to_string(&linked).ok().as_deref() != Some(&list);
     if relink {
         let mut command = Command::new(&compiler);
         command.args(LINK).arg("-o").arg(&library);
@@ -163,16 +167,20 @@ fn main() {
     }
 }
 
-/// Linked into the binary as well: the controller of the runtime's thresholds, which is also that of `lissom kvm`, and what a switch in
-/// user space needs, which `lissom doctor` has to know.
+/// Linked into the binary as well: the controller of the runtime's thresholds, which is also that
+/// of `lissom kvm`, and what a switch in user space needs, which `lissom doctor` has to know.
 fn shared(runtime: &Path, compiler: &Path) {
     let mut build = cc::Build::new();
     build.compiler(compiler).std("gnu11").include(runtime).warnings(true).extra_warnings(true);
-    build.file(runtime.join("adapt/apple.c")).file(runtime.join("prim/vector.c")).compile("lissom_shared");
+    build
+        .file(runtime.join("adapt/apple.c"))
+        .file(runtime.join("prim/vector.c"))
+        .compile("lissom_shared");
 }
 
-/// The interpreter that finds threads waiting in loops also judges those of other processes, for `src/sched/judge.rs`: linked into
-/// the binary as well, where it calls the Zydis of the `zydis` crate.
+/// The interpreter that finds threads waiting in loops also judges those of other processes, for
+/// `src/sched/judge.rs`: linked into the binary as well, where it calls the Zydis of the `zydis`
+/// crate.
 fn judge(root: &Path, zydis: &Path, compiler: &Path) {
     println!("cargo::rerun-if-changed=src/sched/orbit.c");
     println!("cargo::rerun-if-changed=src/sched/orbit.h");
@@ -219,7 +227,10 @@ fn runtime_sources(dir: &Path) -> Vec<PathBuf> {
 fn zydis_sources() -> PathBuf {
     let output = Command::new(env::var_os("CARGO").expect("cargo sets it"))
         .args(["metadata", "--locked", "--format-version", "1", "--manifest-path"])
-        .arg(Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("Cargo.toml"))
+        .arg(
+            Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"))
+                .join("Cargo.toml"),
+        )
         .output()
         .expect("cargo metadata can be run");
     assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
@@ -263,7 +274,8 @@ impl Job {
         let Some(built): Option<SystemTime> = modified(&self.object) else {
             return false;
         };
-        if fs::read_to_string(self.object.with_extension("cmd")).ok() != Some(self.stamp(compiler)) {
+        if fs::read_to_string(self.object.with_extension("cmd")).ok() != Some(self.stamp(compiler))
+        {
             return false;
         }
         let Ok(rule) = fs::read_to_string(self.object.with_extension("d")) else {
@@ -304,13 +316,16 @@ fn compile(compiler: &Path, jobs: &[Job]) -> bool {
     !stale.is_empty()
 }
 
-/// Runs a compiler; its messages become cargo's. Ends the build without a panic's backtrace, so that what the
-/// compiler said comes last.
+/// Runs a compiler; its messages become cargo's. Ends the build without a panic's backtrace, so
+/// that what the compiler said comes last.
 fn run(command: &mut Command) {
     let output = match command.output() {
         Ok(output) => output,
         Err(e) => {
-            eprintln!("{:?} cannot be run ({e}): is a C compiler installed?", command.get_program());
+            eprintln!(
+                "{:?} cannot be run ({e}): is a C compiler installed?",
+                command.get_program()
+            );
             std::process::exit(1);
         }
     };

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How long each process has had how many runnable threads: running, or waiting for a CPU. Kernel threads are not looked at.
+/* How long each process has had how many runnable threads: running, or waiting for a CPU. Kernel
+ * threads are not looked at.
  *
- * Each thread has a flag of its own that says whether it is counted as runnable, and only who changes the flag changes the count. So it does not matter
- * that sched_wakeup is told of threads that never left the run queue, and what is missed is put right when the thread is next switched from: it is what
- * its state says.
+ * Each thread has a flag of its own that says whether it is counted as runnable, and only who
+ * changes the flag changes the count. So it does not matter that sched_wakeup is told of threads
+ * that never left the run queue, and what is missed is put right when the thread is next switched
+ * from: it is what its state says.
  *
- * Memory for a thread is taken where that is harmless, at its fork: never under a run queue's lock. A thread without it is not counted. */
+ * Memory for a thread is taken where that is harmless, at its fork: never under a run queue's lock.
+ * A thread without it is not counted. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -15,7 +18,9 @@
 char LICENSE[] SEC("license") = "GPL";
 
 struct thread {
-    __u64 start;   /* of its process's slot. 0: it is not told yet. If the slot has another, the slot is somebody else's by now */
+    /* of its process's slot. 0: it is not told yet. If the slot has another, the slot is somebody
+     * else's by now */
+    __u64 start;
     __u32 slot;
     __u32 adopted; /* it is among the slot's threads, or is about to be */
     __u32 runnable;
@@ -54,10 +59,7 @@ struct {
 
 struct activity_state state;
 
-static struct activity *slot_of(__u32 slot)
-{
-    return bpf_map_lookup_elem(&processes, &slot);
-}
+static struct activity *slot_of(__u32 slot) { return bpf_map_lookup_elem(&processes, &slot); }
 
 /* NULL if the thread is not counted, or its process is gone. */
 static struct activity *process_of(struct thread *thread)
@@ -87,7 +89,8 @@ static void set_runnable(struct thread *thread, __u32 runnable)
 {
     if (*(volatile __u32 *)&thread->runnable == runnable) return;
     struct activity *process = process_of(thread);
-    if (process && __sync_lock_test_and_set(&thread->runnable, runnable) != runnable) count(process, runnable ? 1 : -1);
+    if (process && __sync_lock_test_and_set(&thread->runnable, runnable) != runnable)
+        count(process, runnable ? 1 : -1);
 }
 
 static struct thread *thread_of(struct task_struct *task)
@@ -111,7 +114,8 @@ static bool make_process(__u32 pid, __u32 *slot)
     }
     struct activity *process = slot_of(*slot);
     if (!process) return false;
-    for (int i = 1; i <= ACTIVITY_LAST; i++) process->time[i] = 0;
+    for (int i = 1; i <= ACTIVITY_LAST; i++)
+        process->time[i] = 0;
     __u64 now = bpf_ktime_get_ns();
     process->pid = pid;
     process->execs = 0;
@@ -133,8 +137,10 @@ static void free_process(__u32 slot)
 
 /* What is known of a thread's process. */
 enum process {
-    KNOWN,   /* it has a slot, or there was no room for it */
-    NEW,     /* it has none, whatever is found at its number: that is left from one that has ended but is not freed yet */
+    KNOWN, /* it has a slot, or there was no room for it */
+    /* it has none, whatever is found at its number: that is left from one that has ended but is not
+     * freed yet */
+    NEW,
     UNKNOWN, /* it may have one */
 };
 
@@ -151,7 +157,8 @@ static bool find_process(__u32 pid, enum process is, __u32 *slot)
         __sync_fetch_and_add(&state.lost, 1);
         return false;
     }
-    if (bpf_map_update_elem(&slots, &pid, slot, is == NEW ? BPF_ANY : BPF_NOEXIST) == 0) return true;
+    if (bpf_map_update_elem(&slots, &pid, slot, is == NEW ? BPF_ANY : BPF_NOEXIST) == 0)
+        return true;
     free_process(*slot);
     known = bpf_map_lookup_elem(&slots, &pid);
     if (known) *slot = *known;
@@ -162,7 +169,8 @@ static bool find_process(__u32 pid, enum process is, __u32 *slot)
 static struct thread *adopt(struct task_struct *task, enum process is)
 {
     if (task->flags & PF_KTHREAD) return NULL;
-    struct thread *thread = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    struct thread *thread =
+        bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!thread) {
         __sync_fetch_and_add(&state.lost, 1);
         return NULL;
@@ -171,7 +179,8 @@ static struct thread *adopt(struct task_struct *task, enum process is)
     __u32 slot;
     struct activity *process = find_process(task->tgid, is, &slot) ? slot_of(slot) : NULL;
     if (!process) {
-        /* While the threads that are there already are being found, its process may come later, and then the thread once more. */
+        /* While the threads that are there already are being found, its process may come later, and
+         * then the thread once more. */
         thread->adopted = 0;
         return NULL;
     }
@@ -187,7 +196,8 @@ static void end(struct thread *thread)
 {
     set_runnable(thread, 0);
     struct activity *process = process_of(thread);
-    if (process && __sync_lock_test_and_set(&thread->adopted, 0)) __sync_fetch_and_add(&process->threads, -1);
+    if (process && __sync_lock_test_and_set(&thread->adopted, 0))
+        __sync_fetch_and_add(&process->threads, -1);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -225,8 +235,9 @@ int BPF_PROG(woken, struct task_struct *task)
     return 0;
 }
 
-/* Under the run queue's lock, so `prev` cannot be woken meanwhile. Its state is read, and not taken from the argument that newer kernels pass: up to 6.13 that does not say
- * that a signal has kept the thread runnable. */
+/* Under the run queue's lock, so `prev` cannot be woken meanwhile. Its state is read, and not taken
+ * from the argument that newer kernels pass: up to 6.13 that does not say that a signal has kept
+ * the thread runnable. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(switched, bool preempt, struct task_struct *prev)
 {
@@ -241,7 +252,8 @@ int BPF_PROG(switched, bool preempt, struct task_struct *prev)
     return 0;
 }
 
-/* Some time after the last switch of the thread. The leader is the last one of its process; one whom an exec in another thread has replaced leads no more. */
+/* Some time after the last switch of the thread. The leader is the last one of its process; one
+ * whom an exec in another thread has replaced leads no more. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(freed, struct task_struct *task)
 {
@@ -255,8 +267,9 @@ int BPF_PROG(freed, struct task_struct *task)
     return 0;
 }
 
-/* The threads that were there before; leaders that have ended, too, for their end frees the slot. The state is looked at again afterwards: a thread that
- * has gone to sleep before its flag was set has not cleared it. */
+/* The threads that were there before; leaders that have ended, too, for their end frees the slot.
+ * The state is looked at again afterwards: a thread that has gone to sleep before its flag was set
+ * has not cleared it. */
 SEC("iter/task")
 int found(struct bpf_iter__task *context)
 {

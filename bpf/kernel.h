@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the programs use of the kernel, and no more. Offsets, and whether a field is there, are found when a program is loaded (CO-RE), so this
- * need not have the layout of any kernel; a name that ends in three underscores and a word is that of another version. */
+/* What the programs use of the kernel, and no more. Offsets, and whether a field is there, are
+ * found when a program is loaded (CO-RE), so this need not have the layout of any kernel; a name
+ * that ends in three underscores and a word is that of another version. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What KVM does for each VM: entries and exits, pause-loop exits and what they cost, directed yields, halt polling.
+/* What KVM does for each VM: entries and exits, pause-loop exits and what they cost, directed
+ * yields, halt polling.
  *
- * Which vCPU a thread runs is learnt at a VM entry and kept with the thread, because later events do not say it: kvm_exit's arguments differ between
- * kernels, and kvm_vcpu_wakeup has none. An exit whose entry was not seen is not counted.
+ * Which vCPU a thread runs is learnt at a VM entry and kept with the thread, because later events
+ * do not say it: kvm_exit's arguments differ between kernels, and kvm_vcpu_wakeup has none. An exit
+ * whose entry was not seen is not counted.
  *
- * Counts are per CPU and VM, and changed by atomic additions: some of the events can be preempted by others. */
+ * Counts are per CPU and VM, and changed by atomic additions: some of the events can be preempted
+ * by others. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -91,7 +94,7 @@ struct {
 struct vcpu {
     struct kvm_vm vm;
     __u64 vcpu;
-    __u64 entered; /* 0: not in the guest */
+    __u64 entered;     /* 0: not in the guest */
     __u64 exited, ran; /* when it last came out, and how long it had been in */
     __u64 polls, poll_hits, poll_hit_ns, poll_miss_ns; /* KVM's statistics, as of the last look */
 };
@@ -230,13 +233,15 @@ int BPF_PROG(entered, struct kvm_vcpu *vcpu)
     return 0;
 }
 
-/* Whether the last exit was by PAUSE, and the window that led to it. The vCPU is the first member of its container, on both. */
+/* Whether the last exit was by PAUSE, and the window that led to it. The vCPU is the first member
+ * of its container, on both. */
 static bool is_pause(struct vcpu *thread, __u64 *window)
 {
     if (config.vendor == KVM_INTEL) {
         struct vcpu_vmx *vmx = (void *)thread->vcpu;
         struct vcpu_vmx___vt *newer = (void *)vmx;
-        __u32 reason = bpf_core_field_exists(newer->vt) ? BPF_CORE_READ(newer, vt.exit_reason.full) : BPF_CORE_READ(vmx, exit_reason.full);
+        __u32 reason = bpf_core_field_exists(newer->vt) ? BPF_CORE_READ(newer, vt.exit_reason.full)
+                                                        : BPF_CORE_READ(vmx, exit_reason.full);
         if (reason != EXIT_REASON_PAUSE_INSTRUCTION) return false;
         *window = BPF_CORE_READ(vmx, ple_window);
         return true;
@@ -265,7 +270,8 @@ static void pause_exit(struct vcpu *thread, struct kvm_counts *counts, __u64 win
     pause->since = thread->exited;
 }
 
-/* Not by the functions that handle such an exit: a program at a function can be preempted, and is then skipped for the next one. */
+/* Not by the functions that handle such an exit: a program at a function can be preempted, and is
+ * then skipped for the next one. */
 SEC("tp_btf/kvm_exit")
 int BPF_PROG(exited)
 {
@@ -300,7 +306,8 @@ int BPF_PROG(switched, bool preempt, struct task_struct *prev, struct task_struc
 {
     struct paused *pause = paused_here();
     if (!pause || !pause->since) return 0;
-    if (!bpf_task_storage_get(&vcpus, next, NULL, 0)) end_pause(pause, bpf_ktime_get_ns(), false, 0);
+    if (!bpf_task_storage_get(&vcpus, next, NULL, 0))
+        end_pause(pause, bpf_ktime_get_ns(), false, 0);
     return 0;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The kernel's side of a sched_ext scheduler (Documentation/scheduler/sched-ext.rst), as far as scx_lissom uses it, of Linux 6.18 to 7.3: where a function
- * has changed its arguments or its result, there is a version for each, and whichever the kernel has is called (bpf_ksym_exists is decided when the program
- * is loaded). What follows three underscores is not part of a kernel function's name. */
+/* The kernel's side of a sched_ext scheduler (Documentation/scheduler/sched-ext.rst), as far as
+ * scx_lissom uses it, of Linux 6.18 to 7.3: where a function has changed its arguments or its
+ * result, there is a version for each, and whichever the kernel has is called (bpf_ksym_exists is
+ * decided when the program is loaded). What follows three underscores is not part of a kernel
+ * function's name. */
 #pragma once
 
 #include "kernel.h"
@@ -25,7 +27,8 @@ typedef __s64 s64;
 #define SCX_KICK_IDLE (1ULL << 0)
 #define SCX_KICK_PREEMPT (1ULL << 1)
 #define SCX_TASK_QUEUED 1
-#define SCX_OPS_ALLOW_QUEUED_WAKEUP (1ULL << 5) /* a wake-up is left to the CPU where it goes; select_cpu may not be asked then */
+/* a wake-up is left to the CPU where it goes; select_cpu may not be asked then */
+#define SCX_OPS_ALLOW_QUEUED_WAKEUP (1ULL << 5)
 
 enum {
     BPF_MAP_TYPE_RINGBUF = 27,
@@ -149,7 +152,8 @@ void scx_bpf_exit_bstr(s64 code, char *format, unsigned long long *data, u32 dat
 int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 id, u64 flags) __ksym;
 struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym;
 void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
-bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 id, u64 flags) __ksym;
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 id,
+                      u64 flags) __ksym;
 bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask) __ksym;
 struct task_struct *bpf_task_from_vpid(s32 tid) __ksym;
 struct task_struct *bpf_task_from_pid(s32 tid) __ksym;
@@ -158,8 +162,10 @@ struct cgroup *bpf_cgroup_ancestor(struct cgroup *group, int level) __ksym;
 void bpf_cgroup_release(struct cgroup *group) __ksym;
 
 /* 6.19: it says whether it was done. */
-bool scx_bpf_dsq_insert___v2___since_6_19(struct task_struct *p, u64 id, u64 slice, u64 flags) __ksym __weak;
-void scx_bpf_dsq_insert___until_6_18(struct task_struct *p, u64 id, u64 slice, u64 flags) __ksym __weak;
+bool scx_bpf_dsq_insert___v2___since_6_19(struct task_struct *p, u64 id, u64 slice,
+                                          u64 flags) __ksym __weak;
+void scx_bpf_dsq_insert___until_6_18(struct task_struct *p, u64 id, u64 slice,
+                                     u64 flags) __ksym __weak;
 
 static inline void insert(struct task_struct *p, u64 queue, u64 slice, u64 flags)
 {
@@ -170,14 +176,17 @@ static inline void insert(struct task_struct *p, u64 queue, u64 slice, u64 flags
 }
 
 /* 6.19: arguments in a structure. */
-bool __scx_bpf_dsq_insert_vtime(struct task_struct *p, struct scx_bpf_dsq_insert_vtime_args *args) __ksym __weak;
-void scx_bpf_dsq_insert_vtime___until_6_18(struct task_struct *p, u64 id, u64 slice, u64 vtime, u64 flags) __ksym __weak;
+bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
+                                struct scx_bpf_dsq_insert_vtime_args *args) __ksym __weak;
+void scx_bpf_dsq_insert_vtime___until_6_18(struct task_struct *p, u64 id, u64 slice, u64 vtime,
+                                           u64 flags) __ksym __weak;
 
 /* The queue is kept in the order of `at`. */
 static inline void insert_at(struct task_struct *p, u64 queue, u64 slice, u64 at, u64 flags)
 {
     if (bpf_core_type_exists(struct scx_bpf_dsq_insert_vtime_args)) {
-        struct scx_bpf_dsq_insert_vtime_args args = {.dsq_id = queue, .slice = slice, .vtime = at, .enq_flags = flags};
+        struct scx_bpf_dsq_insert_vtime_args args = {
+            .dsq_id = queue, .slice = slice, .vtime = at, .enq_flags = flags};
         __scx_bpf_dsq_insert_vtime(p, &args);
     } else {
         scx_bpf_dsq_insert_vtime___until_6_18(p, queue, slice, at, flags);
@@ -199,7 +208,10 @@ static inline bool take(u64 queue)
 /* 6.19; before, the field was written. */
 bool scx_bpf_task_set_slice___since_6_19(struct task_struct *p, u64 slice) __ksym __weak;
 
-static inline struct task_struct___scx *scx(struct task_struct *p) { return (struct task_struct___scx *)p; }
+static inline struct task_struct___scx *scx(struct task_struct *p)
+{
+    return (struct task_struct___scx *)p;
+}
 
 /* Where in its queue a thread is: what it was inserted at. False: the queue is empty. */
 static inline bool first_at(u64 queue, u64 *at)
@@ -225,10 +237,11 @@ static inline void set_slice(struct task_struct *p, u64 slice)
         scx(p)->scx.slice = slice;
 }
 
-/* Ends the scheduler: the kernel's own takes over, and whoever loaded it is told `code` and the text. */
-#define scx_exit_with(code, text)                           \
-    ({                                                      \
-        static char format[] = text;                        \
-        unsigned long long none[1] = {0};                   \
+/* Ends the scheduler: the kernel's own takes over, and whoever loaded it is told `code` and the
+ * text. */
+#define scx_exit_with(code, text) \
+    ({ \
+        static char format[] = text; \
+        unsigned long long none[1] = {0}; \
         scx_bpf_exit_bstr(code, format, none, sizeof(none)); \
     })

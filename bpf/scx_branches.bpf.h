@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Who goes round in a loop, by the CPU's last-branch records and its counts of misses: where the hardware is there, beside the registers of scx_spin.bpf.h. Registers are
- * never the same again where one of them counts, or backs off; these loops become suspects here, and a loop that is proven to wait is known at any of its
- * instructions, in any frame.
+/* Who goes round in a loop, by the CPU's last-branch records and its counts of misses: where the
+ * hardware is there, beside the registers of scx_spin.bpf.h. Registers are never the same again
+ * where one of them counts, or backs off; these loops become suspects here, and a loop that is
+ * proven to wait is known at any of its instructions, in any frame.
  *
- * It is only the suspicion that comes from the records. The paper has such a thread give way at once, but this is also what code looks like that computes in registers,
- * or in memory that its caches hold: so here, too, the tool has to prove first that the thread waits.
+ * It is only the suspicion that comes from the records. The paper has such a thread give way at
+ * once, but this is also what code looks like that computes in registers, or in memory that its
+ * caches hold: so here, too, the tool has to prove first that the thread waits.
  *
- * The loader keeps, on each CPU, an event open that has the CPU record the branches of user code, and counts of misses. The records are read by the look itself,
- * bpf_get_branch_snapshot(): the interrupt and this program leave none, as they are not user code. An event that takes a sample with its records
- * (bpf_read_branch_records) would interrupt every so many cycles instead of ns, by NMI, and read all records each time, before a program can say
- * that nobody wants the CPU. What it could do is AMD's BRS, which has no snapshots. */
+ * The loader keeps, on each CPU, an event open that has the CPU record the branches of user code,
+ * and counts of misses. The records are read by the look itself, bpf_get_branch_snapshot(): the
+ * interrupt and this program leave none, as they are not user code. An event that takes a sample
+ * with its records (bpf_read_branch_records) would interrupt every so many cycles instead of ns, by
+ * NMI, and read all records each time, before a program can say that nobody wants the CPU. What it
+ * could do is AMD's BRS, which has no snapshots. */
 #pragma once
 
 #include "scx_branches.h"
 
 enum {
     BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
-    COUNTERS = 3,     /* of each CPU: what keeps the records filled, L1D misses, dTLB misses (src/sched/branches.rs) */
+    /* of each CPU: what keeps the records filled, L1D misses, dTLB misses
+     * (src/sched/branches.rs) */
+    COUNTERS = 3,
     LONGEST_REST = 31, /* looks */
 };
 
@@ -26,7 +32,7 @@ struct bpf_perf_event_value {
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
-    __uint(max_entries, COUNTERS * MAX_CPUS);
+    __uint(max_entries, COUNTERS *MAX_CPUS);
     __type(key, u32);
     __type(value, u32);
 } scx_counters SEC(".maps");
@@ -60,7 +66,9 @@ static enum branch_interval since_last(struct branch_cpu *b, struct task_struct 
 {
     struct branch_look now = {.thread = p->pid, .switches = scx(p)->nvcsw + scx(p)->nivcsw};
     u64 cycles;
-    if (!count(0, &cycles, &now.blind_ns) || !count(1, &now.l1d_misses, &now.blind_ns) || !count(2, &now.dtlb_misses, &now.blind_ns)) now.thread = 0;
+    if (!count(0, &cycles, &now.blind_ns) || !count(1, &now.l1d_misses, &now.blind_ns) ||
+        !count(2, &now.dtlb_misses, &now.blind_ns))
+        now.thread = 0;
     enum branch_interval interval = branch_interval(&b->last, &now);
     b->last = now;
     return interval;
@@ -90,21 +98,25 @@ static struct branch_cpu *branch_cpu(void)
     return bpf_map_lookup_elem(&branch_cpus, &zero);
 }
 
-/* To read all records takes microseconds. One that has none to show, or a loop of which nothing is proven, is asked ever more seldom. */
+/* To read all records takes microseconds. One that has none to show, or a loop of which nothing is
+ * proven, is asked ever more seldom. */
 static void rest(struct looked *l)
 {
     if (l->pause < LONGEST_REST) l->pause = l->pause * 2 + 1;
     l->rest = l->pause;
 }
 
-/* The loop where a thread waits, of which that is proven. NULL: it is in none, or nobody knows yet. */
-static struct scx_site_info *loops_at(struct looked *l, const struct pt_regs_x86 *r, struct task_struct *p)
+/* The loop where a thread waits, of which that is proven. NULL: it is in none, or nobody knows
+ * yet. */
+static struct scx_site_info *loops_at(struct looked *l, const struct pt_regs_x86 *r,
+                                      struct task_struct *p)
 {
     struct branch_cpu *b = branch_cpu();
     if (!b) return NULL;
     enum branch_interval interval = since_last(b, p);
     if (interval == BRANCHES_MISSED) l->loops = 0;
-    /* It has just come. If it is back in the loop where it gave way, that is enough, as it is for the registers. */
+    /* It has just come. If it is back in the loop where it gave way, that is enough, as it is for
+     * the registers. */
     bool is_back = interval == BRANCHES_UNKNOWN && l->left_loop;
     if (interval != BRANCHES_QUIET && !is_back) return NULL;
     if (interval == BRANCHES_QUIET && l->rest) {
@@ -137,7 +149,8 @@ static struct scx_site_info *loops_at(struct looked *l, const struct pt_regs_x86
     return info;
 }
 
-/* Before anything is scheduled: the loader runs a loop of its own, which has to be seen. Attached to its thread alone. */
+/* Before anything is scheduled: the loader runs a loop of its own, which has to be seen. Attached
+ * to its thread alone. */
 SEC("perf_event")
 int try_branches(struct bpf_perf_event_data *event)
 {

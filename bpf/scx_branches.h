@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* The paper's rule by which a thread is seen to go round in a loop (Huang et al., HPDC'21, section 3.2): from one look to the next it has missed neither L1D nor the TLB,
- * and all of the CPU's last-branch records are the same branch backwards. Nothing here asks the kernel, so that a test can make up what the CPU might say:
- * src/sched/branches.rs. Pre: __u64 and bool are known. */
+/* The paper's rule by which a thread is seen to go round in a loop (Huang et al., HPDC'21, section
+ * 3.2): from one look to the next it has missed neither L1D nor the TLB, and all of the CPU's
+ * last-branch records are the same branch backwards. Nothing here asks the kernel, so that a test
+ * can make up what the CPU might say: src/sched/branches.rs. Pre: __u64 and bool are known. */
 #pragma once
 
 enum {
-    /* With fewer records nothing can be told: either the thread is on the CPU since so few branches (records are wiped when threads are switched), or the CPU
-     * only has 4 or 8, and these are the same in each inner loop of as many turns. 16 is what the paper's CPUs have. */
+    /* With fewer records nothing can be told: either the thread is on the CPU since so few branches
+     * (records are wiped when threads are switched), or the CPU only has 4 or 8, and these are the
+     * same in each inner loop of as many turns. 16 is what the paper's CPUs have. */
     LEAST_BRANCHES = 16,
     MOST_BRANCHES = 32, /* that any CPU has; all there are have to be the same */
 };
 
-/* As the kernel's struct perf_branch_entry. The flags (predicted or not, cycles, kind) differ from turn to turn, and are not looked at. */
+/* As the kernel's struct perf_branch_entry. The flags (predicted or not, cycles, kind) differ from
+ * turn to turn, and are not looked at. */
 struct branch {
     __u64 from, to, flags;
 };
 
 /* A CPU at a look. */
 struct branch_look {
-    __u64 thread;   /* that runs; 0: the counts could not be read */
-    __u64 switches; /* how often it has left a CPU */
+    __u64 thread;                  /* that runs; 0: the counts could not be read */
+    __u64 switches;                /* how often it has left a CPU */
     __u64 l1d_misses, dtlb_misses; /* of user code */
-    __u64 blind_ns; /* for which they were not counted, because somebody else had the counters, or had the records filled by a filter of his own */
+    /* for which they were not counted, because somebody else had the counters, or had the records
+     * filled by a filter of his own */
+    __u64 blind_ns;
 };
 
 enum branch_interval {
@@ -30,17 +35,20 @@ enum branch_interval {
     BRANCHES_QUIET,
 };
 
-static inline enum branch_interval branch_interval(const struct branch_look *before, const struct branch_look *now)
+static inline enum branch_interval branch_interval(const struct branch_look *before,
+                                                   const struct branch_look *now)
 {
-    if (!now->thread || now->thread != before->thread || now->switches != before->switches || now->blind_ns != before->blind_ns)
+    if (!now->thread || now->thread != before->thread || now->switches != before->switches ||
+        now->blind_ns != before->blind_ns)
         return BRANCHES_UNKNOWN;
     if (now->l1d_misses != before->l1d_misses || now->dtlb_misses != before->dtlb_misses)
         return BRANCHES_MISSED;
     return BRANCHES_QUIET;
 }
 
-/* The branch that closes the loop in which a thread is that was interrupted at ip; 0: none, or it cannot be told. The thread's next instruction lies in it: so what
- * another thread has left behind is not taken for its own. */
+/* The branch that closes the loop in which a thread is that was interrupted at ip; 0: none, or it
+ * cannot be told. The thread's next instruction lies in it: so what another thread has left behind
+ * is not taken for its own. */
 static inline __u64 branch_loop(const struct branch *branches, __u32 count, __u64 ip)
 {
     __u64 from = branches[0].from, to = branches[0].to;

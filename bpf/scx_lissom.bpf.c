@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A scheduler for more threads than CPUs: docs/sched.md.
  *
- * Each CPU has two queues. RUN holds the threads that want to run, in the order of their virtual time. SPIN holds those that were seen to wait in a loop (or
- * that yielded): each is passed over until all that stood in RUN when it came have run. Threads under `lissom run` that wait for another one of their process are in
- * neither (scx_park.bpf.h). A thread that wakes up goes back to the CPU that it ran on before,
- * unless one is idle, and waits there until the running one's time is over: that a barrier wakes 30 threads is no reason to interrupt anybody, nor to move
- * them. A CPU that runs out takes from the others; one that has much less in its queue than another, now and then.
+ * Each CPU has two queues. RUN holds the threads that want to run, in the order of their virtual
+ * time. SPIN holds those that were seen to wait in a loop (or that yielded): each is passed over
+ * until all that stood in RUN when it came have run. Threads under `lissom run` that wait for
+ * another one of their process are in neither (scx_park.bpf.h). A thread that wakes up goes back to
+ * the CPU that it ran on before, unless one is idle, and waits there until the running one's time
+ * is over: that a barrier wakes 30 threads is no reason to interrupt anybody, nor to move them. A
+ * CPU that runs out takes from the others; one that has much less in its queue than another, now
+ * and then.
  *
- * When all goes wrong (an error here, a thread that is not run for the time of ops.timeout_ms, the loader's end), the kernel goes back to its own scheduler. */
+ * When all goes wrong (an error here, a thread that is not run for the time of ops.timeout_ms, the
+ * loader's end), the kernel goes back to its own scheduler. */
 #include "scx_shares.bpf.h"
 #include "scx_spin.bpf.h"
 #include "scx_lissom.h"
@@ -16,18 +20,26 @@ char LICENSE[] SEC("license") = "GPL";
 
 enum {
     MAX_CPUS = 1024,
-    /* A thread that slept may be ahead of the others by so many slices, and no more: else who sleeps for long would then run for long. */
+    /* A thread that slept may be ahead of the others by so many slices, and no more: else who
+     * sleeps for long would then run for long. */
     CREDIT_SLICES = 1,
-    MOVED_NS = 500000,     /* who has been moved since, is not taken by another CPU again: its caches would follow it for nothing */
-    PATIENCE_NS = 1000000000, /* who waits for longer comes next, whatever its share: the kernel's watchdog takes no account of shares */
-    CARE_NS = 100000000,   /* between two looks for such */
-    BALANCE_NS = 10000000, /* between two looks whether another CPU's queue is longer: a move costs the thread its caches */
+    /* who has been moved since, is not taken by another CPU again: its caches would follow it for
+     * nothing */
+    MOVED_NS = 500000,
+    /* who waits for longer comes next, whatever its share: the kernel's watchdog takes no account
+     * of shares */
+    PATIENCE_NS = 1000000000,
+    CARE_NS = 100000000, /* between two looks for such */
+    /* between two looks whether another CPU's queue is longer: a move costs the thread its
+     * caches */
+    BALANCE_NS = 10000000,
 };
 
 #define RUN(cpu) ((u64)(cpu))
 #define SPIN(cpu) ((u64)(cpu) | 0x10000)
 
-const volatile struct scx_config config SEC(".rodata.config") = {.slice_ns = 3000000, .park_ns = 20000000};
+const volatile struct scx_config config SEC(".rodata.config") = {.slice_ns = 3000000,
+                                                                 .park_ns = 20000000};
 struct scx_exit exit_info SEC(".bss.exit");
 u32 nr_cpus;
 
@@ -48,19 +60,20 @@ struct {
 
 /* Changed with the lock of its run queue held. */
 struct cpu {
-    u64 now;      /* virtual time of the furthest that has run here */
-    u64 runs;     /* threads taken from RUN */
+    u64 now;          /* virtual time of the furthest that has run here */
+    u64 runs;         /* threads taken from RUN */
     u32 pass, events; /* of SPIN: see put_aside */
-    u64 cared;    /* when it looked for threads that have waited for too long */
-    u64 balanced; /* when it last looked at another queue */
-    u32 probe;    /* whose */
-    bool is_off;  /* it has gone, or is about to */
-    bool aside;   /* there may be threads in SPIN: asking a queue costs more than the rest of a dispatch */
-    u64 aged;     /* when it looked for threads that are parked for too long */
-    bool hands_on; /* a thread has just woken ... */
+    u64 cared;        /* when it looked for threads that have waited for too long */
+    u64 balanced;     /* when it last looked at another queue */
+    u32 probe;        /* whose */
+    bool is_off;      /* it has gone, or is about to */
+    /* there may be threads in SPIN: asking a queue costs more than the rest of a dispatch */
+    bool aside;
+    u64 aged;                         /* when it looked for threads that are parked for too long */
+    bool hands_on;                    /* a thread has just woken ... */
     struct task_struct __kptr *woken; /* ... this one, ... */
-    u64 left_ns;  /* ... with so much left of its slice ... */
-    int parker;   /* ... and is to be parked itself: its number, or 0 */
+    u64 left_ns;                      /* ... with so much left of its slice ... */
+    int parker;                       /* ... and is to be parked itself: its number, or 0 */
 };
 
 struct {
@@ -72,15 +85,15 @@ struct {
 
 struct thread {
     u64 vtime;
-    u64 queued;   /* when it came into RUN or SPIN */
-    u64 moved;    /* when it came to its CPU from another one */
-    u64 charged;  /* its sum_exec_runtime, as far as it is in vtime */
-    s32 cpu;      /* whose virtual time vtime is of; -1: none yet */
-    u32 group;    /* of cgroups: index */
-    u32 counted;  /* the weight that is in its group's load; 0: it sleeps */
-    bool aside;   /* it goes to SPIN next */
+    u64 queued;          /* when it came into RUN or SPIN */
+    u64 moved;           /* when it came to its CPU from another one */
+    u64 charged;         /* its sum_exec_runtime, as far as it is in vtime */
+    s32 cpu;             /* whose virtual time vtime is of; -1: none yet */
+    u32 group;           /* of cgroups: index */
+    u32 counted;         /* the weight that is in its group's load; 0: it sleeps */
+    bool aside;          /* it goes to SPIN next */
     volatile u32 parked; /* enum parking */
-    bool in_ring; /* of the CPU where it was first parked */
+    bool in_ring;        /* of the CPU where it was first parked */
     u64 parked_at;
     u64 turn;     /* struct cpu's `runs` from which it may be taken from SPIN */
     u32 progress; /* struct cpu's `events` when it last did something else than to wait */
@@ -95,7 +108,10 @@ struct {
     __type(value, struct thread);
 } threads SEC(".maps");
 
-static struct thread *thread_of(struct task_struct *p) { return bpf_task_storage_get(&threads, p, NULL, 0); }
+static struct thread *thread_of(struct task_struct *p)
+{
+    return bpf_task_storage_get(&threads, p, NULL, 0);
+}
 
 static struct cpu *cpu_at(s32 cpu)
 {
@@ -109,15 +125,17 @@ static struct scx_counts *counts(void)
     return bpf_map_lookup_elem(&scx_counts, &zero);
 }
 
-#define COUNT(what)                           \
-    do {                                      \
+#define COUNT(what) \
+    do { \
         struct scx_counts *counts_ = counts(); \
-        if (counts_) counts_->what++;         \
+        if (counts_) counts_->what++; \
     } while (0)
 
-/* A bit for each CPU in whose RUN or SPIN somebody may wait, so that a CPU that goes idle asks no others: to find a queue by its number is a search. Set by who
- * inserts, taken back by whoever finds both empty. The kernel inserts only when lissom_enqueue has returned, so a bit may be taken back just before: it comes back
- * with the tick of that CPU, whose turn the thread has until then. */
+/* A bit for each CPU in whose RUN or SPIN somebody may wait, so that a CPU that goes idle asks no
+ * others: to find a queue by its number is a search. Set by who inserts, taken back by whoever
+ * finds both empty. The kernel inserts only when lissom_enqueue has returned, so a bit may be taken
+ * back just before: it comes back with the tick of that CPU, whose turn the thread has until
+ * then. */
 enum { WORDS = MAX_CPUS / 64 };
 volatile u64 waiting[WORDS];
 
@@ -145,7 +163,10 @@ static void queue_up(struct task_struct *p, struct thread *t, s32 cpu, u64 flags
 }
 
 /* Not for a moment while its affinity changes: the kernel puts it elsewhere then. */
-static bool may_run(struct task_struct *p, s32 cpu) { return bpf_cpumask_test_cpu(cpu, scx(p)->cpus_ptr); }
+static bool may_run(struct task_struct *p, s32 cpu)
+{
+    return bpf_cpumask_test_cpu(cpu, scx(p)->cpus_ptr);
+}
 
 static bool is_before(u64 a, u64 b) { return (s64)(a - b) < 0; }
 
@@ -172,7 +193,8 @@ static u64 cost(const struct thread *t, u64 ns)
 SEC("struct_ops/lissom_select_cpu")
 s32 BPF_PROG(lissom_select_cpu, struct task_struct *p, s32 previous, u64 flags)
 {
-    /* When all are busy there is nothing to look for, and the search is what costs: it takes the cache lines of all. */
+    /* When all are busy there is nothing to look for, and the search is what costs: it takes the
+     * cache lines of all. */
     if (!any_idle()) return previous;
     bool is_idle = false;
     s32 cpu = scx_bpf_select_cpu_dfl(p, previous, flags, &is_idle);
@@ -183,7 +205,8 @@ s32 BPF_PROG(lissom_select_cpu, struct task_struct *p, s32 previous, u64 flags)
     return cpu;
 }
 
-/* On a CPU with another virtual time, a thread keeps its distance. One that slept keeps no more than the credit. */
+/* On a CPU with another virtual time, a thread keeps its distance. One that slept keeps no more
+ * than the credit. */
 static void settle(struct thread *t, const struct cpu *c, s32 cpu)
 {
     struct cpu *from = t->cpu >= 0 ? cpu_at(t->cpu) : NULL;
@@ -210,7 +233,8 @@ static void charge(struct task_struct *p, struct thread *t, struct cpu *c, s32 c
     t->guest_spins = false;
 }
 
-/* It is runnable. Here rather than in an operation of its own, which every wake-up would have to pay for. */
+/* It is runnable. Here rather than in an operation of its own, which every wake-up would have to
+ * pay for. */
 static void account(struct task_struct *p, struct thread *t)
 {
     if (t->counted) return;
@@ -226,8 +250,9 @@ static void account_no_more(struct thread *t)
     t->counted = 0;
 }
 
-/* Into SPIN. Of several that wait, all are tried before one is tried again (a pass), and first the one that has waited for longest: where threads pass on
- * work to each other, they then get their turns in the order in which they need them, whatever the order was in which they came here. */
+/* Into SPIN. Of several that wait, all are tried before one is tried again (a pass), and first the
+ * one that has waited for longest: where threads pass on work to each other, they then get their
+ * turns in the order in which they need them, whatever the order was in which they came here. */
 static void put_aside(struct task_struct *p, struct thread *t, struct cpu *c, s32 cpu, u64 flags)
 {
     t->aside = false;
@@ -250,7 +275,8 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
     /* What it has run is charged when it is parked no more. */
     if (t && t->parked == PARKED && keep(p, t, cpu)) return;
     struct cpu *c = cpu_at(cpu);
-    /* The kernel's own threads that belong to a CPU do what all others wait for, and are soon done. */
+    /* The kernel's own threads that belong to a CPU do what all others wait for, and are soon
+     * done. */
     if (!t || !c || (p->flags & PF_KTHREAD && scx(p)->nr_cpus_allowed == 1)) {
         insert(p, SCX_DSQ_LOCAL, config.slice_ns, flags);
         return;
@@ -296,7 +322,9 @@ static bool steal(s32 cpu)
             if (!(bits & 1ULL << bit) || other == (u32)cpu) continue;
             bool runs, spins = false;
             struct cpu *o = cpu_at(other);
-            if (steal_from(RUN(other), now, &runs) || (o && o->aside && steal_from(SPIN(other), now, &spins))) return true;
+            if (steal_from(RUN(other), now, &runs) ||
+                (o && o->aside && steal_from(SPIN(other), now, &spins)))
+                return true;
             if (!runs && !spins) note_empty(other);
         }
     }
@@ -314,7 +342,8 @@ static bool balance(s32 cpu, struct cpu *c)
     struct cpu *o = cpu_at(other);
     /* Nobody else runs what a CPU has left behind. */
     if (o && o->is_off) return take(RUN(other)) || take(SPIN(other));
-    return scx_bpf_dsq_nr_queued(RUN(other)) > scx_bpf_dsq_nr_queued(RUN(cpu)) + 1 && take(RUN(other));
+    return scx_bpf_dsq_nr_queued(RUN(other)) > scx_bpf_dsq_nr_queued(RUN(cpu)) + 1 &&
+           take(RUN(other));
 }
 
 /* The running thread goes on, if it is still due more than the first of the queue. */
@@ -383,10 +412,13 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     if (!c || config.stall) return;
     bool hands_on = c->hands_on;
     if (hands_on && hand_on(cpu, c, previous && previous->pid == c->parker)) return;
-    struct thread *t = previous && scx(previous)->scx.flags & SCX_TASK_QUEUED ? thread_of(previous) : NULL;
+    struct thread *t =
+        previous && scx(previous)->scx.flags & SCX_TASK_QUEUED ? thread_of(previous) : NULL;
     bool is_parking = t && t->parked == PARKED;
     if (t && (t->aside || is_parking)) t = NULL;
-    barrier_var(t); /* or the compiler asks something else than the pointer whether it is NULL, and the verifier does not follow */
+    /* or the compiler asks something else than the pointer whether it is NULL, and the verifier
+     * does not follow */
+    barrier_var(t);
 
     if (hands_on && t) {
         set_slice(previous, c->left_ns);
@@ -410,7 +442,8 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         c->runs++;
         return;
     }
-    /* RUN is empty: whoever had to be waited for is gone, to another CPU perhaps. Before the running thread goes on, or it would do so for ever. */
+    /* RUN is empty: whoever had to be waited for is gone, to another CPU perhaps. Before the
+     * running thread goes on, or it would do so for ever. */
     if (c->aside && take_aside(cpu, c, true)) return;
     if (t) {
         set_slice(previous, config.slice_ns);
@@ -421,7 +454,8 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         COUNT(steals);
         return;
     }
-    /* Nobody else needs the CPU: who is parked may as well sleep, so that a CPU that goes idle has nobody to look after. */
+    /* Nobody else needs the CPU: who is parked may as well sleep, so that a CPU that goes idle has
+     * nobody to look after. */
     t = is_parking ? thread_of(previous) : NULL;
     if (t && ends_parking(t)) {
         COUNT(park_ends);
@@ -431,8 +465,10 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     }
 }
 
-/* It sleeps, or is about to change its class, its group or where it may run. What it has run is charged here and in lissom_enqueue, rather than in an operation that
- * comes at each switch: the kernel brings sum_exec_runtime up to date only after this, so the last bit of it counts the next time. */
+/* It sleeps, or is about to change its class, its group or where it may run. What it has run is
+ * charged here and in lissom_enqueue, rather than in an operation that comes at each switch: the
+ * kernel brings sum_exec_runtime up to date only after this, so the last bit of it counts the next
+ * time. */
 SEC("struct_ops/lissom_quiescent")
 void BPF_PROG(lissom_quiescent, struct task_struct *p, u64 flags)
 {
@@ -491,7 +527,8 @@ void BPF_PROG(lissom_tick, struct task_struct *p)
 {
     s32 cpu = scx_bpf_task_cpu(p);
     struct cpu *c = cpu_at(cpu);
-    if (!c || nr_cpus < 2 || !any_idle() || (!c->aside && scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0)) return;
+    if (!c || nr_cpus < 2 || !any_idle() || (!c->aside && scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0))
+        return;
     note_waiting(cpu);
     s32 idle = scx_bpf_pick_idle_cpu(scx(p)->cpus_ptr, 0);
     if (idle >= 0) scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
@@ -517,7 +554,8 @@ void BPF_PROG(lissom_cpu_online, s32 cpu)
     if (c) c->is_off = false;
 }
 
-/* What waits on a CPU that goes, and may run on no other, has to be seen by the kernel there, which then lets it run elsewhere: before that the CPU does not go. */
+/* What waits on a CPU that goes, and may run on no other, has to be seen by the kernel there, which
+ * then lets it run elsewhere: before that the CPU does not go. */
 static void leave(u64 queue, s32 cpu)
 {
     struct bpf_iter_scx_dsq it;

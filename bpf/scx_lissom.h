@@ -5,23 +5,29 @@
 /* Of the layouts below: a tool that finds a scheduler of another version says so. */
 #define SCX_LISSOM_VERSION 3
 
-/* A thread under `lissom run` that waits for another one of its process parks itself and wakes that one up with one call, sched_yield, and these in the registers
- * of the first three arguments, where other schedulers see nothing and only yield:
+/* A thread under `lissom run` that waits for another one of its process parks itself and wakes that
+ * one up with one call, sched_yield, and these in the registers of the first three arguments, where
+ * other schedulers see nothing and only yield:
  *   rdi  SCX_PARK
- *   rsi  1: the thread is parked until somebody wakes it, unless somebody has since it was parked before; 0: it is not to be parked
- *   rdx  the thread to wake up, as the caller's PID namespace numbers it; 0: none. One that is not parked does not park the next time
+ *   rsi 1: the thread is parked until somebody wakes it, unless somebody has since it was parked
+ *   before; 0: it is not to be parked rdx the thread to wake up, as the caller's PID namespace
+ *   numbers it; 0: none. One that is not parked does not park the next time
  * A parked thread may be run for no reason: who waits for what, is known to the process alone. */
 #define SCX_PARK 0x6b7261706d73696cULL /* "lismpark" */
 
 /* Set before the scheduler is loaded (section .rodata.config). */
 struct scx_config {
-    __u64 slice_ns;    /* how long a thread runs while others want its CPU */
-    __u64 sample_ns;   /* between two looks at a running thread; 0: busy waiting is not looked for */
-    __u64 park_ns;     /* a thread that is parked for longer has to sleep */
-    __u64 is_partial;  /* 1: only threads that chose SCHED_EXT */
+    __u64 slice_ns; /* how long a thread runs while others want its CPU */
+    /* between two looks at a running thread; 0: busy waiting is not looked for */
+    __u64 sample_ns;
+    __u64 park_ns;       /* a thread that is parked for longer has to sleep */
+    __u64 is_partial;    /* 1: only threads that chose SCHED_EXT */
     __u64 ignore_limits; /* 1: a cgroup's cpu.max is disregarded */
-    __u64 stall;       /* 1: for tests: nothing is dispatched any more, until the kernel's watchdog ends it */
-    __u64 made_up;     /* 1: for tests: branch records say of everybody that it goes round in a loop, and registers are not looked at */
+    /* 1: for tests: nothing is dispatched any more, until the kernel's watchdog ends it */
+    __u64 stall;
+    /* 1: for tests: branch records say of everybody that it goes round in a loop, and registers are
+     * not looked at */
+    __u64 made_up;
 };
 
 /* What finds threads that wait in loops, if config.sample_ns is not 0. */
@@ -33,8 +39,8 @@ enum scx_detector {
 /* Map `scx_state`, an array of one. Written by who loads it. */
 struct scx_state {
     __u32 version;
-    __u32 pid; /* of who loaded it */
-    __u64 started; /* CLOCK_MONOTONIC */
+    __u32 pid;      /* of who loaded it */
+    __u64 started;  /* CLOCK_MONOTONIC */
     __u64 detector; /* enum scx_detector */
     struct scx_config config;
 };
@@ -47,9 +53,13 @@ struct scx_counts {
     __u64 samples;    /* looks at running threads whose CPU others want */
     __u64 spin_kicks; /* that found one waiting in a loop, which had to give way */
     __u64 spin_ns;    /* time that was wasted so, as far as it was seen */
-    __u64 parks, unparks; /* of threads under `lissom run`: by a flag instead of by sleeping, and those whose flag was cleared in time */
-    __u64 park_ends;  /* parked threads that had to sleep: for too long, or the CPU had nothing else to run */
-    __u64 vcpu_kicks; /* of spin_kicks, those of threads that run a guest's CPU, by a pause-loop exit */
+    /* of threads under `lissom run`: by a flag instead of by sleeping, and those whose flag was
+     * cleared in time */
+    __u64 parks, unparks;
+    /* parked threads that had to sleep: for too long, or the CPU had nothing else to run */
+    __u64 park_ends;
+    /* of spin_kicks, those of threads that run a guest's CPU, by a pause-loop exit */
+    __u64 vcpu_kicks;
     __u64 branch_kicks; /* of spin_kicks, those that the registers would not have told */
 };
 
@@ -70,8 +80,9 @@ struct scx_site {
     __u32 pad;
 };
 
-/* What is known of a site: map `scx_sites`, a hash of struct scx_site. The kernel side notes it as UNKNOWN and sends a struct scx_candidate; the tool
- * looks at the code and decides. Nobody is made to give way before. */
+/* What is known of a site: map `scx_sites`, a hash of struct scx_site. The kernel side notes it as
+ * UNKNOWN and sends a struct scx_candidate; the tool looks at the code and decides. Nobody is made
+ * to give way before. */
 enum scx_verdict {
     SCX_UNKNOWN,
     SCX_SPINS, /* it waits for a word that somebody else has to change */
@@ -91,16 +102,20 @@ struct scx_candidate {
     __u32 thread; /* as the first PID namespace numbers it */
     __u32 pad;
     __u64 seen; /* how often it was in this state, in succession */
-    /* Its registers, as in struct user_regs_struct: rax rbx rcx rdx rsi rdi rbp rsp r8..r15 rip rflags */
+    /* Its registers, as in struct user_regs_struct: rax rbx rcx rdx rsi rdi rbp rsp r8..r15 rip
+     * rflags */
     __u64 registers[18];
 };
 
-/* How it ended, in .bss.exit: written once, `kind` last, in the words of the kernel's struct scx_exit_info. */
+/* How it ended, in .bss.exit: written once, `kind` last, in the words of the kernel's struct
+ * scx_exit_info. */
 struct scx_exit {
     __u64 kind; /* enum scx_exit_kind; 0: it runs */
     __s64 code;
     char reason[128], message[1024];
 };
 
-/* Why the scheduler ended by itself: codes of struct scx_exit_info (exit_code), beside those of the kernel. */
-#define SCX_EXIT_CODE_LIMIT 1 /* a cgroup got a cpu.max, which only the kernel's own scheduler enforces */
+/* Why the scheduler ended by itself: codes of struct scx_exit_info (exit_code), beside those of the
+ * kernel. */
+/* a cgroup got a cpu.max, which only the kernel's own scheduler enforces */
+#define SCX_EXIT_CODE_LIMIT 1

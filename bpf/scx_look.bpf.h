@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The looks at running threads, which a clock of each CPU asks for (src/sched/looks.rs): who is found waiting gives way. How it is found is in scx_spin.bpf.h,
- * scx_branches.bpf.h and scx_vcpu.bpf.h. */
+/* The looks at running threads, which a clock of each CPU asks for (src/sched/looks.rs): who is
+ * found waiting gives way. How it is found is in scx_spin.bpf.h, scx_branches.bpf.h and
+ * scx_vcpu.bpf.h. */
 #pragma once
 
 /* Threads of other classes run before ours, or beside them. */
@@ -11,7 +12,8 @@ static bool is_scheduled_here(struct task_struct *p)
     return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;
 }
 
-/* A look at the running thread (scx_spin.bpf.h, and by_branches scx_branches.bpf.h). The interrupted one may be anybody. */
+/* A look at the running thread (scx_spin.bpf.h, and by_branches scx_branches.bpf.h). The
+ * interrupted one may be anybody. */
 static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_branches)
 {
     struct pt_regs_x86 *r = &event->regs;
@@ -25,13 +27,15 @@ static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_br
     if (!is_scheduled_here(p)) return 0;
     if (!t) t = thread_of(p);
     struct scx_counts *n = counts();
-    /* A vCPU thread may be on its way already, by KVM's directed yield, but it goes no sooner than the next tick. */
+    /* A vCPU thread may be on its way already, by KVM's directed yield, but it goes no sooner than
+     * the next tick. */
     if (!t || !n || (t->aside && !is_vcpu)) return 0;
     n->samples++;
     if (is_vcpu) {
         n->vcpu_kicks++;
     } else {
-        struct scx_site_info *site = by_branches && config.made_up ? NULL : waits_at(&t->looked, r, p);
+        struct scx_site_info *site =
+            by_branches && config.made_up ? NULL : waits_at(&t->looked, r, p);
         if (!site && by_branches) {
             site = loops_at(&t->looked, r, p);
             if (site) n->branch_kicks++;

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Virtual blocking (Huang et al., HPDC'21, section 3.1) for threads under `lissom run`: a thread that waits for another one of its process does not sleep but is
- * passed over, and to wake it is to clear a flag. SCX_PARK in scx_lissom.h is the call, by which a thread hands its CPU to another one: nothing is left to do of
- * what a sleep and a wake-up cost but the switch.
+/* Virtual blocking (Huang et al., HPDC'21, section 3.1) for threads under `lissom run`: a thread
+ * that waits for another one of its process does not sleep but is passed over, and to wake it is to
+ * clear a flag. SCX_PARK in scx_lissom.h is the call, by which a thread hands its CPU to another
+ * one: nothing is left to do of what a sleep and a wake-up cost but the switch.
  *
- * A parked thread is runnable to the kernel and in no queue: the scheduler keeps it and inserts it when it is woken, by the dispatch that follows the call of who
- * wakes it, on the same CPU. What is inserted while it is on its way off or on a CPU is disregarded by the kernel.
+ * A parked thread is runnable to the kernel and in no queue: the scheduler keeps it and inserts it
+ * when it is woken, by the dispatch that follows the call of who wakes it, on the same CPU. What is
+ * inserted while it is on its way off or on a CPU is disregarded by the kernel.
  *
- * Who parks has noted that in a word of the process first, and who wakes it has changed that word. It may be early: then the thread is told, and does not park. So
- * nobody is parked who was woken, and the word need not be looked at here. One whose parking is ended before it would be kept, is put into RUN like any other. A
- * thread that was told but had come back already does not park the next time, for nothing. docs/model/park.pml
+ * Who parks has noted that in a word of the process first, and who wakes it has changed that word.
+ * It may be early: then the thread is told, and does not park. So nobody is parked who was woken,
+ * and the word need not be looked at here. One whose parking is ended before it would be kept, is
+ * put into RUN like any other. A thread that was told but had come back already does not park the
+ * next time, for nothing. docs/model/park.pml
  *
- * Bounded twice: a thread that is parked for longer than config.park_ns, or whose CPU has nothing else to run, is run, finds its word unchanged and sleeps. For that
- * each CPU has a ring of those that were parked there, each once: who is woken stays in it until it comes to the front. A parked thread gets no signal before. */
+ * Bounded twice: a thread that is parked for longer than config.park_ns, or whose CPU has nothing
+ * else to run, is run, finds its word unchanged and sleeps. For that each CPU has a ring of those
+ * that were parked there, each once: who is woken stays in it until it comes to the front. A parked
+ * thread gets no signal before. */
 #pragma once
 
 enum {
@@ -39,7 +45,8 @@ static struct ring *ring_at(s32 cpu)
     return bpf_map_lookup_elem(&rings, &key);
 }
 
-/* struct thread's `parked`. Each change is a locked one: nothing before it is seen after, nor the other way round. */
+/* struct thread's `parked`. Each change is a locked one: nothing before it is seen after, nor the
+ * other way round. */
 enum parking {
     NOT,
     PARKED, /* it is parked, or going to be; who makes that NOT has it run */
@@ -47,7 +54,10 @@ enum parking {
 };
 
 /* True: it was PARKED, and the caller has it run. */
-static bool ends_parking(struct thread *t) { return __sync_val_compare_and_swap(&t->parked, PARKED, NOT) == PARKED; }
+static bool ends_parking(struct thread *t)
+{
+    return __sync_val_compare_and_swap(&t->parked, PARKED, NOT) == PARKED;
+}
 
 /* The same, and else it is told. */
 static bool wakes(struct thread *t)
@@ -80,7 +90,8 @@ static bool keep(struct task_struct *p, struct thread *t, s32 cpu)
     return true;
 }
 
-/* The parked thread p runs on, and finds out why. Its CPU may be another one than where it was parked first, and has to be: with its affinity it has moved. */
+/* The parked thread p runs on, and finds out why. Its CPU may be another one than where it was
+ * parked first, and has to be: with its affinity it has moved. */
 static s32 put_back(struct task_struct *p, struct thread *t, s32 cpu)
 {
     s32 its = scx_bpf_task_cpu(p);
@@ -89,7 +100,8 @@ static s32 put_back(struct task_struct *p, struct thread *t, s32 cpu)
     return its;
 }
 
-/* The parking of those who were parked here before `until` ends, up to the first that is put into this CPU's RUN. True: there is one. */
+/* The parking of those who were parked here before `until` ends, up to the first that is put into
+ * this CPU's RUN. True: there is one. */
 static bool end_parking(s32 cpu, u64 until, u32 looks)
 {
     struct ring *r = ring_at(cpu);
@@ -156,8 +168,8 @@ static bool parks(struct task_struct *p, struct thread *t)
         parker = p->pid;
     }
     if (!r->dx) return true;
-    /* Somebody else has called here, and for threads of the kernel or of higher classes there has been no dispatch since: then who is to be woken sees its word
-     * when its parking ends. */
+    /* Somebody else has called here, and for threads of the kernel or of higher classes there has
+     * been no dispatch since: then who is to be woken sees its word when its parking ends. */
     if (c->hands_on) return true;
     struct task_struct *other = bpf_task_from_vpid((s32)r->dx);
     if (!other) return true;

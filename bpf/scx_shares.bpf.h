@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What part of the machine a thread is due, by its nice value and the weights of its cgroups: as in the kernel's own scheduler, a cgroup competes with the
- * cgroups and threads beside it as one, however many threads it has. The hierarchy is flattened, as in the kernel's tools/sched_ext/scx_flatcg: a thread's
- * virtual time grows the faster, the less its share is.
+/* What part of the machine a thread is due, by its nice value and the weights of its cgroups: as in
+ * the kernel's own scheduler, a cgroup competes with the cgroups and threads beside it as one,
+ * however many threads it has. The hierarchy is flattened, as in the kernel's
+ * tools/sched_ext/scx_flatcg: a thread's virtual time grows the faster, the less its share is.
  *
- * Each group has the sum of the weights of what is runnable directly in it. A sum that leaves or comes back to 0 takes the group itself out of its parent's sum
- * or puts it there: so a thread that wakes up in a group that is busy anyway costs one addition. The sums are changed by several CPUs without a lock. What
- * crosses, settles; a weight that is changed just then may be counted wrongly until the group has been idle once. */
+ * Each group has the sum of the weights of what is runnable directly in it. A sum that leaves or
+ * comes back to 0 takes the group itself out of its parent's sum or puts it there: so a thread that
+ * wakes up in a group that is busy anyway costs one addition. The sums are changed by several CPUs
+ * without a lock. What crosses, settles; a weight that is changed just then may be counted wrongly
+ * until the group has been idle once. */
 #pragma once
 
 #include "scx.h"
@@ -19,8 +22,8 @@ enum {
 };
 
 struct group {
-    s64 load;    /* sum of the weights of what is runnable in it */
-    u64 id;      /* the cgroup's; 0: unused */
+    s64 load; /* sum of the weights of what is runnable in it */
+    u64 id;   /* the cgroup's; 0: unused */
     u32 weight;
     u32 counted; /* the weight that is in its parent's load now */
     u32 parent;  /* index */
@@ -35,7 +38,8 @@ struct {
     __type(value, struct group);
 } groups SEC(".maps");
 
-/* From a cgroup's id. Not kept with the cgroup itself: the one that a new thread belongs to may only be read. */
+/* From a cgroup's id. Not kept with the cgroup itself: the one that a new thread belongs to may
+ * only be read. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, GROUPS);

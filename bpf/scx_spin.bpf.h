@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Who waits in a loop: after Huang et al., HPDC'21, section 3.2. Its last-branch records, which virtual machines seldom have, are in scx_branches.bpf.h.
+/* Who waits in a loop: after Huang et al., HPDC'21, section 3.2. Its last-branch records, which
+ * virtual machines seldom have, are in scx_branches.bpf.h.
  *
- * A perf event interrupts each CPU every config.sample_ns. A thread whose registers, all of them, are what they were at an earlier look has done nothing
- * since but what it can undo: it waits in a loop, or counts in memory alone. So a place where that is seen is sent to the tool, once, which proves one or the
- * other from the code (src/sched/judge.rs). Only then a thread that is found there in a state that it was in before is made to give way, and only if somebody
- * else wants its CPU.
+ * A perf event interrupts each CPU every config.sample_ns. A thread whose registers, all of them,
+ * are what they were at an earlier look has done nothing since but what it can undo: it waits in a
+ * loop, or counts in memory alone. So a place where that is seen is sent to the tool, once, which
+ * proves one or the other from the code (src/sched/judge.rs). Only then a thread that is found
+ * there in a state that it was in before is made to give way, and only if somebody else wants its
+ * CPU.
  *
- * What was seen is kept while the thread is off the CPU: one that still waits for the same word when it is run again is found by the first look. So is one
- * that waits at the same place, in the same frame, for the next value: for a loop that is proven to be left at once when its word changes, to be met there is
- * evidence enough, and a mistake only costs a turn. */
+ * What was seen is kept while the thread is off the CPU: one that still waits for the same word
+ * when it is run again is found by the first look. So is one that waits at the same place, in the
+ * same frame, for the next value: for a loop that is proven to be left at once when its word
+ * changes, to be met there is evidence enough, and a mistake only costs a turn. */
 #pragma once
 
 #include "scx.h"
@@ -21,19 +25,22 @@ struct looked {
     u64 state[STATES]; /* hashes, the last ones */
     u64 place[PLACES]; /* instruction and frame, where it had to give way */
     u32 next, next_place;
-    u32 seen;          /* looks in succession that found a state again */
-    u64 data;          /* hash of the registers but ip and flags, when it last had to give way */
-    bool is_new;       /* they were others than the time before: it has done something meanwhile */
+    u32 seen;    /* looks in succession that found a state again */
+    u64 data;    /* hash of the registers but ip and flags, when it last had to give way */
+    bool is_new; /* they were others than the time before: it has done something meanwhile */
     /* By branch records (scx_branches.bpf.h); a loop is its last instruction. */
-    u64 loop;          /* where it was last seen to go round */
-    u64 left_loop;     /* where it had to give way; 0: nowhere, or it has been elsewhere since */
-    u32 loops;         /* looks in succession that found it in `loop` */
-    u32 rest, pause;   /* looks for which its records are not read, and the length of such a pause */
+    u64 loop;      /* where it was last seen to go round */
+    u64 left_loop; /* where it had to give way; 0: nowhere, or it has been elsewhere since */
+    u32 loops;     /* looks in succession that found it in `loop` */
+    /* looks for which its records are not read, and the length of such a pause */
+    u32 rest, pause;
 };
 
-/* Of the CPU's registers as at the interrupt: an array of r15 r14 r13 r12 bp bx r11 r10 r9 r8 ax cx dx si di orig_ax ip cs flags sp ss. */
+/* Of the CPU's registers as at the interrupt: an array of r15 r14 r13 r12 bp bx r11 r10 r9 r8 ax cx
+ * dx si di orig_ax ip cs flags sp ss. */
 struct pt_regs_x86 {
-    u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+    u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags,
+        sp, ss;
 };
 
 struct bpf_perf_event_data {
@@ -70,7 +77,10 @@ static u64 data_of(const struct pt_regs_x86 *r)
     return h;
 }
 
-static u64 state_of(const struct pt_regs_x86 *r, u64 data) { return MIX(MIX(data, r->ip), r->flags & FLAGS) ?: 1; }
+static u64 state_of(const struct pt_regs_x86 *r, u64 data)
+{
+    return MIX(MIX(data, r->ip), r->flags & FLAGS) ?: 1;
+}
 
 /* True: it was in this state before. */
 static bool seen_before(struct looked *l, u64 state)
@@ -103,14 +113,18 @@ static void suspect(const struct scx_site *site, const struct pt_regs_x86 *r, u3
     c->pad = 0;
     c->seen = seen;
     u64 *to = c->registers;
-    to[0] = r->ax, to[1] = r->bx, to[2] = r->cx, to[3] = r->dx, to[4] = r->si, to[5] = r->di, to[6] = r->bp, to[7] = r->sp;
-    to[8] = r->r8, to[9] = r->r9, to[10] = r->r10, to[11] = r->r11, to[12] = r->r12, to[13] = r->r13, to[14] = r->r14, to[15] = r->r15;
+    to[0] = r->ax, to[1] = r->bx, to[2] = r->cx, to[3] = r->dx, to[4] = r->si, to[5] = r->di,
+    to[6] = r->bp, to[7] = r->sp;
+    to[8] = r->r8, to[9] = r->r9, to[10] = r->r10, to[11] = r->r11, to[12] = r->r12,
+    to[13] = r->r13, to[14] = r->r14, to[15] = r->r15;
     to[16] = r->ip, to[17] = r->flags;
     bpf_ringbuf_submit(c, 0);
 }
 
-/* What is known of the site, if it is proven that threads wait there. Else NULL, and the tool is asked if it was seen so often, and has not been. */
-static struct scx_site_info *proven(const struct scx_site *site, const struct pt_regs_x86 *r, const struct task_struct *p, u32 seen)
+/* What is known of the site, if it is proven that threads wait there. Else NULL, and the tool is
+ * asked if it was seen so often, and has not been. */
+static struct scx_site_info *proven(const struct scx_site *site, const struct pt_regs_x86 *r,
+                                    const struct task_struct *p, u32 seen)
 {
     struct scx_site_info *info = bpf_map_lookup_elem(&scx_sites, site);
     if (info && info->verdict == SCX_SPINS) return info;
@@ -127,8 +141,10 @@ static struct scx_site_info *proven(const struct scx_site *site, const struct pt
     return NULL;
 }
 
-/* The site where a thread waits, of which that is proven. NULL: it does not, or nobody knows yet. */
-static struct scx_site_info *waits_at(struct looked *l, const struct pt_regs_x86 *r, const struct task_struct *p)
+/* The site where a thread waits, of which that is proven. NULL: it does not, or nobody knows
+ * yet. */
+static struct scx_site_info *waits_at(struct looked *l, const struct pt_regs_x86 *r,
+                                      const struct task_struct *p)
 {
     u64 place = place_of(r), data = data_of(r);
     bool same = seen_before(l, state_of(r, data)), there = was_place(l, place);

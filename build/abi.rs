@@ -1,5 +1,5 @@
-//! runtime/abi.h as Rust: its constants, its X-macro lists and the layout of its structures as the C
-//! compiler sees it. src/abi.rs asserts that its own structures have that layout.
+//! runtime/abi.h as Rust: its constants, its X-macro lists and the layout of its structures as the
+//! C compiler sees it. src/abi.rs asserts that its own structures have that layout.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -34,8 +34,8 @@ const LAYOUT: &[(&str, &[&str])] = &[
     (
         "lissom_record",
         &[
-            "pid", "state", "slots", "objects", "comm", "reason", "counter", "stripe", "pinned", "object",
-            "loops", "loop",
+            "pid", "state", "slots", "objects", "comm", "reason", "counter", "stripe", "pinned",
+            "object", "loops", "loop",
         ],
     ),
     ("lissom_header", &["magic", "version", "records", "claimed", "record_bytes"]),
@@ -100,7 +100,8 @@ pub fn generate(header: &Path, compiler: &Path, out: &Path) {
     for line in text.lines() {
         // #define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE" /* ... */, and other names
         let mut words = line.split_whitespace();
-        if let (Some("#define"), Some(name), Some(value)) = (words.next(), words.next(), words.next())
+        if let (Some("#define"), Some(name), Some(value)) =
+            (words.next(), words.next(), words.next())
             && ["LISSOM_ENV_", "LISSOM_MANAGER_S", "LISSOM_MONITOR_NAME", "LISSOM_LIVE_NAME"]
                 .iter()
                 .any(|p| name.starts_with(p))
@@ -113,8 +114,8 @@ pub fn generate(header: &Path, compiler: &Path, out: &Path) {
     fs::write(out.join("abi.rs"), rust).expect("writable OUT_DIR");
 }
 
-/// The entries `X(name, "text")` of the macro `list`; its definition ends at the first line without a
-/// trailing backslash.
+/// The entries `X(name, "text")` of the macro `list`; its definition ends at the first line without
+/// a trailing backslash.
 fn x_macro(text: &str, list: &str) -> Vec<(String, String)> {
     let start = format!("#define {list}(X)");
     let mut entries = Vec::new();
@@ -141,13 +142,19 @@ fn ask_compiler(header: &Path, compiler: &Path, out: &Path) -> String {
     );
     for (name, kind) in NUMBERS {
         let short = name.trim_start_matches("LISSOM_");
-        writeln!(c, "    printf(\"pub const {short}: {kind} = %llu;\\n\", (unsigned long long)({name}));")
-            .expect("string");
+        writeln!(
+            c,
+            "    printf(\"pub const {short}: {kind} = %llu;\\n\", (unsigned long long)({name}));"
+        )
+        .expect("string");
     }
     for (structure, fields) in LAYOUT {
         let name = structure.to_uppercase();
-        writeln!(c, "    printf(\"pub const C_SIZE_{name}: usize = %zu;\\n\", sizeof(struct {structure}));")
-            .expect("string");
+        writeln!(
+            c,
+            "    printf(\"pub const C_SIZE_{name}: usize = %zu;\\n\", sizeof(struct {structure}));"
+        )
+        .expect("string");
         for field in *fields {
             let offset = format!("C_OFFSET_{name}_{}", field.to_uppercase());
             writeln!(
@@ -162,10 +169,13 @@ fn ask_compiler(header: &Path, compiler: &Path, out: &Path) -> String {
     let source = out.join("layout.c");
     let program = out.join("layout");
     fs::write(&source, c).expect("writable OUT_DIR");
-    let status =
-        Command::new(compiler).args(["-std=gnu11", "-o"]).args([&program, &source]).status().unwrap_or_else(
-            |e| panic!("{} cannot be run ({e}): is a C compiler installed?", compiler.display()),
-        );
+    let status = Command::new(compiler)
+        .args(["-std=gnu11", "-o"])
+        .args([&program, &source])
+        .status()
+        .unwrap_or_else(|e| {
+            panic!("{} cannot be run ({e}): is a C compiler installed?", compiler.display())
+        });
     assert!(status.success(), "the layout of abi.h cannot be compiled");
     assert_eq!(env::var("HOST"), env::var("TARGET"), "cross-compiling is not supported");
     let output = Command::new(&program).output().expect("the layout program runs");

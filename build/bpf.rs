@@ -44,7 +44,9 @@ pub fn build(root: &Path, out: &Path) {
 }
 
 fn compiler() -> String {
-    let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
+    let runs = |name: &&str| {
+        Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success())
+    };
     env::var("CLANG").ok().or_else(|| COMPILERS.iter().copied().find(runs).map(str::to_string)).unwrap_or_else(
         || {
             eprintln!("bpf/ is compiled by clang, and there is none: install the package clang-19, or name another by CLANG");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Offsets of members of types that no header declares, from the BTF that the kernel made of itself and of its modules when
- * they were built. It is read here, and not handed over by whoever loads the module: so nothing that is out of date, or of
- * another kernel, can be handed over.
+ * Offsets of members of types that no header declares, from the BTF that the kernel made of itself
+ * and of its modules when they were built. It is read here, and not handed over by whoever loads
+ * the module: so nothing that is out of date, or of another kernel, can be handed over.
  */
 #include <linux/btf.h>
 #include <linux/mm.h>
@@ -89,12 +89,13 @@ static bool check_header(struct btf_file *file)
 	const struct btf_header *header = (const void *)file->data;
 	u64 types, strings;
 
-	if (file->size < sizeof(*header) || header->magic != BTF_MAGIC || header->version != BTF_VERSION ||
-	    header->hdr_len < sizeof(*header))
+	if (file->size < sizeof(*header) || header->magic != BTF_MAGIC ||
+	    header->version != BTF_VERSION || header->hdr_len < sizeof(*header))
 		return false;
 	types = (u64)header->hdr_len + header->type_off;
 	strings = (u64)header->hdr_len + header->str_off;
-	if (types + header->type_len > file->size || strings + header->str_len > file->size || !header->str_len)
+	if (types + header->type_len > file->size || strings + header->str_len > file->size ||
+	    !header->str_len)
 		return false;
 	file->types = file->data + types;
 	file->types_size = header->type_len;
@@ -112,7 +113,8 @@ int btf_open(struct btf_file *file, const char *name, const struct btf_file *bas
 	snprintf(path, sizeof(path), "/sys/kernel/btf/%s", name);
 	file->data = read_file(path, &file->size);
 	if (IS_ERR(file->data)) {
-		pr_fail("cannot read %s (%ld): this kernel or module has no BTF\n", path, PTR_ERR(file->data));
+		pr_fail("cannot read %s (%ld): this kernel or module has no BTF\n", path,
+			PTR_ERR(file->data));
 		return -EOPNOTSUPP;
 	}
 	if (!check_header(file)) {
@@ -154,7 +156,8 @@ static const struct btf_type *without_qualifiers(const struct btf_file *file, u3
 	return NULL;
 }
 
-static bool is_as_expected(const struct btf_file *file, u32 id, enum member_kind kind, u32 size, const char *target)
+static bool is_as_expected(const struct btf_file *file, u32 id, enum member_kind kind, u32 size,
+			   const char *target)
 {
 	const struct btf_type *t = without_qualifiers(file, id);
 	u32 is = t ? BTF_INFO_KIND(t->info) : BTF_KIND_UNKN;
@@ -169,10 +172,12 @@ static bool is_as_expected(const struct btf_file *file, u32 id, enum member_kind
 	case MEMBER_POINTER:
 		if (is != BTF_KIND_PTR)
 			return false;
-		/* Where the file does not need to know more, it may only know that there is such a struct. */
+		/* Where the file does not need to know more, it may only know that there is such a
+		 * struct. */
 		t = without_qualifiers(file, t->type);
 		is = t ? BTF_INFO_KIND(t->info) : BTF_KIND_UNKN;
-		return (is == BTF_KIND_STRUCT || is == BTF_KIND_FWD) && !strcmp(name_at(file, t->name_off), target);
+		return (is == BTF_KIND_STRUCT || is == BTF_KIND_FWD) &&
+		       !strcmp(name_at(file, t->name_off), target);
 	}
 	return false;
 }
@@ -183,13 +188,14 @@ static const struct btf_type *find_struct(const struct btf_file *file, const cha
 
 	for (; file; file = file->base, t = NULL)
 		while ((t = next(file, t)))
-			if (BTF_INFO_KIND(t->info) == BTF_KIND_STRUCT && !strcmp(name_at(file, t->name_off), name))
+			if (BTF_INFO_KIND(t->info) == BTF_KIND_STRUCT &&
+			    !strcmp(name_at(file, t->name_off), name))
 				return t;
 	return NULL;
 }
 
-int btf_member(const struct btf_file *file, const char *type, const char *member, enum member_kind kind, u32 size,
-	       const char *target)
+int btf_member(const struct btf_file *file, const char *type, const char *member,
+	       enum member_kind kind, u32 size, const char *target)
 {
 	const struct btf_type *t = find_struct(file, type);
 	const struct btf_member *m;
@@ -210,11 +216,15 @@ int btf_member(const struct btf_file *file, const char *type, const char *member
 	bits = BTF_INFO_KFLAG(t->info) ? BTF_MEMBER_BIT_OFFSET(m->offset) : m->offset;
 	if ((BTF_INFO_KFLAG(t->info) && BTF_MEMBER_BITFIELD_SIZE(m->offset)) || bits % 8 ||
 	    !is_as_expected(file, m->type, kind, size, target)) {
-		pr_fail("member %s of this kernel's struct %s has another type than is known here\n", member, type);
+		pr_fail("member %s of this kernel's struct %s has another type than is known "
+			"here\n",
+			member, type);
 		return -EOPNOTSUPP;
 	}
-	if (size > t->size || bits / 8 > t->size - size || (kind >= MEMBER_INTEGER && kind <= MEMBER_POINTER && bits / 8 % size)) {
-		pr_fail("member %s of this kernel's struct %s is where no such member can be\n", member, type);
+	if (size > t->size || bits / 8 > t->size - size ||
+	    (kind >= MEMBER_INTEGER && kind <= MEMBER_POINTER && bits / 8 % size)) {
+		pr_fail("member %s of this kernel's struct %s is where no such member can be\n",
+			member, type);
 		return -EOPNOTSUPP;
 	}
 	return bits / 8;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/lissom_ple. Reading gives a line about the module and one for each VM. Writing "vm PID window N" asks for a window,
- * "vm PID default" gives it up. What was asked for through an open file is given up when that is closed, in whatever way
- * its process ends.
+ * /dev/lissom_ple. Reading gives a line about the module and one for each VM. Writing "vm PID
+ * window N" asks for a window, "vm PID default" gives it up. What was asked for through an open
+ * file is given up when that is closed, in whatever way its process ends.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -17,10 +17,10 @@
 
 static void show_vm(struct seq_file *m, const struct vm_view *vm)
 {
-	seq_printf(m, "vm=%d id=%llu vcpus=%u window=%u own=%u entries=%llu applied=%llu ", vm->pid, vm->id, vm->vcpus,
-		   vm->window, vm->own, vm->entries, vm->applied);
-	seq_printf(m, "ple=%llu spun=%llu before=%llu switches=%llu guest=%llu\n", vm->ple, vm->spun, vm->before,
-		   vm->switches, vm->guest);
+	seq_printf(m, "vm=%d id=%llu vcpus=%u window=%u own=%u entries=%llu applied=%llu ", vm->pid,
+		   vm->id, vm->vcpus, vm->window, vm->own, vm->entries, vm->applied);
+	seq_printf(m, "ple=%llu spun=%llu before=%llu switches=%llu guest=%llu\n", vm->ple,
+		   vm->spun, vm->before, vm->switches, vm->guest);
 }
 
 static int show(struct seq_file *m, void *unused)
@@ -34,9 +34,11 @@ static int show(struct seq_file *m, void *unused)
 	if (!views)
 		return -ENOMEM;
 	count = min(ple_views(views, room), room);
-	seq_printf(m, "lissom_ple=1 vendor=%s default=%u largest=%u tsc_khz=%u refused=%d missed=%ld\n",
-		   ple_vendor.is_intel ? "intel" : "amd", ple_vendor.window, ple_vendor.largest, tsc_khz, ple_is_refused,
-		   atomic_long_read(&ple_missed));
+	seq_printf(
+		m,
+		"lissom_ple=1 vendor=%s default=%u largest=%u tsc_khz=%u refused=%d missed=%ld\n",
+		ple_vendor.is_intel ? "intel" : "amd", ple_vendor.window, ple_vendor.largest,
+		tsc_khz, ple_is_refused, atomic_long_read(&ple_missed));
 	for (i = 0; i < count; i++)
 		show_vm(m, &views[i]);
 	kvfree(views);
@@ -50,7 +52,8 @@ static int control_open(struct inode *inode, struct file *file)
 	return single_open(file, show, NULL);
 }
 
-static ssize_t control_write(struct file *file, const char __user *from, size_t length, loff_t *offset)
+static ssize_t control_write(struct file *file, const char __user *from, size_t length,
+			     loff_t *offset)
 {
 	char text[64], *line;
 	int pid, end = 0, error;

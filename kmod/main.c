@@ -8,14 +8,15 @@
 
 #include "lissom_ple.h"
 
-/* KVM exports these for its own parts, without a header for others. Their checksums are compared when this is loaded. */
+/* KVM exports these for its own parts, without a header for others. Their checksums are compared
+ * when this is loaded. */
 extern struct tracepoint __tracepoint_kvm_entry, __tracepoint_kvm_exit;
 
 static struct tracepoint *sched_switch;
 
 /* A thread with preemption notifiers is one inside of KVM_RUN. */
-static void on_switch(void *data, bool preempt, struct task_struct *previous, struct task_struct *next,
-		      unsigned int previous_state)
+static void on_switch(void *data, bool preempt, struct task_struct *previous,
+		      struct task_struct *next, unsigned int previous_state)
 {
 	if (hlist_empty(&next->preempt_notifiers))
 		ple_turn_away();
@@ -100,8 +101,8 @@ static int __init start(void)
 	error = control_register();
 	if (error)
 		goto no_control;
-	pr_info("lissom_ple: %s, KVM's own window is %u\n", ple_vendor.is_intel ? "kvm_intel" : "kvm_amd",
-		ple_vendor.window);
+	pr_info("lissom_ple: %s, KVM's own window is %u\n",
+		ple_vendor.is_intel ? "kvm_intel" : "kvm_amd", ple_vendor.window);
 	return 0;
 
 no_control:

@@ -5,7 +5,8 @@
 
 #include "lissom_ple.h"
 
-/* Not kernel_read_file(): that is for what is going to be loaded, and security modules have rules for each such kind. */
+/* Not kernel_read_file(): that is for what is going to be loaded, and security modules have rules
+ * for each such kind. */
 char *read_file(const char *path, size_t *size)
 {
 	struct file *file = filp_open(path, O_RDONLY, 0);

@@ -50,10 +50,11 @@ static int no_ple(const char *why)
 }
 
 /*
- * What headers declare was compiled in. With checksums of symbols, the kernel also loads a module that was built for another
- * one of nearly the same version, so it is compared.
+ * What headers declare was compiled in. With checksums of symbols, the kernel also loads a module
+ * that was built for another one of nearly the same version, so it is compared.
  */
-#define MEMBER(type, member) { #type, #member, offsetof(struct type, member), sizeof_field(struct type, member) }
+#define MEMBER(type, member) \
+	{ #type, #member, offsetof(struct type, member), sizeof_field(struct type, member) }
 static const struct {
 	const char *type, *member;
 	u32 offset, size;
@@ -74,11 +75,13 @@ static int check_compiled(const struct btf_file *file)
 	int i, at;
 
 	for (i = 0; i < ARRAY_SIZE(compiled); i++) {
-		at = btf_member(file, compiled[i].type, compiled[i].member, MEMBER_ANY, compiled[i].size, NULL);
+		at = btf_member(file, compiled[i].type, compiled[i].member, MEMBER_ANY,
+				compiled[i].size, NULL);
 		if (at == compiled[i].offset)
 			continue;
 		if (at >= 0)
-			pr_fail("this kernel's struct %s is another one than this module was built with: build it again\n",
+			pr_fail("this kernel's struct %s is another one than this module was built "
+				"with: build it again\n",
 				compiled[i].type);
 		return -EOPNOTSUPP;
 	}
@@ -87,9 +90,11 @@ static int check_compiled(const struct btf_file *file)
 
 static int find_intel(const struct btf_file *file)
 {
-	int vcpu = btf_member(file, "vcpu_vmx", "vcpu", MEMBER_STRUCT, sizeof(struct kvm_vcpu), NULL);
+	int vcpu =
+		btf_member(file, "vcpu_vmx", "vcpu", MEMBER_STRUCT, sizeof(struct kvm_vcpu), NULL);
 	int window = btf_member(file, "vcpu_vmx", "ple_window", MEMBER_INTEGER, sizeof(u32), NULL);
-	int dirty = btf_member(file, "vcpu_vmx", "ple_window_dirty", MEMBER_INTEGER, sizeof(bool), NULL);
+	int dirty = btf_member(file, "vcpu_vmx", "ple_window_dirty", MEMBER_INTEGER, sizeof(bool),
+			       NULL);
 
 	if (vcpu < 0 || window < 0 || dirty < 0)
 		return -EOPNOTSUPP;
@@ -105,17 +110,22 @@ static int find_intel(const struct btf_file *file)
 
 static int find_amd(const struct btf_file *file)
 {
-	int vcpu = btf_member(file, "vcpu_svm", "vcpu", MEMBER_STRUCT, sizeof(struct kvm_vcpu), NULL);
+	int vcpu =
+		btf_member(file, "vcpu_svm", "vcpu", MEMBER_STRUCT, sizeof(struct kvm_vcpu), NULL);
 	int vmcb = btf_member(file, "vcpu_svm", "vmcb", MEMBER_POINTER, sizeof(void *), "vmcb");
-	/* The VMCB is the hardware's, and a header has it. That this one says the same costs nothing to see. */
-	int count = btf_member(file, "vmcb_control_area", "pause_filter_count", MEMBER_INTEGER, sizeof(u16), NULL);
-	int clean = btf_member(file, "vmcb_control_area", "clean", MEMBER_INTEGER, sizeof(u32), NULL);
+	/* The VMCB is the hardware's, and a header has it. That this one says the same costs
+	 * nothing to see. */
+	int count = btf_member(file, "vmcb_control_area", "pause_filter_count", MEMBER_INTEGER,
+			       sizeof(u16), NULL);
+	int clean =
+		btf_member(file, "vmcb_control_area", "clean", MEMBER_INTEGER, sizeof(u32), NULL);
 
 	if (vcpu < 0 || vmcb < 0 || count < 0 || clean < 0)
 		return -EOPNOTSUPP;
 	if (count != offsetof(struct vmcb_control_area, pause_filter_count) ||
 	    clean != offsetof(struct vmcb_control_area, clean)) {
-		pr_fail("this kernel's struct vmcb_control_area is another one than this module was built with\n");
+		pr_fail("this kernel's struct vmcb_control_area is another one than this module "
+			"was built with\n");
 		return -EOPNOTSUPP;
 	}
 	vmcb_at = vmcb - vcpu;
@@ -174,13 +184,16 @@ static u32 vmcs(unsigned long field)
 	unsigned long value = 0;
 	bool failed;
 
-	asm volatile("vmread %[field], %[value]" : [value] "=r"(value), "=@ccbe"(failed) : [field] "r"(field));
+	asm volatile("vmread %[field], %[value]"
+		     : [value] "=r"(value), "=@ccbe"(failed)
+		     : [field] "r"(field));
 	return failed ? 0 : value;
 }
 
 u32 ple_window(struct kvm_vcpu *vcpu)
 {
-	return ple_vendor.is_intel ? READ_ONCE(*vmx_window(vcpu)) : control(vcpu)->pause_filter_count;
+	return ple_vendor.is_intel ? READ_ONCE(*vmx_window(vcpu))
+				   : control(vcpu)->pause_filter_count;
 }
 
 void ple_set_window(struct kvm_vcpu *vcpu, u32 window)
@@ -198,14 +211,15 @@ void ple_set_window(struct kvm_vcpu *vcpu, u32 window)
 
 bool ple_had_window(struct kvm_vcpu *vcpu, u32 window)
 {
-	return ple_vendor.is_intel ? vmcs(PLE_WINDOW) == window : control(vcpu)->pause_filter_count == window;
+	return ple_vendor.is_intel ? vmcs(PLE_WINDOW) == window
+				   : control(vcpu)->pause_filter_count == window;
 }
 
 bool ple_is_why(struct kvm_vcpu *vcpu)
 {
 	/* All 32 bits: with the highest one set, the entry has failed. */
-	return ple_vendor.is_intel ? vmcs(VM_EXIT_REASON) == EXIT_REASON_PAUSE_INSTRUCTION :
-				     control(vcpu)->exit_code == SVM_EXIT_PAUSE;
+	return ple_vendor.is_intel ? vmcs(VM_EXIT_REASON) == EXIT_REASON_PAUSE_INSTRUCTION
+				   : control(vcpu)->exit_code == SVM_EXIT_PAUSE;
 }
 
 bool ple_is_plausible(struct kvm_vcpu *vcpu, bool has_never_run)
@@ -217,7 +231,8 @@ bool ple_is_plausible(struct kvm_vcpu *vcpu, bool has_never_run)
 		struct vmcb *vmcb = *(struct vmcb **)((void *)vcpu + vmcb_at);
 		u16 count;
 
-		if (!PAGE_ALIGNED(vmcb) || get_kernel_nofault(count, &vmcb->control.pause_filter_count))
+		if (!PAGE_ALIGNED(vmcb) ||
+		    get_kernel_nofault(count, &vmcb->control.pause_filter_count))
 			return false;
 		/* VMRUN fails without both, so that a page of something else hardly has them. */
 		if (!(vmcb->control.intercepts[INTERCEPT_VMRUN / 32] & BIT(INTERCEPT_VMRUN % 32)) ||

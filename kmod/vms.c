@@ -2,13 +2,14 @@
 /*
  * A record for each VM and vCPU that has been entered, and what is done at entries and exits.
  *
- * A window that was asked for is in the vCPU from one entry to the exit that follows, all of it in the vCPU's own thread
- * with interrupts off. Outside of the guest the vCPU always has KVM's own window. So KVM's own adaptation goes on as if
- * nothing were here, and nothing has to be put right in vCPUs that do not run, when windows are given up or when the module
- * goes away.
+ * A window that was asked for is in the vCPU from one entry to the exit that follows, all of it in
+ * the vCPU's own thread with interrupts off. Outside of the guest the vCPU always has KVM's own
+ * window. So KVM's own adaptation goes on as if nothing were here, and nothing has to be put right
+ * in vCPUs that do not run, when windows are given up or when the module goes away.
  *
- * `vcpu` and `kvm` of a record are only compared: no record's pointer is followed, but in the thread of that vCPU, which
- * has it as the tracepoint's argument anyway. So a record that outlives its VM does no harm.
+ * `vcpu` and `kvm` of a record are only compared: no record's pointer is followed, but in the
+ * thread of that vCPU, which has it as the tracepoint's argument anyway. So a record that outlives
+ * its VM does no harm.
  */
 #include <linux/hashtable.h>
 #include <linux/percpu.h>
@@ -30,7 +31,7 @@ struct vm {
 	const struct kvm *kvm;
 	pid_t pid;
 	u64 id;
-	u32 window; /* asked for; 0: none */
+	u32 window;	    /* asked for; 0: none */
 	const void *holder; /* who asked */
 	struct rcu_head rcu;
 };
@@ -38,11 +39,11 @@ struct vm {
 /* Counters are written in the vCPU's thread only, but for `switches`. */
 struct vcpu {
 	struct hlist_node hashed; /* in `vcpus` */
-	struct list_head node; /* in vm->vcpus */
+	struct list_head node;	  /* in vm->vcpus */
 	const struct kvm_vcpu *vcpu;
 	struct vm *vm;
-	u32 own; /* KVM's window at the last entry */
-	u32 in_force; /* in the guest */
+	u32 own;	  /* KVM's window at the last entry */
+	u32 in_force;	  /* in the guest */
 	bool is_replaced; /* the vCPU has the window that was asked for */
 	u64 entries, applied, ple, spun, before, guest;
 	atomic64_t switches;
@@ -87,7 +88,8 @@ static struct vm *find_vm(const struct kvm *kvm)
 	return NULL;
 }
 
-/* In the vCPU's thread: so nobody else makes a record of the same vCPU, and `current` is a thread of the VMM. */
+/* In the vCPU's thread: so nobody else makes a record of the same vCPU, and `current` is a thread
+ * of the VMM. */
 static struct vcpu *add(const struct kvm_vcpu *key)
 {
 	struct vcpu *v = kzalloc(sizeof(*v), GFP_NOWAIT | __GFP_NOWARN);
@@ -118,7 +120,8 @@ static struct vcpu *add(const struct kvm_vcpu *key)
 	return v;
 }
 
-/* The CPU that a vCPU has left for a pause loop has found something to do: until now was the switch. */
+/* The CPU that a vCPU has left for a pause loop has found something to do: until now was the
+ * switch. */
 static void end_switch(struct here *here, u64 now)
 {
 	struct vcpu *v;
@@ -139,14 +142,17 @@ static void refuse(const struct kvm_vcpu *vcpu)
 {
 	if (xchg(&ple_is_refused, true))
 		return;
-	pr_fail("a vCPU of process %d has no window that KVM would give it: is this another KVM than its BTF says? "
-		"No window is changed from now on\n", task_tgid_nr(current));
+	pr_fail("a vCPU of process %d has no window that KVM would give it: is this another KVM "
+		"than its BTF says? "
+		"No window is changed from now on\n",
+		task_tgid_nr(current));
 }
 
 /* Whether the guest is one that this knows how to deal with. */
 static bool is_ours(struct kvm_vcpu *vcpu)
 {
-	/* Confidential guests keep their state elsewhere; a nested guest's pauses are its own hypervisor's business. */
+	/* Confidential guests keep their state elsewhere; a nested guest's pauses are its own
+	 * hypervisor's business. */
 	return READ_ONCE(ple_vendor.ready) && vcpu->kvm->arch.vm_type == KVM_X86_DEFAULT_VM &&
 	       !(vcpu->arch.hflags & HF_GUEST_MASK);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Everything that is handed out, into target/dist: a package for Debian, a wheel for pip, an archive, a container image, and their sums.
-# The same sources and the same tools make the same files.
+# Everything that is handed out, into target/dist: a package for Debian, a wheel for pip, an
+# archive, a container image, and their sums. The same sources and the same tools make the same
+# files.
 set -euo pipefail
 umask 022
 cd "$(dirname "$0")/.."
@@ -11,8 +12,9 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)}
 export SOURCE_DATE_EPOCH
 
-# It carries its libc, so it runs wherever Linux does, with an older glibc, with another libc, or with none. With --target these flags
-# are not those of build scripts and macros, which cargo loads as libraries. No paths of this machine in what is handed out.
+# It carries its libc, so it runs wherever Linux does, with an older glibc, with another libc, or
+# with none. With --target these flags are not those of build scripts and macros, which cargo loads
+# as libraries. No paths of this machine in what is handed out.
 build() {
     local flags="-C target-feature=+crt-static" cflags="" from
     cargo fetch --locked --quiet

@@ -6,7 +6,8 @@ import re
 import subprocess
 import sys
 
-# What crates bring along in C, with the files that say how it is licensed; and the libc, which is the build machine's.
+# What crates bring along in C, with the files that say how it is licensed; and the libc, which is
+# the build machine's.
 BUNDLED = {
     "libbpf-sys": [
         "libbpf/LICENSE.BSD-2-Clause",

@@ -2,17 +2,17 @@
  *
  * The layout shared between the runtime (C, inside the user's process) and the tools (Rust).
  *
- * One *region* is a memfd of LISSOM_REGION_BYTES.  It holds a header and an array of process records.
- * `lissom run --stats` creates it, hands its descriptor down in LISSOM_STATS_FD and reads it when the
- * program has ended; every process of the tree claims one record with an atomic increment of
- * `header.claimed` and is from then on that record's only writer.  Without such a region the runtime
- * keeps its record in private memory.
+ * One *region* is a memfd of LISSOM_REGION_BYTES. It holds a header and an array of process
+ * records. `lissom run --stats` creates it, hands its descriptor down in LISSOM_STATS_FD and reads
+ * it when the program has ended; every process of the tree claims one record with an atomic
+ * increment of `header.claimed` and is from then on that record's only writer. Without such a
+ * region the runtime keeps its record in private memory.
  *
- * Every number is a naturally aligned little-endian integer, written with relaxed atomic stores: a reader
- * sees each field whole, but not all fields at the same moment.
+ * Every number is a naturally aligned little-endian integer, written with relaxed atomic stores: a
+ * reader sees each field whole, but not all fields at the same moment.
  *
- * The lists below are X-macros so that the reader is generated from this file (build.rs): one entry a
- * line, `X(name, "what it counts, for the user")`.
+ * The lists below are X-macros so that the reader is generated from this file (build.rs): one entry
+ * a line, `X(name, "what it counts, for the user")`.
  */
 #ifndef LISSOM_ABI_H
 #define LISSOM_ABI_H
@@ -23,22 +23,35 @@
 #define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
 
 /* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
-#define LISSOM_ENV_ENABLE "LISSOM"           /* "0", "off", "no", "false": the runtime does nothing at all */
-#define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE"  /* "1": decisions on stderr */
-#define LISSOM_ENV_SWITCH "LISSOM_SWITCH"    /* auto | user | kernel | off */
-#define LISSOM_ENV_CPUS "LISSOM_CPUS"        /* upper bound of the slot count; 1..LISSOM_MAX_SLOTS */
-#define LISSOM_ENV_OPENMP "LISSOM_OPENMP"    /* "poll": OpenMP was told not to spin, slots poll in its place */
-#define LISSOM_ENV_MALLEABLE "LISSOM_MALLEABLE" /* "1": threads wait in loops of OpenMP; for tests also "shake": and how many are to work changes all the time */
-#define LISSOM_ENV_OMP_TEAM "LISSOM_OMP_TEAM" /* program | slots: whether teams are made as small as there are slots */
-#define LISSOM_ENV_MAX_THREADS "LISSOM_MAX_THREADS" /* for `lissom run`: the threads of a team, while OMP_NUM_THREADS says how many of them work on a loop */
+/* "0", "off", "no", "false": the runtime does nothing at all */
+#define LISSOM_ENV_ENABLE "LISSOM"
+#define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE" /* "1": decisions on stderr */
+#define LISSOM_ENV_SWITCH "LISSOM_SWITCH"   /* auto | user | kernel | off */
+/* upper bound of the slot count; 1..LISSOM_MAX_SLOTS */
+#define LISSOM_ENV_CPUS "LISSOM_CPUS"
+/* "poll": OpenMP was told not to spin, slots poll in its place */
+#define LISSOM_ENV_OPENMP "LISSOM_OPENMP"
+/* "1": threads wait in loops of OpenMP; for tests also "shake": and how many are to work changes
+ * all the time */
+#define LISSOM_ENV_MALLEABLE "LISSOM_MALLEABLE"
+/* program | slots: whether teams are made as small as there are slots */
+#define LISSOM_ENV_OMP_TEAM "LISSOM_OMP_TEAM"
+/* for `lissom run`: the threads of a team, while OMP_NUM_THREADS says how many of them work on a
+ * loop */
+#define LISSOM_ENV_MAX_THREADS "LISSOM_MAX_THREADS"
 #define LISSOM_ENV_ACTIVE_THREADS "LISSOM_ACTIVE_THREADS" /* that number */
-#define LISSOM_ENV_SPIN "LISSOM_SPIN"        /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
-#define LISSOM_ENV_SPIN_THRESHOLD "LISSOM_SPIN_THRESHOLD" /* auto | ns: how long a waiter spins before its slot goes to another thread */
-#define LISSOM_ENV_PATCH "LISSOM_PATCH"      /* for tests "mprotect": code is made writable, as where the kernel refuses to write it otherwise */
-#define LISSOM_ENV_IDLE "LISSOM_IDLE"        /* sleep | poll | haltpoll: what a slot does that has nothing to run */
+/* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
+#define LISSOM_ENV_SPIN "LISSOM_SPIN"
+/* auto | ns: how long a waiter spins before its slot goes to another thread */
+#define LISSOM_ENV_SPIN_THRESHOLD "LISSOM_SPIN_THRESHOLD"
+/* for tests "mprotect": code is made writable, as where the kernel refuses to write it otherwise */
+#define LISSOM_ENV_PATCH "LISSOM_PATCH"
+/* sleep | poll | haltpoll: what a slot does that has nothing to run */
+#define LISSOM_ENV_IDLE "LISSOM_IDLE"
 #define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
-#define LISSOM_ENV_MANAGER "LISSOM_MANAGER"  /* path of the manager's socket */
-#define LISSOM_ENV_SHARE "LISSOM_SHARE"      /* auto | off: whether the CPUs are shared with other programs under lissom */
+#define LISSOM_ENV_MANAGER "LISSOM_MANAGER"   /* path of the manager's socket */
+/* auto | off: whether the CPUs are shared with other programs under lissom */
+#define LISSOM_ENV_SHARE "LISSOM_SHARE"
 
 #define LISSOM_MAX_SLOTS 1024
 #define LISSOM_MAX_RECORDS 256
@@ -111,43 +124,47 @@ enum lissom_state { LISSOM_STATES(X) LISSOM_STATE_COUNT };
 #undef X
 
 struct lissom_object { /* a loaded ELF object with system call sites */
-    char name[LISSOM_OBJECT_NAME]; /* file name without its folders, NUL-terminated, cut if longer */
+    /* file name without its folders, NUL-terminated, cut if longer */
+    char name[LISSOM_OBJECT_NAME];
     uint32_t patched;
     uint32_t left; /* sites left alone */
 };
 
-struct lissom_loop { /* a loop in which threads were found waiting */
-    uint64_t offset;      /* in the file */
-    uint64_t samples;     /* times a sample found a thread there */
-    uint64_t waits;       /* times a thread gave way there by itself */
-    uint64_t waited_tsc;  /* for how long in all, in ticks of the time stamp counter: record.tsc_per_us */
-    uint32_t site;        /* 1: an instruction of it is a spin site; 2: none can be */
-    uint32_t retired;     /* 1: it was, but waiting there was rare */
-    char path[192];       /* of the file, NUL-terminated; its end if it is longer */
+struct lissom_loop {  /* a loop in which threads were found waiting */
+    uint64_t offset;  /* in the file */
+    uint64_t samples; /* times a sample found a thread there */
+    uint64_t waits;   /* times a thread gave way there by itself */
+    /* for how long in all, in ticks of the time stamp counter: record.tsc_per_us */
+    uint64_t waited_tsc;
+    uint32_t site;    /* 1: an instruction of it is a spin site; 2: none can be */
+    uint32_t retired; /* 1: it was, but waiting there was rare */
+    char path[192];   /* of the file, NUL-terminated; its end if it is longer */
 };
 
-struct lissom_record {                /* one process */
+struct lissom_record { /* one process */
     uint32_t pid;
-    uint32_t state;                   /* enum lissom_state */
-    uint32_t slots;                   /* core slots now */
-    uint32_t objects;                 /* entries of object[] in use */
-    char comm[32];                    /* name of the program, NUL-terminated */
-    char reason[128];                 /* why it runs natively, NUL-terminated; empty otherwise */
-    uint64_t counter[64];             /* indexed by enum lissom_counter */
-    uint64_t stripe[LISSOM_STRIPES][8]; /* to be added to counter[0..7]; a slot counts in stripe [its index % LISSOM_STRIPES] */
-    uint64_t pinned[32];              /* threads pinned, indexed by enum lissom_pin_reason */
+    uint32_t state;       /* enum lissom_state */
+    uint32_t slots;       /* core slots now */
+    uint32_t objects;     /* entries of object[] in use */
+    char comm[32];        /* name of the program, NUL-terminated */
+    char reason[128];     /* why it runs natively, NUL-terminated; empty otherwise */
+    uint64_t counter[64]; /* indexed by enum lissom_counter */
+    /* to be added to counter[0..7]; a slot counts in stripe [its index % LISSOM_STRIPES] */
+    uint64_t stripe[LISSOM_STRIPES][8];
+    uint64_t pinned[32]; /* threads pinned, indexed by enum lissom_pin_reason */
     struct lissom_object object[LISSOM_MAX_OBJECTS];
-    uint32_t loops;                   /* entries of loop[] in use */
+    uint32_t loops; /* entries of loop[] in use */
     uint32_t tsc_per_us;
     struct lissom_loop loop[LISSOM_MAX_LOOPS];
 };
 
 struct lissom_header {
-    uint64_t magic;                   /* LISSOM_ABI_MAGIC */
-    uint32_t version;                 /* LISSOM_ABI_VERSION */
-    uint32_t records;                 /* LISSOM_MAX_RECORDS */
-    uint32_t claimed;                 /* records claimed so far; may exceed `records`, then the rest are lost */
-    uint32_t record_bytes;            /* sizeof(struct lissom_record) */
+    uint64_t magic;   /* LISSOM_ABI_MAGIC */
+    uint32_t version; /* LISSOM_ABI_VERSION */
+    uint32_t records; /* LISSOM_MAX_RECORDS */
+    /* records claimed so far; may exceed `records`, then the rest are lost */
+    uint32_t claimed;
+    uint32_t record_bytes; /* sizeof(struct lissom_record) */
     uint64_t reserved[4];
 };
 
@@ -157,10 +174,11 @@ struct lissom_region {
 };
 #define LISSOM_REGION_BYTES sizeof(struct lissom_region)
 
-/* --- what a running process does, docs/stat.md --------------------------------------------------------------------- */
+/* --- what a running process does, docs/stat.md ------------------------------------------------ */
 
-/* The monitor, a thread of this name, holds a memfd of this one, sealed against changes of its size, and writes one of these into it ten times a second, or once more and then never
- * while at most one thread can run. */
+/* The monitor, a thread of this name, holds a memfd of this one, sealed against changes of its
+ * size, and writes one of these into it ten times a second, or once more and then never while at
+ * most one thread can run. */
 #define LISSOM_MONITOR_NAME "lissom-monitor"
 #define LISSOM_LIVE_NAME "lissom-live"
 #define LISSOM_LIVE_MAGIC 0x6d6f7373696c0003ull
@@ -168,47 +186,56 @@ struct lissom_region {
 #define LISSOM_MAX_LOCKS 32
 #define LISSOM_LOCK_CODE 7
 
-struct lissom_hot_lock {              /* a futex on which threads wait */
+struct lissom_hot_lock { /* a futex on which threads wait */
     uint64_t address;
-    uint64_t samples;                 /* of its waits, of one in HOT_EVERY; 0: the entry is not in use. At most too high by the samples of whom it has replaced */
-    uint64_t code[LISSOM_LOCK_CODE];  /* the instruction that one of the waits began with, and addresses of code of other objects on its stack, the innermost first; then 0 */
+    /* of its waits, of one in HOT_EVERY; 0: the entry is not in use. At most too high by the
+     * samples of whom it has replaced */
+    uint64_t samples;
+    /* the instruction that one of the waits began with, and addresses of code of other objects on
+     * its stack, the innermost first; then 0 */
+    uint64_t code[LISSOM_LOCK_CODE];
 };
 
 struct lissom_live {
-    uint64_t magic;                   /* LISSOM_LIVE_MAGIC */
-    uint32_t version;                 /* LISSOM_LIVE_VERSION */
-    uint32_t bytes;                   /* sizeof(struct lissom_live) */
-    uint64_t beat;                    /* CLOCK_MONOTONIC in ns, when this was written */
-    uint32_t is_asleep;               /* 1: nothing is written until two threads can run */
-    uint32_t is_native;               /* 1: given up, all waits are the kernel's */
-    uint32_t threads;                 /* alive */
-    uint32_t slots;                   /* now */
-    uint32_t limit;                   /* slots that it would have alone */
-    uint32_t running;                 /* threads that have a slot */
-    uint32_t demand;                  /* and those that are ready for one */
-    uint32_t lock_every;              /* waits for each sample of a lock */
+    uint64_t magic;      /* LISSOM_LIVE_MAGIC */
+    uint32_t version;    /* LISSOM_LIVE_VERSION */
+    uint32_t bytes;      /* sizeof(struct lissom_live) */
+    uint64_t beat;       /* CLOCK_MONOTONIC in ns, when this was written */
+    uint32_t is_asleep;  /* 1: nothing is written until two threads can run */
+    uint32_t is_native;  /* 1: given up, all waits are the kernel's */
+    uint32_t threads;    /* alive */
+    uint32_t slots;      /* now */
+    uint32_t limit;      /* slots that it would have alone */
+    uint32_t running;    /* threads that have a slot */
+    uint32_t demand;     /* and those that are ready for one */
+    uint32_t lock_every; /* waits for each sample of a lock */
     struct lissom_hot_lock lock[LISSOM_MAX_LOCKS];
     struct lissom_record record;
 };
 
-/* --- programs of one user, docs/sharing.md --------------------------------------------------------------------- */
+/* --- programs of one user, docs/sharing.md ---------------------------------------------------- */
 
-/* The file that they meet in, of so many entries, and then as many masks; in its name the version of this layout. It is read and written, not mapped: a
- * file that somebody cuts off would be the end of who has it mapped. Entry i is that of who holds an open-file-description lock on its first byte. */
+/* The file that they meet in, of so many entries, and then as many masks; in its name the version
+ * of this layout. It is read and written, not mapped: a file that somebody cuts off would be the
+ * end of who has it mapped. Entry i is that of who holds an open-file-description lock on its first
+ * byte. */
 #define LISSOM_PEERS_PATH "/dev/shm/lissom-peers-1-" /* and the number of the user */
 #define LISSOM_MAX_PEERS 128
 #define LISSOM_PEER_CPUS 1024 /* of a mask; those with higher numbers are not shared */
 
-struct lissom_peer {                  /* one process */
-    uint64_t beat;                    /* CLOCK_MONOTONIC in ns: when this was written; 0: nobody's */
+struct lissom_peer { /* one process */
+    /* CLOCK_MONOTONIC in ns: when this was written; 0: nobody's */
+    uint64_t beat;
     uint32_t pid;
-    uint32_t demand;                  /* threads that could run, of late */
-    uint32_t slots;                   /* now */
-    uint32_t cpus;                    /* in its mask */
-    uint64_t mask_hash;               /* equal: the same masks */
-    uint64_t pid_namespace;           /* inode */
-    uint64_t quota_group;             /* identifies the cgroup whose CPU quota is the least; 0: none */
-    uint32_t asleep;                  /* 1: its monitor sleeps, and one thread at most can run; demand and beat are as they were */
+    uint32_t demand;        /* threads that could run, of late */
+    uint32_t slots;         /* now */
+    uint32_t cpus;          /* in its mask */
+    uint64_t mask_hash;     /* equal: the same masks */
+    uint64_t pid_namespace; /* inode */
+    /* identifies the cgroup whose CPU quota is the least; 0: none */
+    uint64_t quota_group;
+    /* 1: its monitor sleeps, and one thread at most can run; demand and beat are as they were */
+    uint32_t asleep;
     uint32_t reserved[3];
 };
 struct lissom_peer_mask {
@@ -216,37 +243,43 @@ struct lissom_peer_mask {
 };
 _Static_assert(sizeof(struct lissom_peer) == 64, "no entry is in two cache lines");
 
-/* --- the manager, docs/manager.md ---------------------------------------------------------------------------------- */
+/* --- the manager, docs/manager.md ------------------------------------------------------------- */
 
-/* Where programs look for it: LISSOM_MANAGER alone if it is set, else in $XDG_RUNTIME_DIR, then here. */
+/* Where programs look for it: LISSOM_MANAGER alone if it is set, else in $XDG_RUNTIME_DIR, then
+ * here. */
 #define LISSOM_MANAGER_SOCKET "lissom/manager.sock"
 #define LISSOM_MANAGER_SYSTEM "/run/lissom/manager.sock"
 
-/* What the manager hands to a program that connects (SOCK_SEQPACKET): one message with this header and the descriptor of a memfd of LISSOM_PROGRAM_BYTES,
- * sealed against being cut off. The connection then says that the other one is alive, and nothing more is sent. */
+/* What the manager hands to a program that connects (SOCK_SEQPACKET): one message with this header
+ * and the descriptor of a memfd of LISSOM_PROGRAM_BYTES, sealed against being cut off. The
+ * connection then says that the other one is alive, and nothing more is sent. */
 #define LISSOM_PROGRAM_MAGIC 0x6d6f7373696c0002ull
 #define LISSOM_PROGRAM_VERSION 2u
 #define LISSOM_PROGRAM_BYTES 4096
 
-struct lissom_program {               /* one process */
-    uint64_t magic;                   /* LISSOM_PROGRAM_MAGIC */
-    uint32_t version;                 /* LISSOM_PROGRAM_VERSION */
+struct lissom_program { /* one process */
+    uint64_t magic;     /* LISSOM_PROGRAM_MAGIC */
+    uint32_t version;   /* LISSOM_PROGRAM_VERSION */
     uint32_t reserved;
-    /* By the manager: how many threads are to run at a time, and until when that holds: CLOCK_MONOTONIC in ms << 16 | threads, 1..LISSOM_MAX_SLOTS. In one word, so
-     * that it is seen whole. 0, or a time that is over or more than a minute away: it says nothing. */
+    /* By the manager: how many threads are to run at a time, and until when that holds:
+     * CLOCK_MONOTONIC in ms << 16 | threads, 1..LISSOM_MAX_SLOTS. In one word, so that it is seen
+     * whole. 0, or a time that is over or more than a minute away: it says nothing. */
     uint64_t target;
     uint64_t by_manager[5];
     /* By the program, at each look of its monitor. */
-    uint64_t heartbeat;               /* CLOCK_MONOTONIC in ns */
-    uint32_t is_malleable;            /* 1: it follows the target. 0: it runs natively now */
-    uint32_t slots;                   /* threads that may run at a time */
-    uint32_t active_threads;          /* that do */
-    uint32_t demand;                  /* threads that could run */
-    uint32_t threads;                 /* alive */
-    uint32_t limit;                   /* slots that it would have alone: by its mask, CPU quota and --cpus */
-    uint64_t waits;                   /* of its threads for each other, that have ended: how far it has come */
+    uint64_t heartbeat;      /* CLOCK_MONOTONIC in ns */
+    uint32_t is_malleable;   /* 1: it follows the target. 0: it runs natively now */
+    uint32_t slots;          /* threads that may run at a time */
+    uint32_t active_threads; /* that do */
+    uint32_t demand;         /* threads that could run */
+    uint32_t threads;        /* alive */
+    /* slots that it would have alone: by its mask, CPU quota and --cpus */
+    uint32_t limit;
+    /* of its threads for each other, that have ended: how far it has come */
+    uint64_t waits;
     uint64_t cpus[LISSOM_PEER_CPUS / 64]; /* its mask: CPUs 0 to 1023 */
-    /* By the manager: of these, on which its threads are to run, as long as the target holds. None: wherever the kernel puts them. */
+    /* By the manager: of these, on which its threads are to run, as long as the target holds. None:
+     * wherever the kernel puts them. */
     uint64_t keep_to[LISSOM_PEER_CPUS / 64];
 };
 _Static_assert(sizeof(struct lissom_program) <= LISSOM_PROGRAM_BYTES, "");

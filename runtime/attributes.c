@@ -11,7 +11,8 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
-#define ARCH_REQ_XCOMP_PERM 0x1023 /* asm/prctl.h of Linux 5.16: from then on threads may use AMX */
+/* asm/prctl.h of Linux 5.16: from then on threads may use AMX */
+#define ARCH_REQ_XCOMP_PERM 0x1023
 
 static void pin(struct thread *t, struct thread *other)
 {
@@ -56,7 +57,8 @@ void attributes_note(struct thread *t, long nr, const struct user_registers *r)
     case SYS_unshare:
     case SYS_setns:
         events_give_up(); /* descriptors may not be shared any more */
-        monitor_restart(); /* some namespaces are for processes of one thread: one that sleeps only disturbs */
+        /* some namespaces are for processes of one thread: one that sleeps only disturbs */
+        monitor_restart();
         break;
     case SYS_arch_prctl:
         if (r->rdi == ARCH_REQ_XCOMP_PERM && sched.has_amx)
@@ -68,9 +70,7 @@ void attributes_note(struct thread *t, long nr, const struct user_registers *r)
             waits_forget((uint32_t)r->rdi);
         break;
     case SYS_timer_create:
-    case SYS_rseq:
-        thread_pin(t, LISSOM_PIN_identity);
-        break;
+    case SYS_rseq: thread_pin(t, LISSOM_PIN_identity); break;
     case SYS_perf_event_open:
         if (is_of(t, r->rsi))
             thread_pin(t, LISSOM_PIN_identity); /* it counts what its kernel thread does */
@@ -92,10 +92,13 @@ long attributes_set_class(struct thread *t, struct user_registers *r)
 long attributes_set_affinity(struct thread *t, struct user_registers *r)
 {
     struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
-    if (!other) { /* of another process, or of a thread that is not registered yet: pthread_attr_setaffinity_np(3) */
+    /* of another process, or of a thread that is not registered yet:
+     * pthread_attr_setaffinity_np(3) */
+    if (!other) {
         cpu_will_be_own((uint64_t)(int32_t)r->rdi);
         r->rax = prim_syscall3(SYS_sched_setaffinity, r->rdi, r->rsi, r->rdx);
-        other = thread_by_tid((int32_t)r->rdi); /* meanwhile, perhaps before it was to be expected */
+        /* meanwhile, perhaps before it was to be expected */
+        other = thread_by_tid((int32_t)r->rdi);
         if (!other)
             return ACTION_RETURN;
     }

@@ -2,8 +2,9 @@
  *
  * The constructor, the options, the kill switch, and what happens at fork.
  *
- * The library is linked with -z initfirst: this constructor runs before those of all other objects, while there is
- * one thread and before libc's own, so it takes the environment from its arguments and calls nothing of libc.
+ * The library is linked with -z initfirst: this constructor runs before those of all other objects,
+ * while there is one thread and before libc's own, so it takes the environment from its arguments
+ * and calls nothing of libc.
  */
 #include "lissom.h"
 #include "cpus/cpus.h"
@@ -37,7 +38,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of a process that has none in the region. Whole pages, so that the kernel can wipe it in children. */
+/* Of a process that has none in the region. Whole pages, so that the kernel can wipe it in
+ * children. */
 static union {
     struct lissom_record record;
     char pages[(sizeof(struct lissom_record) + 4095) / 4096 * 4096];
@@ -59,7 +61,7 @@ static struct lissom_region *region;
 
 extern uint64_t lissom_xsave_mask;
 
-/* --- options ------------------------------------------------------------------------------------------------------- */
+/* --- options ---------------------------------------------------------------------------------- */
 
 static const char *value_of(char **environment, const char *name)
 {
@@ -95,7 +97,8 @@ static uint32_t number(const char *s, uint32_t max)
 static bool read_options(char **environment)
 {
     const char *v;
-    if ((v = value_of(environment, LISSOM_ENV_ENABLE)) && (same(v, "0") || same(v, "off") || same(v, "no") || same(v, "false")))
+    if ((v = value_of(environment, LISSOM_ENV_ENABLE)) &&
+        (same(v, "0") || same(v, "off") || same(v, "no") || same(v, "false")))
         return false;
     options.verbose = (v = value_of(environment, LISSOM_ENV_VERBOSE)) && *v && !same(v, "0");
     sched.level = LEVEL_AUTO;
@@ -114,10 +117,13 @@ static bool read_options(char **environment)
         sched.observe_spinning = same(v, "observe");
     }
     if ((v = value_of(environment, LISSOM_ENV_IDLE)))
-        sched.idle_policy = same(v, "sleep") ? IDLE_SLEEP : same(v, "poll") ? IDLE_POLL : IDLE_HALTPOLL;
+        sched.idle_policy = same(v, "sleep")  ? IDLE_SLEEP
+                            : same(v, "poll") ? IDLE_POLL
+                                              : IDLE_HALTPOLL;
     v = value_of(environment, LISSOM_ENV_SPIN_THRESHOLD);
     threshold_init(v && *v && !same(v, "auto"), v ? number(v, THRESHOLD_MAX_NS) : 0);
-    manager_paths(value_of(environment, LISSOM_ENV_MANAGER), value_of(environment, "XDG_RUNTIME_DIR"));
+    manager_paths(value_of(environment, LISSOM_ENV_MANAGER),
+                  value_of(environment, "XDG_RUNTIME_DIR"));
     sched.shares = !((v = value_of(environment, LISSOM_ENV_SHARE)) && same(v, "off"));
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))
         options.cpus = number(v, LISSOM_MAX_SLOTS);
@@ -126,7 +132,8 @@ static bool read_options(char **environment)
         options.malleable = same(v, "1") || options.shake_loops;
     }
     options.small_teams = (v = value_of(environment, LISSOM_ENV_OMP_TEAM)) && same(v, "slots");
-    options.patch_by_mprotect = (v = value_of(environment, LISSOM_ENV_PATCH)) && same(v, "mprotect");
+    options.patch_by_mprotect =
+        (v = value_of(environment, LISSOM_ENV_PATCH)) && same(v, "mprotect");
     if ((v = value_of(environment, LISSOM_ENV_ACTIVE_THREADS)))
         options.active_threads = number(v, LISSOM_MAX_SLOTS);
     if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {
@@ -136,7 +143,7 @@ static bool read_options(char **environment)
     return true;
 }
 
-/* --- the record -------------------------------------------------------------------------------------------------------- */
+/* --- the record ------------------------------------------------------------------------------- */
 
 static void claim_record(void)
 {
@@ -148,7 +155,8 @@ static void claim_record(void)
     }
     r->pid = (uint32_t)sched.pid;
     r->slots = sched.slots;
-    prim_syscall3(SYS_prctl, PR_GET_NAME, (long)r->comm, 0); /* of the main thread, in a child of the only one. /proc takes 30 us there */
+    /* of the main thread, in a child of the only one. /proc takes 30 us there */
+    prim_syscall3(SYS_prctl, PR_GET_NAME, (long)r->comm, 0);
     record = r;
 }
 
@@ -157,10 +165,12 @@ static void open_region(void)
     if (options.stats_fd < 0)
         return;
     struct lissom_header h;
-    if (!prim_cannot_shrink(options.stats_fd) || prim_pread(options.stats_fd, &h, sizeof h, 0) != sizeof h || h.magic != LISSOM_ABI_MAGIC ||
+    if (!prim_cannot_shrink(options.stats_fd) ||
+        prim_pread(options.stats_fd, &h, sizeof h, 0) != sizeof h || h.magic != LISSOM_ABI_MAGIC ||
         h.version != LISSOM_ABI_VERSION || h.record_bytes != sizeof(struct lissom_record))
         return; /* a descriptor of the program's that happens to have this number */
-    void *p = prim_mmap(NULL, LISSOM_REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, options.stats_fd, 0);
+    void *p = prim_mmap(NULL, LISSOM_REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+                        options.stats_fd, 0);
     if (!prim_is_error(p))
         region = p;
 }
@@ -198,7 +208,7 @@ static void site_left(const char *object, uintptr_t offset, const char *reason)
         report("%s+0x%x left alone: %s", object, (unsigned)offset, reason);
 }
 
-/* --- start -------------------------------------------------------------------------------------------------------------- */
+/* --- start ------------------------------------------------------------------------------------ */
 
 /* libgomp, libomp, libiomp, under the names that Python packages give their copies too. */
 static bool is_openmp(const char *name)
@@ -206,8 +216,9 @@ static bool is_openmp(const char *name)
     return begins(name, "libgomp") || begins(name, "libomp") || begins(name, "libiomp");
 }
 
-/* Where they are: pthread_create asks, and must not take the loader's lock for that as dladdr does. Whoever holds it
- * may be in a constructor that waits for the thread to be created. Written under that lock; lo is 0 or valid. */
+/* Where they are: pthread_create asks, and must not take the loader's lock for that as dladdr does.
+ * Whoever holds it may be in a constructor that waits for the thread to be created. Written under
+ * that lock; lo is 0 or valid. */
 static struct {
     uintptr_t lo, hi;
 } openmp[8];
@@ -250,30 +261,39 @@ static struct patch_config patch_config = {
 typedef int pthread_create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static pthread_create_function *real_pthread_create;
 
-/* dlsym, by the version that every glibc knows it by: libc's since 2.34; before that libdl's, which need not be there. */
+/* dlsym, by the version that every glibc knows it by: libc's since 2.34; before that libdl's, which
+ * need not be there. */
 __asm__(".symver loaders_dlsym, dlsym@GLIBC_2.2.5");
 extern void *loaders_dlsym(void *, const char *) __attribute__((weak));
 
-/* Takes the loader's lock: called from the constructor, and again only if the function comes with an object that is
- * loaded later (libpthread before glibc 2.34), which dlsym does not see if it was not loaded for all. */
+/* Takes the loader's lock: called from the constructor, and again only if the function comes with
+ * an object that is loaded later (libpthread before glibc 2.34), which dlsym does not see if it was
+ * not loaded for all. */
 static uintptr_t function_behind(const char *name)
 {
     uintptr_t f = loaders_dlsym ? (uintptr_t)loaders_dlsym(RTLD_NEXT, name) : 0;
     return f ? f : patch_function_behind(name);
 }
 
-static void find_pthread_create(void) { real_pthread_create = (pthread_create_function *)function_behind("pthread_create"); }
+static void find_pthread_create(void)
+{
+    real_pthread_create = (pthread_create_function *)function_behind("pthread_create");
+}
 
-/* AddressSanitizer's runtime, which asks for it by name, wants to be the first library. That another one is first matters to it if that one brings an
- * allocator, and ours does not. A program's own function of this name goes before ours. */
+/* AddressSanitizer's runtime, which asks for it by name, wants to be the first library. That
+ * another one is first matters to it if that one brings an allocator, and ours does not. A
+ * program's own function of this name goes before ours. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
-__attribute__((visibility("default"))) const char *__asan_default_options(void) { return "verify_asan_link_order=0"; }
+__attribute__((visibility("default"))) const char *__asan_default_options(void)
+{
+    return "verify_asan_link_order=0";
+}
 
 typedef int clock_gettime_function(clockid_t, struct timespec *);
 static clock_gettime_function *real_clock_gettime;
 
-/* The kernel's answer for the calling thread's CPU time is that of the carrier, and comes from the vDSO, whose code is not
- * redirected. */
+/* The kernel's answer for the calling thread's CPU time is that of the carrier, and comes from the
+ * vDSO, whose code is not redirected. */
 __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *t)
 {
     if (clock == CLOCK_THREAD_CPUTIME_ID || !real_clock_gettime)
@@ -281,21 +301,25 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
     return real_clock_gettime(clock, t);
 }
 
-/* The loader lets one library go first, the last one that asks. Before glibc 2.34 that is libpthread, if the program has it: then the constructors of
- * the program's libraries have run before ours. */
+/* The loader lets one library go first, the last one that asks. Before glibc 2.34 that is
+ * libpthread, if the program has it: then the constructors of the program's libraries have run
+ * before ours. */
 static bool late(void)
 {
     struct stat tasks;
     enum { ALONE = 3 }; /* two links that each folder has, and one for each thread */
-    return prim_syscall4(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 && tasks.st_nlink > ALONE;
+    return prim_syscall4(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 &&
+           tasks.st_nlink > ALONE;
 }
 
-/* With user shadow stacks, nobody may return but to who called it; we return from signals elsewhere, and switch stacks. */
+/* With user shadow stacks, nobody may return but to who called it; we return from signals
+ * elsewhere, and switch stacks. */
 static bool has_shadow_stacks(void)
 {
     enum { ARCH_SHSTK_STATUS = 0x5005, ARCH_SHSTK_SHSTK = 1 }; /* asm/prctl.h of Linux 6.6 */
     unsigned long features = 0;
-    return prim_syscall3(SYS_arch_prctl, ARCH_SHSTK_STATUS, &features, 0) == 0 && (features & ARCH_SHSTK_SHSTK);
+    return prim_syscall3(SYS_arch_prctl, ARCH_SHSTK_STATUS, &features, 0) == 0 &&
+           (features & ARCH_SHSTK_SHSTK);
 }
 
 /* Why nothing can be managed here; NULL: it can. */
@@ -309,8 +333,8 @@ static const char *unfit_machine(void)
 static void say_state(void)
 {
     if (options.verbose)
-        report("%s, %u slots%s%s", sched.active ? "active" : "native", sched.slots, sched.active ? "" : ": ",
-               record->reason);
+        report("%s, %u slots%s%s", sched.active ? "active" : "native", sched.slots,
+               sched.active ? "" : ": ", record->reason);
 }
 
 /* Not there: another libc, a child's musl for example, which gives constructors no arguments. */
@@ -331,10 +355,12 @@ static bool libc_is_known(void)
 __attribute__((constructor)) static void start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
-    real_clock_gettime = (clock_gettime_function *)function_behind("clock_gettime"); /* also where nothing else is done */
+    /* also where nothing else is done */
+    real_clock_gettime = (clock_gettime_function *)function_behind("clock_gettime");
     if (!libc_is_known())
         return;
-    /* It has rights that who started it has not, and whose the environment is. The loader drops LD_PRELOAD for it, but not what /etc/ld.so.preload says. */
+    /* It has rights that who started it has not, and whose the environment is. The loader drops
+     * LD_PRELOAD for it, but not what /etc/ld.so.preload says. */
     if (getauxval(AT_SECURE))
         return;
     sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
@@ -346,7 +372,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     claim_record();
     state(LISSOM_STATE_starting, "");
     if (late()) {
-        state(LISSOM_STATE_native, "a library has started threads before the runtime could (glibc before 2.34)");
+        state(LISSOM_STATE_native,
+              "a library has started threads before the runtime could (glibc before 2.34)");
         say_state();
         return;
     }
@@ -379,8 +406,9 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     unsigned unsafe = 0;
     int n = patch_startup(&patch_config, &unsafe);
     if (n < 0) {
-        state(LISSOM_STATE_native, n == -EACCES ? "a policy forbids to change code, or to make memory executable"
-                                                : "the code of libc could not be patched");
+        state(LISSOM_STATE_native,
+              n == -EACCES ? "a policy forbids to change code, or to make memory executable"
+                           : "the code of libc could not be patched");
     } else if (unsafe) {
         patch_undo_all();
         state(LISSOM_STATE_native, "a futex call could not be redirected");
@@ -392,11 +420,12 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     }
     if (options.verbose && patch_needs_mprotect())
         report("code was made writable for a moment: %s",
-               options.patch_by_mprotect ? "LISSOM_PATCH asks for it" : "this kernel refuses forced writes to /proc/self/mem");
+               options.patch_by_mprotect ? "LISSOM_PATCH asks for it"
+                                         : "this kernel refuses forced writes to /proc/self/mem");
     say_state();
 }
 
-/* --- changes while it runs ------------------------------------------------------------------------------------------------ */
+/* --- changes while it runs -------------------------------------------------------------------- */
 
 static void path_of(int fd, char *path, size_t size)
 {
@@ -428,7 +457,8 @@ long lissom_object_munmap(uintptr_t base, size_t len)
 
 void lissom_give_up(const char *reason)
 {
-    /* First: who sees native_waits sleeps where only those look who see this (docs/model/giveup.pml). */
+    /* First: who sees native_waits sleeps where only those look who see this
+     * (docs/model/giveup.pml). */
     __atomic_fetch_add(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
     if (__atomic_exchange_n(&sched.native_waits, true, __ATOMIC_SEQ_CST))
         return;
@@ -450,7 +480,8 @@ struct start {
 static struct lock starts_lock;
 static struct start *starts_free;
 
-/* Block all signals while a lock is held: the preemption signal may switch to another thread at any instruction, and that takes locks.
+/* Block all signals while a lock is held: the preemption signal may switch to another thread at any
+ * instruction, and that takes locks.
  * Returns the mask for signals_on. */
 static uint64_t signals_off(void)
 {
@@ -459,7 +490,10 @@ static uint64_t signals_off(void)
     return mask;
 }
 
-static void signals_on(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8); }
+static void signals_on(uint64_t mask)
+{
+    prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
+}
 
 void lissom_forked(struct thread *t)
 {
@@ -497,14 +531,15 @@ void lissom_forked(struct thread *t)
     signals_on(mask);
 }
 
-/* --- what kind of thread it is ----------------------------------------------------------------------------------------------- */
+/* --- what kind of thread it is ---------------------------------------------------------------- */
 
 static struct start *start_get(void)
 {
     uint64_t mask = signals_off();
     lock_take(&starts_lock);
     if (!starts_free) {
-        struct start *s = prim_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        struct start *s =
+            prim_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (!prim_is_error(s))
             for (unsigned i = 0; i < 4096 / sizeof *s; i++) {
                 s[i].next = starts_free;
@@ -553,7 +588,8 @@ static bool from_openmp(void *caller)
     return false;
 }
 
-__attribute__((visibility("default"))) int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+__attribute__((visibility("default"))) int pthread_create(pthread_t *thread,
+                                                          const pthread_attr_t *attr,
                                                           void *(*function)(void *), void *argument)
 {
     if (!real_pthread_create)

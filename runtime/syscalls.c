@@ -2,13 +2,13 @@
  *
  * What happens at an intercepted system call.  Four kinds:
  *
- * anywhere   the kernel does the same whoever calls, and it does not wait for another thread: not intercepted.
- * home       depends on the kernel thread (identity, masks, attributes) or is unknown: made at home.
- * blocking   waits for something: made at home, with the slot given up around it.
+ * anywhere the kernel does the same whoever calls, and it does not wait for another thread: not
+ * intercepted. home depends on the kernel thread (identity, masks, attributes) or is unknown: made
+ * at home. blocking waits for something: made at home, with the slot given up around it.
  * handled    futex, gettid, sched_yield, rt_sigaction, thread exit, clone and its like: below.
  *
- * A context that is away from home never makes a call of the last three kinds there, which is what keeps its carrier
- * available to the thread whose home it is (docs/slots.md, go_home).
+ * A context that is away from home never makes a call of the last three kinds there, which is what
+ * keeps its carrier available to the thread whose home it is (docs/slots.md, go_home).
  */
 #include "syscalls.h"
 #include "attributes.h"
@@ -39,38 +39,129 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-
 enum { KIND_ANYWHERE, KIND_HOME, KIND_BLOCKING, KIND_HANDLED, KIND_DESCRIPTORS };
 
 uint8_t syscalls_class[65536], syscalls_class_rtld[65536];
 
 static const uint16_t anywhere[] = {
-    SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_mincore, SYS_msync,
-    SYS_gettimeofday, SYS_time, SYS_clock_getres, SYS_getpid, SYS_getppid, SYS_getuid, SYS_geteuid, SYS_getgid,
-    SYS_getegid, SYS_uname, SYS_sysinfo, SYS_getrandom, SYS_getcpu, SYS_fstat,
-    SYS_lseek, SYS_pread64, SYS_close, SYS_getcwd, SYS_getdents64, SYS_dup,
-    SYS_dup2, SYS_dup3, SYS_pipe, SYS_pipe2, SYS_eventfd2, SYS_epoll_create1, SYS_epoll_ctl, SYS_socket,
-    SYS_socketpair, SYS_getsockname, SYS_getsockopt, SYS_setsockopt, SYS_membarrier, SYS_get_mempolicy, SYS_mbind,
-    SYS_rt_sigreturn, /* its stack pointer is its argument */
+    SYS_mmap,         SYS_munmap,        SYS_mprotect,    SYS_mremap,        SYS_madvise,
+    SYS_brk,          SYS_mincore,       SYS_msync,       SYS_gettimeofday,  SYS_time,
+    SYS_clock_getres, SYS_getpid,        SYS_getppid,     SYS_getuid,        SYS_geteuid,
+    SYS_getgid,       SYS_getegid,       SYS_uname,       SYS_sysinfo,       SYS_getrandom,
+    SYS_getcpu,       SYS_fstat,         SYS_lseek,       SYS_pread64,       SYS_close,
+    SYS_getcwd,       SYS_getdents64,    SYS_dup,         SYS_dup2,          SYS_dup3,
+    SYS_pipe,         SYS_pipe2,         SYS_eventfd2,    SYS_epoll_create1, SYS_epoll_ctl,
+    SYS_socket,       SYS_socketpair,    SYS_getsockname, SYS_getsockopt,    SYS_setsockopt,
+    SYS_membarrier,   SYS_get_mempolicy, SYS_mbind,       SYS_rt_sigreturn, /* its stack pointer is
+                                                                               its argument */
 };
 
 static const uint16_t blocking[] = {
-    SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */,
-    SYS_nanosleep, SYS_clock_nanosleep, SYS_pause, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_wait4, SYS_waitid,
-    SYS_accept, SYS_accept4, SYS_connect, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_read, SYS_readv, SYS_write, SYS_writev, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_flock,
-    SYS_msgrcv, SYS_semop, SYS_semtimedop, SYS_io_getevents, 426 /* io_uring_enter */, SYS_mq_timedreceive,
-    SYS_fsync, SYS_fdatasync, SYS_restart_syscall,
+    SYS_poll,
+    SYS_ppoll,
+    SYS_select,
+    SYS_pselect6,
+    SYS_epoll_wait,
+    SYS_epoll_pwait,
+    441 /* epoll_pwait2 */,
+    SYS_nanosleep,
+    SYS_clock_nanosleep,
+    SYS_pause,
+    SYS_rt_sigsuspend,
+    SYS_rt_sigtimedwait,
+    SYS_wait4,
+    SYS_waitid,
+    SYS_accept,
+    SYS_accept4,
+    SYS_connect,
+    SYS_recvfrom,
+    SYS_recvmsg,
+    SYS_recvmmsg,
+    SYS_read,
+    SYS_readv,
+    SYS_write,
+    SYS_writev,
+    SYS_sendto,
+    SYS_sendmsg,
+    SYS_sendmmsg,
+    SYS_flock,
+    SYS_msgrcv,
+    SYS_semop,
+    SYS_semtimedop,
+    SYS_io_getevents,
+    426 /* io_uring_enter */,
+    SYS_mq_timedreceive,
+    SYS_fsync,
+    SYS_fdatasync,
+    SYS_restart_syscall,
 };
 
 static const uint16_t handled[] = {
-    SYS_clock_gettime, SYS_readlink, SYS_readlinkat, SYS_stat, SYS_lstat, SYS_newfstatat, SYS_access, SYS_faccessat,
-    SYS_futex, SYS_gettid, SYS_sched_yield, SYS_rt_sigaction, SYS_exit, SYS_exit_group, SYS_clone, 435 /* clone3 */,
-    SYS_fork, SYS_vfork, 449 /* futex_waitv */, 454 /* futex_wake */, 455 /* futex_wait */, 456 /* futex_requeue */,
-    SYS_rt_sigprocmask, SYS_sigaltstack, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
-    SYS_sched_setattr, SYS_sched_getaffinity, SYS_execve, SYS_execveat, SYS_setpriority, SYS_ioprio_set, SYS_set_mempolicy, SYS_personality, SYS_keyctl, SYS_iopl, SYS_ioperm, SYS_perf_event_open,
-    446 /* landlock_restrict_self */, SYS_timer_create, SYS_unshare, SYS_setns, SYS_prctl, SYS_arch_prctl, SYS_rseq,
-    SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid,
-    SYS_setgroups, SYS_capset, SYS_seccomp, SYS_signalfd, SYS_signalfd4, SYS_fcntl, SYS_ioctl, SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
+    SYS_clock_gettime,
+    SYS_readlink,
+    SYS_readlinkat,
+    SYS_stat,
+    SYS_lstat,
+    SYS_newfstatat,
+    SYS_access,
+    SYS_faccessat,
+    SYS_futex,
+    SYS_gettid,
+    SYS_sched_yield,
+    SYS_rt_sigaction,
+    SYS_exit,
+    SYS_exit_group,
+    SYS_clone,
+    435 /* clone3 */,
+    SYS_fork,
+    SYS_vfork,
+    449 /* futex_waitv */,
+    454 /* futex_wake */,
+    455 /* futex_wait */,
+    456 /* futex_requeue */,
+    SYS_rt_sigprocmask,
+    SYS_sigaltstack,
+    SYS_sched_setaffinity,
+    SYS_sched_setscheduler,
+    SYS_sched_setparam,
+    SYS_sched_setattr,
+    SYS_sched_getaffinity,
+    SYS_execve,
+    SYS_execveat,
+    SYS_setpriority,
+    SYS_ioprio_set,
+    SYS_set_mempolicy,
+    SYS_personality,
+    SYS_keyctl,
+    SYS_iopl,
+    SYS_ioperm,
+    SYS_perf_event_open,
+    446 /* landlock_restrict_self */,
+    SYS_timer_create,
+    SYS_unshare,
+    SYS_setns,
+    SYS_prctl,
+    SYS_arch_prctl,
+    SYS_rseq,
+    SYS_setuid,
+    SYS_setgid,
+    SYS_setreuid,
+    SYS_setregid,
+    SYS_setresuid,
+    SYS_setresgid,
+    SYS_setfsuid,
+    SYS_setfsgid,
+    SYS_setgroups,
+    SYS_capset,
+    SYS_seccomp,
+    SYS_signalfd,
+    SYS_signalfd4,
+    SYS_fcntl,
+    SYS_ioctl,
+    SYS_set_robust_list,
+    SYS_tgkill,
+    SYS_tkill,
+    SYS_rt_tgsigqueueinfo,
 };
 
 void syscalls_init(void)
@@ -83,7 +174,8 @@ void syscalls_init(void)
     for (unsigned i = 0; i < sizeof handled / sizeof *handled; i++)
         syscalls_class[handled[i]] = KIND_HANDLED;
     __builtin_memcpy(syscalls_class_rtld, syscalls_class, sizeof syscalls_class);
-    syscalls_class_rtld[SYS_mmap] = syscalls_class_rtld[SYS_close] = syscalls_class_rtld[SYS_munmap] = KIND_HANDLED;
+    syscalls_class_rtld[SYS_mmap] = syscalls_class_rtld[SYS_close] =
+        syscalls_class_rtld[SYS_munmap] = KIND_HANDLED;
 }
 
 /* From here on, calls that could close events' descriptor are seen. */
@@ -96,12 +188,14 @@ void syscalls_watch_descriptors(void)
         syscalls_class[numbers[i]] = syscalls_class_rtld[numbers[i]] = KIND_DESCRIPTORS;
 }
 
-/* --- fork, vfork, clone ------------------------------------------------------------------------------------------ */
+/* --- fork, vfork, clone ----------------------------------------------------------------------- */
 
-/* A child that shares nothing with us: the usual fork. It comes back here, on its copy of this stack. */
+/* A child that shares nothing with us: the usual fork. It comes back here, on its copy of this
+ * stack. */
 static long fork_here(struct thread *t, struct user_registers *r)
 {
-    /* Block signals to the child until lissom_forked has emptied the inbox, which holds the parent's. */
+    /* Block signals to the child until lissom_forked has emptied the inbox, which holds the
+     * parent's. */
     const uint64_t all = ~0ull;
     uint64_t mask;
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
@@ -117,8 +211,10 @@ static long fork_here(struct thread *t, struct user_registers *r)
     return ACTION_RETURN;
 }
 
-/* Which of the two returns of a clone this is: the flag is set before, and looked at in whatever call comes next.
- * Post: true: we are a child that shares memory with its parent, whose thread t is: touch nothing. */
+/* Which of the two returns of a clone this is: the flag is set before, and looked at in whatever
+ * call comes next.
+ * Post: true: we are a child that shares memory with its parent, whose thread t is: touch
+ * nothing. */
 static bool is_shared_child(struct thread *t)
 {
     if (t->clone_state == CLONE_NONE)
@@ -132,9 +228,10 @@ static bool is_shared_child(struct thread *t)
     return false;
 }
 
-/* Makes the process native as a whole, waits for its other threads to leave the runtime, `timeout_ms` at most, and makes t's
- * call natively. `reason` is for the user. */
-static long native_call(struct thread *t, struct user_registers *r, const char *reason, uint32_t timeout_ms)
+/* Makes the process native as a whole, waits for its other threads to leave the runtime,
+ * `timeout_ms` at most, and makes t's call natively. `reason` is for the user. */
+static long native_call(struct thread *t, struct user_registers *r, const char *reason,
+                        uint32_t timeout_ms)
 {
     lissom_give_up(reason);
     release_wait(t, timeout_ms);
@@ -183,7 +280,8 @@ static long clone_call(struct thread *t, struct user_registers *r)
         return ACTION_DIRECT;
     }
     if ((flags & CLONE_VM) && !(flags & CLONE_VFORK)) {
-        /* It runs beside us, waits and wakes as natively on the same words, and may have our TLS. */
+        /* It runs beside us, waits and wakes as natively on the same words, and may have our
+         * TLS. */
         enum { OTHERS_MS = 200 };
         return native_call(t, r, "a process was created that shares the memory", OTHERS_MS);
     }
@@ -192,11 +290,11 @@ static long clone_call(struct thread *t, struct user_registers *r)
     return (flags & CLONE_VM) || stack ? ACTION_DIRECT : fork_here(t, r);
 }
 
-/* --- objects that appear ------------------------------------------------------------------------------------------- */
+/* --- objects that appear ---------------------------------------------------------------------- */
 
-/* ld.so maps an object's segments and then closes its file, all before any of its code runs. The first mapping has
- * the length of the whole object; where segments want more than pages as alignment, it is made inside a larger
- * anonymous reservation whose ends are then unmapped. */
+/* ld.so maps an object's segments and then closes its file, all before any of its code runs. The
+ * first mapping has the length of the whole object; where segments want more than pages as
+ * alignment, it is made inside a larger anonymous reservation whose ends are then unmapped. */
 static struct {
     uintptr_t reserved, reserved_end;
     uintptr_t base, end;
@@ -242,11 +340,12 @@ static long rtld_call(struct thread *t, struct user_registers *r)
             mapping.executable = false;
             lissom_object_mapped(mapping.base, mapping.end - mapping.base, (int)r->rdi);
         }
-        return giving_up() ? release_call(t, r) : ACTION_DIRECT; /* before any code of the object runs */
+        /* before any code of the object runs */
+        return giving_up() ? release_call(t, r) : ACTION_DIRECT;
     }
 }
 
-/* --- calls that need more than to be made at home -------------------------------------------------------------------- */
+/* --- calls that need more than to be made at home --------------------------------------------- */
 
 /* Calls of ours that the filter does not know might be the end of the process. */
 static long sandbox_call(struct thread *t, struct user_registers *r)
@@ -286,16 +385,18 @@ static long futex2_wake(struct thread *t, struct user_registers *r)
 {
     if (r->r10 != (0x02 | 128 /* FUTEX2_SIZE_U32 | FUTEX2_PRIVATE */))
         return ACTION_DIRECT;
-    struct user_registers as = {.rdi = r->rdi, .rsi = FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, .rdx = r->rdx, .r9 = r->rsi};
+    struct user_registers as = {
+        .rdi = r->rdi, .rsi = FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, .rdx = r->rdx, .r9 = r->rsi};
     long action = futex_call(t, &as);
     r->rax = as.rax;
     return action;
 }
 
-/* --- the entry -------------------------------------------------------------------------------------------------------- */
+/* --- the entry -------------------------------------------------------------------------------- */
 
 enum {
-    AWAY_LIMIT = 16,   /* journeys home with few plain waits in between, after which a thread is pinned */
+    /* journeys home with few plain waits in between, after which a thread is pinned */
+    AWAY_LIMIT = 16,
     PLAIN_LIMIT = 128, /* plain futex waits without one, after which it is not */
 };
 
@@ -308,7 +409,8 @@ void syscalls_learn(struct thread *t, bool needs_home)
         if (++t->plain_waits >= PLAIN_LIMIT) {
             t->plain_waits = 0;
             t->away_calls = 0;
-            if (t->pinned && (t->pin_reason == LISSOM_PIN_unproven || t->pin_reason == LISSOM_PIN_blocking))
+            if (t->pinned &&
+                (t->pin_reason == LISSOM_PIN_unproven || t->pin_reason == LISSOM_PIN_blocking))
                 thread_unpin(t);
         }
         return;
@@ -318,15 +420,18 @@ void syscalls_learn(struct thread *t, bool needs_home)
         thread_pin(t, LISSOM_PIN_blocking);
 }
 
-/* /proc/thread-self is another link on each kernel thread. What is below it is opened at home anyway. */
+/* /proc/thread-self is another link on each kernel thread. What is below it is opened at home
+ * anyway. */
 static bool is_of_kernel_thread(const struct thread *t, uintptr_t path)
 {
     char begins[7] = "";
     return user_copy(t, begins, (const void *)path, sizeof begins) == 0 &&
-           (__builtin_memcmp(begins, "/proc/t", sizeof begins) == 0 || __builtin_memcmp(begins, "thread-", sizeof begins) == 0);
+           (__builtin_memcmp(begins, "/proc/t", sizeof begins) == 0 ||
+            __builtin_memcmp(begins, "thread-", sizeof begins) == 0);
 }
 
-/* A call that the kernel answers by the calling thread only for some arguments: those are `here`. */
+/* A call that the kernel answers by the calling thread only for some arguments: those are
+ * `here`. */
 static long at_home_if(struct thread *t, bool here)
 {
     if (here)
@@ -337,53 +442,39 @@ static long at_home_if(struct thread *t, bool here)
 static long handle(struct thread *t, struct user_registers *r, long nr)
 {
     switch (nr) {
-    case SYS_clock_gettime:
-        return at_home_if(t, r->rdi == CLOCK_THREAD_CPUTIME_ID);
+    case SYS_clock_gettime: return at_home_if(t, r->rdi == CLOCK_THREAD_CPUTIME_ID);
     case SYS_readlink:
     case SYS_stat:
     case SYS_lstat:
-    case SYS_access:
-        return at_home_if(t, is_of_kernel_thread(t, (uintptr_t)r->rdi));
+    case SYS_access: return at_home_if(t, is_of_kernel_thread(t, (uintptr_t)r->rdi));
     case SYS_readlinkat:
     case SYS_newfstatat:
-    case SYS_faccessat:
-        return at_home_if(t, is_of_kernel_thread(t, (uintptr_t)r->rsi));
+    case SYS_faccessat: return at_home_if(t, is_of_kernel_thread(t, (uintptr_t)r->rsi));
     case SYS_futex:
-        syscalls_learn(t, r->r10 && ((r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT || (r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
+        syscalls_learn(t, r->r10 && ((r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT ||
+                                     (r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
         return futex_call(t, r);
-    case SYS_gettid:
-        r->rax = t->tid;
-        return ACTION_RETURN;
+    case SYS_gettid: r->rax = t->tid; return ACTION_RETURN;
     case SYS_sched_yield:
         if (!t->has_slot || (!slot_ready_count(t->slot) && !waiting_any_over(t->slot, tsc(), true)))
             return ACTION_DIRECT;
         slot_yield(t);
         r->rax = 0;
         return ACTION_RETURN;
-    case SYS_rt_sigaction:
-        return actions_call(r);
-    case SYS_exit:
-        thread_exit(t);
-        return ACTION_DIRECT;
+    case SYS_rt_sigaction: return actions_call(r);
+    case SYS_exit: thread_exit(t); return ACTION_DIRECT;
     case SYS_clone:
     case 435:
     case SYS_fork:
-    case SYS_vfork:
-        return clone_call(t, r);
+    case SYS_vfork: return clone_call(t, r);
     case 449: /* futex_waitv */
-    case 455: /* futex_wait */
-        carrier_go_home(t);
-        return foreign_wait(t);
-    case 454:
-        return futex2_wake(t, r);
-    case SYS_rt_sigprocmask:
-        return signals_sigprocmask(t, r);
+    case 455: /* futex_wait */ carrier_go_home(t); return foreign_wait(t);
+    case 454: return futex2_wake(t, r);
+    case SYS_rt_sigprocmask: return signals_sigprocmask(t, r);
     case SYS_sched_setscheduler:
     case SYS_sched_setparam:
-    case SYS_sched_setattr:
-        return attributes_set_class(t, r);
-    case SYS_sigaltstack:
-        return altstack_call(t, r);
+    case SYS_sched_setattr: return attributes_set_class(t, r);
+    case SYS_sigaltstack: return altstack_call(t, r);
     case SYS_seccomp:
         if (r->rdi == SECCOMP_SET_MODE_STRICT || r->rdi == SECCOMP_SET_MODE_FILTER)
             return sandbox_call(t, r);
@@ -394,10 +485,11 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         break;
     case SYS_ioctl:
         if ((uint32_t)r->rsi == (uint32_t)UFFDIO_API) {
-            /* A page fault may then last until another thread of the program ends it, and meanwhile keeps the kernel thread
-             * that it is taken on, which may be the other one's. */
+            /* A page fault may then last until another thread of the program ends it, and meanwhile
+             * keeps the kernel thread that it is taken on, which may be the other one's. */
             enum { OTHERS_MS = 2000 };
-            return native_call(t, r, "the program handles its own page faults (userfaultfd)", OTHERS_MS);
+            return native_call(t, r, "the program handles its own page faults (userfaultfd)",
+                               OTHERS_MS);
         }
         break;
     case SYS_signalfd:
@@ -410,8 +502,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         syscalls_learn(t, true);
         carrier_go_home(t);
         return attributes_set_affinity(t, r);
-    case SYS_sched_getaffinity:
-        return attributes_get_affinity(t, r);
+    case SYS_sched_getaffinity: return attributes_get_affinity(t, r);
     case SYS_setuid:
     case SYS_setgid:
     case SYS_setreuid:
@@ -421,8 +512,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case SYS_setfsuid:
     case SYS_setfsgid:
     case SYS_setgroups:
-    case SYS_capset:
-        return identity_credentials(t, r);
+    case SYS_capset: return identity_credentials(t, r);
     }
     syscalls_learn(t, true);
     attributes_note(t, nr, r);
@@ -492,8 +582,9 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
     uint8_t kind = nr >= 0 && nr < 65536 ? syscalls_class[nr] : KIND_HOME;
     if (kind == KIND_BLOCKING)
         waitmask_begins(t, nr);
-    /* Interrupted between giving up its slot and the call. Were it to queue for a slot first, signals that keep coming would
-     * interrupt it there each time, and it would never make the call. */
+    /* Interrupted between giving up its slot and the call. Were it to queue for a slot first,
+     * signals that keep coming would interrupt it there each time, and it would never make the
+     * call. */
     if (!t->has_slot && kind == KIND_BLOCKING)
         return kernel_waits(t, r);
     if (!t->has_slot && nr != SYS_exit)
@@ -534,8 +625,10 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
     if (is_shared_child(t))
         return ACTION_DIRECT;
     t->nr = nr;
-    /* Who leaves a lock that was waited for once wakes nobody, more often than not: only what must not wait for t's next call is looked at. */
-    if (nr == SYS_futex && t->has_slot && !t->attention && t->site != &lissom_omp_site && !carrier_is_reserved(t) && futex_wakes_nobody(t, r)) {
+    /* Who leaves a lock that was waited for once wakes nobody, more often than not: only what must
+     * not wait for t's next call is looked at. */
+    if (nr == SYS_futex && t->has_slot && !t->attention && t->site != &lissom_omp_site &&
+        !carrier_is_reserved(t) && futex_wakes_nobody(t, r)) {
         syscalls_learn(t, false);
         r->rax = 0;
         return ACTION_RETURN;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Servers ask for what is not there all the time: a descriptor with O_NONBLOCK is read until it says EAGAIN. Such a call is made at once, as are those
- * that find what they want. What is there is taken by the call itself, told not to wait: to ask first and call then could lose events that are told once
- * (EPOLLET), and somebody else may have taken what was there.
+ * Servers ask for what is not there all the time: a descriptor with O_NONBLOCK is read until it
+ * says EAGAIN. Such a call is made at once, as are those that find what they want. What is there is
+ * taken by the call itself, told not to wait: to ask first and call then could lose events that are
+ * told once (EPOLLET), and somebody else may have taken what was there.
  */
 #include "waits.h"
 #include "sched/actions.h"
@@ -18,31 +19,37 @@ static bool belong_to_threads;
 
 void waits_belong_to_threads(void) { __atomic_store_n(&belong_to_threads, true, __ATOMIC_SEQ_CST); }
 
-/* Away from home the kernel would take it for another thread's call. A write may end in a signal for who makes it. */
+/* Away from home the kernel would take it for another thread's call. A write may end in a signal
+ * for who makes it. */
 static bool needs_home(long nr)
 {
     struct kernel_sigaction pipe, size;
     if (__atomic_load_n(&belong_to_threads, __ATOMIC_RELAXED))
         return true;
-    if (nr != SYS_write && nr != SYS_writev && nr != SYS_sendto && nr != SYS_sendmsg && nr != SYS_sendmmsg)
+    if (nr != SYS_write && nr != SYS_writev && nr != SYS_sendto && nr != SYS_sendmsg &&
+        nr != SYS_sendmmsg)
         return false;
     pipe = action_of(SIGPIPE);
     size = action_of(SIGXFSZ);
-    /* What all block is pending for who has made the call, and may be fetched by sigtimedwait(2). */
+    /* What all block is pending for who has made the call, and may be fetched by
+     * sigtimedwait(2). */
     bool blocked = sched.base_mask & (signal_bit(SIGPIPE) | signal_bit(SIGXFSZ));
     return blocked || action_has_handler(&pipe) || action_has_handler(&size);
 }
 
-/* Descriptors that were seen with O_NONBLOCK, and without: a guess. The flag belongs to the open file: it may have been changed through another descriptor, or
- * by another process, or a call that we do not see may have closed this one. So a call on one with O_NONBLOCK is made at home, on the program's stack, where it may
- * block and be interrupted as natively; the monitor finds its slot then. */
+/* Descriptors that were seen with O_NONBLOCK, and without: a guess. The flag belongs to the open
+ * file: it may have been changed through another descriptor, or by another process, or a call that
+ * we do not see may have closed this one. So a call on one with O_NONBLOCK is made at home, on the
+ * program's stack, where it may block and be interrupted as natively; the monitor finds its slot
+ * then. */
 enum { DESCRIPTORS = 4096 };
 enum seen_as { WITH, WITHOUT };
 static uint64_t seen[2][DESCRIPTORS / 64];
 
 static bool is_seen(enum seen_as how, uint32_t fd)
 {
-    return fd < DESCRIPTORS && __atomic_load_n(&seen[how][fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1;
+    return fd < DESCRIPTORS &&
+           __atomic_load_n(&seen[how][fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1;
 }
 
 void waits_forget(uint32_t fd)
@@ -80,19 +87,15 @@ static bool descriptor_never_waits(long descriptor)
 static bool never(const struct user_registers *r)
 {
     switch (r->rax) {
-    case SYS_poll:
-        return r->rdx == 0;
+    case SYS_poll: return r->rdx == 0;
     case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-        return waits_for_events(r) && r->r10 == 0;
+    case SYS_epoll_pwait: return waits_for_events(r) && r->r10 == 0;
     case SYS_recvfrom:
     case SYS_sendto:
     case SYS_recvmmsg:
-    case SYS_sendmmsg:
-        return r->r10 & MSG_DONTWAIT;
+    case SYS_sendmmsg: return r->r10 & MSG_DONTWAIT;
     case SYS_recvmsg:
-    case SYS_sendmsg:
-        return r->rdx & MSG_DONTWAIT;
+    case SYS_sendmsg: return r->rdx & MSG_DONTWAIT;
     }
     return false;
 }
@@ -112,8 +115,7 @@ bool waits_never_likely(const struct user_registers *r)
     case SYS_recvmmsg:
     case SYS_sendto:
     case SYS_sendmsg:
-    case SYS_sendmmsg:
-        return descriptor_never_waits(r->rdi);
+    case SYS_sendmmsg: return descriptor_never_waits(r->rdi);
     }
     return false;
 }
@@ -135,26 +137,38 @@ static long made_at_once(const struct user_registers *r)
     case SYS_epoll_pwait: {
         if (r->rax != SYS_poll && !waits_for_events(r))
             return NOT_MADE;
-        long n = r->rax == SYS_poll ? prim_syscall3(SYS_poll, r->rdi, r->rsi, 0) : prim_syscall4(SYS_epoll_wait, r->rdi, r->rsi, r->rdx, 0);
+        long n = r->rax == SYS_poll ? prim_syscall3(SYS_poll, r->rdi, r->rsi, 0)
+                                    : prim_syscall4(SYS_epoll_wait, r->rdi, r->rsi, r->rdx, 0);
         return n ? n : NOT_MADE;
     }
     case SYS_read: { /* of a socket; of nothing it would come back at once */
-        long n = r->rdx ? prim_syscall6(SYS_recvfrom, r->rdi, r->rsi, r->rdx, MSG_DONTWAIT, 0, 0) : NOT_MADE;
+        long n = r->rdx ? prim_syscall6(SYS_recvfrom, r->rdi, r->rsi, r->rdx, MSG_DONTWAIT, 0, 0)
+                        : NOT_MADE;
         return n == -ENOTSOCK ? NOT_MADE : n;
     }
     case SYS_recvfrom:
-        return r->r10 & MSG_WAITALL ? NOT_MADE : prim_syscall6(SYS_recvfrom, r->rdi, r->rsi, r->rdx, r->r10 | MSG_DONTWAIT, r->r8, r->r9);
+        return r->r10 & MSG_WAITALL ? NOT_MADE
+                                    : prim_syscall6(SYS_recvfrom, r->rdi, r->rsi, r->rdx,
+                                                    r->r10 | MSG_DONTWAIT, r->r8, r->r9);
     /* What is written may be cut short, as on a descriptor with O_NONBLOCK only. */
     case SYS_write: {
-        long n = r->rdx && is_nonblocking_now(r->rdi) ? prim_syscall6(SYS_sendto, r->rdi, r->rsi, r->rdx, MSG_DONTWAIT, 0, 0) : NOT_MADE;
+        long n = r->rdx && is_nonblocking_now(r->rdi)
+                     ? prim_syscall6(SYS_sendto, r->rdi, r->rsi, r->rdx, MSG_DONTWAIT, 0, 0)
+                     : NOT_MADE;
         return n == -ENOTSOCK ? NOT_MADE : n;
     }
     case SYS_sendto:
-        return is_nonblocking_now(r->rdi) ? prim_syscall6(SYS_sendto, r->rdi, r->rsi, r->rdx, r->r10 | MSG_DONTWAIT, r->r8, r->r9) : NOT_MADE;
+        return is_nonblocking_now(r->rdi) ? prim_syscall6(SYS_sendto, r->rdi, r->rsi, r->rdx,
+                                                          r->r10 | MSG_DONTWAIT, r->r8, r->r9)
+                                          : NOT_MADE;
     case SYS_sendmsg:
-        return is_nonblocking_now(r->rdi) ? prim_syscall3(SYS_sendmsg, r->rdi, r->rsi, r->rdx | MSG_DONTWAIT) : NOT_MADE;
+        return is_nonblocking_now(r->rdi)
+                   ? prim_syscall3(SYS_sendmsg, r->rdi, r->rsi, r->rdx | MSG_DONTWAIT)
+                   : NOT_MADE;
     case SYS_recvmsg:
-        return r->rdx & MSG_WAITALL ? NOT_MADE : prim_syscall3(SYS_recvmsg, r->rdi, r->rsi, r->rdx | MSG_DONTWAIT);
+        return r->rdx & MSG_WAITALL
+                   ? NOT_MADE
+                   : prim_syscall3(SYS_recvmsg, r->rdi, r->rsi, r->rdx | MSG_DONTWAIT);
     }
     return NOT_MADE;
 }
@@ -170,10 +184,12 @@ bool waits_not(const struct thread *t, struct user_registers *r)
         } while (n == -EINTR && !t->attention);
     } else {
         /* Not at the end of a slice: others are to run. Nor where the call can be made as it is. */
-        if (!threads_exceed_slots() || slot_over_slice(t) || (t->carrier == t->home && waits_never_likely(r)))
+        if (!threads_exceed_slots() || slot_over_slice(t) ||
+            (t->carrier == t->home && waits_never_likely(r)))
             return false;
         n = made_at_once(r);
-        if (n == NOT_MADE || n == -EINTR) /* by the doorbell, perhaps: if it is for the program, the call itself will see it */
+        /* by the doorbell, perhaps: if it is for the program, the call itself will see it */
+        if (n == NOT_MADE || n == -EINTR)
             return false;
         if (n == -EAGAIN && !is_nonblocking_now(r->rdi))
             return false;
@@ -186,11 +202,9 @@ bool waits_may_block(const struct user_registers *r)
 {
     struct pollfd p = {.fd = (int)r->rdi, .events = POLLIN | POLLRDHUP};
     switch (r->rax) {
-    case SYS_poll:
-        return r->rdx != 0;
+    case SYS_poll: return r->rdx != 0;
     case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-        return r->r10 != 0;
+    case SYS_epoll_pwait: return r->r10 != 0;
     case SYS_read:
     case SYS_readv:
     case SYS_recvfrom:
@@ -198,15 +212,16 @@ bool waits_may_block(const struct user_registers *r)
     case SYS_recvmmsg:
     case SYS_accept:
     case SYS_accept4:
-        return !threads_exceed_slots() /* nobody takes the slot */ || prim_syscall3(SYS_poll, &p, 1, 0) == 0;
+        return !threads_exceed_slots() /* nobody takes the slot */ ||
+               prim_syscall3(SYS_poll, &p, 1, 0) == 0;
     case SYS_write:
     case SYS_writev:
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_sendmmsg:
-        p.events = POLLOUT; /* room for some of it, at least: what then still blocks is the monitor's to find */
+        /* room for some of it, at least: what then still blocks is the monitor's to find */
+        p.events = POLLOUT;
         return threads_exceed_slots() && prim_syscall3(SYS_poll, &p, 1, 0) == 0;
-    default:
-        return true;
+    default: return true;
     }
 }

@@ -1,7 +1,8 @@
-# Sourced, not run: packages of Debian suites that this machine's apt may lack, in a configuration of our own, because
-# nobody wants a test to change where the machine's packages come from.
+# Sourced, not run: packages of Debian suites that this machine's apt may lack, in a configuration
+# of our own, because nobody wants a test to change where the machine's packages come from.
 
-# configure_apt FOLDER [SUITE...]: lists and downloads are kept there. Post: own_apt holds the options for apt-get and apt-cache.
+# configure_apt FOLDER [SUITE...]: lists and downloads are kept there. Post: own_apt holds the
+# options for apt-get and apt-cache.
 configure_apt() {
     local folder=$1 mirror suite
     shift

@@ -111,7 +111,7 @@ VARIABLES = {
 }
 
 
-# --- sources ------------------------------------------------------------------------------------------------------
+# --- sources --------------------------------------------------------------------------------------
 
 
 def stamp():
@@ -143,7 +143,8 @@ def extract():
         ["tar", "-xJf", tarball(), "-C", SOURCE, "--strip-components=1", *(f"{version}/{w}" for w in wanted)],
         check=True,
     )
-    # The headers of libc itself have to be the system's; of the source's own only what the system lacks.
+    # The headers of libc itself have to be the system's; of the source's own only what the system
+    # lacks.
     headers = glob.glob(os.path.join(SOURCE, "include/*.h"))
     for folder in FOLDERS:
         headers += glob.glob(os.path.join(SOURCE, folder, "tst-*.h"))
@@ -202,7 +203,7 @@ def sources():
     return tests, modules, left_out
 
 
-# --- building -------------------------------------------------------------------------------------------------------
+# --- building -------------------------------------------------------------------------------------
 
 
 def compile_(output, arguments):
@@ -284,7 +285,7 @@ def build(tests, modules, pool):
     return {name: problem for name, problem in zip(tests, problems) if problem}
 
 
-# --- running ----------------------------------------------------------------------------------------------------------
+# --- running --------------------------------------------------------------------------------------
 
 
 def end_session(leader):
@@ -344,7 +345,7 @@ def describe(code, lines):
     return f"signal {-code}" if code < 0 else f"fail {code}"
 
 
-# --- the result ---------------------------------------------------------------------------------------------------------
+# --- the result -----------------------------------------------------------------------------------
 
 
 def known_differences():

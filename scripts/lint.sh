@@ -31,7 +31,8 @@ check_python() {
     return $good
 }
 
-# Scripts without a first line of their own are sourced: by BusyBox inside of virtual machines, else by bash.
+# Scripts without a first line of their own are sourced: by BusyBox inside of virtual machines, else
+# by bash.
 check_shell() {
     local file good=0
     while read -r file; do

@@ -159,7 +159,8 @@ need_kubernetes() {
     want musl-tools musl-gcc
 }
 
-# Formatters of one version, for each writes a little otherwise. ruff is of pip: scripts/venv.sh. Go itself is looked for by need_go.
+# Formatters of one version, for each writes a little otherwise. ruff is of pip: scripts/venv.sh. Go
+# itself is looked for by need_go.
 need_lint() {
     need_build
     want clang-format-19 clang-format-19
@@ -225,7 +226,8 @@ install_packages() {
         apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "${!packages[@]}" >/dev/null
 }
 
-# need_root PACKAGE...: to install them. Post: as_root is what goes before a command that needs root.
+# need_root PACKAGE...: to install them. Post: as_root is what goes before a command that needs
+# root.
 need_root() {
     as_root=()
     if [ "$(id -u)" != 0 ]; then
@@ -237,7 +239,8 @@ need_root() {
     fi
 }
 
-# Rust is needed by every group but `model`. Debian 12 has no rustup package, and its cargo is too old.
+# Rust is needed by every group but `model`. Debian 12 has no rustup package, and its cargo is too
+# old.
 need_rust() {
     local oldest=1.88
     PATH="$HOME/.cargo/bin:$PATH"
@@ -265,7 +268,8 @@ need_rust() {
     exit 1
 }
 
-# Any Go from 1.21 on fetches the one that go.mod names, if it may (GOTOOLCHAIN). Debian 12's own is 1.19, and its backports have newer ones.
+# Any Go from 1.21 on fetches the one that go.mod names, if it may (GOTOOLCHAIN). Debian 12's own is
+# 1.19, and its backports have newer ones.
 need_go() {
     local have oldest=1.21
     have=$(go env GOVERSION 2>/dev/null | sed 's/^go//')

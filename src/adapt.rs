@@ -1,5 +1,5 @@
-//! The controller of APPLE, which the runtime uses too: runtime/adapt/apple.c, linked into this binary as it is.
-//! What it does, its units and its rules are in runtime/adapt/apple.h.
+//! The controller of APPLE, which the runtime uses too: runtime/adapt/apple.c, linked into this
+//! binary as it is. What it does, its units and its rules are in runtime/adapt/apple.h.
 
 /// `struct apple_limits`
 #[repr(C)]
@@ -48,7 +48,8 @@ impl Apple {
             rounds: 0,
             moves: 0,
         };
-        // SAFETY: both point to whole structures laid out as in apple.h, which are read and written in this call only.
+        // SAFETY: both point to whole structures laid out as in apple.h, which are read and written
+        // in this call only.
         unsafe { apple_init(&mut apple, &limits, threshold) };
         apple
     }
@@ -65,7 +66,8 @@ impl Apple {
 
     /// An epoch is over, in which so much of `time` was wasted. Returns the next epoch's threshold.
     pub fn epoch(&mut self, wasted: u64, time: u64) -> u32 {
-        // SAFETY: as in `new`; the structure was made by apple_init, so `trial` is within its bounds.
+        // SAFETY: as in `new`; the structure was made by apple_init, so `trial` is within its
+        // bounds.
         unsafe { apple_epoch(self, wasted, time) }
     }
 
@@ -80,8 +82,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A cost that is least at `best` and grows on both sides with `steepness`, as inefficiency of a billion, with noise
-    /// of `noise` permille.
+    /// A cost that is least at `best` and grows on both sides with `steepness`, as inefficiency of
+    /// a billion, with noise of `noise` permille.
     fn convex(
         best: u32,
         steepness: f64,
@@ -137,7 +139,8 @@ mod tests {
             prop_assert!((mean - f64::from(best)).abs() <= f64::from(step), "{mean} for {best}");
         }
 
-        /// With noise of 0.5 % on costs: what it settles around costs at most 2 % more than the optimum.
+        /// With noise of 0.5 % on costs: what it settles around costs at most 2 % more than the
+        /// optimum.
         #[test]
         fn converges_through_noise(start in 0u32..=100_000, best in 0u32..=100_000, steepness in 0.5f64..20.0, seed in 0u64..) {
             let mut random = fastrand::Rng::with_seed(seed);

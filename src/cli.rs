@@ -10,7 +10,9 @@ use crate::{abi, bench, kvm, load, manager, sched, stat, top};
 /// Run a program with any number of threads as if it had as many as there are cores
 #[derive(Parser)]
 #[command(name = "lissom", version, max_term_width = 80)]
-#[command(after_help = "LISSOM=0 in the environment switches lissom off for everything it would start.")]
+#[command(
+    after_help = "LISSOM=0 in the environment switches lissom off for everything it would start."
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
@@ -32,8 +34,8 @@ pub enum Verb {
     /// Put a server under load and say how soon it answers. For `lissom bench server`
     #[command(hide = true)]
     Load(load::LoadArgs),
-    /// Write the runtime into a folder, under the name by which `lissom run` looks for it. For packages:
-    /// the folder is lib/lissom beside the bin folder
+    /// Write the runtime into a folder, under the name by which `lissom run` looks for it. For
+    /// packages: the folder is lib/lissom beside the bin folder
     #[command(hide = true)]
     Unpack {
         folder: PathBuf,
@@ -42,9 +44,10 @@ pub enum Verb {
 
 /// Run gdb with commands that show application threads
 ///
-/// A thread that waits in user space has no kernel thread, so gdb alone does not show where it is, in a
-/// process or in a core file. `lissom threads` lists all threads of the program, `lissom bt [TID|all]` shows
-/// their frames. The runtime's library has to be where it was when the program ran.
+/// A thread that waits in user space has no kernel thread, so gdb alone does not show where it is,
+/// in a process or in a core file. `lissom threads` lists all threads of the program, `lissom bt
+/// [TID|all]` shows their frames. The runtime's library has to be where it was when the program
+/// ran.
 #[derive(Args)]
 #[command(after_long_help = "\
 Exit code: gdb's own. 127 if it is not installed.
@@ -154,7 +157,8 @@ pub struct RunArgs {
 }
 
 fn omp_schedule(text: &str) -> Result<String, String> {
-    let (kind, chunk) = text.split_once(',').map_or((text, None), |(kind, chunk)| (kind, Some(chunk)));
+    let (kind, chunk) =
+        text.split_once(',').map_or((text, None), |(kind, chunk)| (kind, Some(chunk)));
     let chunk_is_good = chunk.is_none_or(|c| c.parse::<i32>().is_ok_and(|n| n > 0));
     if matches!(kind, "dynamic" | "guided") && chunk_is_good {
         return Ok(text.to_string());
@@ -305,8 +309,8 @@ pub enum StatsFormat {
 
 /// Say what would be active here, what not, why, and what would change it
 ///
-/// Without CMD it looks at this machine; with CMD also at that program. Nothing is changed (only the
-/// runtime is unpacked), and CMD is
+/// Without CMD it looks at this machine; with CMD also at that program. Nothing is changed (only
+/// the runtime is unpacked), and CMD is
 /// not started: only its dynamic loader is, to list its libraries
 #[derive(Args)]
 #[command(after_long_help = "\
@@ -332,7 +336,8 @@ pub struct CompletionsArgs {
 /// Print the manual pages, in roff, on standard output
 #[derive(Args)]
 pub struct ManArgs {
-    /// Write each page into a file of its own in this folder instead, which is made if it is not there
+    /// Write each page into a file of its own in this folder instead, which is made if it is not
+    /// there
     #[arg(long, value_name = "FOLDER")]
     pub dir: Option<PathBuf>,
 }

@@ -8,7 +8,8 @@ type Header = elf::FileHeader64<Endianness>;
 
 /// An ELF file of this machine's class (x86-64, little-endian).
 pub struct Elf {
-    /// The program interpreter (dynamic loader); None for a static program or a library without one.
+    /// The program interpreter (dynamic loader); None for a static program or a library without
+    /// one.
     pub interpreter: Option<String>,
     /// Has a dynamic section. A static-PIE has one too, but no interpreter.
     pub dynamic: bool,
@@ -57,8 +58,8 @@ pub fn classify(data: &[u8]) -> Kind {
     }
 }
 
-/// The line behind `#!`, as the kernel takes it apart: the first word is the interpreter, the rest is one
-/// argument.
+/// The line behind `#!`, as the kernel takes it apart: the first word is the interpreter, the rest
+/// is one argument.
 fn script(line: &[u8]) -> Kind {
     let end = line.iter().position(|&b| b == b'\n').unwrap_or(line.len());
     let line = String::from_utf8_lossy(&line[..end]);
@@ -77,8 +78,13 @@ fn script(line: &[u8]) -> Kind {
 fn parse(data: &[u8]) -> object::Result<Elf> {
     let header = Header::parse(data)?;
     let endian = header.endian()?;
-    let mut elf =
-        Elf { interpreter: None, dynamic: false, needed: Vec::new(), code: Vec::new(), shadow_stack: false };
+    let mut elf = Elf {
+        interpreter: None,
+        dynamic: false,
+        needed: Vec::new(),
+        code: Vec::new(),
+        shadow_stack: false,
+    };
     let segments = header.program_headers(endian, data)?;
     for segment in segments {
         if let Some(name) = segment.interpreter(endian, data)? {
@@ -106,7 +112,8 @@ fn needed(
     endian: Endianness,
     data: &[u8],
 ) -> Vec<String> {
-    let address = entries.iter().find(|d| d.tag32(endian) == Some(elf::DT_STRTAB)).map(|d| d.d_val(endian));
+    let address =
+        entries.iter().find(|d| d.tag32(endian) == Some(elf::DT_STRTAB)).map(|d| d.d_val(endian));
     let Some(strings) = address.and_then(|address| {
         segments.iter().find_map(|s| {
             s.data_range(endian, data, address, 1)
@@ -129,7 +136,8 @@ fn needed(
 fn wants_shadow_stack(note: &[u8]) -> bool {
     const FEATURE_1_AND: u32 = 0xc000_0002;
     const SHSTK: u32 = 2;
-    let word = |at: usize| note.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    let word =
+        |at: usize| note.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     // namesz, descsz, type, "GNU\0", then properties of (type, size, data padded to 8)
     let mut at = 16;
     while let (Some(kind), Some(size)) = (word(at), word(at + 4)) {
@@ -141,10 +149,10 @@ fn wants_shadow_stack(note: &[u8]) -> bool {
     false
 }
 
-/// How many `syscall` instructions the code holds. Each `0f 05` is decided by decoding towards it from
-/// several places a little before: x86 code falls into step within a few instructions, so most attempts
-/// agree on whether an instruction begins there. This can be wrong for data between functions; the runtime
-/// itself looks more closely.
+/// How many `syscall` instructions the code holds. Each `0f 05` is decided by decoding towards it
+/// from several places a little before: x86 code falls into step within a few instructions, so most
+/// attempts agree on whether an instruction begins there. This can be wrong for data between
+/// functions; the runtime itself looks more closely.
 pub fn count_syscalls(data: &[u8], elf: &Elf) -> usize {
     let decoder = zydis::Decoder::new64();
     let mut count = 0;
@@ -186,7 +194,10 @@ mod tests {
             _ => None,
         };
         assert_eq!(parts("#!/bin/sh\necho"), Some(("/bin/sh".into(), None)));
-        assert_eq!(parts("#! /usr/bin/env  -S a b \n"), Some(("/usr/bin/env".into(), Some("-S a b".into()))));
+        assert_eq!(
+            parts("#! /usr/bin/env  -S a b \n"),
+            Some(("/usr/bin/env".into(), Some("-S a b".into())))
+        );
         assert_eq!(parts("#!/bin/sh"), Some(("/bin/sh".into(), None)));
         assert_eq!(parts("#!\n"), None);
     }
@@ -222,7 +233,8 @@ mod tests {
         assert_eq!(count_syscalls(&code, &elf), 1);
     }
 
-    /// The binary of the packages is built where glibc is newer than where it is used. Whoever calls a function that asks for more finds out here.
+    /// The binary of the packages is built where glibc is newer than where it is used. Whoever
+    /// calls a function that asks for more finds out here.
     #[test]
     fn the_runtime_is_content_with_glibc_2_31() {
         // A copy is aligned, as headers have to be.
@@ -232,19 +244,24 @@ mod tests {
         let header = Header::parse(data).expect("a header");
         let endian = header.endian().expect("an order of bytes");
         let sections = header.sections(endian, data).expect("sections");
-        let (mut libraries, names) = sections.gnu_verneed(endian, data).expect("versions").expect("some");
+        let (mut libraries, names) =
+            sections.gnu_verneed(endian, data).expect("versions").expect("some");
         let names = sections.strings(endian, data, names).expect("names");
         let mut wanted = Vec::new();
         while let Some((_, mut versions)) = libraries.next().expect("a library") {
             while let Some(version) = versions.next().expect("a version") {
-                wanted
-                    .push(String::from_utf8_lossy(version.name(endian, names).expect("a name")).into_owned());
+                wanted.push(
+                    String::from_utf8_lossy(version.name(endian, names).expect("a name"))
+                        .into_owned(),
+                );
             }
         }
         assert!(!wanted.is_empty());
-        let number =
-            |name: &str| -> Option<u32> { name.strip_prefix("GLIBC_2.")?.split('.').next()?.parse().ok() };
-        let new: Vec<&String> = wanted.iter().filter(|name| number(name).is_none_or(|n| n > 31)).collect();
+        let number = |name: &str| -> Option<u32> {
+            name.strip_prefix("GLIBC_2.")?.split('.').next()?.parse().ok()
+        };
+        let new: Vec<&String> =
+            wanted.iter().filter(|name| number(name).is_none_or(|n| n > 31)).collect();
         assert!(new.is_empty(), "{new:?}");
     }
 

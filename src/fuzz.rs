@@ -1,4 +1,5 @@
-//! Whatever programs write into what lissom's tools read. A quick run is part of the tests; `make fuzz` gives each 10 million inputs.
+//! Whatever programs write into what lissom's tools read. A quick run is part of the tests; `make
+//! fuzz` gives each 10 million inputs.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -74,7 +75,8 @@ fn what_programs_say_of_themselves() {
     assert!(told > inputs() / 2);
 }
 
-/// What `lissom run --stats` reads when all have ended. The names of files are no part of it: symbol.rs opens regular ones only.
+/// What `lissom run --stats` reads when all have ended. The names of files are no part of it:
+/// symbol.rs opens regular ones only.
 #[test]
 fn what_is_left_of_programs() {
     use crate::stats::{Region, Report};
@@ -84,7 +86,10 @@ fn what_is_left_of_programs() {
         let map = region.get();
         // SAFETY: the memory of a region that nobody else has; all of it is integers.
         let words: &mut [u64] = unsafe {
-            std::slice::from_raw_parts_mut(std::ptr::from_ref(map).cast_mut().cast(), abi::REGION_BYTES / 8)
+            std::slice::from_raw_parts_mut(
+                std::ptr::from_ref(map).cast_mut().cast(),
+                abi::REGION_BYTES / 8,
+            )
         };
         let record = size_of::<abi::Record>() / 8;
         let header = size_of::<abi::Header>() / 8;
@@ -119,7 +124,8 @@ fn what_is_in_a_page() {
             // SAFETY: as long as the structure, aligned for u64, and made of integers only.
             let report = report(unsafe { &*page.as_ptr().cast::<abi::Program>() });
             assert!(
-                report.slots <= abi::MAX_SLOTS as u32 && (1..=abi::MAX_SLOTS as u32).contains(&report.limit)
+                report.slots <= abi::MAX_SLOTS as u32
+                    && (1..=abi::MAX_SLOTS as u32).contains(&report.limit)
             );
             let kind = Kind::Malleable { max_threads: report.slots.max(1) };
             let may_use = Some(report.cpus).filter(|c| !c.is_empty());
@@ -142,7 +148,9 @@ fn what_is_in_a_page() {
 #[test]
 fn what_is_sent_to_the_manager() {
     use crate::manager::server::{Server, Target};
-    use nix::sys::socket::{self, AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr};
+    use nix::sys::socket::{
+        self, AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr,
+    };
     use std::io::IoSlice;
     use std::os::fd::AsRawFd as _;
     let mut random = random("socket");
@@ -155,13 +163,15 @@ fn what_is_sent_to_the_manager() {
         match random.u8(..10) {
             0 | 1 => {
                 let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-                let made =
-                    socket::socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).expect("a socket");
+                let made = socket::socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)
+                    .expect("a socket");
                 if socket::connect(made.as_raw_fd(), &address).is_ok() {
                     connections.push(made);
                 }
             }
-            2 if !connections.is_empty() => drop(connections.swap_remove(random.usize(..connections.len()))),
+            2 if !connections.is_empty() => {
+                drop(connections.swap_remove(random.usize(..connections.len())))
+            }
             3 => {
                 server.wait(Duration::ZERO).expect("it goes on");
                 server.forget_closed();

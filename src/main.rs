@@ -32,10 +32,14 @@ use std::io::Write as _;
 
 use clap::{CommandFactory as _, Parser as _};
 
-/// The C entry point rather than Rust's: Rust's start-up ignores SIGPIPE, opens closed standard streams and
-/// installs a signal stack, and the program that `lissom run` becomes would inherit the first two.
+/// The C entry point rather than Rust's: Rust's start-up ignores SIGPIPE, opens closed standard
+/// streams and installs a signal stack, and the program that `lissom run` becomes would inherit the
+/// first two.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub extern "C" fn main(_argc: std::ffi::c_int, _argv: *const *const std::ffi::c_char) -> std::ffi::c_int {
+pub extern "C" fn main(
+    _argc: std::ffi::c_int,
+    _argv: *const *const std::ffi::c_char,
+) -> std::ffi::c_int {
     // A panic must not unwind into C; it has printed its message by then.
     std::panic::catch_unwind(dispatch).unwrap_or(70)
 }
@@ -59,7 +63,9 @@ fn dispatch() -> i32 {
             print(&script)
         }
         cli::Verb::Unpack { folder } => return written(&folder, unpack::install(&folder)),
-        cli::Verb::Man(cli::ManArgs { dir: Some(folder) }) => return written(&folder, man::write(&folder)),
+        cli::Verb::Man(cli::ManArgs { dir: Some(folder) }) => {
+            return written(&folder, man::write(&folder));
+        }
         cli::Verb::Man(_) => man::all().and_then(|roff| print(&roff)),
     };
     match done {

@@ -105,14 +105,16 @@ fn file_at(pid: u32, address: u64) -> Option<(PathBuf, u64)> {
     Some((path(map)?.into(), address - map.address.0 + map.offset))
 }
 
-/// What an object does not initialise lies behind what is mapped from its file, in memory without a name.
+/// What an object does not initialise lies behind what is mapped from its file, in memory without a
+/// name.
 fn of_data(pid: u32, address: u64) -> Option<Place> {
     let maps = maps(pid)?;
     let here = maps.iter().position(|m| m.address.0 <= address && address < m.address.1)?;
     let map = match path(&maps[here]) {
         Some(_) => &maps[here],
         None => maps[..here].last().filter(|before| {
-            before.address.1 == maps[here].address.0 && matches!(maps[here].pathname, MMapPath::Anonymous)
+            before.address.1 == maps[here].address.0
+                && matches!(maps[here].pathname, MMapPath::Anonymous)
         })?,
     };
     let path = path(map)?;
@@ -137,7 +139,8 @@ fn name(path: &Path) -> Option<String> {
     Some(plain(&path.file_name()?.to_string_lossy()))
 }
 
-/// Whether these bytes end with a call instruction: e8 with four bytes, or ff /2 with a register or memory.
+/// Whether these bytes end with a call instruction: e8 with four bytes, or ff /2 with a register or
+/// memory.
 fn call_ends_at(before: &[u8; 7]) -> bool {
     let indirect = |length: usize| {
         let (opcode, modrm) = (before[7 - length], before[8 - length]);
@@ -183,7 +186,8 @@ mod tests {
         assert!(found.contains("place.rs:"), "{found}");
         assert_eq!(places.of(pid, 16), None);
         for (variable, name) in [(&NOTHING, "NOTHING"), (&SOMETHING, "SOMETHING")] {
-            let found = places.of_data(pid, std::ptr::from_ref(variable) as u64).expect("a variable");
+            let found =
+                places.of_data(pid, std::ptr::from_ref(variable) as u64).expect("a variable");
             assert!(found.symbol.as_deref().is_some_and(|s| s.contains(name)), "{found:?}");
         }
         let boxed = Box::new(0u32);
@@ -213,7 +217,8 @@ mod tests {
 
     #[test]
     fn texts() {
-        let mut place = Place { object: "a.so".into(), offset: 18, symbol: None, behind: 0, line: None };
+        let mut place =
+            Place { object: "a.so".into(), offset: 18, symbol: None, behind: 0, line: None };
         assert_eq!(place.text(), "a.so+0x12");
         place.symbol = Some("f".into());
         place.line = Some("f.c:3".into());

@@ -1,4 +1,5 @@
-//! Thin wrappers of what the standard library cannot say: execve with an environment of ours, memfd, fork, affinity.
+//! Thin wrappers of what the standard library cannot say: execve with an environment of ours,
+//! memfd, fork, affinity.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -6,8 +7,8 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Environment of the program to be: the caller's, with changes. Keeps duplicates and entries without `=`
-/// out, as the standard library does.
+/// Environment of the program to be: the caller's, with changes. Keeps duplicates and entries
+/// without `=` out, as the standard library does.
 pub struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
@@ -67,7 +68,8 @@ pub fn inherited_memfd(name: &str) -> io::Result<OwnedFd> {
     const OUT_OF_THE_WAY: libc::c_int = 200;
     let name = CString::new(name)?;
     // SAFETY: `name` is a C string; the result is checked.
-    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_ALLOW_SEALING | libc::MFD_CLOEXEC) };
+    let fd =
+        unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_ALLOW_SEALING | libc::MFD_CLOEXEC) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -144,7 +146,9 @@ pub fn affinity(thread: u32) -> Option<Vec<usize>> {
     // SAFETY: a set on the stack that sched_getaffinity fills in; CPU_ISSET stays inside it.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(thread as libc::pid_t, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
+        if libc::sched_getaffinity(thread as libc::pid_t, size_of::<libc::cpu_set_t>(), &mut set)
+            != 0
+        {
             return None;
         }
         Some((0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect())

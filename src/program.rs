@@ -38,7 +38,9 @@ pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Refused> {
             match executable(&candidate) {
                 Ok(()) => return Ok(candidate),
                 // Found but not executable: a later folder may still have it.
-                Err(e) if e.code == NOT_EXECUTABLE && !candidate.is_dir() => refused = refused.or(Some(e)),
+                Err(e) if e.code == NOT_EXECUTABLE && !candidate.is_dir() => {
+                    refused = refused.or(Some(e))
+                }
                 Err(_) => {}
             }
         }
@@ -90,18 +92,26 @@ pub fn cannot_execute(path: &Path, error: &io::Error) -> Refused {
     let shown = path.display();
     let (code, text) = match error.raw_os_error() {
         Some(libc::ENOENT) if path.exists() => {
-            let missing =
-                interpreter_of(path).map_or("its interpreter".into(), |i| format!("its interpreter {i}"));
-            (NOT_FOUND, format!("{missing} does not exist; install it or correct the file's first line"))
+            let missing = interpreter_of(path)
+                .map_or("its interpreter".into(), |i| format!("its interpreter {i}"));
+            (
+                NOT_FOUND,
+                format!("{missing} does not exist; install it or correct the file's first line"),
+            )
         }
         Some(libc::ENOENT) => (NOT_FOUND, "not found; check the path".into()),
         Some(libc::ENOTDIR) => (NOT_FOUND, "not found: a part of the path is not a folder".into()),
-        Some(libc::EACCES) => {
-            (NOT_EXECUTABLE, "permission denied; check the modes of the file and its folders".into())
-        }
+        Some(libc::EACCES) => (
+            NOT_EXECUTABLE,
+            "permission denied; check the modes of the file and its folders".into(),
+        ),
         Some(libc::ENOEXEC) => (NOT_EXECUTABLE, "is not a program for this machine".into()),
-        Some(libc::E2BIG) => (NOT_EXECUTABLE, "arguments and environment are too long; pass less".into()),
-        Some(libc::ETXTBSY) => (NOT_EXECUTABLE, "is open for writing; wait until it is complete".into()),
+        Some(libc::E2BIG) => {
+            (NOT_EXECUTABLE, "arguments and environment are too long; pass less".into())
+        }
+        Some(libc::ETXTBSY) => {
+            (NOT_EXECUTABLE, "is open for writing; wait until it is complete".into())
+        }
         _ => (NOT_EXECUTABLE, format!("cannot be executed: {error}")),
     };
     Refused { code, message: format!("{shown}: {text}") }
@@ -163,7 +173,8 @@ pub fn inspect(path: &Path) -> Program {
                 continue;
             }
             Kind::OtherMachine(what) => {
-                program.native = native(format!("{shown} is {what}; lissom manages x86-64 programs"), false);
+                program.native =
+                    native(format!("{shown} is {what}; lissom manages x86-64 programs"), false);
             }
             Kind::Unknown => {
                 program.native = native(format!("{shown} is not an ELF file or a script"), false)
@@ -190,8 +201,8 @@ fn script_target(interpreter: &str, argument: Option<&str>) -> PathBuf {
     PathBuf::from(interpreter)
 }
 
-/// Reads the file's kind. Programs can be large, so only the front is read at first: headers and the
-/// interpreter's name stand there in practice.
+/// Reads the file's kind. Programs can be large, so only the front is read at first: headers and
+/// the interpreter's name stand there in practice.
 fn read_head(path: &Path) -> io::Result<Kind> {
     const HEAD: u64 = 64 * 1024;
     // A FIFO or a terminal would block here.
@@ -219,7 +230,11 @@ fn unsuitable(path: &Path, elf: &Elf) -> Option<Reason> {
     let reason = |text: String, children| Some(Reason { text, children });
     let Some(loader) = &elf.interpreter else {
         // The loader run as a program, or a static one.
-        let text = if elf.needed.is_empty() { "is statically linked" } else { "has no program interpreter" };
+        let text = if elf.needed.is_empty() {
+            "is statically linked"
+        } else {
+            "has no program interpreter"
+        };
         return reason(format!("{shown} {text}; LD_PRELOAD does not reach it"), true);
     };
     if !loader.ends_with("/ld-linux-x86-64.so.2") {
@@ -230,14 +245,23 @@ fn unsuitable(path: &Path, elf: &Elf) -> Option<Reason> {
     if let Ok(metadata) = fs::metadata(path) {
         let mode = metadata.mode();
         if mode & libc::S_ISUID != 0 && metadata.uid() != process::ruid() {
-            return reason(format!("{shown} is setuid; the loader ignores LD_PRELOAD for it"), false);
+            return reason(
+                format!("{shown} is setuid; the loader ignores LD_PRELOAD for it"),
+                false,
+            );
         }
         if mode & libc::S_ISGID != 0 && mode & libc::S_IXGRP != 0 && metadata.gid() != rgid() {
-            return reason(format!("{shown} is setgid; the loader ignores LD_PRELOAD for it"), false);
+            return reason(
+                format!("{shown} is setgid; the loader ignores LD_PRELOAD for it"),
+                false,
+            );
         }
     }
     if process::ruid() != 0 && has_capabilities(path) {
-        return reason(format!("{shown} has file capabilities; the loader ignores LD_PRELOAD for it"), false);
+        return reason(
+            format!("{shown} has file capabilities; the loader ignores LD_PRELOAD for it"),
+            false,
+        );
     }
     None
 }

@@ -15,8 +15,9 @@ use crate::stats::{self, Region};
 use crate::supervise;
 use crate::unpack;
 
-/// glibc registers an rseq area for each thread, and the kernel writes the number of that kernel thread's
-/// CPU into it. When another kernel thread carries the context, glibc's sched_getcpu would read the wrong one.
+/// glibc registers an rseq area for each thread, and the kernel writes the number of that kernel
+/// thread's CPU into it. When another kernel thread carries the context, glibc's sched_getcpu would
+/// read the wrong one.
 pub const RSEQ_TUNABLE: &str = "glibc.pthread.rseq";
 
 /// How long OpenMP's threads spin: the standard's variable, and those of GCC and of LLVM.
@@ -94,7 +95,10 @@ fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::R
     }
     environment.set(abi::ENV_SWITCH, args.switch.unwrap_or(Switch::Auto).name());
     environment.set(abi::ENV_SPIN, args.spin.unwrap_or(Spin::Auto).name());
-    environment.set(abi::ENV_SPIN_THRESHOLD, args.spin_threshold.unwrap_or(SpinThreshold::Auto).to_string());
+    environment.set(
+        abi::ENV_SPIN_THRESHOLD,
+        args.spin_threshold.unwrap_or(SpinThreshold::Auto).to_string(),
+    );
     environment.set(abi::ENV_IDLE, args.idle.unwrap_or(Idle::Haltpoll).name());
     environment.set(abi::ENV_SHARE, args.share.unwrap_or(Share::Auto).name());
     if calm_openmp(environment) {
@@ -134,9 +138,9 @@ fn remove_runtime(environment: &mut Environment) {
     }
 }
 
-/// OpenMP's threads spin before they block, also when the thread that they wait for cannot run because of it.
-/// lissom's idle slots poll instead, which is what who asks for an active wait policy wants. True unless the user has
-/// decided otherwise.
+/// OpenMP's threads spin before they block, also when the thread that they wait for cannot run
+/// because of it. lissom's idle slots poll instead, which is what who asks for an active wait
+/// policy wants. True unless the user has decided otherwise.
 fn calm_openmp(environment: &mut Environment) -> bool {
     let passive = environment.get(WAIT_POLICY).is_some_and(|p| !p.eq_ignore_ascii_case("active"));
     if passive || [GOMP_SPIN, KMP_SPIN].iter().any(|name| environment.get(name).is_some()) {
@@ -184,7 +188,10 @@ fn add_tunable(tunables: Option<OsString>) -> Option<OsString> {
     let ours = format!("{RSEQ_TUNABLE}=0");
     let Some(tunables) = tunables.filter(|t| !t.is_empty()) else { return Some(ours.into()) };
     let name = |entry: &[u8]| entry.split(|&b| b == b'=').next().map(<[u8]>::to_vec);
-    if tunables.as_bytes().split(|&b| b == b':').any(|e| name(e).as_deref() == Some(RSEQ_TUNABLE.as_bytes()))
+    if tunables
+        .as_bytes()
+        .split(|&b| b == b':')
+        .any(|e| name(e).as_deref() == Some(RSEQ_TUNABLE.as_bytes()))
     {
         return None;
     }
@@ -235,11 +242,14 @@ fn with_stats(
         Err(e) => eprintln!("lissom: no statistics, because their memory cannot be had: {e}"),
     }
     let started = std::time::Instant::now();
-    let outcome = supervise::supervise(|| become_program(path, program, &args.command, &environment));
+    let outcome =
+        supervise::supervise(|| become_program(path, program, &args.command, &environment));
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(e) => {
-            eprintln!("lissom: no process can be made ({e}); raise `ulimit -u` or the cgroup's pids.max");
+            eprintln!(
+                "lissom: no process can be made ({e}); raise `ulimit -u` or the cgroup's pids.max"
+            );
             return 126;
         }
     };
@@ -266,8 +276,9 @@ mod tests {
 
     #[test]
     fn tunables() {
-        let added =
-            |t: Option<&str>| add_tunable(t.map(OsString::from)).map(|t| t.into_string().expect("ASCII"));
+        let added = |t: Option<&str>| {
+            add_tunable(t.map(OsString::from)).map(|t| t.into_string().expect("ASCII"))
+        };
         assert_eq!(added(None).as_deref(), Some("glibc.pthread.rseq=0"));
         assert_eq!(added(Some("")).as_deref(), Some("glibc.pthread.rseq=0"));
         assert_eq!(added(Some("a.b=1")).as_deref(), Some("a.b=1:glibc.pthread.rseq=0"));

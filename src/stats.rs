@@ -30,7 +30,14 @@ impl Region {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping of a file that is exactly that long.
         let map = unsafe {
-            libc::mmap(std::ptr::null_mut(), abi::REGION_BYTES, access, libc::MAP_SHARED, fd.as_raw_fd(), 0)
+            libc::mmap(
+                std::ptr::null_mut(),
+                abi::REGION_BYTES,
+                access,
+                libc::MAP_SHARED,
+                fd.as_raw_fd(),
+                0,
+            )
         };
         if map == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -45,8 +52,9 @@ impl Region {
     }
 
     pub fn get(&self) -> &abi::Region {
-        // SAFETY: mapped for as long as self lives, aligned to a page, and made of integers only. The names
-        // in it are plain bytes that their writer sets once; a torn one is a wrong name, not a wrong length.
+        // SAFETY: mapped for as long as self lives, aligned to a page, and made of integers only.
+        // The names in it are plain bytes that their writer sets once; a torn one is a wrong name,
+        // not a wrong length.
         unsafe { &*self.map }
     }
 }
@@ -124,7 +132,12 @@ impl Serialize for Names {
 
 impl Names {
     fn read(list: &'static [(&'static str, &'static str)], values: &[AtomicU64]) -> Names {
-        Names(list.iter().zip(values).map(|(&(name, text), v)| (name, text, v.load(Relaxed))).collect())
+        Names(
+            list.iter()
+                .zip(values)
+                .map(|(&(name, text), v)| (name, text, v.load(Relaxed)))
+                .collect(),
+        )
     }
 
     pub fn get(&self, name: &str) -> u64 {
@@ -172,7 +185,10 @@ pub fn loops(record: &abi::Record) -> Vec<SpinLoop> {
             samples: l.samples.load(Relaxed),
             waits: l.waits.load(Relaxed),
             waited_us: l.waited_tsc.load(Relaxed) / tsc_per_us,
-            site: [None, Some(true), Some(false)].get(l.site.load(Relaxed) as usize).copied().flatten(),
+            site: [None, Some(true), Some(false)]
+                .get(l.site.load(Relaxed) as usize)
+                .copied()
+                .flatten(),
             retired: l.retired.load(Relaxed) != 0,
         })
         .collect();
@@ -205,7 +221,8 @@ impl Process {
     /// Something to tell: threads that took turns, or a reason why they could not.
     fn did_something(&self) -> bool {
         let c = |name| self.counters.get(name);
-        c("threads_peak") > 1 || ["blocks", "switches_user", "switches_kernel"].into_iter().any(|n| c(n) > 0)
+        c("threads_peak") > 1
+            || ["blocks", "switches_user", "switches_kernel"].into_iter().any(|n| c(n) > 0)
     }
 }
 
@@ -227,11 +244,13 @@ impl Report {
     }
 
     pub fn table(&self) -> String {
-        let mut lines = vec![format!("lissom: {:.2} s, {}", self.command.seconds, self.command.ended)];
+        let mut lines =
+            vec![format!("lissom: {:.2} s, {}", self.command.seconds, self.command.ended)];
         if let Some(reason) = &self.command.native {
             lines.extend(wrap(&format!("the command ran natively: {reason}"), "  ", 2));
         }
-        let (busy, quiet): (Vec<_>, Vec<_>) = self.processes.iter().partition(|p| p.did_something());
+        let (busy, quiet): (Vec<_>, Vec<_>) =
+            self.processes.iter().partition(|p| p.did_something());
         for process in &busy {
             process_lines(process, &mut lines);
         }
@@ -257,7 +276,8 @@ const WIDTH: usize = 80;
 
 fn process_lines(process: &Process, lines: &mut Vec<String>) {
     let c = |name: &str| process.counters.get(name);
-    let state = if process.state == "active" { String::new() } else { format!(", {}", process.state) };
+    let state =
+        if process.state == "active" { String::new() } else { format!(", {}", process.state) };
     lines.push(cut(&format!(
         "{} [{}]: {} threads (at most {} at a time) on {}{state}",
         process.name,
@@ -277,7 +297,11 @@ fn process_lines(process: &Process, lines: &mut Vec<String>) {
         }
     }
     for (_, text, value) in process.pinned.0.iter().filter(|p| p.2 > 0) {
-        lines.extend(wrap(&format!("threads pinned: {text}"), &format!("{:>16}  ", grouped(*value)), 18));
+        lines.extend(wrap(
+            &format!("threads pinned: {text}"),
+            &format!("{:>16}  ", grouped(*value)),
+            18,
+        ));
     }
     for l in &process.spin_loops {
         lines.extend(wrap(&spin_loop_text(l), "  spin loop: ", 4));
@@ -296,13 +320,15 @@ fn process_lines(process: &Process, lines: &mut Vec<String>) {
 }
 
 fn spin_loop_text(l: &SpinLoop) -> String {
-    let file = Path::new(&l.file).file_name().map_or(l.file.clone(), |n| n.to_string_lossy().into_owned());
+    let file =
+        Path::new(&l.file).file_name().map_or(l.file.clone(), |n| n.to_string_lossy().into_owned());
     let place = match &l.function {
         Some(function) => format!("{file} {function}+{:#x}", l.function_offset),
         None => format!("{file}+{:#x}", l.offset),
     };
     if l.waits == 0 {
-        let why = if l.site != Some(false) { "" } else { ", no instruction of it can be a spin site" };
+        let why =
+            if l.site != Some(false) { "" } else { ", no instruction of it can be a spin site" };
         return format!("{place}: seen in {}{why}", plural(l.samples, "sample"));
     }
     let retired = if l.retired { "; given up, waiting was rare" } else { "" };
@@ -328,8 +354,10 @@ fn quiet_summary(quiet: &[&Process]) -> String {
             None => names.push((name, 1)),
         }
     }
-    let names: Vec<String> =
-        names.into_iter().map(|(name, n)| if n > 1 { format!("{n} x {name}") } else { name }).collect();
+    let names: Vec<String> = names
+        .into_iter()
+        .map(|(name, n)| if n > 1 { format!("{n} x {name}") } else { name })
+        .collect();
     format!("{} without threads to manage: {}", plural_es(quiet.len(), "process"), names.join(", "))
 }
 
@@ -344,8 +372,12 @@ fn plural_es(n: usize, noun: &str) -> String {
 /// 1234567 -> 1,234,567
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
     groups.join(",")
 }
 
@@ -353,7 +385,8 @@ pub fn cut(line: &str) -> String {
     line.chars().take(WIDTH).collect()
 }
 
-/// Words in lines of at most 80 columns; the first begins with `first`, the others with `indent` spaces.
+/// Words in lines of at most 80 columns; the first begins with `first`, the others with `indent`
+/// spaces.
 pub fn wrap(text: &str, first: &str, indent: usize) -> Vec<String> {
     let mut lines = vec![first.to_string()];
     let mut fresh = true;
@@ -414,7 +447,8 @@ mod tests {
         assert!(table.lines().all(|l| l.chars().count() <= WIDTH), "{table}");
         assert!(table.contains("2,500,000  waits that blocked in user space"), "{table}");
         assert!(table.contains("2 processes without threads to manage"), "{table}");
-        let json: serde_json::Value = serde_json::from_str(&crate::json(&report)).expect("valid JSON");
+        let json: serde_json::Value =
+            serde_json::from_str(&crate::json(&report)).expect("valid JSON");
         assert_eq!(json["processes"][0]["counters"]["threads_peak"], 33);
         assert_eq!(json["processes"][0]["pinned"]["unproven"], 3);
     }

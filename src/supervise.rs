@@ -1,5 +1,5 @@
-//! Runs the program as a child, as if this process were the program: signals are passed on, a stop stops
-//! both, and the child's end is this process's end. Only `--stats` needs this.
+//! Runs the program as a child, as if this process were the program: signals are passed on, a stop
+//! stops both, and the child's end is this process's end. Only `--stats` needs this.
 
 use std::io;
 
@@ -47,11 +47,11 @@ pub fn supervise(program: impl FnOnce() -> Refused) -> io::Result<Outcome> {
     let all = full_set();
     // SAFETY: sigset_t is plain data.
     let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // Blocked from here on, so that none is lost between fork and waiting; the child gets its mask back.
-    // SAFETY: both sets live on the stack.
+    // Blocked from here on, so that none is lost between fork and waiting; the child gets its mask
+    // back. SAFETY: both sets live on the stack.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before) };
-    // An inherited SIG_IGN would reap the child before we learn how it ended. Before the fork, because this
-    // call also discards a SIGCHLD that is pending.
+    // An inherited SIG_IGN would reap the child before we learn how it ended. Before the fork,
+    // because this call also discards a SIGCHLD that is pending.
     // SAFETY: no handler is installed.
     let on_child = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     // SAFETY: this process has one thread, so the child may go on with all of libc.
@@ -63,8 +63,8 @@ pub fn supervise(program: impl FnOnce() -> Refused) -> io::Result<Outcome> {
         return Err(error);
     }
     if child == 0 {
-        // SAFETY: plain system calls. If lissom is killed outright, the program would be left behind with
-        // nobody knowing of it.
+        // SAFETY: plain system calls. If lissom is killed outright, the program would be left
+        // behind with nobody knowing of it.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             libc::signal(libc::SIGCHLD, on_child);
@@ -102,7 +102,8 @@ fn wait(child: libc::pid_t, signals: &libc::sigset_t) -> Outcome {
             // Interrupted by being stopped and continued.
             signal if signal < 0 => {}
             signal if from_terminal(signal, &info) => {}
-            // SAFETY: plain system call; the child has not been waited for, so the number is still its own.
+            // SAFETY: plain system call; the child has not been waited for, so the number is still
+            // its own.
             signal => unsafe {
                 libc::kill(child, signal);
             },
@@ -113,12 +114,13 @@ fn wait(child: libc::pid_t, signals: &libc::sigset_t) -> Outcome {
 /// The terminal sends its signals to the whole group, so the child has it already.
 fn from_terminal(signal: libc::c_int, info: &libc::siginfo_t) -> bool {
     const SI_KERNEL: libc::c_int = 0x80;
-    let keyboard = [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU, libc::SIGWINCH];
+    let keyboard =
+        [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU, libc::SIGWINCH];
     keyboard.contains(&signal) && info.si_code == SI_KERNEL
 }
 
-/// Some(outcome) if the child has ended. If it has stopped, stops this process too, so that the shell sees
-/// a stopped job; the SIGCONT that wakes this process is passed on by the caller.
+/// Some(outcome) if the child has ended. If it has stopped, stops this process too, so that the
+/// shell sees a stopped job; the SIGCONT that wakes this process is passed on by the caller.
 fn child_changed(child: libc::pid_t) -> Option<Outcome> {
     loop {
         let mut status = 0;

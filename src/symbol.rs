@@ -14,10 +14,15 @@ use crate::terminal::plain;
 /// Larger ones are not looked into.
 const LARGEST: u64 = 2 << 30;
 
-/// Its bytes. The path may be what a program says: nothing but a regular file is opened, for a device may do something when it is, and others have no end.
-/// It is read, not mapped: somebody could cut it off meanwhile.
+/// Its bytes. The path may be what a program says: nothing but a regular file is opened, for a
+/// device may do something when it is, and others have no end. It is read, not mapped: somebody
+/// could cut it off meanwhile.
 fn read(file: &Path) -> Option<Vec<u8>> {
-    let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(file).ok()?;
+    let found = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_CLOEXEC)
+        .open(file)
+        .ok()?;
     let about = found.metadata().ok().filter(|m| m.is_file() && m.len() <= LARGEST)?;
     let mut bytes = Vec::with_capacity(about.len() as usize);
     // The same file, whatever the path means by now.
@@ -26,8 +31,8 @@ fn read(file: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The name of the function, demangled, and how far behind its beginning the byte at `offset` of the file is. None if the
-/// file cannot be read or has no symbol there: it may be stripped.
+/// The name of the function, demangled, and how far behind its beginning the byte at `offset` of
+/// the file is. None if the file cannot be read or has no symbol there: it may be stripped.
 pub fn function_at(file: &Path, offset: u64) -> Option<(String, u64)> {
     code_at(file, offset).0
 }
@@ -44,8 +49,11 @@ fn function_in(object: &object::File, address: u64) -> Option<(String, u64)> {
     let before = |symbol: &object::Symbol| {
         symbol.kind() == SymbolKind::Text && symbol.address() <= address && symbol.address() != 0
     };
-    let symbol =
-        object.symbols().chain(object.dynamic_symbols()).filter(before).max_by_key(|s| s.address())?;
+    let symbol = object
+        .symbols()
+        .chain(object.dynamic_symbols())
+        .filter(before)
+        .max_by_key(|s| s.address())?;
     // A symbol without a size may be anything up to the next.
     if symbol.size() != 0 && address >= symbol.address() + symbol.size() {
         return None;
@@ -74,7 +82,8 @@ fn address_in(object: &object::File, offset: u64) -> Option<u64> {
     })
 }
 
-/// The name of the variable, demangled, that is so far behind where the file begins in memory, and how far behind its beginning that is.
+/// The name of the variable, demangled, that is so far behind where the file begins in memory, and
+/// how far behind its beginning that is.
 pub fn variable_at(file: &Path, offset: u64) -> Option<(String, u64)> {
     let data = read(file)?;
     let object = object::File::parse(&*data).ok()?;

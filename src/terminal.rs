@@ -11,7 +11,8 @@ pub fn rows() -> usize {
     if size.ws_row == 0 { 24 } else { usize::from(size.ws_row) }
 }
 
-/// What programs and files are called may be anything: without what a terminal would take for a command.
+/// What programs and files are called may be anything: without what a terminal would take for a
+/// command.
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
@@ -40,9 +41,13 @@ mod tests {
 
     #[test]
     fn short_numbers() {
-        let numbers = [0.0, 0.5, 9.94, 9.96, 999.0, 9999.0, 12_345.0, 99_960.0, 999_600.0, 12_345_678.0, 1e8];
+        let numbers =
+            [0.0, 0.5, 9.94, 9.96, 999.0, 9999.0, 12_345.0, 99_960.0, 999_600.0, 12_345_678.0, 1e8];
         let texts: Vec<String> = numbers.iter().map(|&n| short(n)).collect();
-        assert_eq!(texts, ["0", "0.5", "9.9", "10", "999", "9999", "12.3k", "100k", "1.0M", "12.3M", "100M"]);
+        assert_eq!(
+            texts,
+            ["0", "0.5", "9.9", "10", "999", "9999", "12.3k", "100k", "1.0M", "12.3M", "100M"]
+        );
         assert!(texts.iter().all(|t| t.len() <= 5));
     }
 }

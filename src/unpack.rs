@@ -1,15 +1,18 @@
-//! Puts the runtime where the dynamic loader of the program can find it, and nobody else can change it.
+//! Puts the runtime where the dynamic loader of the program can find it, and nobody else can change
+//! it.
 //!
-//! Tried in this order: the installed copy beside this binary; a private folder of the user; a sealed
-//! memfd. The memfd comes last because a program that closes all its descriptors takes it away from its
-//! children, whose loader then complains and goes on without.
+//! Tried in this order: the installed copy beside this binary; a private folder of the user; a
+//! sealed memfd. The memfd comes last because a program that closes all its descriptors takes it
+//! away from its children, whose loader then complains and goes on without.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 
 use crate::abi::RUNTIME;
@@ -60,7 +63,8 @@ pub fn install(folder: &Path) -> io::Result<()> {
 fn private_bases() -> Vec<(PathBuf, u32)> {
     let mut bases = Vec::new();
     if process::euid() == 0 {
-        // Readable by others, so that a service that drops its privileges still finds it afterwards.
+        // Readable by others, so that a service that drops its privileges still finds it
+        // afterwards.
         bases.push((PathBuf::from("/run"), 0o755));
     }
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -83,7 +87,10 @@ fn in_folder(base: &Path, mode: u32, name: &str) -> io::Result<PathBuf> {
         _ => {}
     }
     let metadata = fs::symlink_metadata(&folder)?;
-    if !metadata.is_dir() || metadata.uid() != process::euid() || metadata.mode() & 0o7777 & !mode != 0 {
+    if !metadata.is_dir()
+        || metadata.uid() != process::euid()
+        || metadata.mode() & 0o7777 & !mode != 0
+    {
         return Err(io::Error::other("not a private folder"));
     }
     let path = folder.join(name);
@@ -97,8 +104,9 @@ fn in_folder(base: &Path, mode: u32, name: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The folder's real path, if nobody but root and this user can change anything on the way to it. A sticky
-/// folder such as /tmp may be writable by all: what this user owns in it cannot be replaced by others.
+/// The folder's real path, if nobody but root and this user can change anything on the way to it. A
+/// sticky folder such as /tmp may be writable by all: what this user owns in it cannot be replaced
+/// by others.
 pub fn trusted_folder(folder: &Path) -> io::Result<PathBuf> {
     let real = folder.canonicalize()?;
     for part in real.ancestors() {
@@ -107,7 +115,10 @@ pub fn trusted_folder(folder: &Path) -> io::Result<PathBuf> {
         let writable = metadata.mode() & 0o022 != 0;
         let sticky = metadata.mode() & 0o1000 != 0;
         let last = part == real;
-        if !metadata.is_dir() || (owner != 0 && owner != process::euid()) || (writable && (last || !sticky)) {
+        if !metadata.is_dir()
+            || (owner != 0 && owner != process::euid())
+            || (writable && (last || !sticky))
+        {
             return Err(io::Error::other("others can write on the way"));
         }
     }
@@ -202,9 +213,11 @@ fn in_memory() -> io::Result<PathBuf> {
 pub fn is_runtime(entry: &OsStr) -> bool {
     let path = Path::new(entry);
     let named = |p: &Path| {
-        p.file_name()
-            .is_some_and(|n| n.as_bytes().starts_with(b"liblissom-") && n.as_bytes().ends_with(b".so"))
+        p.file_name().is_some_and(|n| {
+            n.as_bytes().starts_with(b"liblissom-") && n.as_bytes().ends_with(b".so")
+        })
     };
     named(path)
-        || fs::read_link(path).is_ok_and(|to| to.as_os_str().as_bytes().starts_with(b"/memfd:liblissom.so"))
+        || fs::read_link(path)
+            .is_ok_and(|to| to.as_os_str().as_bytes().starts_with(b"/memfd:liblissom.so"))
 }

@@ -46,8 +46,12 @@ fn main() -> ExitCode {
         outcomes: Outcomes::default(),
     });
     // Those that run alone come last: they would keep the others waiting.
-    let (alone, beside): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.exclusive);
-    let trials = beside.into_iter().chain(alone).flat_map(|case| trials(Arc::new(case), selection, &session));
+    let (alone, beside): (Vec<Case>, Vec<Case>) =
+        cases.into_iter().partition(|case| case.exclusive);
+    let trials = beside
+        .into_iter()
+        .chain(alone)
+        .flat_map(|case| trials(Arc::new(case), selection, &session));
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     if !arguments.list {
         let durations = run::target_dir().join("test-durations.tsv");
@@ -88,10 +92,11 @@ fn trials(case: Arc<Case>, selection: run::Selection, session: &Arc<Session>) ->
                     .into()),
                 };
             }
-            let beside =
-                (!case.exclusive).then(|| session.machine.read().unwrap_or_else(PoisonError::into_inner));
-            let alone =
-                case.exclusive.then(|| session.machine.write().unwrap_or_else(PoisonError::into_inner));
+            let beside = (!case.exclusive)
+                .then(|| session.machine.read().unwrap_or_else(PoisonError::into_inner));
+            let alone = case
+                .exclusive
+                .then(|| session.machine.write().unwrap_or_else(PoisonError::into_inner));
             let started = Instant::now();
             let repeat = if selection.all { case.repeat } else { 1 };
             let result = run::run(&case, variant, &full_name, session.seed, repeat);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// Prices of options, as blackscholes of PARSEC: one thread reads the options, which are text, all of the threads price a fixed part each, several
-// times over, and one writes the prices. Not malleable: the parts are fixed, and the threads stay. --size: options.
+// Prices of options, as blackscholes of PARSEC: one thread reads the options, which are text, all
+// of the threads price a fixed part each, several times over, and one writes the prices. Not
+// malleable: the parts are fixed, and the threads stay. --size: options.
 #include <math.h>
 #include <pthread.h>
 
@@ -20,7 +21,8 @@ static double cumulative(double x) { return erfc(-x * 0.7071067811865476) / 2; }
 
 static double price(const struct option *o) {
     double root = o->volatility * sqrt(o->time);
-    double d1 = (log(o->spot / o->strike) + (o->rate + o->volatility * o->volatility / 2) * o->time) / root;
+    double d1 =
+        (log(o->spot / o->strike) + (o->rate + o->volatility * o->volatility / 2) * o->time) / root;
     double d2 = d1 - root, discounted = o->strike * exp(-o->rate * o->time);
     if (o->put)
         return discounted * cumulative(-d2) - o->spot * cumulative(-d1);
@@ -46,8 +48,9 @@ static void *work(void *argument) {
 static void make_input(void) {
     for (long i = 0; i < mix.size; i++) {
         uint64_t n = (uint64_t)i * 5;
-        snprintf(input[i], RECORD, "%.4f %.4f %.4f %.4f %.4f %c", 50 + 50 * mix_uniform(21, n), 50 + 50 * mix_uniform(21, n + 1),
-                 0.01 + 0.09 * mix_uniform(21, n + 2), 0.1 + 0.5 * mix_uniform(21, n + 3), 0.1 + mix_uniform(21, n + 4),
+        snprintf(input[i], RECORD, "%.4f %.4f %.4f %.4f %.4f %c", 50 + 50 * mix_uniform(21, n),
+                 50 + 50 * mix_uniform(21, n + 1), 0.01 + 0.09 * mix_uniform(21, n + 2),
+                 0.1 + 0.5 * mix_uniform(21, n + 3), 0.1 + mix_uniform(21, n + 4),
                  mix_random(22, n) % 2 ? 'P' : 'C');
     }
 }

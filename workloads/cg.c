@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// Conjugate gradients on a sparse symmetric matrix, as CG of the NAS parallel benchmarks: many short parallel loops, with a barrier after each. Rows
-// have different lengths, so the product with the matrix is guided; the vectors' loops are static. --size: rows.
+// Conjugate gradients on a sparse symmetric matrix, as CG of the NAS parallel benchmarks: many
+// short parallel loops, with a barrier after each. Rows have different lengths, so the product with
+// the matrix is guided; the vectors' loops are static. --size: rows.
 #include <math.h>
 #include <omp.h>
 
@@ -9,17 +10,21 @@
 enum { ITERATIONS = 25, BLOCK = 512, MOST = 24 };
 static struct mix mix;
 static long n, blocks;
-static long *first;   // of each row
+static long *first; // of each row
 static int *column;
 static double *value;
 static double *x, *r, *p, *q, *partial;
 
-// Row i is connected to i +- some distances, the same for all, as far as `i` has them: symmetric, and dominated by the diagonal.
+// Row i is connected to i +- some distances, the same for all, as far as `i` has them: symmetric,
+// and dominated by the diagonal.
 static const long distance[] = {1, 2, 3, 5, 17, 129, 1031, 5003, 9973, 20011, 40009};
 enum { DISTANCES = sizeof distance / sizeof *distance };
 
 // An edge is there or not, for both of its ends.
-static int connected(long low, int k) { return low >= 0 && low + distance[k] < n && mix_random(7, (uint64_t)(low * DISTANCES + k)) % 4 != 0; }
+static int connected(long low, int k) {
+    return low >= 0 && low + distance[k] < n &&
+           mix_random(7, (uint64_t)(low * DISTANCES + k)) % 4 != 0;
+}
 
 static void make_matrix(void) {
     first = mix_memory(sizeof *first * (size_t)(n + 1));

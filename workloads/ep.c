@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// Embarrassingly parallel, as EP of the NAS parallel benchmarks: pairs of normally distributed numbers by Marsaglia's polar method, counted by their
-// size. Blocks of pairs are handed out one by one. --size: thousands of pairs.
+// Embarrassingly parallel, as EP of the NAS parallel benchmarks: pairs of normally distributed
+// numbers by Marsaglia's polar method, counted by their size. Blocks of pairs are handed out one by
+// one. --size: thousands of pairs.
 #include <math.h>
 #include <omp.h>
 
@@ -16,7 +17,8 @@ static uint64_t round_of_ep(void) {
     for (long block = 0; block < mix.size; block++) {
         double sx = 0, sy = 0;
         for (uint64_t i = 0; i < PAIRS; i++) {
-            double x = 2 * mix_uniform((uint64_t)block, 2 * i) - 1, y = 2 * mix_uniform((uint64_t)block, 2 * i + 1) - 1;
+            double x = 2 * mix_uniform((uint64_t)block, 2 * i) - 1,
+                   y = 2 * mix_uniform((uint64_t)block, 2 * i + 1) - 1;
             double t = x * x + y * y;
             if (t > 1 || t == 0)
                 continue;

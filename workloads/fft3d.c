@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// A wave in a cube by FFTW with threads: one thread makes the field, all transform it, one moves each wave on, all transform it back, and one measures what
-// has become of it. Not malleable: FFTW's threads are fixed in the plan. --size: the cube's edge.
+// A wave in a cube by FFTW with threads: one thread makes the field, all transform it, one moves
+// each wave on, all transform it back, and one measures what has become of it. Not malleable:
+// FFTW's threads are fixed in the plan. --size: the cube's edge.
 #include <fftw3.h>
 #include <math.h>
 

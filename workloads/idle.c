@@ -3,8 +3,9 @@
 //
 //     idle wait --threads 8 --seconds 1
 //
-// wait: the threads wait for something that never comes. timer: every 10 ms one of them is woken, computes for --work iterations, and waits again. Prints
-// one line of JSON; counted is from when all of them wait.
+// wait: the threads wait for something that never comes. timer: every 10 ms one of them is woken,
+// computes for --work iterations, and waits again. Prints one line of JSON; counted is from when
+// all of them wait.
 #include <pthread.h>
 
 #include "sync.h"
@@ -65,7 +66,8 @@ int main(int argc, char **argv) {
         pthread_t thread;
         int error = pthread_create(&thread, NULL, start, NULL);
         if (error)
-            fail("thread %ld of %ld cannot be created: %s", i + 1, options.threads, strerror(error));
+            fail("thread %ld of %ld cannot be created: %s", i + 1, options.threads,
+                 strerror(error));
     }
     pause_for(SETTLE_NS * 1e-9);
     count_from_here();
@@ -76,9 +78,10 @@ int main(int argc, char **argv) {
         pause_for(options.seconds);
     double seconds = now() - begun;
     struct used used = used_from_there();
-    printf("{\"workload\": \"%s\", \"threads\": %ld, \"rounds\": %ld, \"seconds\": %.6f, \"cpu_percent\": %.4f, "
+    printf("{\"workload\": \"%s\", \"threads\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
+           "\"cpu_percent\": %.4f, "
            "\"cpu_seconds\": %.6f, \"voluntary\": %ld, \"involuntary\": %ld}\n",
-           options.workload, options.threads, turns, seconds, 100 * used.cpu_seconds / seconds, used.cpu_seconds,
-           used.voluntary, used.involuntary);
+           options.workload, options.threads, turns, seconds, 100 * used.cpu_seconds / seconds,
+           used.cpu_seconds, used.voluntary, used.involuntary);
     return 0;
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-// Programs of known behaviour, by which it is tested that `lissom bench` measures what there is (docs/bench.md).
+// Programs of known behaviour, by which it is tested that `lissom bench` measures what there is
+// (docs/bench.md).
 //
 //     known switches --rounds 500 [--threads N] [--processes N]
 //
 // sleep     for --seconds, and nothing else
 // switches  a millisecond's sleep each: a voluntary context switch
 // waits     a turn that two threads or more pass on: on one CPU a futex wait each
-// spin      waits in a loop for another thread's store for --percent of its CPU time, and computes for the rest of it,
+// spin waits in a loop for another thread's store for --percent of its CPU time, and computes for
+// the rest of it,
 //           for --seconds of CPU time
 // faults    a page of its own each, touched for the first time
 // moves     from one CPU to another one, by sched_setaffinity
 //
-// --rounds is how often all threads of all processes together do it. Processes are forked, and waited for.
+// --rounds is how often all threads of all processes together do it. Processes are forked, and
+// waited for.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <sys/mman.h>
@@ -45,7 +48,8 @@ static void waits_work(struct worker *w) {
 static void faults_work(struct worker *w) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = page * (size_t)(w->count ? w->count : 1);
     char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED || (madvise(p, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL)) // EINVAL: there are none
+    // EINVAL: there are none
+    if (p == MAP_FAILED || (madvise(p, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL))
         fail("no memory");
     for (long i = 0; i < w->count; i++)
         *(volatile char *)(p + page * (size_t)i) = 1;
@@ -71,12 +75,12 @@ static void moves_work(struct worker *w) {
     }
 }
 
-// --- spin: the first thread waits and computes, the second one ends its waits --------------------------------------
+// --- spin: the first thread waits and computes, the second one ends its waits --------------------
 
 static struct {
-    alignas(LINE) atomic_long flag; // the number of waits that have ended
+    alignas(LINE) atomic_long flag;  // the number of waits that have ended
     alignas(LINE) atomic_long begun; // and of those that have begun; -1: there are no more
-    clockid_t clock;                // the first thread's CPU time
+    clockid_t clock;                 // the first thread's CPU time
 } spin;
 
 static double cpu_time(clockid_t clock) {
@@ -86,7 +90,7 @@ static double cpu_time(clockid_t clock) {
 }
 
 static const double turn = 0.04; // CPU seconds of a wait and of the work behind it
-static double waited, computed; // CPU seconds
+static double waited, computed;  // CPU seconds
 
 __attribute__((noinline)) static void wait_for(long number) {
     while (atomic_load_explicit(&spin.flag, memory_order_acquire) < number)
@@ -133,7 +137,7 @@ static void spin_work(struct worker *w) {
         end_waits();
 }
 
-// --------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 static void sleep_work(struct worker *w) {
     (void)w;
@@ -174,17 +178,21 @@ int main(int argc, char **argv) {
     double begun = now();
     options = (struct options){.threads = 1, .rounds = 1};
     if (argc < 2 || argc % 2 != 0)
-        fail("usage: %s PROGRAM [--threads N] [--processes N] [--rounds N] [--seconds S] [--percent N]", argv[0]);
+        fail("usage: %s PROGRAM [--threads N] [--processes N] [--rounds N] [--seconds S] "
+             "[--percent N]",
+             argv[0]);
     options.workload = argv[1];
-    const struct setting known[] = {{"--threads", &options.threads, NULL}, {"--processes", &processes, NULL},
-                                    {"--rounds", &options.rounds, NULL},   {"--percent", &percent, NULL},
-                                    {"--seconds", NULL, &options.seconds}, {0}};
+    const struct setting known[] = {
+        {"--threads", &options.threads, NULL}, {"--processes", &processes, NULL},
+        {"--rounds", &options.rounds, NULL},   {"--percent", &percent, NULL},
+        {"--seconds", NULL, &options.seconds}, {0}};
     read_settings(known, argc - 2, argv + 2);
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if (!strcmp(patterns[i].name, options.workload))
             pattern = &patterns[i];
     if (!pattern || options.threads < 1 || processes < 1 || percent < 0 || percent > 100)
-        fail("unknown workload %s, or no thread, or no process, or more than 100 percent", options.workload);
+        fail("unknown workload %s, or no thread, or no process, or more than 100 percent",
+             options.workload);
     if (pattern->work == waits_work || pattern->work == spin_work)
         options.threads = options.threads < 2 ? 2 : options.threads;
     long rounds = options.rounds;
@@ -205,7 +213,8 @@ int main(int argc, char **argv) {
     for (int status; wait(&status) > 0;)
         if (status != 0)
             fail("a process has failed");
-    printf("{\"workload\": \"%s\", \"threads\": %ld, \"processes\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
+    printf("{\"workload\": \"%s\", \"threads\": %ld, \"processes\": %ld, \"rounds\": %ld, "
+           "\"seconds\": %.6f, "
            "\"spin_share\": %.4f}\n",
            options.workload, options.threads, processes, rounds, now() - begun,
            waited / (waited + computed > 0 ? waited + computed : 1));

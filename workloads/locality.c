@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-// What a context switch costs by the caches and TLBs that others have used: threads on one CPU (the caller sees to
-// that) walk over an array, each over its part, and pass the turn on after each walk.
+// What a context switch costs by the caches and TLBs that others have used: threads on one CPU (the
+// caller sees to that) walk over an array, each over its part, and pass the turn on after each
+// walk.
 //
 //     locality random-write --threads 2 --work 256 --seconds 0.1
 //
-// `work` is the size of the array in KiB. One access a cache line: sequential in the order of addresses, random
-// through a chain that goes once through all lines of a part in a random order, so the next address is known only when
-// the line is there. A write changes the line. Three phases, each of some `seconds`: one thread walks over all of it;
-// the threads do, with the same number of walks; and the threads pass the turn on with a line each. The first of each is not
-// counted.
+// `work` is the size of the array in KiB. One access a cache line: sequential in the order of
+// addresses, random through a chain that goes once through all lines of a part in a random order,
+// so the next address is known only when the line is there. A write changes the line. Three phases,
+// each of some `seconds`: one thread walks over all of it; the threads do, with the same number of
+// walks; and the threads pass the turn on with a line each. The first of each is not counted.
 //
 // indirect_us = (time of the threads - time of the one) / turns - time of a turn with a line each
 #include "handover.h"
@@ -99,7 +100,8 @@ static double run(long threads, long times, int one_line) {
 
 int main(int argc, char **argv) {
     options = parse(argc, argv);
-    static const char *names[] = {"sequential-read", "sequential-write", "random-read", "random-write"};
+    static const char *names[] = {"sequential-read", "sequential-write", "random-read",
+                                  "random-write"};
     int found = -1;
     for (int i = 0; i < 4; i++)
         if (!strcmp(names[i], options.workload))
@@ -131,11 +133,13 @@ int main(int argc, char **argv) {
     long handovers = times * threads;
     double direct = run(threads, most, 1) / (double)(most * threads);
     double indirect = (together - alone) / (double)handovers - direct;
-    printf("{\"workload\": \"%s\", \"threads\": %ld, \"kib\": %ld, \"passes\": %ld, \"seconds\": %.6f, "
-           "\"seconds_alone\": %.6f, \"ns_per_access\": %.4f, \"ns_per_access_alone\": %.4f, \"direct_us\": %.4f, "
+    printf("{\"workload\": \"%s\", \"threads\": %ld, \"kib\": %ld, \"passes\": %ld, \"seconds\": "
+           "%.6f, "
+           "\"seconds_alone\": %.6f, \"ns_per_access\": %.4f, \"ns_per_access_alone\": %.4f, "
+           "\"direct_us\": %.4f, "
            "\"indirect_us\": %.4f}\n",
            options.workload, threads, options.work, times, together, alone,
-           together * 1e9 / (double)(times * count), alone * 1e9 / (double)(times * count), direct * 1e6,
-           indirect * 1e6);
+           together * 1e9 / (double)(times * count), alone * 1e9 / (double)(times * count),
+           direct * 1e6, indirect * 1e6);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// What the programs of `lissom bench mixes` share: options, rounds, and the line of JSON that each prints. A round is the program's whole problem,
-// computed anew; its checksum depends on --size alone: not on the number of threads, nor on who computes what.
+// What the programs of `lissom bench mixes` share: options, rounds, and the line of JSON that each
+// prints. A round is the program's whole problem, computed anew; its checksum depends on --size
+// alone: not on the number of threads, nor on who computes what.
 //
 //     PROGRAM [--threads N] [--size N] [--rounds N] [--seconds S]
 #ifndef LISSOM_WORKLOADS_MIX_H
@@ -11,7 +12,7 @@
 struct mix {
     const char *program;
     long threads;
-    long size;      // what of depends on the program
+    long size; // what of depends on the program
     long rounds;
     double seconds; // > 0: for so long, instead of `rounds`
     // What follows is mix_next's.
@@ -24,8 +25,10 @@ static struct mix mix_parse(const char *program, long size, long rounds, int arg
     struct mix m = {.program = program, .threads = 2, .size = size, .rounds = rounds};
     if (argc % 2 == 0)
         fail("usage: %s [--threads N] [--size N] [--rounds N] [--seconds S]", program);
-    const struct setting known[] = {{"--threads", &m.threads, NULL}, {"--size", &m.size, NULL},
-                                    {"--rounds", &m.rounds, NULL},   {"--seconds", NULL, &m.seconds},
+    const struct setting known[] = {{"--threads", &m.threads, NULL},
+                                    {"--size", &m.size, NULL},
+                                    {"--rounds", &m.rounds, NULL},
+                                    {"--seconds", NULL, &m.seconds},
                                     {0}};
     read_settings(known, argc - 1, argv + 1);
     if (m.threads < 1 || m.threads > 10000 || m.size < 1 || m.rounds < 1)
@@ -52,7 +55,9 @@ static inline uint64_t mix_random(uint64_t seed, uint64_t i) {
 }
 
 // In [0, 1).
-static inline double mix_uniform(uint64_t seed, uint64_t i) { return (double)(mix_random(seed, i) >> 11) * 0x1p-53; }
+static inline double mix_uniform(uint64_t seed, uint64_t i) {
+    return (double)(mix_random(seed, i) >> 11) * 0x1p-53;
+}
 
 static inline void *mix_memory(size_t bytes) {
     void *p = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
@@ -64,8 +69,8 @@ static inline void *mix_memory(size_t bytes) {
 // After a round. Whether another follows.
 static int mix_next(struct mix *m, uint64_t checksum) {
     if (m->done && checksum != m->checksum)
-        fail("%s: the checksum of round %ld is %016llx, that of the first %016llx", m->program, m->done + 1,
-             (unsigned long long)checksum, (unsigned long long)m->checksum);
+        fail("%s: the checksum of round %ld is %016llx, that of the first %016llx", m->program,
+             m->done + 1, (unsigned long long)checksum, (unsigned long long)m->checksum);
     m->checksum = checksum;
     m->done++;
     return m->seconds > 0 ? now() - m->begun < m->seconds : m->done < m->rounds;
@@ -73,7 +78,8 @@ static int mix_next(struct mix *m, uint64_t checksum) {
 
 static int mix_report(const struct mix *m) {
     double seconds = now() - m->begun;
-    printf("{\"program\": \"%s\", \"threads\": %ld, \"size\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
+    printf("{\"program\": \"%s\", \"threads\": %ld, \"size\": %ld, \"rounds\": %ld, \"seconds\": "
+           "%.6f, "
            "\"checksum\": \"%016llx\"}\n",
            m->program, m->threads, m->size, m->done, seconds, (unsigned long long)m->checksum);
     return 0;

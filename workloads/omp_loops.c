@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-// OpenMP loops whose threads come back to the library for each chunk, and parallel regions that are over in a moment.
+// OpenMP loops whose threads come back to the library for each chunk, and parallel regions that are
+// over in a moment.
 //
 //     omp_loops dynamic --threads 32 --rounds 1500 --iterations 3000 --kib 16
 //
-// dynamic, guided: one region with so many loops of that schedule. region: as many regions with a static loop each. An iteration reads so many KiB of its
-// thread's own buffer. Prints one line of JSON as sync does; a round is a loop.
+// dynamic, guided: one region with so many loops of that schedule. region: as many regions with a
+// static loop each. An iteration reads so many KiB of its thread's own buffer. Prints one line of
+// JSON as sync does; a round is a loop.
 #include <omp.h>
 
 #include "sync.h"
@@ -25,16 +27,16 @@ static inline uint64_t iteration(void) {
 // Each: so many loops; how many iterations have been done.
 
 #define PRAGMA(text) _Pragma(#text)
-#define LOOPS(kind)                                                                                \
-    static uint64_t kind##_loops(const struct options *o) {                                        \
-        uint64_t done = 0;                                                                         \
-        PRAGMA(omp parallel num_threads((int)o->threads) reduction(+ : done))                      \
-        for (long round = 0; round < o->rounds; round++) {                                         \
-            PRAGMA(omp for schedule(kind))                                                         \
-            for (long i = 0; i < o->work; i++)                                                     \
-                done += iteration();                                                               \
-        }                                                                                          \
-        return done;                                                                               \
+#define LOOPS(kind) \
+    static uint64_t kind##_loops(const struct options *o) { \
+        uint64_t done = 0; \
+        PRAGMA(omp parallel num_threads((int)o->threads) reduction(+ : done)) \
+        for (long round = 0; round < o->rounds; round++) { \
+            PRAGMA(omp for schedule(kind)) \
+            for (long i = 0; i < o->work; i++) \
+                done += iteration(); \
+        } \
+        return done; \
     }
 LOOPS(dynamic)
 LOOPS(guided)
@@ -57,7 +59,9 @@ static const struct loops {
 int main(int argc, char **argv) {
     struct options o = {.threads = 2, .rounds = 1, .work = 1000};
     if (argc < 2 || argc % 2 != 0)
-        fail("usage: %s dynamic|guided|region [--threads N] [--rounds N] [--iterations N] [--kib N]", argv[0]);
+        fail(
+            "usage: %s dynamic|guided|region [--threads N] [--rounds N] [--iterations N] [--kib N]",
+            argv[0]);
     o.workload = argv[1];
     kib = 16;
     const struct setting known[] = {{"--threads", &o.threads, NULL},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// A particle filter, as that of Rodinia: follows an object through noisy measurements. Each frame moves and weighs the particles in parallel, adds their
-// weights up in one thread, and draws new ones in parallel. --size: particles.
+// A particle filter, as that of Rodinia: follows an object through noisy measurements. Each frame
+// moves and weighs the particles in parallel, adds their weights up in one thread, and draws new
+// ones in parallel. --size: particles.
 #include <math.h>
 #include <omp.h>
 
@@ -11,14 +12,16 @@ static struct mix mix;
 static double *x, *y, *old_x, *old_y, *weight, *sum;
 
 static double normal(uint64_t seed, uint64_t i) {
-    return sqrt(-2 * log(1 - mix_uniform(seed, 2 * i))) * cos(6.283185307179586 * mix_uniform(seed, 2 * i + 1));
+    return sqrt(-2 * log(1 - mix_uniform(seed, 2 * i))) *
+           cos(6.283185307179586 * mix_uniform(seed, 2 * i + 1));
 }
 
 // Of frame `frame`: on a spiral.
 static double true_x(int frame) { return (5 + 0.3 * frame) * cos(0.2 * frame); }
 static double true_y(int frame) { return (5 + 0.3 * frame) * sin(0.2 * frame); }
 
-// How well a place fits to the measurements around the true one. Particles that are far away are given up early: the work is uneven.
+// How well a place fits to the measurements around the true one. Particles that are far away are
+// given up early: the work is uneven.
 static double likelihood(int frame, double px, double py) {
     double fit = 0;
     for (int i = 0; i < POINTS && fit > -50; i++) {
@@ -67,8 +70,8 @@ static uint64_t round_of_particles(void) {
         mean[1] /= total;
         hash = mix_hash(hash, mean, sizeof mean);
         if (!(hypot(mean[0] - true_x(frame), mean[1] - true_y(frame)) < 2))
-            fail("particle: in frame %d the object is at %g, %g and seen at %g, %g", frame, true_x(frame), true_y(frame), mean[0],
-                 mean[1]);
+            fail("particle: in frame %d the object is at %g, %g and seen at %g, %g", frame,
+                 true_x(frame), true_y(frame), mean[0], mean[1]);
         double *swap = old_x;
         old_x = x;
         x = swap;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-// A pool of threads as inference engines have it (llama.cpp's ggml, for one): a graph of small matrix-vector
-// products. Between two products all threads meet at a barrier of atomics, at which they spin, with `pause`, for
-// as long as it takes. Between two graphs they poll for the next one for a while, and then sleep at a condition
-// variable.
+// A pool of threads as inference engines have it (llama.cpp's ggml, for one): a graph of small
+// matrix-vector products. Between two products all threads meet at a barrier of atomics, at which
+// they spin, with `pause`, for as long as it takes. Between two graphs they poll for the next one
+// for a while, and then sleep at a condition variable.
 //
 //     pool graphs --threads 8 --rounds 200 --work 96
 //
-// A round is a graph of 24 products of a matrix of `work` x `work` floats, whose rows are shared out among the threads.
-// Prints one line of JSON as sync does, with a checksum: the result does not depend on the number of threads.
+// A round is a graph of 24 products of a matrix of `work` x `work` floats, whose rows are shared
+// out among the threads. Prints one line of JSON as sync does, with a checksum: the result does not
+// depend on the number of threads.
 #include <stdatomic.h>
 
 #include "threads.h"
@@ -35,7 +36,8 @@ static float *matrix, *vector[2];
 
 static void meet(void) {
     long before = atomic_load_explicit(&barrier.passed, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&barrier.arrived, 1, memory_order_acq_rel) == options.threads - 1) {
+    if (atomic_fetch_add_explicit(&barrier.arrived, 1, memory_order_acq_rel) ==
+        options.threads - 1) {
         atomic_store_explicit(&barrier.arrived, 0, memory_order_relaxed);
         atomic_store_explicit(&barrier.passed, before + 1, memory_order_release);
         return;
@@ -46,7 +48,8 @@ static void meet(void) {
 
 // Whose result is the next one's input. Kept in range, or else it would grow without bounds.
 static void product(long index, int from) {
-    long n = options.work, first = n * index / options.threads, end = n * (index + 1) / options.threads;
+    long n = options.work, first = n * index / options.threads,
+         end = n * (index + 1) / options.threads;
     for (long row = first; row < end; row++) {
         float sum = 0;
         for (long i = 0; i < n; i++)
@@ -62,7 +65,9 @@ static void compute_graph(long index) {
     }
 }
 
-static int has(long graph) { return atomic_load_explicit(&pool.graph, memory_order_acquire) >= graph; }
+static int has(long graph) {
+    return atomic_load_explicit(&pool.graph, memory_order_acquire) >= graph;
+}
 
 static void *start(void *argument) {
     struct worker *w = argument;
@@ -122,9 +127,11 @@ int main(int argc, char **argv) {
     struct span span = span_of_workers();
     struct used used = used_from_there();
     double seconds = span_seconds(&span);
-    printf("{\"workload\": \"graphs\", \"threads\": %ld, \"rounds\": %ld, \"seconds\": %.6f, \"us_per_round\": %.4f, "
-           "\"checksum\": \"%.6e\", \"blocked\": %ld, \"cpu_seconds\": %.6f, \"voluntary\": %ld, \"involuntary\": %ld}\n",
-           options.threads, options.rounds, seconds, seconds * 1e6 / (double)options.rounds, sum, blocked,
-           used.cpu_seconds, used.voluntary, used.involuntary);
+    printf("{\"workload\": \"graphs\", \"threads\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
+           "\"us_per_round\": %.4f, "
+           "\"checksum\": \"%.6e\", \"blocked\": %ld, \"cpu_seconds\": %.6f, \"voluntary\": %ld, "
+           "\"involuntary\": %ld}\n",
+           options.threads, options.rounds, seconds, seconds * 1e6 / (double)options.rounds, sum,
+           blocked, used.cpu_seconds, used.voluntary, used.involuntary);
     return 0;
 }

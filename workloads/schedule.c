@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 // Runs a program while its CPUs come and go, and says how much CPU time there was for it:
 //
-//     schedule --by affinity|cpuset|quota|nothing --steps CPUS:SECONDS[,CPUS:SECONDS...] -- COMMAND...
+//     schedule --by affinity|cpuset|quota|nothing --steps CPUS:SECONDS[,CPUS:SECONDS...] --
+//     COMMAND...
 //
-// The steps are repeated until the program ends. affinity: of all its threads, as `taskset -a` does. cpuset and quota: of a cgroup of its own, for which
-// it has to be root; quota takes parts of CPUs. A step without `:SECONDS` lasts. The last line of the output is the program's, if that is a line
-// of JSON, with these members in front: seconds (of the whole program), cpu_seconds (available in that time), and with quota periods,
-// throttled, throttled_percent, throttled_seconds (summed over CPUs).
+// The steps are repeated until the program ends. affinity: of all its threads, as `taskset -a`
+// does. cpuset and quota: of a cgroup of its own, for which it has to be root; quota takes parts of
+// CPUs. A step without `:SECONDS` lasts. The last line of the output is the program's, if that is a
+// line of JSON, with these members in front: seconds (of the whole program), cpu_seconds (available
+// in that time), and with quota periods, throttled, throttled_percent, throttled_seconds (summed
+// over CPUs).
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -54,7 +57,7 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// --- options --------------------------------------------------------------------------------------------------------
+// --- options -------------------------------------------------------------------------------------
 
 static void read_steps(const char *text) {
     const char *p = text;
@@ -68,7 +71,8 @@ static void read_steps(const char *text) {
             p = end + 1;
             step[steps].seconds = strtod(p, &end);
         }
-        if (end == p || (*end && *end != ',') || !(step[steps].cpus > 0) || !(step[steps].seconds > 0))
+        if (end == p || (*end && *end != ',') || !(step[steps].cpus > 0) ||
+            !(step[steps].seconds > 0))
             fail("--steps are CPUS:SECONDS, by commas, not %s", text);
         steps++;
         p = end + (*end == ',');
@@ -82,7 +86,7 @@ static void read_by(const char *text) {
             fail("--by is affinity, cpuset, quota or nothing");
 }
 
-// --- cgroups ----------------------------------------------------------------------------------------------------------
+// --- cgroups -------------------------------------------------------------------------------------
 
 static int put(const char *file, const char *text) {
     char path[512];
@@ -153,7 +157,7 @@ static void throttled(long *periods, long *stood, double *seconds) {
         fclose(f);
 }
 
-// --- CPUs ---------------------------------------------------------------------------------------------------------------
+// --- CPUs ----------------------------------------------------------------------------------------
 
 // The first so many of all.
 static cpu_set_t first(int n) {
@@ -212,7 +216,7 @@ static void take(pid_t pid, const struct step *s) {
         set_quota(cpus_of(s));
 }
 
-// --- the program -------------------------------------------------------------------------------------------------------------
+// --- the program ---------------------------------------------------------------------------------
 
 static pid_t start(char **command, int *output) {
     int ends[2], go[2];
@@ -253,12 +257,14 @@ static pid_t start(char **command, int *output) {
     return pid;
 }
 
-// Through all steps, again and again. Post: the program's exit status; *available: CPU time in seconds.
+// Through all steps, again and again. Post: the program's exit status; *available: CPU time in
+// seconds.
 static int follow(pid_t pid, double *available) {
     double begun = now(), ends = begun + step[0].seconds;
     for (int i = 0;;) {
         double left = ends - now();
-        struct timespec t = {.tv_sec = (time_t)(left > 1 ? 1 : 0), .tv_nsec = left > 0 && left < 1 ? (long)(left * 1e9) : 0};
+        struct timespec t = {.tv_sec = (time_t)(left > 1 ? 1 : 0),
+                             .tv_nsec = left > 0 && left < 1 ? (long)(left * 1e9) : 0};
         int status = 0;
         int sent = left > 0 ? sigtimedwait(&waited_for, NULL, &t) : 0;
         if (sent == SIGTERM || sent == SIGINT)
@@ -309,7 +315,8 @@ int main(int argc, char **argv) {
     int status = follow(pid, &available);
     double seconds = now() - begun;
     static char said[65536];
-    ssize_t n = read(output, said, sizeof said - 1); // it has ended: what did not fit into the pipe would have stopped it
+    // it has ended: what did not fit into the pipe would have stopped it
+    ssize_t n = read(output, said, sizeof said - 1);
     said[n > 0 ? n : 0] = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status))
         fail("%s failed, status %#x", argv[i + 1], status);
@@ -322,8 +329,9 @@ int main(int argc, char **argv) {
         long periods = 0, stood = 0;
         double time = 0;
         throttled(&periods, &stood, &time);
-        printf(", \"periods\": %ld, \"throttled\": %ld, \"throttled_percent\": %.2f, \"throttled_seconds\": %.6f", periods, stood,
-               periods ? 100.0 * (double)stood / (double)periods : 0.0, time);
+        printf(", \"periods\": %ld, \"throttled\": %ld, \"throttled_percent\": %.2f, "
+               "\"throttled_seconds\": %.6f",
+               periods, stood, periods ? 100.0 * (double)stood / (double)periods : 0.0, time);
     }
     printf("%s%s\n", *last == '{' && last[1] != '}' ? ", " : "}", *last == '{' ? last + 1 : "");
     return 0;

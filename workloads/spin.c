@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// Programs that wait busily: patterns of hand-made synchronization, with the spinlocks of locks/ where they
-// need a lock.
+// Programs that wait busily: patterns of hand-made synchronization, with the spinlocks of locks/
+// where they need a lock.
 //
 //     spin pipeline --threads 8 --rounds 1000 --work 2000 [--tokens 2] [--flag volatile]
 //     spin lock-pipeline --threads 8 --rounds 1000 --work 2000 --lock mcs [--no-pause]
@@ -10,8 +10,9 @@
 //     spin sensitivity --threads 2 --lock ticket [--seconds 0.1] [--rounds 1] [--hold sleep]
 //     spin locks
 //
-// prints one line of JSON as sync does, and a few members more, or the names of the locks. What is said there
-// about time and the splitting of work holds here too; in the pipelines a round is a token's way once around.
+// prints one line of JSON as sync does, and a few members more, or the names of the locks. What is
+// said there about time and the splitting of work holds here too; in the pipelines a round is a
+// token's way once around.
 #define _GNU_SOURCE
 #include "spin.h"
 #include "spin_block.h"
@@ -19,17 +20,18 @@
 
 static int flag_volatile;
 
-// --- pipeline: a ring of stages, each waiting for its own flag ------------------------------------------------
+// --- pipeline: a ring of stages, each waiting for its own flag -----------------------------------
 
-// How many tokens have arrived at a stage. Stored by the stage before it only: released with the token, and
-// acquired by the one who waits. Programs that use volatile instead have a fence there, or rely on x86. To C, and so to
-// ThreadSanitizer, which does not know fences either, that is a race, of the flag and of the token. It holds where the
-// workload runs: an aligned long is stored and loaded whole, and the fences keep the compiler's order and, where that is
-// not the hardware's own, the processor's.
+// How many tokens have arrived at a stage. Stored by the stage before it only: released with the
+// token, and acquired by the one who waits. Programs that use volatile instead have a fence there,
+// or rely on x86. To C, and so to
+// ThreadSanitizer, which does not know fences either, that is a race, of the flag and of the token.
+// It holds where the workload runs: an aligned long is stored and loaded whole, and the fences keep
+// the compiler's order and, where that is not the hardware's own, the processor's.
 static struct stage {
     alignas(LINE) atomic_long arrived;
     volatile long arrived_volatile;
-} * stages;
+} *stages;
 
 static void pipeline_prepare(void) {
     tokens_prepare();
@@ -62,16 +64,17 @@ static void pipeline_describe(void) {
     member("\"tokens\": %ld, \"flag\": \"%s\", ", tokens, flag_volatile ? "volatile" : "atomic");
 }
 
-// --- lock-pipeline: a ring of stages, each waiting for a lock that its predecessor holds -------------------------
+// --- lock-pipeline: a ring of stages, each waiting for a lock that its predecessor holds ---------
 //
-// A lock says `not yet` as long as it is held, once. So each link between two stages has a ring of locks, of
-// which the predecessor always holds the one for its next pass: it takes the next before it frees this one. It
-// can be ahead of its successor by all tokens, and needs a lock more than that.
+// A lock says `not yet` as long as it is held, once. So each link between two stages has a ring of
+// locks, of which the predecessor always holds the one for its next pass: it takes the next before
+// it frees this one. It can be ahead of its successor by all tokens, and needs a lock more than
+// that.
 
 static struct link {
     void **lock;
     struct lock_node *node; // two for each lock: the predecessor's and the successor's
-} * links;                  // link i leads from stage i to the next
+} *links;                   // link i leads from stage i to the next
 static long ring;
 
 enum { BEFORE, AFTER };
@@ -103,9 +106,11 @@ static void lock_pipeline_prepare(void) {
 static void lock_pipeline_enter(struct worker *w) { link_lock(&links[w->index], 0, BEFORE); }
 
 static void lock_pipeline_work(struct worker *w) {
-    struct link *in = &links[(w->index + options.threads - 1) % options.threads], *out = &links[w->index];
+    struct link *in = &links[(w->index + options.threads - 1) % options.threads],
+                *out = &links[w->index];
     for (long pass = 0; pass < options.rounds; pass++) {
-        long sent = w->index == 0 ? pass - tokens : pass; // the predecessor's pass; < 0: tokens start here
+        // the predecessor's pass; < 0: tokens start here
+        long sent = w->index == 0 ? pass - tokens : pass;
         if (sent >= 0) {
             link_lock(in, sent, AFTER);
             link_unlock(in, sent, AFTER);
@@ -122,9 +127,10 @@ static void lock_pipeline_describe(void) {
     lock_describe();
 }
 
-// --- contended: all threads want one lock ------------------------------------------------------------------------
+// --- contended: all threads want one lock --------------------------------------------------------
 
-static volatile long holder; // under the lock; volatile, or the compiler knows that nobody changes it
+// under the lock; volatile, or the compiler knows that nobody changes it
+static volatile long holder;
 static atomic_int stop;
 
 // All take from one store of rounds, so that a thread that gets the lock more often does more.
@@ -135,13 +141,15 @@ static void contended_work(struct worker *w) {
         kind->lock(the_lock, node);
         holder = w->index;
         w->sum = compute(w->sum, options.work);
-        more = timed ? !atomic_load_explicit(&stop, memory_order_relaxed) : sections < options.rounds;
+        more =
+            timed ? !atomic_load_explicit(&stop, memory_order_relaxed) : sections < options.rounds;
         if (more) {
             sections++;
             w->count++;
         }
         if (holder != w->index)
-            fail("contended: threads %ld and %ld hold the lock %s together", w->index, holder, kind->name);
+            fail("contended: threads %ld and %ld hold the lock %s together", w->index, holder,
+                 kind->name);
         kind->unlock(the_lock, node);
         w->sum = compute(w->sum, options.outside);
     }
@@ -160,10 +168,11 @@ static void contended_check(void) {
 
 static void contended_describe(void) {
     lock_describe();
-    member("\"nodes\": %ld, \"work\": %ld, \"outside\": %ld, ", numa_nodes, options.work, options.outside);
+    member("\"nodes\": %ld, \"work\": %ld, \"outside\": %ld, ", numa_nodes, options.work,
+           options.outside);
 }
 
-// --- barrier: centralized and sense-reversing, with work between -------------------------------------------------
+// --- barrier: centralized and sense-reversing, with work between ---------------------------------
 
 static struct {
     alignas(LINE) atomic_long missing;
@@ -171,15 +180,15 @@ static struct {
 } barrier;
 static struct progress {
     alignas(LINE) atomic_long round; // relaxed: the barrier orders it
-} * progress;
+} *progress;
 
 static void barrier_prepare(void) {
     atomic_init(&barrier.missing, options.threads);
     progress = memory(sizeof *progress * (size_t)options.threads);
 }
 
-// Arriving is acquire and release, so that the last one has seen what all did before; it releases that with
-// the new sense, and before that the count for the next round.
+// Arriving is acquire and release, so that the last one has seen what all did before; it releases
+// that with the new sense, and before that the count for the next round.
 static int barrier_pass(int sense) {
     if (atomic_fetch_sub_explicit(&barrier.missing, 1, memory_order_acq_rel) == 1) {
         atomic_store_explicit(&barrier.missing, options.threads, memory_order_relaxed);
@@ -192,7 +201,8 @@ static int barrier_pass(int sense) {
 
 static void barrier_work(struct worker *w) {
     long part = share(options.work, options.threads, w->index);
-    struct progress *mine = &progress[w->index], *next = &progress[(w->index + 1) % options.threads];
+    struct progress *mine = &progress[w->index],
+                    *next = &progress[(w->index + 1) % options.threads];
     int sense = 0;
     for (long i = 1; i <= options.rounds; i++) {
         w->sum = compute(w->sum, part);
@@ -201,13 +211,16 @@ static void barrier_work(struct worker *w) {
         w->count += barrier_pass(sense);
         long seen = atomic_load_explicit(&next->round, memory_order_relaxed);
         if (seen != i && seen != i + 1) // it may have gone on to the next barrier, not through it
-            fail("barrier: a thread has passed it in round %ld while its neighbour was in %ld", i, seen);
+            fail("barrier: a thread has passed it in round %ld while its neighbour was in %ld", i,
+                 seen);
     }
 }
 
-static void barrier_check(void) { expect("the number of those who came last", total(), options.rounds); }
+static void barrier_check(void) {
+    expect("the number of those who came last", total(), options.rounds);
+}
 
-// ------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 static const struct pattern {
     const char *name;
@@ -225,7 +238,8 @@ static const struct pattern {
     {"barrier", barrier_prepare, NULL, barrier_work, barrier_check, NULL, 0},
     {"spin-then-block", spin_then_block_prepare, NULL, spin_then_block_work, tokens_check,
      spin_then_block_describe, 1},
-    {"sensitivity", sensitivity_prepare, NULL, sensitivity_work, sensitivity_check, sensitivity_describe, 0},
+    {"sensitivity", sensitivity_prepare, NULL, sensitivity_work, sensitivity_check,
+     sensitivity_describe, 0},
 };
 static const struct pattern *pattern;
 
@@ -254,19 +268,21 @@ static void run_pattern(void) {
     double seconds = span_seconds(&span);
     long rounds = contended ? sections : options.rounds;
 
-    // report() prints the workload's name between quotes; what else there is to say follows it there.
+    // report() prints the workload's name between quotes; what else there is to say follows it
+    // there.
     struct options reported = options;
     member("%s\", ", options.workload);
     if (pattern->describe)
         pattern->describe();
     if (pattern->handoffs)
-        member("\"us_per_handoff\": %.4f, ", seconds * 1e6 / (double)rounds / (double)options.threads);
+        member("\"us_per_handoff\": %.4f, ",
+               seconds * 1e6 / (double)rounds / (double)options.threads);
     member("\"pause\": \"%s", pauses ? "yes" : "no");
     reported.workload = members;
     report(&reported, rounds, seconds, contended ? fairness(sections) : -1);
 }
 
-// --- options ------------------------------------------------------------------------------------------------------
+// --- options -------------------------------------------------------------------------------------
 
 // Iterations of compute() in 100 ns: the median of short pieces.
 static long iterations_in_100ns(void) {
@@ -282,13 +298,15 @@ static long iterations_in_100ns(void) {
     return (long)(rate[PIECES / 2] * 1e-7 + 0.5);
 }
 
-static const char *choice(const char *name, const char *text, const char *first, const char *second) {
+static const char *choice(const char *name, const char *text, const char *first,
+                          const char *second) {
     if (strcmp(text, first) && strcmp(text, second))
         fail("%s wants %s or %s, not `%s`", name, first, second, text);
     return text;
 }
 
-// Takes our own options out of the arguments, and leaves the rest to parse(); says which of those it has seen.
+// Takes our own options out of the arguments, and leaves the rest to parse(); says which of those
+// it has seen.
 static void own_options(int *argc, char **argv, int *has_work, int *has_outside, int *has_rounds) {
     const char *lock = "ticket";
     int kept = *argc < 2 ? *argc : 2;

@@ -22,28 +22,30 @@ __attribute__((format(printf, 1, 2))) static void member(const char *format, ...
 }
 
 // Two loops: the one without `pause` does not decide at every turn not to pause.
-#define WAIT_UNTIL(condition)                                                                                  \
-    do {                                                                                                       \
-        if (pauses)                                                                                            \
-            while (!(condition))                                                                               \
-                CPU_PAUSE();                                                                                   \
-        else                                                                                                   \
-            while (!(condition))                                                                               \
-                ;                                                                                              \
+#define WAIT_UNTIL(condition) \
+    do { \
+        if (pauses) \
+            while (!(condition)) \
+                CPU_PAUSE(); \
+        else \
+            while (!(condition)) \
+                ; \
     } while (0)
 
-// --- tokens: what the pipelines pass on. Plain memory: the hand-over has to order the accesses --------------
+// --- tokens: what the pipelines pass on. Plain memory: the hand-over has to order the accesses ---
 
 static struct token {
     alignas(LINE) long steps; // taken so far
-} * token;
+} *token;
 
 static void tokens_prepare(void) { token = memory(sizeof *token * (size_t)tokens); }
 
-// Stage `index` works on its token of the given pass. The passes of a stage take the tokens in turn.
+// Stage `index` works on its token of the given pass. The passes of a stage take the tokens in
+// turn.
 static void take_step(struct worker *w, long pass) {
     struct token *t = &token[pass % tokens];
-    expect("the number of steps that a token has taken", t->steps, pass / tokens * options.threads + w->index);
+    expect("the number of steps that a token has taken", t->steps,
+           pass / tokens * options.threads + w->index);
     w->sum = compute(w->sum, share(options.work, options.threads, w->index));
     t->steps++;
     w->count++;
@@ -57,7 +59,7 @@ static void tokens_check(void) {
     expect("the number of passes", total(), steps);
 }
 
-// --- locks ------------------------------------------------------------------------------------------------------
+// --- locks ---------------------------------------------------------------------------------------
 
 static void *new_lock(long threads) {
     void *lock = memory(kind->size + kind->per_thread * (size_t)threads);
@@ -65,7 +67,9 @@ static void *new_lock(long threads) {
     return lock;
 }
 
-static struct lock_node *new_nodes(long count) { return memory(sizeof(struct lock_node) * (size_t)count); }
+static struct lock_node *new_nodes(long count) {
+    return memory(sizeof(struct lock_node) * (size_t)count);
+}
 
 // `user` of the lock is thread `index` of the program.
 static void name_node(struct lock_node *node, long user, long index) {
@@ -75,7 +79,7 @@ static void name_node(struct lock_node *node, long user, long index) {
 
 static void lock_describe(void) { member("\"lock\": \"%s\", ", kind->name); }
 
-// --- one lock, for those patterns in which all threads want the same ----------------------------------------------
+// --- one lock, for those patterns in which all threads want the same -----------------------------
 
 static void *the_lock;
 static struct lock_node *the_nodes;

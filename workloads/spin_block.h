@@ -17,7 +17,7 @@ static struct sleeper {
     atomic_uint asleep;                     // for --block futex
     pthread_mutex_t lock;                   // for --block cond
     pthread_cond_t changed;
-} * sleepers;
+} *sleepers;
 
 static void spin_then_block_prepare(void) {
     tokens_prepare();
@@ -63,8 +63,8 @@ static void spin_then_block(struct worker *w, struct sleeper *s, uint32_t before
         pthread_mutex_unlock(&s->lock);
         return;
     }
-    // Either we see the arrival, or the other sees us asleep: both sides store, then load the other's word,
-    // in one total order.
+    // Either we see the arrival, or the other sees us asleep: both sides store, then load the
+    // other's word, in one total order.
     atomic_store(&s->asleep, 1);
     while (atomic_load(&s->arrived) == before)
         if (futex(&s->arrived, FUTEX_WAIT, before) != 0 && errno != EAGAIN && errno != EINTR)
@@ -98,7 +98,8 @@ static void spin_then_block_describe(void) {
     long blocked = 0;
     for (long i = 0; i < options.threads; i++)
         blocked += workers[i].blocked;
-    member("\"spins\": %ld, \"block\": \"%s\", \"blocked\": %ld, ", spins, block_cond ? "cond" : "futex", blocked);
+    member("\"spins\": %ld, \"block\": \"%s\", \"blocked\": %ld, ", spins,
+           block_cond ? "cond" : "futex", blocked);
 }
 
 #endif

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-// A pipelined sweep as in NPB LU's SSOR (the OpenMP version of NPB 3.x, D. Bailey et al., "The NAS Parallel
-// Benchmarks"): the rows of a grid are split among the threads, and each plane of a thread's rows needs the
-// same plane of its neighbour's. The threads tell each other through flags of their own, and wait for them in
-// loops without pauses. A round is a sweep up the planes, from left to right, and one down, from right to left.
+// A pipelined sweep as in NPB LU's SSOR (the OpenMP version of NPB 3.x, D. Bailey et al., "The NAS
+// Parallel
+// Benchmarks"): the rows of a grid are split among the threads, and each plane of a thread's rows
+// needs the same plane of its neighbour's. The threads tell each other through flags of their own,
+// and wait for them in loops without pauses. A round is a sweep up the planes, from left to right,
+// and one down, from right to left.
 //
 //     spin_omp lu --threads 8 --rounds 50 --work 200000
 //     spin_omp lu-flush ...
 //
-// lu has atomic flags; lu-flush plain ones with `flush`, as LU has had for most of its life. --work is the number of
-// iterations of compute() in a round, all threads together. The grid is compared with that of a serial run.
+// lu has atomic flags; lu-flush plain ones with `flush`, as LU has had for most of its life. --work
+// is the number of iterations of compute() in a round, all threads together. The grid is compared
+// with that of a serial run.
 #include <omp.h>
 
 #include "sync.h"
 
 enum { PLANES = 32 };
 
-// Is there a plane that the neighbour has finished and this one's successor has not taken yet? As LU's isync: the
-// giver waits until it is 0 and sets it, the taker waits until it is 1 and clears it.
+// Is there a plane that the neighbour has finished and this one's successor has not taken yet? As
+// LU's isync: the giver waits until it is 0 and sets it, the taker waits until it is 1 and clears
+// it.
 static struct flag {
     int full;
     char pad[LINE - sizeof(int)];
@@ -26,7 +30,8 @@ static int flush_only;
 
 static void wait_until(struct flag *flag, int full) {
     if (flush_only) {
-        // Plain loads: `flush` makes the compiler load again. (A data race in C; a habit in OpenMP.)
+        // Plain loads: `flush` makes the compiler load again. (A data race in C; a habit in
+        // OpenMP.)
         while (flag->full != full) {
 #pragma omp flush
         }
@@ -82,13 +87,15 @@ static void init(struct grid *g, long rows, long work) {
         g->cell[i] = i * 0x9e3779b97f4a7c15u;
 }
 
-// One plane of the rows from `first` up to `end`; `step` is 1 on the way up and -1 on the way down. A cell needs
-// what is before it in both directions.
+// One plane of the rows from `first` up to `end`; `step` is 1 on the way up and -1 on the way down.
+// A cell needs what is before it in both directions.
 static void sweep_plane(const struct grid *g, long plane, long first, long end, int step) {
     for (long i = 0; i < end - first; i++) {
         long row = step > 0 ? first + i : end - 1 - i;
-        uint64_t x = *at(g, plane, row) ^ *at(g, plane - step, row) * 3 ^ *at(g, plane, row - step) * 5;
-        long parts = 2 * PLANES * g->rows, part = plane * g->rows + row + (step > 0 ? 0 : parts / 2);
+        uint64_t x =
+            *at(g, plane, row) ^ *at(g, plane - step, row) * 3 ^ *at(g, plane, row - step) * 5;
+        long parts = 2 * PLANES * g->rows,
+             part = plane * g->rows + row + (step > 0 ? 0 : parts / 2);
         *at(g, plane, row) = compute(x, 1 + share(g->work, parts, part));
     }
 }
@@ -138,8 +145,8 @@ int main(int argc, char **argv) {
         long end = from + share(rows, o.threads, index);
 #pragma omp single
         team = omp_get_num_threads();
-        // The barrier at the end of `single` is the gate. A smaller team would wait for ever: there is no thread
-        // at the end of the line to take.
+        // The barrier at the end of `single` is the gate. A smaller team would wait for ever: there
+        // is no thread at the end of the line to take.
         if (team == o.threads) {
             double begun = now();
             for (long i = 0; i < o.rounds; i++) {
@@ -160,7 +167,8 @@ int main(int argc, char **argv) {
         up(&serial, 0, 1, 0, rows);
         down(&serial, 0, 1, 0, rows);
     }
-    if (memcmp(grid.cell, serial.cell, sizeof *grid.cell * (size_t)(PLANES + 2) * (size_t)(rows + 2)))
+    if (memcmp(grid.cell, serial.cell,
+               sizeof *grid.cell * (size_t)(PLANES + 2) * (size_t)(rows + 2)))
         fail("%s: the result is not that of a serial run", o.workload);
     report(&o, o.rounds, span_seconds(&span), -1);
     return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-// sensitivity: one thread holds a lock for long, and the others spin for it. It computes meanwhile, or sleeps, so that
-// nobody runs but those who wait. With two threads, under `lissom run --stats`, it also counts the waits during which the
-// runtime found the waiting thread, or that thread gave way by itself.
+// sensitivity: one thread holds a lock for long, and the others spin for it. It computes meanwhile,
+// or sleeps, so that nobody runs but those who wait. With two threads, under `lissom run --stats`,
+// it also counts the waits during which the runtime found the waiting thread, or that thread gave
+// way by itself.
 #ifndef LISSOM_WORKLOADS_SPIN_SENSITIVITY_H
 #define LISSOM_WORKLOADS_SPIN_SENSITIVITY_H
 
@@ -117,7 +118,8 @@ static void wait_for_lock(struct worker *w) {
         times.wait_cpu += cpu_time(CLOCK_THREAD_CPUTIME_ID) - cpu;
     times.late += got - freed;
     if (got < freed)
-        fail("sensitivity: the lock %s was taken %.3f us before it was free", kind->name, (freed - got) * 1e6);
+        fail("sensitivity: the lock %s was taken %.3f us before it was free", kind->name,
+             (freed - got) * 1e6);
     sections++;
     kind->unlock(the_lock, &the_nodes[w->index]);
     sem_post(&done);
@@ -137,16 +139,17 @@ static void sensitivity_check(void) {
     expect("the counter under the lock", sections, options.threads * options.rounds);
 }
 
-// Means. wait_cpu_us is what a waiter burnt of wait_us; late_us is from the unlock to the lock. While the holder sleeps the
-// process's CPU time is that of the waiters. While it computes only a thread's own says so, which is that of a kernel
-// thread: if another one carries the waiter on, it means nothing.
+// Means. wait_cpu_us is what a waiter burnt of wait_us; late_us is from the unlock to the lock.
+// While the holder sleeps the process's CPU time is that of the waiters. While it computes only a
+// thread's own says so, which is that of a kernel thread: if another one carries the waiter on, it
+// means nothing.
 static void sensitivity_describe(void) {
     double each = 1e6 / (double)options.rounds, waits = each / (double)(options.threads - 1);
     lock_describe();
     if (record)
         member("\"waits\": %ld, \"waits_found\": %ld, ", all_waits, waits_found);
-    member("\"hold_us\": %.1f, \"wait_us\": %.1f, \"wait_cpu_us\": %.1f, \"late_us\": %.1f, ", times.hold * each,
-           times.wait * waits, times.wait_cpu * waits, times.late * waits);
+    member("\"hold_us\": %.1f, \"wait_us\": %.1f, \"wait_cpu_us\": %.1f, \"late_us\": %.1f, ",
+           times.hold * each, times.wait * waits, times.wait_cpu * waits, times.late * waits);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// Heat in a cube: each point becomes the mean of its six neighbours and itself, again and again. Planes are guided. --size: the cube's edge.
+// Heat in a cube: each point becomes the mean of its six neighbours and itself, again and again.
+// Planes are guided. --size: the cube's edge.
 #include <omp.h>
 
 #include "mix.h"
@@ -17,7 +18,8 @@ static uint64_t round_of_heat(void) {
     for (long i = 1; i < n - 1; i++)
         for (long j = 1; j < n - 1; j++)
             for (long k = 1; k < n - 1; k++)
-                a[(i * n + j) * n + k] = mix_uniform(5, (uint64_t)((i * n + j) * n + k)), before += a[(i * n + j) * n + k];
+                a[(i * n + j) * n + k] = mix_uniform(5, (uint64_t)((i * n + j) * n + k)),
+                                    before += a[(i * n + j) * n + k];
 #pragma omp parallel num_threads(mix.threads)
     for (int step = 0; step < STEPS; step++) {
         const double *from = step % 2 ? b : a;
@@ -27,7 +29,8 @@ static uint64_t round_of_heat(void) {
             for (long j = 1; j < n - 1; j++)
                 for (long k = 1; k < n - 1; k++) {
                     const double *p = from + (i * n + j) * n + k;
-                    to[(i * n + j) * n + k] = (p[0] + p[-1] + p[1] + p[-n] + p[n] + p[-n * n] + p[n * n]) / 7;
+                    to[(i * n + j) * n + k] =
+                        (p[0] + p[-1] + p[1] + p[-n] + p[n] + p[-n * n] + p[n * n]) / 7;
                 }
     }
     const double *last = STEPS % 2 ? b : a;

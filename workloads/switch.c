@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-// What a context switch costs by itself: threads on one CPU (the caller sees to that) that share a fixed amount of
-// work.
+// What a context switch costs by itself: threads on one CPU (the caller sees to that) that share a
+// fixed amount of work.
 //
 //     switch compute --threads 8 --rounds 100000 --work 5000
 //
-// compute works and does nothing else, so that it is switched by time slices only; atomic adds to a counter that all
-// share after each piece; yield calls sched_yield after each; futex passes a turn on after each, from thread to
-// thread. Prints one line of JSON as sync does; a round is a piece.
+// compute works and does nothing else, so that it is switched by time slices only; atomic adds to a
+// counter that all share after each piece; yield calls sched_yield after each; futex passes a turn
+// on after each, from thread to thread. Prints one line of JSON as sync does; a round is a piece.
 #define _GNU_SOURCE
 #include <sched.h>
 
@@ -15,7 +15,7 @@
 static const struct pattern {
     const char *name;
     void (*work)(struct worker *);
-} * pattern;
+} *pattern;
 
 static struct {
     alignas(LINE) atomic_long count;

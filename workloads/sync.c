@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-// Programs that do nothing but synchronize: a pattern each, with the work between two waits split among the
-// threads, so that the number of threads does not change how much there is to do.
+// Programs that do nothing but synchronize: a pattern each, with the work between two waits split
+// among the threads, so that the number of threads does not change how much there is to do.
 //
 //     sync barrier --threads 32 --rounds 8000 --work 80000
 //
-// prints one line of JSON. The time is that of the parallel phase: it begins when the first thread passes
-// the gate that all threads have to reach, and ends when the last one has done its part.
+// prints one line of JSON. The time is that of the parallel phase: it begins when the first thread
+// passes the gate that all threads have to reach, and ends when the last one has done its part.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <semaphore.h>
@@ -37,11 +37,13 @@ static void *start(void *argument) {
     return NULL;
 }
 
-// --- barrier: every thread computes its part of a round, and waits for the others -------------------------
+// --- barrier: every thread computes its part of a round, and waits for the others ----------------
 
 static pthread_barrier_t barrier;
 
-static void barrier_prepare(void) { pthread_barrier_init(&barrier, NULL, (unsigned)options.threads); }
+static void barrier_prepare(void) {
+    pthread_barrier_init(&barrier, NULL, (unsigned)options.threads);
+}
 
 static void barrier_work(struct worker *w) {
     long part = share(options.work, options.threads, w->index);
@@ -54,7 +56,7 @@ static void barrier_work(struct worker *w) {
 
 static void barrier_check(void) { expect("the number of serial threads", total(), options.rounds); }
 
-// --- cond: a broadcast wakes all threads, each computes its part, and all acknowledge --------------------
+// --- cond: a broadcast wakes all threads, each computes its part, and all acknowledge ------------
 
 static struct {
     pthread_mutex_t lock;
@@ -90,9 +92,11 @@ static void cond_lead(void) {
     }
 }
 
-static void cond_check(void) { expect("the number of wake-ups", total(), options.rounds * options.threads); }
+static void cond_check(void) {
+    expect("the number of wake-ups", total(), options.rounds * options.threads);
+}
 
-// --- mutex: one lock, short sections inside and outside --------------------------------------------------
+// --- mutex: one lock, short sections inside and outside ------------------------------------------
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static long sections; // under the mutex
@@ -124,7 +128,7 @@ static void mutex_lead(void) {
 
 static void mutex_check(void) { expect("the counter under the lock", sections, total()); }
 
-// --- sem: pairs of threads pass the turn to each other; a round is there and back --------------------------
+// --- sem: pairs of threads pass the turn to each other; a round is there and back ----------------
 
 static struct pair {
     alignas(LINE) sem_t there;
@@ -172,7 +176,7 @@ static void sem_check(void) {
     }
 }
 
-// --- queue: half of the threads produce, half consume, through a bounded queue -----------------------------
+// --- queue: half of the threads produce, half consume, through a bounded queue -------------------
 
 enum { QUEUE = 64 };
 static struct {
@@ -180,7 +184,8 @@ static struct {
     pthread_cond_t not_full, not_empty;
     long head, tail;
     long item[QUEUE];
-} queue = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, {0}};
+} queue = {
+    PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, {0}};
 
 static void produce(long item) {
     pthread_mutex_lock(&queue.lock);
@@ -220,7 +225,7 @@ static void queue_check(void) {
     expect("items produced less items consumed", total(), 0);
 }
 
-// --- late: all threads compute; the main thread sleeps and looks at the clock, for `seconds` --------------------
+// --- late: all threads compute; the main thread sleeps and looks at the clock, for `seconds` -----
 
 enum { SLEEPS = 10000, SLEEP_US = 5000 };
 
@@ -246,7 +251,7 @@ static void late_lead(void) {
     late_us = late[n * 9 / 10] > 0 ? late[n * 9 / 10] : 0;
 }
 
-// ------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 static const struct pattern patterns[] = {
     {"barrier", barrier_prepare, barrier_work, NULL, barrier_check},
@@ -278,13 +283,15 @@ static void run_pattern(void) {
     if (leads)
         span_add(&span, led, led);
     int timed = pattern->lead == mutex_lead && leads;
-    report(&options, timed ? sections : options.rounds, span_seconds(&span), timed ? fairness(sections) : -1);
+    report(&options, timed ? sections : options.rounds, span_seconds(&span),
+           timed ? fairness(sections) : -1);
 }
 
-// --- the rest: not patterns, but what a benchmark needs beside them ------------------------------------------
+// --- the rest: not patterns, but what a benchmark needs beside them ------------------------------
 
-// Iterations of compute() in a microsecond, with as many threads as the CPUs that will share caches, power
-// and cores during the measurement. The median of many short pieces: other programs' slices fall into few of them.
+// Iterations of compute() in a microsecond, with as many threads as the CPUs that will share
+// caches, power and cores during the measurement. The median of many short pieces: other programs'
+// slices fall into few of them.
 enum { PIECES = 301, ITERATIONS = 200000 };
 
 static void *calibrate_thread(void *argument) {
@@ -307,8 +314,8 @@ static void calibrate(void) {
     double sum = 0;
     for (long i = 0; i < options.threads; i++)
         sum += workers[i].end;
-    printf("{\"workload\": \"calibrate\", \"threads\": %ld, \"iterations_per_us\": %.3f}\n", options.threads,
-           sum / (double)options.threads);
+    printf("{\"workload\": \"calibrate\", \"threads\": %ld, \"iterations_per_us\": %.3f}\n",
+           options.threads, sum / (double)options.threads);
 }
 
 // Threads that only wait: what does a thread cost in memory?
@@ -324,9 +331,11 @@ static void idle(void) {
     long rss = status_kib("VmRSS"), tables = status_kib("VmPTE");
     pthread_barrier_wait(&gate);
     join_threads();
-    printf("{\"workload\": \"idle\", \"threads\": %ld, \"rss_kib\": %ld, \"rss_kib_per_thread\": %.4f, "
+    printf("{\"workload\": \"idle\", \"threads\": %ld, \"rss_kib\": %ld, \"rss_kib_per_thread\": "
+           "%.4f, "
            "\"page_tables_kib\": %ld, \"max_rss_kib\": %ld}\n",
-           options.threads, rss, (double)rss / (double)options.threads, tables, status_kib("VmHWM"));
+           options.threads, rss, (double)rss / (double)options.threads, tables,
+           status_kib("VmHWM"));
 }
 
 // Somebody else's program that wants a CPU all the time.

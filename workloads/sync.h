@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// What the synchronization workloads share: options, the clock, a calibrated piece of work, and the line
-// of JSON that each prints.
+// What the synchronization workloads share: options, the clock, a calibrated piece of work, and the
+// line of JSON that each prints.
 #ifndef LISSOM_WORKLOADS_SYNC_H
 #define LISSOM_WORKLOADS_SYNC_H
 
@@ -18,11 +18,11 @@ enum { LINE = 128 }; // two cache lines: the prefetcher fetches them in pairs
 struct options {
     const char *workload;
     long threads;
-    long rounds;   // of all threads together
-    long work;     // iterations of compute(); what for depends on the workload
-    long outside;  // the same, outside of a critical section
+    long rounds;    // of all threads together
+    long work;      // iterations of compute(); what for depends on the workload
+    long outside;   // the same, outside of a critical section
     double seconds; // > 0: for so long, instead of `rounds`
-    long cpu;      // >= 0: where a hog runs
+    long cpu;       // >= 0: where a hog runs
 };
 
 __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...) {
@@ -70,12 +70,16 @@ static void read_settings(const struct setting *known, int words, char **word) {
 __attribute__((unused)) static struct options parse(int argc, char **argv) {
     struct options o = {.threads = 2, .rounds = 1000, .cpu = -1};
     if (argc < 2 || argc % 2 != 0)
-        fail("usage: %s WORKLOAD [--threads N] [--rounds N] [--work N] [--outside N] [--seconds S] [--cpu N]",
+        fail("usage: %s WORKLOAD [--threads N] [--rounds N] [--work N] [--outside N] [--seconds S] "
+             "[--cpu N]",
              argv[0]);
     o.workload = argv[1];
-    const struct setting known[] = {{"--threads", &o.threads, NULL}, {"--rounds", &o.rounds, NULL},
-                                    {"--work", &o.work, NULL},       {"--outside", &o.outside, NULL},
-                                    {"--seconds", NULL, &o.seconds}, {"--cpu", &o.cpu, NULL},
+    const struct setting known[] = {{"--threads", &o.threads, NULL},
+                                    {"--rounds", &o.rounds, NULL},
+                                    {"--work", &o.work, NULL},
+                                    {"--outside", &o.outside, NULL},
+                                    {"--seconds", NULL, &o.seconds},
+                                    {"--cpu", &o.cpu, NULL},
                                     {0}};
     read_settings(known, argc - 2, argv + 2);
     if (o.threads < 1 || o.threads > 100000 || o.rounds < 1)
@@ -89,8 +93,8 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Arithmetic whose every step needs the one before: its time depends on the clock rate and on nothing else,
-// and the compiler can neither shorten nor vectorize it.
+// Arithmetic whose every step needs the one before: its time depends on the clock rate and on
+// nothing else, and the compiler can neither shorten nor vectorize it.
 __attribute__((noinline, unused)) static uint64_t compute(uint64_t x, long iterations) {
     for (long i = 0; i < iterations; i++)
         x = x * 6364136223846793005u + 1442695040888963407u;
@@ -107,15 +111,17 @@ __attribute__((unused)) static void span_add(struct span *span, double begun, do
     span->last = ended > span->last ? ended : span->last;
 }
 
-__attribute__((unused)) static double span_seconds(const struct span *span) { return span->last - span->first; }
+__attribute__((unused)) static double span_seconds(const struct span *span) {
+    return span->last - span->first;
+}
 
 // The part of `total` that falls to number `index` of `parts`; the parts add up to the total.
 static inline long share(long total, long parts, long index) {
     return total / parts + (index < total % parts);
 }
 
-// A line of /proc/self/status in KiB, 0 if it is not there. Not getrusage's ru_maxrss: that one remembers
-// what the process was before its exec.
+// A line of /proc/self/status in KiB, 0 if it is not there. Not getrusage's ru_maxrss: that one
+// remembers what the process was before its exec.
 static long status_kib(const char *name) {
     FILE *file = fopen("/proc/self/status", "r");
     char line[256];
@@ -133,7 +139,9 @@ static struct rusage counted_from;
 
 static inline void count_from_here(void) { getrusage(RUSAGE_SELF, &counted_from); }
 
-static inline double time_seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec * 1e-6; }
+static inline double time_seconds(struct timeval t) {
+    return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
+}
 
 struct used {
     double cpu_seconds;
@@ -153,19 +161,22 @@ static inline struct used used_from_there(void) {
 
 static double late_us = -1; // of the workload `late`; < 0: not measured
 
-// `fairness` < 0: not measured. Pre: what took `seconds` has ended just now (reported_at, by CLOCK_MONOTONIC).
-__attribute__((unused)) static void report(const struct options *o, long rounds, double seconds, double fairness) {
+// `fairness` < 0: not measured. Pre: what took `seconds` has ended just now (reported_at, by
+// CLOCK_MONOTONIC).
+__attribute__((unused)) static void report(const struct options *o, long rounds, double seconds,
+                                           double fairness) {
     char fair[32] = "null", late[32] = "null";
     struct used used = used_from_there();
     if (fairness >= 0)
         snprintf(fair, sizeof fair, "%.4f", fairness);
     if (late_us >= 0)
         snprintf(late, sizeof late, "%.1f", late_us);
-    printf("{\"workload\": \"%s\", \"threads\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
-           "\"us_per_round\": %.4f, \"fairness\": %s, \"late_us\": %s, \"max_rss_kib\": %ld, "
-           "\"cpu_seconds\": %.6f, \"voluntary\": %ld, \"involuntary\": %ld, \"reported_at\": %.6f}\n",
-           o->workload, o->threads, rounds, seconds, seconds * 1e6 / (double)(rounds ? rounds : 1), fair, late,
-           status_kib("VmHWM"), used.cpu_seconds, used.voluntary, used.involuntary, now());
+    printf(
+        "{\"workload\": \"%s\", \"threads\": %ld, \"rounds\": %ld, \"seconds\": %.6f, "
+        "\"us_per_round\": %.4f, \"fairness\": %s, \"late_us\": %s, \"max_rss_kib\": %ld, "
+        "\"cpu_seconds\": %.6f, \"voluntary\": %ld, \"involuntary\": %ld, \"reported_at\": %.6f}\n",
+        o->workload, o->threads, rounds, seconds, seconds * 1e6 / (double)(rounds ? rounds : 1),
+        fair, late, status_kib("VmHWM"), used.cpu_seconds, used.voluntary, used.involuntary, now());
 }
 
 #endif

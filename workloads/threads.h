@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// What the workloads on pthreads share: the threads, the gate that they pass together, and what is added up and
-// checked in the end.
+// What the workloads on pthreads share: the threads, the gate that they pass together, and what is
+// added up and checked in the end.
 #ifndef LISSOM_WORKLOADS_THREADS_H
 #define LISSOM_WORKLOADS_THREADS_H
 
@@ -52,7 +52,8 @@ static void create_threads(void *(*function)(void *), long others) {
         workers[i].sum = (uint64_t)i;
         int error = pthread_create(&workers[i].thread, NULL, function, &workers[i]);
         if (error)
-            fail("thread %ld of %ld cannot be created: %s", i + 1, options.threads, strerror(error));
+            fail("thread %ld of %ld cannot be created: %s", i + 1, options.threads,
+                 strerror(error));
     }
 }
 

@@ -3,11 +3,13 @@
 //
 //     work reduction --threads 8 --seconds 1
 //
-// reduction adds up the same numbers again and again; delay counts, and does nothing else; random draws numbers until one
-// is rare. Prints one line of JSON as sync does; a round is a piece of work.
+// reduction adds up the same numbers again and again; delay counts, and does nothing else; random
+// draws numbers until one is rare. Prints one line of JSON as sync does; a round is a piece of
+// work.
 //
-// Without --seconds it ends at SIGTERM. It then begins with a line {"ready": true} when all threads compute, and the line before the last
-// is {"progress": [[time, rounds], ...]}, by CLOCK_MONOTONIC, for who wants to know of a part of the time.
+// Without --seconds it ends at SIGTERM. It then begins with a line {"ready": true} when all threads
+// compute, and the line before the last is {"progress": [[time, rounds], ...]}, by CLOCK_MONOTONIC,
+// for who wants to know of a part of the time.
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -46,7 +48,7 @@ static const struct piece {
 } pieces[] = {{"reduction", reduction}, {"delay", delay}, {"random", random_numbers}};
 static const struct piece *piece;
 
-// --- progress: one thread writes down how far all of them are ---------------------------------------------------
+// --- progress: one thread writes down how far all of them are ------------------------------------
 
 enum { STEPS = 1 << 14 };
 static const double step_seconds = 0.002;
@@ -77,7 +79,7 @@ static void print_progress(void) {
     printf("]}\n");
 }
 
-// ------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 static sem_t asked;
 

@@ -1,11 +1,12 @@
 #!/bin/sh
 # Checks the models of this folder with spin.
 #     run.sh [changed|small|large|mutants] [slots|signals|events|omp|park|giveup]
-# One line per configuration: result, states, seconds.  Last line: N passed, M failed.  Exit 1 if anything failed.
-# changed: small, of the models that are not as they were when `small` last passed (the file `checked` has their hashes).
-# small: all exhaustive, with the mutants, under three minutes on one core.  A model that passes is noted in `checked`.
-# large: under 20 minutes, < 6 GB; the one that says bitstate is not exhaustive (a hashed state table: an error found is
-# real, some states may be missed).
+# One line per configuration: result, states, seconds. Last line: N passed, M failed. Exit 1 if
+# anything failed. changed: small, of the models that are not as they were when `small` last passed
+# (the file `checked` has their hashes). small: all exhaustive, with the mutants, under three
+# minutes on one core. A model that passes is noted in `checked`. large: under 20 minutes, < 6 GB;
+# the one that says bitstate is not exhaustive (a hashed state table: an error found is real, some
+# states may be missed).
 # A mutant passes if the verifier finds an error in it.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -33,7 +34,8 @@ check() {
 	*LIVE*) kind=-DNFAIR=3 search='-a -f' ;;
 	*) kind=-DSAFETY search= ;;
 	esac
-	# signals.pml ends by itself, with carriers that have nothing to do; and in it nothing may go on for ever.  Its provided clauses forbid the reduction.
+	# signals.pml ends by itself, with carriers that have nothing to do; and in it nothing may
+	# go on for ever. Its provided clauses forbid the reduction.
 	if [ $model = signals ]; then
 		case $defs in
 		*LIVE*) kind='-DNP -DNOREDUCE' search='-l -E' ;;

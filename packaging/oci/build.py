@@ -26,7 +26,8 @@ def main(tree, version, folder):
             "architecture": "amd64",
             "os": "linux",
             "config": {
-                # nobody's rights are enough for what it does by itself. Images that copy from it have users of their own.
+                # nobody's rights are enough for what it does by itself. Images that copy from it
+                # have users of their own.
                 "User": "65534:65534",
                 "Entrypoint": ["/usr/bin/lissom"],
                 "Cmd": ["--help"],

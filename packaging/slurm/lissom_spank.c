@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * A SPANK plugin: `srun --lissom[=OPTIONS]`, and the same for sbatch and salloc. What `lissom run` does to the environment of
- * the program that it becomes (src/run.rs), this does to the environment of a task. docs/slurm.md is for users and administrators.
+ * A SPANK plugin: `srun --lissom[=OPTIONS]`, and the same for sbatch and salloc. What `lissom run`
+ * does to the environment of the program that it becomes (src/run.rs), this does to the environment
+ * of a task. docs/slurm.md is for users and administrators.
  *
- * It is done in slurm_spank_task_init, and not in slurm_spank_user_init, because that is called in the process that becomes the task:
- * - as the user, and where the task's files are (job_container/tmpfs): what cannot be read there, the loader could not load;
- * - when the task's environment is complete (MPI, GRES), so that nothing of it is missed, and its binding to CPUs is done;
- * - what goes wrong concerns one task, and the message goes to its standard error. In user_init it would go to slurmd's log.
+ * It is done in slurm_spank_task_init, and not in slurm_spank_user_init, because that is called in
+ * the process that becomes the task:
+ * - as the user, and where the task's files are (job_container/tmpfs): what cannot be read there,
+ *   the loader could not load;
+ * - when the task's environment is complete (MPI, GRES), so that nothing of it is missed, and its
+ *   binding to CPUs is done;
+ * - what goes wrong concerns one task, and the message goes to its standard error. In user_init it
+ *   would go to slurmd's log.
  *
- * Whatever goes wrong, the task is started. So every function that Slurm calls says ESPANK_SUCCESS, but for the check of the
- * options in srun, sbatch and salloc: there somebody is waiting who can put them right.
+ * Whatever goes wrong, the task is started. So every function that Slurm calls says ESPANK_SUCCESS,
+ * but for the check of the options in srun, sbatch and salloc: there somebody is waiting who can
+ * put them right.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -31,15 +37,27 @@ SPANK_PLUGIN(lissom, 1);
 
 #define RSEQ_TUNABLE "glibc.pthread.rseq"
 
-/* --- the text of --lissom ---------------------------------------------------------------------------------------- */
+/* --- the text of --lissom --------------------------------------------------------------------- */
 
-enum { SWITCH, SPIN, SPIN_THRESHOLD, IDLE, SHARE, CPUS, MALLEABLE, OMP_TEAM, MAX_THREADS, VERBOSE, OPTIONS };
+enum {
+    SWITCH,
+    SPIN,
+    SPIN_THRESHOLD,
+    IDLE,
+    SHARE,
+    CPUS,
+    MALLEABLE,
+    OMP_TEAM,
+    MAX_THREADS,
+    VERBOSE,
+    OPTIONS
+};
 
 /* The options of `lissom run` that have a variable of the environment. */
 static const struct {
     const char *name, *variable;
-    const char *words;    /* that it may be */
-    unsigned least, most; /* or a number; most 0: none */
+    const char *words;     /* that it may be */
+    unsigned least, most;  /* or a number; most 0: none */
     const char *otherwise; /* what `lissom run` sets if nothing is said; NULL: nothing */
 } options[OPTIONS] = {
     [SWITCH] = {"switch", LISSOM_ENV_SWITCH, "auto|user|kernel|off", 0, 0, "auto"},
@@ -95,12 +113,15 @@ static bool is_value(int option, const char *text)
 static void describe(int option, char *to, size_t size)
 {
     size_t used = strlen(to);
-    used += (size_t)snprintf(to + used, size - used, "%s=%s", options[option].name, options[option].words);
+    used += (size_t)snprintf(to + used, size - used, "%s=%s", options[option].name,
+                             options[option].words);
     if (options[option].most && used < size)
-        snprintf(to + used, size - used, "%s%u..%u", *options[option].words ? "|" : "", options[option].least, options[option].most);
+        snprintf(to + used, size - used, "%s%u..%u", *options[option].words ? "|" : "",
+                 options[option].least, options[option].most);
 }
 
-/* One of the parts between commas. Post: false: `problem` says what is wrong with it, and what would be right. */
+/* One of the parts between commas. Post: false: `problem` says what is wrong with it, and what
+ * would be right. */
 static bool read_part(const char *part, struct settings *settings, char *problem, size_t size)
 {
     if (strcmp(part, "on") == 0)
@@ -149,7 +170,8 @@ static bool read_text(const char *text, struct settings *settings, char *problem
     return good;
 }
 
-/* In srun, sbatch and salloc. In the task it is read again, because there is nobody to tell before it has its standard error. */
+/* In srun, sbatch and salloc. In the task it is read again, because there is nobody to tell before
+ * it has its standard error. */
 static int check(int value, const char *text, int remote)
 {
     (void)value;
@@ -164,13 +186,14 @@ static int check(int value, const char *text, int remote)
 static struct spank_option option = {
     .name = "lissom",
     .arginfo = "[OPTIONS]",
-    .usage = "run the tasks under lissom, so that they may have more threads than CPUs. OPTIONS are those of `lissom run`, "
+    .usage = "run the tasks under lissom, so that they may have more threads than CPUs. OPTIONS "
+             "are those of `lissom run`, "
              "separated by commas (switch=user,cpus=4), or off",
     .has_arg = 2,
     .cb = check,
 };
 
-/* --- plugstack.conf ------------------------------------------------------------------------------------------------ */
+/* --- plugstack.conf --------------------------------------------------------------------------- */
 
 struct arguments {
     const char *library;
@@ -188,7 +211,8 @@ static struct arguments read_arguments(int count, char **argument, bool say)
             a.library = argument[i] + 4;
         } else if (strncmp(argument[i], "lib=", 4) == 0) {
             if (say)
-                slurm_error("lissom: plugstack.conf: %s: a path that begins with / is needed", argument[i]);
+                slurm_error("lissom: plugstack.conf: %s: a path that begins with / is needed",
+                            argument[i]);
         } else if (strncmp(argument[i], "default=", 8) == 0 &&
                    read_text(argument[i] + 8, &settings, problem, sizeof problem)) {
             a.usual = argument[i] + 8;
@@ -199,7 +223,7 @@ static struct arguments read_arguments(int count, char **argument, bool say)
     return a;
 }
 
-/* --- the task's environment ---------------------------------------------------------------------------------------- */
+/* --- the task's environment ------------------------------------------------------------------- */
 
 /* Post: NULL: not set, or no memory. To be freed. */
 static char *get(spank_t spank, const char *name)
@@ -241,7 +265,8 @@ static bool set(spank_t spank, const char *name, const char *value)
 }
 
 /* Once a node: there may be hundreds of tasks on it. */
-__attribute__((format(printf, 2, 3))) static void runs_without(spank_t spank, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void runs_without(spank_t spank, const char *format,
+                                                               ...)
 {
     int task;
     if (spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task != 0)
@@ -255,21 +280,25 @@ __attribute__((format(printf, 2, 3))) static void runs_without(spank_t spank, co
     slurm_error("lissom: on %s the program runs without it: %s", node, why);
 }
 
-/* --- LD_PRELOAD ---------------------------------------------------------------------------------------------------- */
+/* --- LD_PRELOAD ------------------------------------------------------------------------------- */
 
-/* Of an outer `lissom run`, or of a batch script that is under lissom. In a descriptor it can be had by the process alone that made it. */
+/* Of an outer `lissom run`, or of a batch script that is under lissom. In a descriptor it can be
+ * had by the process alone that made it. */
 static bool is_runtime(const char *entry, size_t length)
 {
     const char *name = memrchr(entry, '/', length);
     name = name ? name + 1 : entry;
     size_t name_length = length - (size_t)(name - entry);
     const char begin[] = "liblissom", end[] = ".so", descriptor[] = "/proc/self/fd/";
-    return (name_length >= sizeof begin + sizeof end - 2 && memcmp(name, begin, sizeof begin - 1) == 0 &&
+    return (name_length >= sizeof begin + sizeof end - 2 &&
+            memcmp(name, begin, sizeof begin - 1) == 0 &&
             memcmp(name + name_length - (sizeof end - 1), end, sizeof end - 1) == 0) ||
-           (length > sizeof descriptor - 1 && memcmp(entry, descriptor, sizeof descriptor - 1) == 0);
+           (length > sizeof descriptor - 1 &&
+            memcmp(entry, descriptor, sizeof descriptor - 1) == 0);
 }
 
-/* Post: the entries that are no runtime, separated by colons; NULL: no memory. To be freed. had_one: there was one. */
+/* Post: the entries that are no runtime, separated by colons; NULL: no memory. To be freed.
+ * had_one: there was one. */
 static char *others_preloaded(const char *list, bool *had_one)
 {
     char *others = malloc(strlen(list) + 1), *end = others;
@@ -296,15 +325,18 @@ static char *others_preloaded(const char *list, bool *had_one)
 static bool preload(spank_t spank, const char *library)
 {
     bool had_one;
-    char *list = get(spank, "LD_PRELOAD"), *others = others_preloaded(list ? list : "", &had_one), *whole = NULL;
-    bool done = others && asprintf(&whole, "%s%s%s", library, *others ? ":" : "", others) >= 0 && set(spank, "LD_PRELOAD", whole);
+    char *list = get(spank, "LD_PRELOAD"), *others = others_preloaded(list ? list : "", &had_one),
+         *whole = NULL;
+    bool done = others && asprintf(&whole, "%s%s%s", library, *others ? ":" : "", others) >= 0 &&
+                set(spank, "LD_PRELOAD", whole);
     free(list);
     free(others);
     free(whole);
     return done;
 }
 
-/* Post: the real path, under whose name a `lissom run` inside of the task knows it; NULL: *why. To be freed. */
+/* Post: the real path, under whose name a `lissom run` inside of the task knows it; NULL: *why. To
+ * be freed. */
 static char *find_library(const char *configured, const char **why)
 {
     char *path = realpath(configured, NULL);
@@ -318,8 +350,9 @@ static char *find_library(const char *configured, const char **why)
     ssize_t got = file >= 0 ? read(file, &header, sizeof header) : -1;
     if (got < 0)
         *why = strerror(errno);
-    else if ((size_t)got < sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
-             header.e_type != ET_DYN || header.e_machine != EM_X86_64)
+    else if ((size_t)got < sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+             header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN ||
+             header.e_machine != EM_X86_64)
         *why = "not a library for x86-64";
     else if (strpbrk(path, " \t\n:;$"))
         *why = "the loader cannot preload from a path with a blank, colon, semicolon or $";
@@ -331,24 +364,29 @@ static char *find_library(const char *configured, const char **why)
     return NULL;
 }
 
-/* --- what else `lissom run` sets ------------------------------------------------------------------------------------- */
+/* --- what else `lissom run` sets -------------------------------------------------------------- */
 
-/* The kernel writes the CPU of the kernel thread into glibc's rseq area, and another thread's context may run on it. */
+/* The kernel writes the CPU of the kernel thread into glibc's rseq area, and another thread's
+ * context may run on it. */
 static bool switch_rseq_off(spank_t spank)
 {
     char *list = get(spank, "GLIBC_TUNABLES"), *whole = NULL;
     bool decided = false, done = true;
-    for (const char *entry = list; entry && *entry; entry += strcspn(entry, ":"), entry += *entry == ':')
-        decided |= strncmp(entry, RSEQ_TUNABLE, sizeof RSEQ_TUNABLE - 1) == 0 && strchr("=:", entry[sizeof RSEQ_TUNABLE - 1]);
+    for (const char *entry = list; entry && *entry;
+         entry += strcspn(entry, ":"), entry += *entry == ':')
+        decided |= strncmp(entry, RSEQ_TUNABLE, sizeof RSEQ_TUNABLE - 1) == 0 &&
+                   strchr("=:", entry[sizeof RSEQ_TUNABLE - 1]);
     if (!decided)
-        done = asprintf(&whole, "%s%s" RSEQ_TUNABLE "=0", list ? list : "", list && *list ? ":" : "") >= 0 &&
+        done = asprintf(&whole, "%s%s" RSEQ_TUNABLE "=0", list ? list : "",
+                        list && *list ? ":" : "") >= 0 &&
                set(spank, "GLIBC_TUNABLES", whole);
     free(list);
     free(whole);
     return done;
 }
 
-/* OpenMP's threads spin before they block; lissom's idle slots do that in their place, unless the user has decided about it. */
+/* OpenMP's threads spin before they block; lissom's idle slots do that in their place, unless the
+ * user has decided about it. */
 static bool calm_openmp(spank_t spank)
 {
     char *policy = get(spank, "OMP_WAIT_POLICY");
@@ -356,7 +394,8 @@ static bool calm_openmp(spank_t spank)
     free(policy);
     if (passive || has(spank, "GOMP_SPINCOUNT") || has(spank, "KMP_BLOCKTIME"))
         return true;
-    return set(spank, "GOMP_SPINCOUNT", "0") && set(spank, "KMP_BLOCKTIME", "0") && set(spank, LISSOM_ENV_OPENMP, "poll");
+    return set(spank, "GOMP_SPINCOUNT", "0") && set(spank, "KMP_BLOCKTIME", "0") &&
+           set(spank, LISSOM_ENV_OPENMP, "poll");
 }
 
 /* Teams of so many threads, of which as many work as the user wanted. */
@@ -381,7 +420,8 @@ static bool enlarge_teams(spank_t spank, const char *most)
     return done && set(spank, "OMP_NUM_THREADS", most) && set(spank, LISSOM_ENV_MAX_THREADS, most);
 }
 
-/* Post: NULL, or the variable that could not be set. The runtime comes last, so that it is there with all that it needs, or not at all. */
+/* Post: NULL, or the variable that could not be set. The runtime comes last, so that it is there
+ * with all that it needs, or not at all. */
 static const char *set_up(spank_t spank, const struct settings *settings, const char *library)
 {
     for (int i = 0; i < OPTIONS; i++) {
@@ -438,7 +478,7 @@ static void switch_off(spank_t spank)
     free(others);
 }
 
-/* --- called by Slurm ------------------------------------------------------------------------------------------------- */
+/* --- called by Slurm -------------------------------------------------------------------------- */
 
 int slurm_spank_init(spank_t spank, int count, char **argument)
 {
@@ -459,7 +499,8 @@ int slurm_spank_task_init(spank_t spank, int count, char **argument)
     struct arguments arguments = read_arguments(count, argument, false);
     char *text = NULL;
     bool asked = spank_option_getopt(spank, &option, &text) == ESPANK_SUCCESS;
-    /* Slurm hands the options of sbatch to the script's task in variables that `sbatch --export=NONE` keeps from it, but for this one. */
+    /* Slurm hands the options of sbatch to the script's task in variables that `sbatch
+     * --export=NONE` keeps from it, but for this one. */
     char *handed_down = asked ? NULL : get(spank, "SLURM_SPANK__SLURM_SPANK_OPTION_lissom_lissom");
     if (handed_down) {
         asked = true;
@@ -488,7 +529,8 @@ int slurm_spank_task_init(spank_t spank, int count, char **argument)
     const char *why;
     char *library = find_library(arguments.library, &why);
     if (!library) {
-        runs_without(spank, "%s: %s; install lissom there, or set lib= in plugstack.conf", arguments.library, why);
+        runs_without(spank, "%s: %s; install lissom there, or set lib= in plugstack.conf",
+                     arguments.library, why);
         return ESPANK_SUCCESS;
     }
     const char *variable = set_up(spank, &settings, library);

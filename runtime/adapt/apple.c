@@ -12,7 +12,8 @@ static uint32_t step(const struct apple *a)
     return relative > UINT32_MAX ? UINT32_MAX : (uint32_t)relative;
 }
 
-/* T-d of unsigned numbers goes below 0 and comes out at the top; T+d likewise the other way round. So the room is compared, not the sum. */
+/* T-d of unsigned numbers goes below 0 and comes out at the top; T+d likewise the other way round.
+ * So the room is compared, not the sum. */
 static void begin_round(struct apple *a, uint32_t base)
 {
     const struct apple_limits *l = &a->limits;
@@ -30,8 +31,9 @@ void apple_init(struct apple *a, const struct apple_limits *limits, uint32_t thr
     begin_round(a, threshold);
 }
 
-/* Whether trial i was less inefficient than trial j, by the margin: wasted_i / time_i * 1000 < wasted_j / time_j * (1000 - margin).
- * Multiplied out in 128 bits, so that nothing is rounded: equal costs stay equal, and T stays where it is. clamp() leaves room for the 1000. */
+/* Whether trial i was less inefficient than trial j, by the margin: wasted_i / time_i * 1000 <
+ * wasted_j / time_j * (1000 - margin). Multiplied out in 128 bits, so that nothing is rounded:
+ * equal costs stay equal, and T stays where it is. clamp() leaves room for the 1000. */
 static bool is_better(const struct apple *a, int i, int j, uint32_t margin)
 {
     unsigned __int128 mine = (unsigned __int128)a->wasted[i] * a->time[j];
@@ -41,8 +43,12 @@ static bool is_better(const struct apple *a, int i, int j, uint32_t margin)
 
 static uint64_t clamp(uint64_t v) { return v >> 58 ? (uint64_t)1 << 58 : v; }
 
-/* Where T+d or T-d is T itself, at a bound, its epoch would be a second measurement of T, and is left out. */
-static bool is_tried(const struct apple *a, int trial) { return trial == AT || a->threshold[trial] != a->base; }
+/* Where T+d or T-d is T itself, at a bound, its epoch would be a second measurement of T, and is
+ * left out. */
+static bool is_tried(const struct apple *a, int trial)
+{
+    return trial == AT || a->threshold[trial] != a->base;
+}
 
 uint32_t apple_epoch(struct apple *a, uint64_t wasted, uint64_t time)
 {
@@ -55,7 +61,8 @@ uint32_t apple_epoch(struct apple *a, uint64_t wasted, uint64_t time)
             return apple_threshold(a);
     int best = AT;
     for (int i = ABOVE; i <= BELOW; i++)
-        if (is_tried(a, i) && is_better(a, i, AT, a->limits.margin_permille) && (best == AT || is_better(a, i, best, 0)))
+        if (is_tried(a, i) && is_better(a, i, AT, a->limits.margin_permille) &&
+            (best == AT || is_better(a, i, best, 0)))
             best = i;
     a->rounds++;
     a->moves += best != AT;

@@ -11,14 +11,17 @@ enum {
     EPOCH_US = 2000,  /* and so long, at least: a slice more or less is to be no difference */
     BATCH = 64,       /* events that a slot counts before it says so */
     COUNTED_US = 100, /* of a wait at most */
-    START_NS = 500,   /* the best of those that were fixed, over all programs of `lissom bench adapt` */
+    /* the best of those that were fixed, over all programs of `lissom bench adapt` */
+    START_NS = 500,
 };
 
-/* d is a quarter of T, so that both ends of the range are near: a switch in user space and one by the kernel differ tenfold. */
-static const struct apple_limits limits = {.lower = 200, .upper = 50000, .step = 200, .step_permille = 250};
+/* d is a quarter of T, so that both ends of the range are near: a switch in user space and one by
+ * the kernel differ tenfold. */
+static const struct apple_limits limits = {
+    .lower = 200, .upper = 50000, .step = 200, .step_permille = 250};
 
 static struct {
-    struct lock lock;      /* around apple and what follows; nobody waits for it */
+    struct lock lock; /* around apple and what follows; nobody waits for it */
     struct apple apple;
     uint64_t began;        /* tsc: the epoch */
     uint64_t lost, beyond; /* of all slots, until then */
@@ -63,7 +66,8 @@ static void end_epoch(uint64_t now)
     uint64_t all = (now - epoch.began) * slots, not_counted = beyond - epoch.beyond;
     /* With another number of slots the thresholds of one round could not be compared: once more. */
     uint64_t time = slots == epoch.slots && all > not_counted ? all - not_counted : 0;
-    __atomic_store_n(&epoch.ns, apple_epoch(&epoch.apple, lost - epoch.lost, time), __ATOMIC_RELAXED);
+    __atomic_store_n(&epoch.ns, apple_epoch(&epoch.apple, lost - epoch.lost, time),
+                     __ATOMIC_RELAXED);
     epoch.lost = lost;
     epoch.beyond = beyond;
     epoch.began = now;
@@ -78,7 +82,9 @@ void threshold_event(struct slot *s, uint64_t now)
     if (epoch.fixed)
         return;
     s->lost_time.events = (s->lost_time.events + 1) % BATCH;
-    if (s->lost_time.events || __atomic_add_fetch(&epoch.events, BATCH, __ATOMIC_RELAXED) < EVENTS || !lock_try(&epoch.lock))
+    if (s->lost_time.events ||
+        __atomic_add_fetch(&epoch.events, BATCH, __ATOMIC_RELAXED) < EVENTS ||
+        !lock_try(&epoch.lock))
         return;
     if (now - epoch.began > EPOCH_US * sched.tsc_per_us)
         end_epoch(now);

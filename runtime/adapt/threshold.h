@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long a waiter may spin before its slot goes to another thread, for this program: docs/adapt.md.
+ * How long a waiter may spin before its slot goes to another thread, for this program:
+ * docs/adapt.md.
  *
- * Spinning loses the time of a slot, and so does unmounting: the switch there and back, the cold caches, the lock that is
- * then held by a thread that does not run. Which is less depends on the program, so it is measured: each slot adds up the
- * time from a wait's begin until it runs code of the program again, by whichever thread, and APPLE's controller
- * (apple.h) tries thresholds and stays with the one with which least is lost. The event that ends an epoch is here each wait
- * for which there was the choice, and not only those that were spun for in vain: where spinning always succeeds, a shorter
- * threshold would lose less.
+ * Spinning loses the time of a slot, and so does unmounting: the switch there and back, the cold
+ * caches, the lock that is then held by a thread that does not run. Which is less depends on the
+ * program, so it is measured: each slot adds up the time from a wait's begin until it runs code of
+ * the program again, by whichever thread, and APPLE's controller (apple.h) tries thresholds and
+ * stays with the one with which least is lost. The event that ends an epoch is here each wait for
+ * which there was the choice, and not only those that were spun for in vain: where spinning always
+ * succeeds, a shorter threshold would lose less.
  */
 #ifndef LISSOM_THRESHOLD_H
 #define LISSOM_THRESHOLD_H
@@ -19,15 +21,20 @@ struct slot;
 
 /* Of a slot; by who holds it. Time is in ticks of the time stamp counter. */
 struct lost_time {
-    uint64_t since;  /* it runs nothing of the program since then; 0: it does, or that is no affair of the threshold */
-    uint64_t lost;   /* in all */
-    uint64_t beyond; /* of longer waits what is not counted as lost, for nobody can say that another threshold would have helped */
+    /* it runs nothing of the program since then; 0: it does, or that is no affair of the
+     * threshold */
+    uint64_t since;
+    uint64_t lost; /* in all */
+    /* of longer waits what is not counted as lost, for nobody can say that another threshold would
+     * have helped */
+    uint64_t beyond;
     uint32_t events;
 };
 
 enum { THRESHOLD_MAX_NS = 1000000 };
 
-/* Pre: before there are threads. fixed: ns (at most THRESHOLD_MAX_NS) for good, and nothing is added up. */
+/* Pre: before there are threads. fixed: ns (at most THRESHOLD_MAX_NS) for good, and nothing is
+ * added up. */
 void threshold_init(bool fixed, uint32_t ns);
 void threshold_after_fork(void);
 /* ns; changes from epoch to epoch. */

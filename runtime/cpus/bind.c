@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * A hand-off between kernel threads wakes the next and then sleeps.  While both are runnable the kernel looks for a
- * better CPU for the one that it wakes: it lands behind another slot's thread, that CPU's own goes somewhere else, and
- * in a virtual machine each such move costs the wake-up of an idle CPU (measured, 32 threads at a barrier on 2 CPUs: 257
- * us a round, 160 with what follows; a condition variable: 376 and 163).  No futex operation tells the kernel that the
- * waker is about to sleep.  So a pinned thread is bound to the CPU of its slot before it is granted it.
+ * A hand-off between kernel threads wakes the next and then sleeps. While both are runnable the
+ * kernel looks for a better CPU for the one that it wakes: it lands behind another slot's thread,
+ * that CPU's own goes somewhere else, and in a virtual machine each such move costs the wake-up of
+ * an idle CPU (measured, 32 threads at a barrier on 2 CPUs: 257 us a round, 160 with what follows;
+ * a condition variable: 376 and 163). No futex operation tells the kernel that the waker is about
+ * to sleep. So a pinned thread is bound to the CPU of its slot before it is granted it.
  *
- * With fewer slots than CPUs the process is confined to as many CPUs as it has slots: each slot has a CPU then as well, and no more run at a time, even if
- * the monitor lends a slot to a second thread. Under a quota, what runs beside is paid for with a stop of all.
+ * With fewer slots than CPUs the process is confined to as many CPUs as it has slots: each slot has
+ * a CPU then as well, and no more run at a time, even if the monitor lends a slot to a second
+ * thread. Under a quota, what runs beside is paid for with a stop of all.
  *
- * The invariant: a thread that runs is bound to the CPU of its slot or to none.  What a program could see of it:
+ * The invariant: a thread that runs is bound to the CPU of its slot or to none. What a program
+ * could see of it:
  *
  * - sched_getaffinity is answered with the mask of the process (syscalls.c);
  * - children inherit a mask, so a thread is unbound before clone, fork, vfork and execve;
- * - a thread whose mask is not the process's, because the program set it, is never bound, nor confined;
+ * - a thread whose mask is not the process's, because the program set it, is never bound, nor
+ *   confined;
  * - /proc/PID/task/TID/status and other processes do see it.
  *
  * Both only while there are more threads than slots, and no other programs are seen on the CPUs.
@@ -25,20 +29,27 @@
 
 #include <string.h>
 
-/* Of a thread: it has the mask of the process where others may be confined, until the monitor looks. */
+/* Of a thread: it has the mask of the process where others may be confined, until the monitor
+ * looks. */
 enum { LOOSE = 0xffff };
 
 static struct cpu_mask process_mask;
-static struct cpu_mask full; /* what was asked for it, cpusets or not: that, or all CPUs there could ever be. What threads get that are not confined */
+/* what was asked for it, cpusets or not: that, or all CPUs there could ever be. What threads get
+ * that are not confined */
+static struct cpu_mask full;
 static struct cpu_mask wide; /* what unbound threads get: full, or kept */
-static struct cpu_mask kept, kept_before; /* to which the process is confined, or was: what threads may have inherited */
+/* to which the process is confined, or was: what threads may have inherited */
+static struct cpu_mask kept, kept_before;
 static uint32_t confined_to; /* CPUs; 0: it is not */
 static uint16_t cpu_of_slot[LISSOM_MAX_SLOTS];
 static uint32_t slots_with_cpu; /* entries of cpu_of_slot that hold */
 static bool given_up;
 static struct lock setting; /* the program's setting and ours: the program's is the last */
 
-static bool equal(const struct cpu_mask *a, const struct cpu_mask *b) { return !memcmp(a->word, b->word, sizeof a->word); }
+static bool equal(const struct cpu_mask *a, const struct cpu_mask *b)
+{
+    return !memcmp(a->word, b->word, sizeof a->word);
+}
 
 static void mask_of(struct cpu_mask *m, long tid)
 {
@@ -185,9 +196,13 @@ void cpus_unbind_self(void)
 }
 
 /* Of slot s, -1: none. */
-static long cpu_of(const struct slot *s) { return s->index < slots_with_cpu ? cpu_of_slot[s->index] : -1; }
+static long cpu_of(const struct slot *s)
+{
+    return s->index < slots_with_cpu ? cpu_of_slot[s->index] : -1;
+}
 
-/* Threads to come whose mask is the program's, though it may look like ours: what identifies them, the latest in the place of the oldest. */
+/* Threads to come whose mask is the program's, though it may look like ours: what identifies them,
+ * the latest in the place of the oldest. */
 static uint64_t expected[64];
 static uint32_t expected_next;
 
@@ -241,14 +256,18 @@ bool cpu_bind(struct thread *t, const struct slot *s)
     uint64_t word[CPU_MASK_WORDS] = {0};
     word[cpu / 64] = 1ull << (cpu % 64);
     lock_take(&setting);
-    if (!t->own_affinity && prim_syscall3(SYS_sched_setaffinity, t->tid, (cpu / 64 + 1) * 8, word) == 0)
+    if (!t->own_affinity &&
+        prim_syscall3(SYS_sched_setaffinity, t->tid, (cpu / 64 + 1) * 8, word) == 0)
         t->bound = (uint16_t)(cpu + 1);
     t->was_bound = true;
     lock_drop(&setting);
     return t->bound == cpu + 1;
 }
 
-bool cpu_is_bound_elsewhere(const struct thread *t, const struct slot *s) { return t->bound && t->bound != cpu_of(s) + 1; }
+bool cpu_is_bound_elsewhere(const struct thread *t, const struct slot *s)
+{
+    return t->bound && t->bound != cpu_of(s) + 1;
+}
 
 void cpu_unbind(struct thread *t)
 {

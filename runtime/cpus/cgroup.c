@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * /proc/self/cgroup names the process's group in each hierarchy, mountinfo where hierarchies are mounted and which part of each.
- * The group's folder is the mount point and what of the group's path is below the mounted part; if it is not below it, as in a container
- * that sees its group's path on the host, the mount point itself. Limits are those of that folder and of all above it up to the mount point.
+ * /proc/self/cgroup names the process's group in each hierarchy, mountinfo where hierarchies are
+ * mounted and which part of each. The group's folder is the mount point and what of the group's
+ * path is below the mounted part; if it is not below it, as in a container that sees its group's
+ * path on the host, the mount point itself. Limits are those of that folder and of all above it up
+ * to the mount point.
  *
- * inotify would not tell of changes: what a container sees is another superblock than that in which its manager writes, with inodes of its own. So
- * the files are read again (cpus/limit.c says how often), and mountinfo only if the process's groups have changed.
+ * inotify would not tell of changes: what a container sees is another superblock than that in which
+ * its manager writes, with inodes of its own. So the files are read again (cpus/limit.c says how
+ * often), and mountinfo only if the process's groups have changed.
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
@@ -23,14 +26,14 @@ const char *cgroup_root = "";
 enum hierarchy { CPU_V1, CPUSET_V1, V2, HIERARCHIES };
 
 static struct group {
-    char path[PATH];    /* in the hierarchy; "" : none */
-    char folder[PATH];  /* "": not mounted */
-    size_t top;         /* length of the mount point in it */
+    char path[PATH];   /* in the hierarchy; "" : none */
+    char folder[PATH]; /* "": not mounted */
+    size_t top;        /* length of the mount point in it */
 } group[HIERARCHIES];
 static uint32_t last_quota_cpus;
 static uint64_t last_quota_group;
 
-/* --- text ---------------------------------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 /* Whether `word` is one of the comma-separated words of list. */
 static bool has_word(const char *list, const char *word)
@@ -87,7 +90,7 @@ static bool join(char *to, size_t size, const char *a, const char *b)
     return true;
 }
 
-/* --- files --------------------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 static int open_file(const char *path)
 {
@@ -108,7 +111,8 @@ static bool lines_of(const char *path)
     return reader.fd >= 0;
 }
 
-/* Post: the next line, or NULL at the end, when the file has been closed. A line that is too long is cut. */
+/* Post: the next line, or NULL at the end, when the file has been closed. A line that is too long
+ * is cut. */
 static char *line(void)
 {
     for (bool whole = true;;) {
@@ -139,7 +143,8 @@ static char *line(void)
 }
 
 /* Post: its length, or -1. */
-static long read_small(const char *folder, size_t folder_length, const char *name, char *to, size_t size)
+static long read_small(const char *folder, size_t folder_length, const char *name, char *to,
+                       size_t size)
 {
     static char path[PATH];
     if (folder_length >= sizeof path)
@@ -159,13 +164,15 @@ static long read_small(const char *folder, size_t folder_length, const char *nam
     return n;
 }
 
-/* --- where the groups are ------------------------------------------------------------------------------------------------------- */
+/* --- where the groups are --------------------------------------------------------------------- */
 
 static enum hierarchy hierarchy_of(const char *controllers)
 {
     if (!*controllers)
         return V2;
-    return has_word(controllers, "cpu") ? CPU_V1 : has_word(controllers, "cpuset") ? CPUSET_V1 : HIERARCHIES;
+    return has_word(controllers, "cpu")      ? CPU_V1
+           : has_word(controllers, "cpuset") ? CPUSET_V1
+                                             : HIERARCHIES;
 }
 
 static void group_is(struct group *g, const char *path, bool *changed)
@@ -199,7 +206,10 @@ static const char *below(const char *path, const char *root)
     size_t n = strlen(root);
     if (n == 1)
         return path; /* "/" */
-    return !memcmp(path, root, n < strlen(path) ? n : strlen(path)) && strlen(path) >= n && (!path[n] || path[n] == '/') ? path + n : NULL;
+    return !memcmp(path, root, n < strlen(path) ? n : strlen(path)) && strlen(path) >= n &&
+                   (!path[n] || path[n] == '/')
+               ? path + n
+               : NULL;
 }
 
 /* The first mount that has the group wins, or else the first of its hierarchy. */
@@ -254,7 +264,7 @@ static bool find_groups(void)
     return true;
 }
 
-/* --- limits ----------------------------------------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 
 /* Post: false: it is no number. */
 static bool number(const char **p, uint64_t *n)
@@ -278,7 +288,8 @@ static uint32_t quota_v2(const char *folder, size_t n)
     char text[64];
     uint64_t quota, period;
     const char *p = text;
-    if (read_small(folder, n, "/cpu.max", text, sizeof text) <= 0 || !number(&p, &quota) || *p++ != ' ' || !number(&p, &period) || !period)
+    if (read_small(folder, n, "/cpu.max", text, sizeof text) <= 0 || !number(&p, &quota) ||
+        *p++ != ' ' || !number(&p, &period) || !period)
         return 0;
     return in_cpus(quota, period);
 }
@@ -291,7 +302,8 @@ static uint32_t quota_v1(const char *folder, size_t n)
     if (read_small(folder, n, "/cpu.cfs_quota_us", text, sizeof text) <= 0 || !number(&p, &quota))
         return 0;
     p = text;
-    if (read_small(folder, n, "/cpu.cfs_period_us", text, sizeof text) <= 0 || !number(&p, &period) || !period)
+    if (read_small(folder, n, "/cpu.cfs_period_us", text, sizeof text) <= 0 ||
+        !number(&p, &period) || !period)
         return 0;
     return in_cpus(quota, period);
 }
@@ -305,7 +317,8 @@ static uint64_t hash(const char *s, size_t n)
 }
 
 /* *least: 0, or what has been found elsewhere. */
-static void least_quota(const struct group *g, uint32_t (*quota)(const char *, size_t), uint32_t *least)
+static void least_quota(const struct group *g, uint32_t (*quota)(const char *, size_t),
+                        uint32_t *least)
 {
     if (!*g->folder)
         return;
@@ -336,7 +349,7 @@ uint32_t cgroup_quota_cpus(void)
 
 uint64_t cgroup_quota_group(void) { return last_quota_group; }
 
-/* --- cpusets ---------------------------------------------------------------------------------------------------------------- */
+/* --- cpusets ---------------------------------------------------------------------------------- */
 
 /* "0-3,8". */
 static bool parse_list(const char *p, struct cpu_mask *m)
@@ -363,10 +376,14 @@ bool cgroup_cpuset(struct cpu_mask *m)
     const struct {
         const struct group *g;
         const char *file;
-    } place[] = {{&group[V2], "/cpuset.cpus.effective"}, {&group[CPUSET_V1], "/cpuset.effective_cpus"}};
+    } place[] = {{&group[V2], "/cpuset.cpus.effective"},
+                 {&group[CPUSET_V1], "/cpuset.effective_cpus"}};
     for (unsigned i = 0; i < 2; i++)
         if (*place[i].g->folder &&
-            read_small(place[i].g->folder, strlen(place[i].g->folder), place[i].file, text, sizeof text) > 0 && parse_list(text, m))
+            read_small(place[i].g->folder, strlen(place[i].g->folder), place[i].file, text,
+                       sizeof text) > 0 &&
+            parse_list(text, m))
             return true;
-    return read_small("", 0, "/sys/devices/system/cpu/online", text, sizeof text) > 0 && parse_list(text, m);
+    return read_small("", 0, "/sys/devices/system/cpu/online", text, sizeof text) > 0 &&
+           parse_list(text, m);
 }

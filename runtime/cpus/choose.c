@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which CPUs a process keeps to that has fewer slots than CPUs: those where the kernel has put its threads, for it knew where there was room.
+ * Which CPUs a process keeps to that has fewer slots than CPUs: those where the kernel has put its
+ * threads, for it knew where there was room.
  */
 #include "cpus/cpus.h"
 #include "prim/prim.h"
@@ -25,7 +26,9 @@ void cpus_choose(const struct cpu_mask *from, uint32_t n, uint16_t *cpu)
     left = *from;
     for (uint32_t i = 0; i < n; i++) {
         const struct slot *s = &sched.slot[i];
-        const struct thread *t = __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_IDLE ? NULL : __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
+        const struct thread *t = __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_IDLE
+                                     ? NULL
+                                     : __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
         struct task_stat stat = {.cpu = -1};
         if (t)
             task_stat(t->carrier->tid, &stat);
@@ -35,7 +38,8 @@ void cpus_choose(const struct cpu_mask *from, uint32_t n, uint16_t *cpu)
     }
     /* The others in the neighbourhood: caches are shared by those of near numbers. */
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t tries = 0; cpu[i] == NONE && tries < from->bytes * 8; tries++, last = (last + 1) % (from->bytes * 8))
+        for (uint32_t tries = 0; cpu[i] == NONE && tries < from->bytes * 8;
+             tries++, last = (last + 1) % (from->bytes * 8))
             if (take(&left, last))
                 cpu[i] = (uint16_t)last;
 }

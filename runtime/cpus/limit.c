@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many slots there are to be: the CPUs of the affinity mask, which cpusets and unplugged CPUs bound, but no more than the CPU quota of the
- * process's cgroups is worth, nor than --cpus.
+ * How many slots there are to be: the CPUs of the affinity mask, which cpusets and unplugged CPUs
+ * bound, but no more than the CPU quota of the process's cgroups is worth, nor than --cpus.
  *
- * All of these change from outside while the program runs. The monitor looks twenty times a second while threads of the program run: 15 us. Its own
- * mask is what it looks at, since `taskset -a` and cpusets change every thread's; its own is never bound to a slot's CPU. While the process is confined (cpus/bind.c) it is,
- * too: what it takes is the quota's as well. Then there is a thread beside it for that (cpus/witness.c).
+ * All of these change from outside while the program runs. The monitor looks twenty times a second
+ * while threads of the program run: 15 us. Its own mask is what it looks at, since `taskset -a` and
+ * cpusets change every thread's; its own is never bound to a slot's CPU. While the process is
+ * confined (cpus/bind.c) it is, too: what it takes is the quota's as well. Then there is a thread
+ * beside it for that (cpus/witness.c).
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
@@ -18,7 +20,8 @@ static uint32_t asked_for; /* --cpus; 0: not given */
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* Whether the mask is all that the process may have, rather than chosen by somebody: it is then to grow when more is allowed. */
+/* Whether the mask is all that the process may have, rather than chosen by somebody: it is then to
+ * grow when more is allowed. */
 static bool is_all_allowed(const struct cpu_mask *m)
 {
     static struct cpu_mask allowed;
@@ -39,7 +42,8 @@ uint32_t cpus_limit(void)
     if (!mask.bytes)
         return sched.slots ? sched.slots : 1;
     quota = cgroup_quota_cpus(); /* before cpusets, which are of the same groups */
-    /* A cpuset that is being changed may be taken for a choice, since its file is changed first; until its threads' masks are, too. */
+    /* A cpuset that is being changed may be taken for a choice, since its file is changed first;
+     * until its threads' masks are, too. */
     if (!cpus_is_mask(&mask))
         cpus_mask_is(&mask, is_all_allowed(&mask));
     uint32_t cpus = cpus_count(&mask), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
@@ -51,14 +55,16 @@ uint32_t cpus_share(uint32_t limit)
 {
     if (!mask.bytes)
         return limit;
-    uint32_t among_peers = peers_share(limit, &mask, quota), target = manager_target(limit, &mask); /* both are told, whoever decides */
+    /* both are told, whoever decides */
+    uint32_t among_peers = peers_share(limit, &mask, quota), target = manager_target(limit, &mask);
     return target ? least(target, limit) : among_peers;
 }
 
 void cpus_settle(uint32_t n, uint32_t limit)
 {
     /* With less than the limit, the rest is somebody else's: the kernel knows where he runs. */
-    bool others = n < limit || contended(tsc()) || __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= n;
+    bool others =
+        n < limit || contended(tsc()) || __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= n;
     const struct cpu_mask *told = manager_cpus(&mask, n);
     if (n >= cpus_count(&mask))
         cpus_each_slot_its_own();

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The process connects to the manager's socket and is handed a page of memory (struct lissom_program), in which both write from then on: no signal is taken from the program,
- * and nothing that the manager does, or does not do, can stop it. The page is sealed, so that it cannot be cut off under us; what is in it is clamped; a target holds for a
- * short time only; and a manager that ends closes the connection.
+ * The process connects to the manager's socket and is handed a page of memory (struct
+ * lissom_program), in which both write from then on: no signal is taken from the program, and
+ * nothing that the manager does, or does not do, can stop it. The page is sealed, so that it cannot
+ * be cut off under us; what is in it is clamped; a target holds for a short time only; and a
+ * manager that ends closes the connection.
  *
- * Nobody is woken when the target grows: the monitor looks every 3 ms while threads are ready, and otherwise there is nobody to run.
+ * Nobody is woken when the target grows: the monitor looks every 3 ms while threads are ready, and
+ * otherwise there is nobody to run.
  */
 #include "cpus/manager.h"
 #include "cpus/cpus.h"
@@ -57,7 +60,7 @@ void manager_paths(const char *socket, const char *runtime_dir)
     path_is(&path[1], LISSOM_MANAGER_SYSTEM, "");
 }
 
-/* --- the connection -------------------------------------------------------------------------------------------------------- */
+/* --- the connection --------------------------------------------------------------------------- */
 
 static void disconnect(void)
 {
@@ -82,12 +85,16 @@ static bool may_manage(int socket)
 
 static void connect_to(const struct sockaddr_un *a)
 {
-    /* Looked for first: a program may be forbidden to make sockets, and where there is no manager none is made. */
+    /* Looked for first: a program may be forbidden to make sockets, and where there is no manager
+     * none is made. */
     struct stat about;
-    if (!a->sun_path[0] || prim_syscall4(SYS_newfstatat, AT_FDCWD, a->sun_path, &about, 0) || !S_ISSOCK(about.st_mode))
+    if (!a->sun_path[0] || prim_syscall4(SYS_newfstatat, AT_FDCWD, a->sun_path, &about, 0) ||
+        !S_ISSOCK(about.st_mode))
         return;
-    manager.socket = (int)prim_syscall3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (manager.socket >= 0 && (prim_syscall3(SYS_connect, manager.socket, a, sizeof *a) < 0 || !may_manage(manager.socket)))
+    manager.socket =
+        (int)prim_syscall3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (manager.socket >= 0 && (prim_syscall3(SYS_connect, manager.socket, a, sizeof *a) < 0 ||
+                                !may_manage(manager.socket)))
         disconnect();
 }
 
@@ -95,18 +102,22 @@ static void connect_to(const struct sockaddr_un *a)
 static struct lissom_program *map(int fd)
 {
     struct stat about;
-    if (!prim_cannot_shrink(fd) || prim_syscall3(SYS_fstat, fd, &about, 0) || about.st_size < LISSOM_PROGRAM_BYTES)
+    if (!prim_cannot_shrink(fd) || prim_syscall3(SYS_fstat, fd, &about, 0) ||
+        about.st_size < LISSOM_PROGRAM_BYTES)
         return NULL;
-    struct lissom_program *p = prim_mmap(NULL, LISSOM_PROGRAM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct lissom_program *p =
+        prim_mmap(NULL, LISSOM_PROGRAM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (prim_is_error(p))
         return NULL;
-    if (p->magic == LISSOM_PROGRAM_MAGIC && p->version == LISSOM_PROGRAM_VERSION && !prim_syscall3(SYS_madvise, p, LISSOM_PROGRAM_BYTES, MADV_DONTFORK))
+    if (p->magic == LISSOM_PROGRAM_MAGIC && p->version == LISSOM_PROGRAM_VERSION &&
+        !prim_syscall3(SYS_madvise, p, LISSOM_PROGRAM_BYTES, MADV_DONTFORK))
         return p;
     prim_munmap(p, LISSOM_PROGRAM_BYTES);
     return NULL;
 }
 
-/* The one message that comes is the page; what comes after it is the end. Post: false: there is none to come. */
+/* The one message that comes is the page; what comes after it is the end. Post: false: there is
+ * none to come. */
 static bool receive(void)
 {
     union {
@@ -116,13 +127,17 @@ static bool receive(void)
     uint64_t hello = 0;
     struct iovec v = {&hello, sizeof hello};
     /* Of more than one descriptor the kernel keeps the rest to itself, and says so. */
-    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int))};
+    struct msghdr m = {.msg_iov = &v,
+                       .msg_iovlen = 1,
+                       .msg_control = &control,
+                       .msg_controllen = CMSG_LEN(sizeof(int))};
     long n = prim_syscall3(SYS_recvmsg, manager.socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n == -EAGAIN || n == -EINTR)
         return true;
     /* A message without a byte can carry a descriptor, too. */
     const struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&m) : NULL;
-    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+        c->cmsg_len != CMSG_LEN(sizeof(int)))
         return false;
     int fd;
     memcpy(&fd, CMSG_DATA(c), sizeof fd);
@@ -166,18 +181,22 @@ void manager_begin(bool own_descriptors)
 
 bool manager_is_there(void) { return manager.program; }
 
-/* --- the page -------------------------------------------------------------------------------------------------------------- */
+/* --- the page --------------------------------------------------------------------------------- */
 
 static uint64_t waits(void)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; i < LISSOM_STRIPES; i++)
-        n += __atomic_load_n(&record->stripe[i][LISSOM_C_blocks], __ATOMIC_RELAXED) + __atomic_load_n(&record->stripe[i][LISSOM_C_blocks_spun], __ATOMIC_RELAXED) +
+        n += __atomic_load_n(&record->stripe[i][LISSOM_C_blocks], __ATOMIC_RELAXED) +
+             __atomic_load_n(&record->stripe[i][LISSOM_C_blocks_spun], __ATOMIC_RELAXED) +
              __atomic_load_n(&record->stripe[i][LISSOM_C_parks], __ATOMIC_RELAXED);
     return n;
 }
 
-static void set(uint32_t *field, uint32_t value) { __atomic_store_n(field, value, __ATOMIC_RELAXED); }
+static void set(uint32_t *field, uint32_t value)
+{
+    __atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
 
 uint32_t manager_target(uint32_t limit, const struct cpu_mask *mask)
 {
@@ -209,6 +228,7 @@ const struct cpu_mask *manager_cpus(const struct cpu_mask *mask, uint32_t n)
     memset(&told, 0, sizeof told);
     told.bytes = mask->bytes;
     for (uint32_t i = 0; i < LISSOM_PEER_CPUS / 64; i++)
-        told.word[i] = __atomic_load_n(&manager.program->keep_to[i], __ATOMIC_RELAXED) & mask->word[i];
+        told.word[i] =
+            __atomic_load_n(&manager.program->keep_to[i], __ATOMIC_RELAXED) & mask->word[i];
     return cpus_count(&told) >= n ? &told : NULL;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A file in shared memory, of an entry for each process. An entry is its process's that holds the lock on it: the kernel drops the lock when the process ends, however it does.
- * What the others have written is taken for what it is, something that anybody may have written who runs as this user: numbers are clamped, and what is old does not
- * count. So the worst that an entry can do is to leave a program with one slot for as long as it is kept fresh.
+ * A file in shared memory, of an entry for each process. An entry is its process's that holds the
+ * lock on it: the kernel drops the lock when the process ends, however it does. What the others
+ * have written is taken for what it is, something that anybody may have written who runs as this
+ * user: numbers are clamped, and what is old does not count. So the worst that an entry can do is
+ * to leave a program with one slot for as long as it is kept fresh.
  */
 #include "cpus/peers.h"
 #include "cpus/cgroup.h"
@@ -21,19 +23,21 @@
 enum {
     AMONG_OTHERS_US = 2900, /* between two looks; a little less than the monitor's tick */
     ALONE_US = 12000,
-    SLEEPERS_US = 24000,    /* between two looks at those whose monitors sleep */
-    LATE_US = 30000,        /* without a look of its own a process may have ended */
-    EXPIRY_US = 250000,     /* ... or has been stopped: it does not count */
-    TURN_US = 64000,        /* who gets the CPU that does not come out even */
-    RETRY_US = 1000000,     /* without a file, or an entry */
-    DEMANDS = 3,            /* looks of which the highest demand counts: a barrier makes it vary from one to the next */
+    SLEEPERS_US = 24000, /* between two looks at those whose monitors sleep */
+    LATE_US = 30000,     /* without a look of its own a process may have ended */
+    EXPIRY_US = 250000,  /* ... or has been stopped: it does not count */
+    TURN_US = 64000,     /* who gets the CPU that does not come out even */
+    RETRY_US = 1000000,  /* without a file, or an entry */
+    /* looks of which the highest demand counts: a barrier makes it vary from one to the next */
+    DEMANDS = 3,
 };
 
 static struct {
-    int fd;                 /* -1: not open */
+    int fd; /* -1: not open */
     bool forbidden;
-    uint32_t self;          /* entry; LISSOM_MAX_PEERS: none */
-    uint64_t retry;         /* ns: when to try again, or to look whether the file is still the one that others find */
+    uint32_t self; /* entry; LISSOM_MAX_PEERS: none */
+    /* ns: when to try again, or to look whether the file is still the one that others find */
+    uint64_t retry;
     struct lissom_peer_mask mask;
     struct lissom_peer entry;
     uint32_t demand[DEMANDS], next_demand;
@@ -49,11 +53,14 @@ static struct {
     uint64_t cpu_time, at, checked; /* ns */
 } sleeper[LISSOM_MAX_PEERS];
 
-/* --- the file ------------------------------------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
 static long lock_entry(int command, uint32_t i, struct flock *lock)
 {
-    *lock = (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = i * (long)sizeof(struct lissom_peer), .l_len = 1};
+    *lock = (struct flock){.l_type = F_WRLCK,
+                           .l_whence = SEEK_SET,
+                           .l_start = i * (long)sizeof(struct lissom_peer),
+                           .l_len = 1};
     return prim_syscall3(SYS_fcntl, own.fd, command, lock);
 }
 
@@ -64,10 +71,13 @@ static bool open_file(void)
     uint32_t uid = (uint32_t)prim_syscall3(SYS_geteuid, 0, 0, 0);
     write_number(path + strlen(path), uid);
     struct stat about;
-    own.fd = (int)prim_syscall4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+    own.fd =
+        (int)prim_syscall4(SYS_openat, AT_FDCWD, path,
+                           O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
     if (own.fd < 0)
         return false;
-    if (prim_syscall3(SYS_fstat, own.fd, &about, 0) == 0 && S_ISREG(about.st_mode) && about.st_uid == uid && !(about.st_mode & 077))
+    if (prim_syscall3(SYS_fstat, own.fd, &about, 0) == 0 && S_ISREG(about.st_mode) &&
+        about.st_uid == uid && !(about.st_mode & 077))
         return true;
     prim_close(own.fd);
     own.fd = -1;
@@ -107,7 +117,7 @@ static bool is_there(uint64_t now)
     return take_entry();
 }
 
-/* --- what we tell -------------------------------------------------------------------------------------------------------- */
+/* --- what we tell ----------------------------------------------------------------------------- */
 
 /* Post: false: it has CPUs that an entry has no room for. */
 static bool mask_is(const struct cpu_mask *m)
@@ -127,7 +137,8 @@ static bool mask_is(const struct cpu_mask *m)
     }
     own.mask = cut;
     own.entry.mask_hash = hash_end(hash);
-    prim_pwrite(own.fd, &cut, sizeof cut, LISSOM_MAX_PEERS * sizeof(struct lissom_peer) + own.self * sizeof cut);
+    prim_pwrite(own.fd, &cut, sizeof cut,
+                LISSOM_MAX_PEERS * sizeof(struct lissom_peer) + own.self * sizeof cut);
     return true;
 }
 
@@ -137,7 +148,7 @@ static void tell(uint64_t now)
     prim_pwrite(own.fd, &own.entry, sizeof own.entry, own.self * (long)sizeof own.entry);
 }
 
-/* --- what the others tell ------------------------------------------------------------------------------------------------- */
+/* --- what the others tell --------------------------------------------------------------------- */
 
 static bool is_alive(uint32_t i)
 {
@@ -145,7 +156,8 @@ static bool is_alive(uint32_t i)
     return lock_entry(F_OFD_GETLK, i, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/* Whether a thread of it runs: its CPU time tells, and that can be asked for by anybody in the same namespace of processes. */
+/* Whether a thread of it runs: its CPU time tells, and that can be asked for by anybody in the same
+ * namespace of processes. */
 static bool sleeper_runs(uint32_t i, const struct lissom_peer *p, uint64_t now)
 {
     if (p->pid_namespace != own.entry.pid_namespace || !p->pid || p->pid > INT32_MAX)
@@ -154,7 +166,8 @@ static bool sleeper_runs(uint32_t i, const struct lissom_peer *p, uint64_t now)
         return sleeper[i].runs;
     uint64_t cpu_time = is_alive(i) ? clock_ns(clock_of_process((int32_t)p->pid)) : 0;
     bool known = sleeper[i].pid == p->pid && now - sleeper[i].at < 10ull * SLEEPERS_US * 1000;
-    sleeper[i].runs = known && cpu_time && cpu_time - sleeper[i].cpu_time > (now - sleeper[i].at) / 4;
+    sleeper[i].runs =
+        known && cpu_time && cpu_time - sleeper[i].cpu_time > (now - sleeper[i].at) / 4;
     sleeper[i].pid = p->pid;
     sleeper[i].cpu_time = cpu_time;
     sleeper[i].at = sleeper[i].checked = now;
@@ -181,7 +194,8 @@ static uint32_t demand_here(uint32_t i, uint32_t demand)
     if (p->mask_hash == own.entry.mask_hash)
         return demand;
     struct lissom_peer_mask theirs;
-    if (prim_pread(own.fd, &theirs, sizeof theirs, LISSOM_MAX_PEERS * sizeof *p + i * sizeof theirs) != sizeof theirs)
+    if (prim_pread(own.fd, &theirs, sizeof theirs,
+                   LISSOM_MAX_PEERS * sizeof *p + i * sizeof theirs) != sizeof theirs)
         return 0;
     uint32_t common = 0, all = 0;
     for (uint32_t w = 0; w < LISSOM_PEER_CPUS / 64; w++) {
@@ -191,7 +205,7 @@ static uint32_t demand_here(uint32_t i, uint32_t demand)
     return all ? (demand * common + all - 1) / all : 0;
 }
 
-/* --- a look -------------------------------------------------------------------------------------------------------------- */
+/* --- a look ----------------------------------------------------------------------------------- */
 
 void peers_begin(bool own_descriptors)
 {
@@ -218,7 +232,8 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
     tell(now);
 
     /* In the order of entries, which is the same for all. */
-    uint32_t on_cpus[LISSOM_MAX_PEERS], n_cpus = 0, self_cpus = 0, in_quota[LISSOM_MAX_PEERS], n_quota = 0, self_quota = 0;
+    uint32_t on_cpus[LISSOM_MAX_PEERS], n_cpus = 0, self_cpus = 0, in_quota[LISSOM_MAX_PEERS],
+                                        n_quota = 0, self_quota = 0;
     memset(peer, 0, sizeof peer);
     prim_pread(own.fd, peer, sizeof peer, 0);
     own.any = false;
@@ -239,7 +254,8 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
     own.any = n_cpus > 1 || n_quota > 1;
     uint32_t turn = (uint32_t)(now / (TURN_US * 1000ull));
     uint32_t n = share_of(own.entry.cpus, on_cpus, n_cpus, self_cpus, turn);
-    uint32_t of_quota = own.entry.quota_group ? share_of(quota, in_quota, n_quota, self_quota, turn) : n;
+    uint32_t of_quota =
+        own.entry.quota_group ? share_of(quota, in_quota, n_quota, self_quota, turn) : n;
     n = n < of_quota ? n : of_quota;
     return n < limit ? n : limit;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The programs of one user under lissom share the CPUs: docs/sharing.md. Each tells the others how many threads it could run, and takes its share. All by the monitor,
- * which has descriptors of its own; a page of a file is read and an entry written, 2 us a look.
+ * The programs of one user under lissom share the CPUs: docs/sharing.md. Each tells the others how
+ * many threads it could run, and takes its share. All by the monitor, which has descriptors of its
+ * own; a page of a file is read and an entry written, 2 us a look.
  */
 #ifndef LISSOM_PEERS_H
 #define LISSOM_PEERS_H
@@ -11,9 +12,11 @@
 
 struct cpu_mask;
 
-/* The calling thread is the monitor now. own_descriptors: what it opens is not seen by the program; if false, nothing is shared. */
+/* The calling thread is the monitor now. own_descriptors: what it opens is not seen by the program;
+ * if false, nothing is shared. */
 void peers_begin(bool own_descriptors);
-/* How many slots the process is to have, if it is to have `limit` alone. mask: its CPUs. quota: what its CPU quota is worth, 0: it has none. Post: 1..limit. */
+/* How many slots the process is to have, if it is to have `limit` alone. mask: its CPUs. quota:
+ * what its CPU quota is worth, 0: it has none. Post: 1..limit. */
 uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota);
 /* No look will follow for long. */
 void peers_asleep(void);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Waits for events in user space. The protocol, and why nobody is left behind, is in docs/events.md; docs/model/events.pml checks it.
+ * Waits for events in user space. The protocol, and why nobody is left behind, is in
+ * docs/events.md; docs/model/events.pml checks it.
  *
- * One epoll instance of ours holds those of the threads that wait, each armed for one event (EPOLLONESHOT) when its thread begins to wait. What it
- * tells may be stale, or a thread may have been told already: then that looks at its own instance for nothing. An event that is not told
- * is the mistake that must not be made.
+ * One epoll instance of ours holds those of the threads that wait, each armed for one event
+ * (EPOLLONESHOT) when its thread begins to wait. What it tells may be stale, or a thread may have
+ * been told already: then that looks at its own instance for nothing. An event that is not told is
+ * the mistake that must not be made.
  */
 #include "events/events.h"
 #include "futex/futex.h"
@@ -23,24 +25,27 @@
 
 enum {
     DESCRIPTORS = 4096, /* those of higher numbers wait in the kernel */
-    HIGH = 1000,        /* the number of our descriptor, at least: out of the way of the program's, if its limit allows ... */
-    SPARE = 24,         /* ... and else so far below that limit, ... */
-    LOW = 64,           /* ... but not here: programs count on getting the lowest numbers */
+    /* the number of our descriptor, at least: out of the way of the program's, if its limit allows
+     * ... */
+    HIGH = 1000,
+    SPARE = 24, /* ... and else so far below that limit, ... */
+    LOW = 64,   /* ... but not here: programs count on getting the lowest numbers */
     TOLD_AT_ONCE = 16,
-    POLL_US = 50,       /* between two looks, while all slots are busy */
+    POLL_US = 50, /* between two looks, while all slots are busy */
 };
 
 uint32_t events_watchers, events_leader;
 static int instance = -1; /* our epoll instance; made when it is first needed */
 static bool off;
-static uint32_t polling;  /* somebody is */
+static uint32_t polling;   /* somebody is */
 static uint64_t polled_at; /* tsc; a guess */
-static struct lock lock;  /* of what follows; before a bucket's, and never held when a thread is made ready */
-static struct thread *watcher[DESCRIPTORS]; /* by the number of its instance */
+/* of what follows; before a bucket's, and never held when a thread is made ready */
+static struct lock lock;
+static struct thread *watcher[DESCRIPTORS];          /* by the number of its instance */
 static struct thread *enrolled_head, *enrolled_tail; /* all of those, by events_next */
 static struct thread *leading; /* of those, who sleeps in the kernel or is about to */
 
-/* --- who waits ------------------------------------------------------------------------------------------------------- */
+/* --- who waits -------------------------------------------------------------------------------- */
 
 static void append(struct thread *t)
 {
@@ -72,7 +77,8 @@ static long arm(long descriptor)
     return r == -ENOENT ? prim_syscall4(SYS_epoll_ctl, instance, EPOLL_CTL_ADD, descriptor, &e) : r;
 }
 
-/* Post: true: whoever learns of events of this instance tells t. Only one thread can be told of an instance. */
+/* Post: true: whoever learns of events of this instance tells t. Only one thread can be told of an
+ * instance. */
 static bool enroll(struct thread *t, long descriptor, bool leads)
 {
     __atomic_store_n(&t->events_told, 0, __ATOMIC_RELAXED);
@@ -108,9 +114,10 @@ static bool prepare(struct thread *t, long descriptor, bool leads)
     return false;
 }
 
-/* t has been told, or has gone: it looks for itself, and does not depend on who looks for the others. Were it counted until it runs again, a slot that
- * becomes idle could look after it for ever, on the very kernel thread that t is to run on. Pre: the lock, if the caller is not t: or it may be t's next
- * wait by now. */
+/* t has been told, or has gone: it looks for itself, and does not depend on who looks for the
+ * others. Were it counted until it runs again, a slot that becomes idle could look after it for
+ * ever, on the very kernel thread that t is to run on. Pre: the lock, if the caller is not t: or it
+ * may be t's next wait by now. */
 static void uncount(struct thread *t)
 {
     if (__atomic_exchange_n(&t->events_counted, 0, __ATOMIC_SEQ_CST))
@@ -137,8 +144,9 @@ static void tell(uint64_t descriptor, const struct thread *by)
     bool sleeps = t && leading == t && by != t;
     lock_drop(&lock);
     if (sleeps)
-        arm((long)descriptor); /* in the kernel, where only the event itself wakes it: which was taken from there, and is put back */
-    else if (t) /* it may have gone and come again: then it is woken for nothing */
+        arm((long)descriptor); /* in the kernel, where only the event itself wakes it: which was
+                                  taken from there, and is put back */
+    else if (t)                /* it may have gone and come again: then it is woken for nothing */
         futex_wake_inside(&t->events_told);
 }
 
@@ -148,14 +156,16 @@ static void tell_all(const struct epoll_event *e, long n, const struct thread *b
         tell(e[i].data.u64, by);
 }
 
-/* --- who looks --------------------------------------------------------------------------------------------------------- */
+/* --- who looks -------------------------------------------------------------------------------- */
 
 bool events_due(uint64_t now)
 {
-    return events_watched() && now - __atomic_load_n(&polled_at, __ATOMIC_RELAXED) > POLL_US * sched.tsc_per_us;
+    return events_watched() &&
+           now - __atomic_load_n(&polled_at, __ATOMIC_RELAXED) > POLL_US * sched.tsc_per_us;
 }
 
-/* One at a time: making threads ready may lead here again. Whoever is turned away and has nothing to run rouses a waiter. */
+/* One at a time: making threads ready may lead here again. Whoever is turned away and has nothing
+ * to run rouses a waiter. */
 void events_poll(void)
 {
     struct epoll_event e[TOLD_AT_ONCE];
@@ -167,13 +177,15 @@ void events_poll(void)
     __atomic_store_n(&polling, 0, __ATOMIC_RELEASE);
 }
 
-/* The thread whose kernel thread this is, if it waits for events: it can sleep here for everybody, and t, which is away from home, cannot. */
+/* The thread whose kernel thread this is, if it waits for events: it can sleep here for everybody,
+ * and t, which is away from home, cannot. */
 static bool rouse_at_home(const struct thread *t)
 {
     struct thread *other = t->carrier->home_thread;
     if (!events_watched())
         return false;
-    __atomic_store_n(&other->events_told, 1, __ATOMIC_SEQ_CST); /* it may wait for something else: then this says nothing */
+    /* it may wait for something else: then this says nothing */
+    __atomic_store_n(&other->events_told, 1, __ATOMIC_SEQ_CST);
     return futex_wake_inside(&other->events_told);
 }
 
@@ -194,7 +206,7 @@ void events_rouse(void)
     }
 }
 
-/* --- the instance -------------------------------------------------------------------------------------------------------- */
+/* --- the instance ----------------------------------------------------------------------------- */
 
 /* Pre: the caller is the only one. */
 static bool make_instance(void)
@@ -231,7 +243,8 @@ static bool usable(void)
 void events_give_up(void)
 {
     __atomic_store_n(&off, true, __ATOMIC_SEQ_CST);
-    /* Those that have not looked yet see it when they look at their own instance the next time; nobody enrols any more. */
+    /* Those that have not looked yet see it when they look at their own instance the next time;
+     * nobody enrols any more. */
     for (uint32_t i = __atomic_load_n(&events_watchers, __ATOMIC_SEQ_CST); i > 0; i--)
         events_rouse();
 }
@@ -281,7 +294,7 @@ void events_after_fork(void)
     __builtin_memset(watcher, 0, sizeof watcher);
 }
 
-/* --- the wait -------------------------------------------------------------------------------------------------------------- */
+/* --- the wait --------------------------------------------------------------------------------- */
 
 static void now(struct timespec *t) { prim_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, t, 0); }
 
@@ -296,13 +309,15 @@ static int left(const struct timespec *deadline)
     return ns <= 0 ? 0 : (int)((ns + 999999) / 1000000);
 }
 
-/* Waits in the kernel for everybody. Pre: t has made itself the leader, is at home, enrolled and armed, and holds its slot. Post: it holds a slot. */
+/* Waits in the kernel for everybody. Pre: t has made itself the leader, is at home, enrolled and
+ * armed, and holds its slot. Post: it holds a slot. */
 static void lead(struct thread *t, const struct timespec *deadline)
 {
     struct epoll_event e[TOLD_AT_ONCE];
     slot_release(t);
     long n = lissom_event_sleep(instance, e, TOLD_AT_ONCE, left(deadline), &t->attention);
-    bool has = slot_try_acquire(t); /* first: who is made ready goes behind t then, and no other kernel thread is woken */
+    /* first: who is made ready goes behind t then, and no other kernel thread is woken */
+    bool has = slot_try_acquire(t);
     tell_all(e, n, t);
     if (!has)
         slot_acquire(t);
@@ -333,7 +348,8 @@ static long follow(struct thread *t, const struct timespec *deadline)
 static long alone(struct thread *t, const struct user_registers *r, const struct timespec *deadline)
 {
     slot_release(t);
-    long n = lissom_event_sleep((int)r->rdi, (struct epoll_event *)r->rsi, (int)r->rdx, left(deadline), &t->attention);
+    long n = lissom_event_sleep((int)r->rdi, (struct epoll_event *)r->rsi, (int)r->rdx,
+                                left(deadline), &t->attention);
     slot_acquire(t);
     return n;
 }
@@ -342,7 +358,8 @@ static bool become_leader(void)
 {
     uint32_t none = 0;
     return __atomic_load_n(&events_watchers, __ATOMIC_SEQ_CST) &&
-           __atomic_compare_exchange_n(&events_leader, &none, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+           __atomic_compare_exchange_n(&events_leader, &none, 1, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
 }
 
 static bool others_ready(void)
@@ -364,7 +381,8 @@ long events_wait(struct thread *t, struct user_registers *r)
 {
     long descriptor = (int)r->rdi;
     struct timespec end, *deadline = NULL;
-    if (descriptor < 0 || descriptor >= DESCRIPTORS || is_ours(descriptor) || (int)r->rdx <= 0 || !usable())
+    if (descriptor < 0 || descriptor >= DESCRIPTORS || is_ours(descriptor) || (int)r->rdx <= 0 ||
+        !usable())
         return EVENTS_NOT;
     if ((int)r->r10 > 0) {
         deadline = &end;
@@ -378,7 +396,10 @@ long events_wait(struct thread *t, struct user_registers *r)
         carrier_go_home(t);
     }
     for (;;) {
-        bool native = giving_up(), ready = !native && (others_ready() || __atomic_load_n(&events_leader, __ATOMIC_RELAXED)), leads = false;
+        bool native = giving_up(),
+             ready =
+                 !native && (others_ready() || __atomic_load_n(&events_leader, __ATOMIC_RELAXED)),
+             leads = false;
         long n = 0, events = 0;
         if (!native && !ready && t->carrier != t->home && rouse_at_home(t))
             ready = true;

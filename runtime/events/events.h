@@ -7,14 +7,19 @@
 
 #include "sched/thread.h"
 
-/* Waiters that somebody else has to look for events for, and whether a leader does that in the kernel. */
+/* Waiters that somebody else has to look for events for, and whether a leader does that in the
+ * kernel. */
 extern uint32_t events_watchers, events_leader;
 
-static inline bool events_watched(void) { return __atomic_load_n(&events_watchers, __ATOMIC_RELAXED); }
+static inline bool events_watched(void)
+{
+    return __atomic_load_n(&events_watchers, __ATOMIC_RELAXED);
+}
 /* After the caller has published that its slot is IDLE. */
 static inline bool events_unattended(void)
 {
-    return __atomic_load_n(&events_watchers, __ATOMIC_SEQ_CST) && !__atomic_load_n(&events_leader, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&events_watchers, __ATOMIC_SEQ_CST) &&
+           !__atomic_load_n(&events_leader, __ATOMIC_SEQ_CST);
 }
 
 /* Whether nobody has looked for a while. */
@@ -24,8 +29,8 @@ void events_poll(void);
 /* Makes one that waits ready: it will find nothing, and become the leader or wait again. */
 void events_rouse(void);
 
-/* epoll_wait(2), or epoll_pwait without a mask, by t, which holds its slot; nothing was there a moment ago. Post: an ACTION_*, or EVENTS_NOT: the
- * call is to be made as any other that blocks. */
+/* epoll_wait(2), or epoll_pwait without a mask, by t, which holds its slot; nothing was there a
+ * moment ago. Post: an ACTION_*, or EVENTS_NOT: the call is to be made as any other that blocks. */
 enum { EVENTS_NOT = -1 };
 long events_wait(struct thread *t, struct user_registers *r);
 

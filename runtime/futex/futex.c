@@ -16,16 +16,19 @@ struct bucket futex_buckets[BUCKETS] __attribute__((aligned(4096)));
 _Static_assert(sizeof futex_buckets % 4096 == 0, "futex_init wipes whole pages");
 static bool wiped; /* by the kernel, in children */
 uint32_t futex_foreign_waiters;
-/* The program requeues. Modern libraries do not, so that is nobody but programs which do it themselves. Their threads wait in the
- * queues, where requeue knows them, in whatever order it is done; ... */
+/* The program requeues. Modern libraries do not, so that is nobody but programs which do it
+ * themselves. Their threads wait in the queues, where requeue knows them, in whatever order it is
+ * done; ... */
 static bool requeues;
-static uint32_t requeued_in_kernel; /* ... but so many times some were in the kernel, and were moved: their buckets did not learn of it */
+/* ... but so many times some were in the kernel, and were moved: their buckets did not learn of
+ * it */
+static uint32_t requeued_in_kernel;
 
 #define ADDRESSES_END 0x7ffffffff000ul
 
 enum {
-    SPIN_DEBT = 16,   /* spins for nothing at an address, after which ... */
-    SPIN_RETRY = 32,  /* ... only every so many waits begin with one */
+    SPIN_DEBT = 16,  /* spins for nothing at an address, after which ... */
+    SPIN_RETRY = 32, /* ... only every so many waits begin with one */
 };
 
 void futex_init(void) { wiped = prim_wipe_on_fork(futex_buckets, sizeof futex_buckets); }
@@ -38,10 +41,11 @@ void futex_after_fork(void)
     requeued_in_kernel = 0;
 }
 
-/* --- waking --------------------------------------------------------------------------------------------- */
+/* --- waking ----------------------------------------------------------------------------------- */
 
 /* Takes up to n threads that wait on address out of b, into a list. Pre: b->lock. */
-static int take_waiters(struct bucket *b, uintptr_t address, int n, uint32_t bitset, struct thread ***tail)
+static int take_waiters(struct bucket *b, uintptr_t address, int n, uint32_t bitset,
+                        struct thread ***tail)
 {
     int taken = 0;
     for (struct thread *w = b->head, *next; w && taken < n; w = next) {
@@ -62,23 +66,30 @@ static int take_waiters(struct bucket *b, uintptr_t address, int n, uint32_t bit
 static long kernel_wake(uintptr_t address, int n, uint32_t bitset)
 {
     count(wakes_kernel);
-    return prim_syscall6(SYS_futex, (long)address, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, n, 0, 0, bitset);
+    return prim_syscall6(SYS_futex, (long)address, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG, n, 0, 0,
+                         bitset);
 }
 
 static bool kernel_has_waiters(const struct bucket *b)
 {
-    return __atomic_load_n(&b->kernel_waiters, __ATOMIC_SEQ_CST) || __atomic_load_n(&requeued_in_kernel, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&b->kernel_waiters, __ATOMIC_SEQ_CST) ||
+           __atomic_load_n(&requeued_in_kernel, __ATOMIC_SEQ_CST);
 }
 
-static bool foreign_waiters(void) { return __atomic_load_n(&futex_foreign_waiters, __ATOMIC_SEQ_CST); }
+static bool foreign_waiters(void)
+{
+    return __atomic_load_n(&futex_foreign_waiters, __ATOMIC_SEQ_CST);
+}
 
-/* Those who wait in the kernel by choice have come before those in the bucket's queue (in_kernel_by_choice): they are woken first. */
+/* Those who wait in the kernel by choice have come before those in the bucket's queue
+ * (in_kernel_by_choice): they are woken first. */
 static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
 {
     struct bucket *b = bucket_of(address);
     if (n < 1)
         n = 1; /* as the kernel does */
-    /* The program's store to the futex word comes before this; the waiter counts itself before it reads the word. */
+    /* The program's store to the futex word comes before this; the waiter counts itself before it
+     * reads the word. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     int woken = 0;
     long r = 0;
@@ -110,11 +121,13 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
 bool futex_wakes_nobody(struct thread *t, const struct user_registers *r)
 {
     uintptr_t address = (uintptr_t)r->rdi;
-    if ((int)r->rsi != (FUTEX_WAKE | FUTEX_PRIVATE_FLAG) || (address & 3) || address >= ADDRESSES_END)
+    if ((int)r->rsi != (FUTEX_WAKE | FUTEX_PRIVATE_FLAG) || (address & 3) ||
+        address >= ADDRESSES_END)
         return false;
     const struct bucket *b = bucket_of(address);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* as in wake */
-    if (__atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST) || kernel_has_waiters(b) || foreign_waiters() || slot_over_slice(t))
+    if (__atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST) || kernel_has_waiters(b) ||
+        foreign_waiters() || slot_over_slice(t))
         return false;
     count_on(t->slot, wakes_avoided, 1);
     return true;
@@ -131,8 +144,9 @@ static long requeue_in_kernel(const struct user_registers *r, bool compare)
     return n;
 }
 
-/* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE. The buckets stay locked, and who is woken stays asleep, until the kernel has done its part:
- * else one of them could be moved that has come to wait again, at a value which is not the compared one. */
+/* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE. The buckets stay locked, and who is woken stays asleep,
+ * until the kernel has done its part: else one of them could be moved that has come to wait again,
+ * at a value which is not the compared one. */
 static long requeue(struct thread *t, struct user_registers *r, bool compare)
 {
     uintptr_t from = (uintptr_t)r->rdi, to = (uintptr_t)r->r8;
@@ -178,7 +192,8 @@ static long requeue(struct thread *t, struct user_registers *r, bool compare)
     return woken + moved;
 }
 
-/* futex(2), FUTEX_WAKE_OP: the operation on *second, atomically with respect to everything that the program does. */
+/* futex(2), FUTEX_WAKE_OP: the operation on *second, atomically with respect to everything that the
+ * program does. */
 static long wake_op(struct thread *t, struct user_registers *r)
 {
     uintptr_t first = (uintptr_t)r->rdi, second = (uintptr_t)r->r8;
@@ -221,9 +236,10 @@ static long wake_op(struct thread *t, struct user_registers *r)
     return n;
 }
 
-/* --- waiting -------------------------------------------------------------------------------------------- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
-/* Takes t out of its queue, if it is still there. Requeue may move it to another bucket meanwhile. */
+/* Takes t out of its queue, if it is still there. Requeue may move it to another bucket
+ * meanwhile. */
 static bool dequeue(struct thread *t)
 {
     for (;;) {
@@ -274,9 +290,10 @@ void futex_call_done(struct thread *t, struct user_registers *r)
     }
 }
 
-/* A lock is often released within microseconds by a thread that runs on another slot. Unmounting its waiter at once
- * would lead every ready thread of this slot into the same lock. Most waits are not like that: at a barrier nearly all
- * spins are for nothing. So an address where they are is only tried now and then. */
+/* A lock is often released within microseconds by a thread that runs on another slot. Unmounting
+ * its waiter at once would lead every ready thread of this slot into the same lock. Most waits are
+ * not like that: at a barrier nearly all spins are for nothing. So an address where they are is
+ * only tried now and then. */
 static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32_t value)
 {
     uint64_t last, now = tsc();
@@ -315,12 +332,14 @@ static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint3
 
 enum { WAIT_ON = 1 };
 
-/* t waits in the queue of `address`. Post: 0 or an error of futex(2); -EINTR: a signal for t waits; WAIT_ON: it was for another thread. */
-static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uint32_t bitset, const struct timespec *deadline,
-                        bool realtime)
+/* t waits in the queue of `address`. Post: 0 or an error of futex(2); -EINTR: a signal for t waits;
+ * WAIT_ON: it was for another thread. */
+static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uint32_t bitset,
+                        const struct timespec *deadline, bool realtime)
 {
     struct bucket *b = bucket_of(address);
-    struct slot *s = t->slot; /* read before t is in the queue, from where on a waker may change it */
+    /* read before t is in the queue, from where on a waker may change it */
+    struct slot *s = t->slot;
     uint32_t now;
     t->wait_address = address;
     t->wait_bitset = bitset;
@@ -366,8 +385,8 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
 }
 
 /* Post: an ACTION_*, or -1: try again. */
-static long wait_until(struct thread *t, struct user_registers *r, uint32_t bitset, const struct timespec *deadline,
-                       bool realtime)
+static long wait_until(struct thread *t, struct user_registers *r, uint32_t bitset,
+                       const struct timespec *deadline, bool realtime)
 {
     uintptr_t address = (uintptr_t)r->rdi;
     uint32_t value = (uint32_t)r->rdx, now;
@@ -386,7 +405,8 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     return r->rax == -EINTR ? signals_end_wait(t, r, deadline != NULL) : ACTION_RETURN;
 }
 
-long futex_wait_inside(struct thread *t, const uint32_t *word, uint32_t value, const struct timespec *deadline)
+long futex_wait_inside(struct thread *t, const uint32_t *word, uint32_t value,
+                       const struct timespec *deadline)
 {
     long n;
     do
@@ -468,7 +488,7 @@ void futex_end_all_waits(void)
     }
 }
 
-/* --- the call -------------------------------------------------------------------------------------------- */
+/* --- the call --------------------------------------------------------------------------------- */
 
 static long finish(struct user_registers *r, long result)
 {
@@ -476,7 +496,8 @@ static long finish(struct user_registers *r, long result)
     return ACTION_RETURN;
 }
 
-/* Waits and wakes that only the kernel does: other processes or the kernel itself may be on the other side. */
+/* Waits and wakes that only the kernel does: other processes or the kernel itself may be on the
+ * other side. */
 static long in_kernel(struct thread *t, int command)
 {
     switch (command) {
@@ -485,10 +506,10 @@ static long in_kernel(struct thread *t, int command)
     case FUTEX_WAIT_REQUEUE_PI:
     case FUTEX_UNLOCK_PI:
     case FUTEX_TRYLOCK_PI:
-        thread_pin(t, LISSOM_PIN_pi_futex); /* the kernel compares the word with its own thread's id */
+        /* the kernel compares the word with its own thread's id */
+        thread_pin(t, LISSOM_PIN_pi_futex);
         break;
-    default:
-        carrier_go_home(t);
+    default: carrier_go_home(t);
     }
     switch (command) {
     case FUTEX_WAIT:
@@ -499,18 +520,19 @@ static long in_kernel(struct thread *t, int command)
         count(blocks_kernel);
         slot_release(t);
         return ACTION_CALL;
-    default:
-        return ACTION_DIRECT;
+    default: return ACTION_DIRECT;
     }
 }
 
-/* Natively, where user space gives up or brings nothing: beside other programs it cannot tell which of its threads has a CPU. Not
- * while others are in the queue: whoever is in the kernel is woken before them. */
+/* Natively, where user space gives up or brings nothing: beside other programs it cannot tell which
+ * of its threads has a CPU. Not while others are in the queue: whoever is in the kernel is woken
+ * before them. */
 static bool in_kernel_by_choice(const struct thread *t, uintptr_t address)
 {
     if (sched.native_waits || t->real_time)
         return true;
-    return thread_stays(t) && kernel_decides(tsc()) && !__atomic_load_n(&requeues, __ATOMIC_RELAXED) &&
+    return thread_stays(t) && kernel_decides(tsc()) &&
+           !__atomic_load_n(&requeues, __ATOMIC_RELAXED) &&
            !__atomic_load_n(&bucket_of(address)->waiters, __ATOMIC_RELAXED);
 }
 
@@ -548,18 +570,11 @@ long futex_call(struct thread *t, struct user_registers *r)
         if (!bitset)
             return finish(r, -EINVAL);
         /* fall through */
-    case FUTEX_WAKE:
-        finish(r, wake(t, address, (int)r->rdx, bitset));
-        break;
+    case FUTEX_WAKE: finish(r, wake(t, address, (int)r->rdx, bitset)); break;
     case FUTEX_REQUEUE:
-    case FUTEX_CMP_REQUEUE:
-        finish(r, requeue(t, r, command == FUTEX_CMP_REQUEUE));
-        break;
-    case FUTEX_WAKE_OP:
-        finish(r, wake_op(t, r));
-        break;
-    default:
-        return in_kernel(t, command);
+    case FUTEX_CMP_REQUEUE: finish(r, requeue(t, r, command == FUTEX_CMP_REQUEUE)); break;
+    case FUTEX_WAKE_OP: finish(r, wake_op(t, r)); break;
+    default: return in_kernel(t, command);
     }
     if (slot_over_slice(t))
         slot_yield(t);

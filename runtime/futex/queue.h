@@ -9,10 +9,12 @@
 
 struct bucket {
     struct lock lock;
-    uint32_t waiters;        /* queued threads; under lock, read without by wakers (seq_cst) */
-    uint32_t kernel_waiters; /* threads that wait in the kernel on an address of this bucket (seq_cst) */
+    uint32_t waiters; /* queued threads; under lock, read without by wakers (seq_cst) */
+    /* threads that wait in the kernel on an address of this bucket (seq_cst) */
+    uint32_t kernel_waiters;
     struct thread *head, *tail;
-    uint16_t spin_debt;      /* rounds of spinning here that were for nothing lately; a guess, updated without lock */
+    /* rounds of spinning here that were for nothing lately; a guess, updated without lock */
+    uint16_t spin_debt;
     uint16_t spin_skipped;
 } __attribute__((aligned(64)));
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long to poll before a CPU with nothing to run is given up: the rule of KVM's halt polling (grow_halt_poll_ns,
- * shrink_halt_poll_ns and their use in kvm_vcpu_halt), as a pure function.
+ * How long to poll before a CPU with nothing to run is given up: the rule of KVM's halt polling
+ * (grow_halt_poll_ns, shrink_halt_poll_ns and their use in kvm_vcpu_halt), as a pure function.
  *
- * A wait that ended while it was polled for, or would have a little later, was short: polling is worth it, and a longer
- * window would have caught it. One that lasted longer than any window may be is not to be polled for.
+ * A wait that ended while it was polled for, or would have a little later, was short: polling is
+ * worth it, and a longer window would have caught it. One that lasted longer than any window may be
+ * is not to be polled for.
  */
 #ifndef LISSOM_IDLE_HALTPOLL_H
 #define LISSOM_IDLE_HALTPOLL_H
@@ -17,7 +18,8 @@ enum {
     HALTPOLL_SHRINK = 2,            /* or this part of it; less than the first window: none */
 };
 
-/* A wait took `waited` ns, with a window of `window` ns and windows of up to `max` allowed. Post: the next window, at most max. */
+/* A wait took `waited` ns, with a window of `window` ns and windows of up to `max` allowed. Post:
+ * the next window, at most max. */
 static inline uint32_t haltpoll_next(uint32_t window, uint64_t waited, uint32_t max)
 {
     if (window > max)

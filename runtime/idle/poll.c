@@ -9,19 +9,24 @@
 #include "sched/slots.h"
 
 enum {
-    MAX_NS = 200000,         /* the longest window, as KVM's */
-    OPENMP_MAX_NS = 3000000, /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
+    MAX_NS = 200000, /* the longest window, as KVM's */
+    /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
+    OPENMP_MAX_NS = 3000000,
 };
 
 static uint64_t tsc_of_ns(uint64_t ns) { return ns * sched.tsc_per_us / 1000; }
 
 /* Only a program that has no more threads than CPUs would have spun for long natively. */
-static uint32_t max_window(const struct thread *t) { return sched.poll_for_openmp && t->openmp ? OPENMP_MAX_NS : MAX_NS; }
+static uint32_t max_window(const struct thread *t)
+{
+    return sched.poll_for_openmp && t->openmp ? OPENMP_MAX_NS : MAX_NS;
+}
 
 /* The wait of slot s that began at s->idle_since is over. */
 static void learn(struct slot *s, uint64_t now)
 {
-    s->poll_ns = haltpoll_next(s->poll_ns, (now - s->idle_since) * 1000 / sched.tsc_per_us, s->poll_max_ns);
+    s->poll_ns =
+        haltpoll_next(s->poll_ns, (now - s->idle_since) * 1000 / sched.tsc_per_us, s->poll_max_ns);
     s->idle_since = 0;
 }
 
@@ -31,10 +36,12 @@ void idle_ended(struct slot *s)
         learn(s, tsc());
 }
 
-/* When a poll of t on s that begins now is to end. Post: 0: there is to be none. Pre of a deadline: its poll is bounded, for nothing else ends it. */
+/* When a poll of t on s that begins now is to end. Post: 0: there is to be none. Pre of a deadline:
+ * its poll is bounded, for nothing else ends it. */
 static uint64_t poll_until(struct thread *t, struct slot *s, uint64_t now)
 {
-    if (sched.idle_policy == IDLE_SLEEP || contention_on_cpu(s) || contended(now) || events_watched())
+    if (sched.idle_policy == IDLE_SLEEP || contention_on_cpu(s) || contended(now) ||
+        events_watched())
         return 0;
     if (sched.idle_policy == IDLE_POLL)
         return t->deadline ? now + tsc_of_ns(MAX_NS) : UINT64_MAX;
@@ -56,7 +63,8 @@ struct thread *slot_poll(struct thread *t, struct slot *s)
     lock_drop(&s->lock);
     if (u || now >= until)
         return u;
-    while (!u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED && !t->attention && !slot_is_closed(s)) {
+    while (!u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED &&
+           !t->attention && !slot_is_closed(s)) {
         for (int i = 0; i < 8 && slot_lists_nothing(s); i++)
             cpu_relax();
         u = carrier_is_reserved(t) ? carrier_take_reserved(t) : slot_pop_with_events(s);
@@ -87,13 +95,17 @@ bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
     uint64_t now = tsc(), last;
     uint32_t is;
     t->polled_since = 0;
-    if (!sched.poll_for_openmp || t->site->object_kind != OBJECT_OPENMP || sched.idle_policy == IDLE_SLEEP || contended(now))
+    if (!sched.poll_for_openmp || t->site->object_kind != OBJECT_OPENMP ||
+        sched.idle_policy == IDLE_SLEEP || contended(now))
         return false;
-    uint64_t begun = now, until = sched.idle_policy == IDLE_POLL ? UINT64_MAX : now + tsc_of_ns(s->poll_ns);
-    for (uint32_t i = 0; now < until && !t->attention && !slot_is_closed(s) && !carrier_is_reserved(t); i++) {
+    uint64_t begun = now,
+             until = sched.idle_policy == IDLE_POLL ? UINT64_MAX : now + tsc_of_ns(s->poll_ns);
+    for (uint32_t i = 0;
+         now < until && !t->attention && !slot_is_closed(s) && !carrier_is_reserved(t); i++) {
         if (lissom_guarded_load(word, &is) || is != value)
             return true;
-        if (!slot_lists_nothing(s) || (i % 16 == 0 && (slots_anything_ready() || contention_on_cpu(s))))
+        if (!slot_lists_nothing(s) ||
+            (i % 16 == 0 && (slots_anything_ready() || contention_on_cpu(s))))
             return false;
         cpu_relax();
         last = now;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where redirected functions come to (patch/patch.h, patch_redirect), and the way into the runtime for their threads.
+ * Where redirected functions come to (patch/patch.h, patch_redirect), and the way into the runtime
+ * for their threads.
  *
- * They are called like any C function, so that registers which a callee may change are free, and the stack may be used.
+ * They are called like any C function, so that registers which a callee may change are free, and
+ * the stack may be used.
  */
 #include "sched/offsets.h"
 
@@ -13,7 +15,8 @@
         .balign 32
 lissom_omp_entry:                                /* r11 = struct patch_redirect; else as called */
         .cfi_startproc
-        /* Once more in the same loop, and as many are at work as there are to be: this is what each chunk costs. */
+        /* Once more in the same loop, and as many are at work as there are to be: this is what each
+         * chunk costs. */
         mov     lissom_self@gottpoff(%rip), %rax
         mov     %fs:(%rax), %rax
         test    %rax, %rax
@@ -76,7 +79,8 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         pop     %rsi
         pop     %rdi
         lea     -8(%rsp), %rsp                   /* the call's stack is aligned */
-        push    24(%rbp)                         /* the eighth argument, of doacross loops with task reductions; none has more */
+        /* the eighth argument, of doacross loops with task reductions; none has more */
+        push    24(%rbp)
         push    16(%rbp)
         call    *REDIRECT_REAL(%rbx)
         mov     %rax, (%rsp)
@@ -91,7 +95,8 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         .cfi_same_value rbp
         ret
 
-        /* It may have arguments on the stack, any number of them: it is gone on with, not called. */
+        /* It may have arguments on the stack, any number of them: it is gone on with, not
+         * called. */
 .Lteam: push    %rbp
         .cfi_def_cfa_offset 16
         .cfi_offset rbp, -16
@@ -121,8 +126,9 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         .cfi_endproc
         .size   lissom_omp_entry, . - lissom_omp_entry
 
-/* void lissom_omp_call(struct loop *l, long what, long n): loops_call(), inside the runtime. What stands for a system call
- * of the program's is never made: "made directly" (for a thread that shares its memory with another process) is to do nothing. */
+/* void lissom_omp_call(struct loop *l, long what, long n): loops_call(), inside the runtime. What
+ * stands for a system call of the program's is never made: "made directly" (for a thread that
+ * shares its memory with another process) is to do nothing. */
         .globl  lissom_omp_call
         .hidden lissom_omp_call
         .type   lissom_omp_call, @function

@@ -2,19 +2,19 @@
  *
  * The functions of OpenMP runtimes that hand out chunks, and what their calls mean.
  *
- * libgomp: a thread comes to a loop with GOMP_loop_*_start, or with its first *_next if the region began with the loop (GOMP_parallel_loop_*), asks again
- * with *_next, and leaves with GOMP_loop_end*, mostly having been told before that nothing is left.
- * LLVM's libomp: it comes with __kmpc_dispatch_init_*, which says what kind of loop it is, and asks with __kmpc_dispatch_next_*. It has libgomp's functions, too, which call these.
+ * libgomp: a thread comes to a loop with GOMP_loop_*_start, or with its first *_next if the region
+ * began with the loop (GOMP_parallel_loop_*), asks again with *_next, and leaves with
+ * GOMP_loop_end*, mostly having been told before that nothing is left. LLVM's libomp: it comes with
+ * __kmpc_dispatch_init_*, which says what kind of loop it is, and asks with __kmpc_dispatch_next_*.
+ * It has libgomp's functions, too, which call these.
  *
  *     OMP_START         comes to a loop, and gets its first chunk
- *     OMP_START_ALONE   doacross: iterations wait for others; left alone, with all that follows in the loop
- *     OMP_NEXT          asks for a chunk
- *     OMP_NEXT_ORDERED  the same in libgomp, and passes the turn on: who waited before it would hold up all others
- *     OMP_END           leaves
- *     OMP_DISPATCH_INIT comes to a loop
- *     OMP_DISPATCH      asks for a chunk
- *     OMP_DOACROSS, OMP_DOACROSS_END   around the calls of a doacross loop
- *     OMP_PARALLEL, OMP_PUSH_THREADS, OMP_FORK   of regions, not of loops: teams.c
+ *     OMP_START_ALONE   doacross: iterations wait for others; left alone, with all that follows in
+ * the loop OMP_NEXT          asks for a chunk OMP_NEXT_ORDERED  the same in libgomp, and passes the
+ * turn on: who waited before it would hold up all others OMP_END           leaves OMP_DISPATCH_INIT
+ * comes to a loop OMP_DISPATCH      asks for a chunk OMP_DOACROSS, OMP_DOACROSS_END   around the
+ * calls of a doacross loop OMP_PARALLEL, OMP_PUSH_THREADS, OMP_FORK   of regions, not of loops:
+ * teams.c
  */
 #include "omp/loops.h"
 
@@ -33,13 +33,21 @@ static bool is(const char *s, const char *other)
     return rest && !*rest;
 }
 
-static bool is_type(const char *s) { return is(s, "4") || is(s, "4u") || is(s, "8") || is(s, "8u"); }
+static bool is_type(const char *s)
+{
+    return is(s, "4") || is(s, "4u") || is(s, "8") || is(s, "8u");
+}
 
 /* Chunks of these are handed out one by one. */
 static const char *schedule(const char *s)
 {
-    static const char *const names[] = {"dynamic_", "guided_", "runtime_", "nonmonotonic_dynamic_", "nonmonotonic_guided_",
-                                        "nonmonotonic_runtime_", "maybe_nonmonotonic_runtime_"};
+    static const char *const names[] = {"dynamic_",
+                                        "guided_",
+                                        "runtime_",
+                                        "nonmonotonic_dynamic_",
+                                        "nonmonotonic_guided_",
+                                        "nonmonotonic_runtime_",
+                                        "maybe_nonmonotonic_runtime_"};
     const char *rest = NULL;
     for (unsigned i = 0; i < sizeof names / sizeof *names && !rest; i++)
         rest = after(s, names[i]);
@@ -81,18 +89,22 @@ uint32_t omp_function_what(const char *name)
     if ((rest = after(s, "ull_")))
         s = rest;
     if ((rest = after(s, "doacross_")))
-        return is(rest, "start") || ((rest = schedule(rest)) && is(rest, "start")) ? OMP_START_ALONE : 0;
+        return is(rest, "start") || ((rest = schedule(rest)) && is(rest, "start")) ? OMP_START_ALONE
+                                                                                   : 0;
     bool ordered = after(s, "ordered_");
     if (ordered)
         s = after(s, "ordered_");
     rest = schedule(s);
     if (!rest)
         return 0;
-    return is(rest, "start") ? OMP_START : !is(rest, "next") ? 0 : ordered ? OMP_NEXT_ORDERED : OMP_NEXT;
+    return is(rest, "start")   ? OMP_START
+           : !is(rest, "next") ? 0
+           : ordered           ? OMP_NEXT_ORDERED
+                               : OMP_NEXT;
 }
 
-/* The schedule of __kmpc_dispatch_init_*: enum sched_type of kmp.h. Not the ordered ones: there the library may spin for the turn of a thread that
- * waits, with a part of the loop that is its own. */
+/* The schedule of __kmpc_dispatch_init_*: enum sched_type of kmp.h. Not the ordered ones: there the
+ * library may spin for the turn of a thread that waits, with a part of the loop that is its own. */
 static bool may_wait(uint32_t kind)
 {
     enum { MODIFIERS = 3u << 29, DYNAMIC = 35, GUIDED = 36, RUNTIME = 37 };
@@ -100,7 +112,8 @@ static bool may_wait(uint32_t kind)
     return kind == DYNAMIC || kind == GUIDED || kind == RUNTIME;
 }
 
-/* Around every call of a redirected function, from entry.S; `caller`: where it returns to; `third`: its third argument. */
+/* Around every call of a redirected function, from entry.S; `caller`: where it returns to; `third`:
+ * its third argument. */
 void lissom_omp_before(const struct patch_redirect *function, uintptr_t caller, uint32_t third);
 void lissom_omp_after(const struct patch_redirect *function, uint8_t result);
 
@@ -116,8 +129,7 @@ void lissom_omp_before(const struct patch_redirect *function, uintptr_t caller, 
         else if (!t->loop_alone && !sched.native_waits)
             loop_asks(t, caller);
         return;
-    case OMP_NEXT_ORDERED:
-        return;
+    case OMP_NEXT_ORDERED: return;
     case OMP_DISPATCH:
         if (t->at_work)
             loop_asks_again(t);

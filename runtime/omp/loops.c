@@ -2,8 +2,8 @@
  *
  * The protocol is in docs/omp.md; docs/model/omp.pml checks it. The names are the same.
  *
- * `asks`, `got` and `leaves` run as the program's code does: a handler of the program may interrupt and even leave them. What takes locks of ours is
- * done by loops_call, inside the runtime.
+ * `asks`, `got` and `leaves` run as the program's code does: a handler of the program may interrupt
+ * and even leave them. What takes locks of ours is done by loops_call, inside the runtime.
  */
 #include "omp/loops.h"
 #include "futex/futex.h"
@@ -16,31 +16,35 @@
 
 enum {
     LOOPS = 256,
-    YOUNG_US = 500,      /* of a loop that has just begun nobody waits: it may be at its end */
-    STILL_US = 10000,    /* that no chunk was asked for, before a waiter is let go: somebody may wait for what it would do ... */
-    STILL_MAX_US = 1000000, /* ... or, where chunks are long, twice the time of the longest lately, but no more than this */
-    LOOKS = 64,          /* at slots, at most: 0.3 us each */
-    IDLE_US = 3000,      /* over which the use of the CPUs is looked at */
+    YOUNG_US = 500, /* of a loop that has just begun nobody waits: it may be at its end */
+    /* that no chunk was asked for, before a waiter is let go: somebody may wait for what it would
+     * do ... */
+    STILL_US = 10000,
+    /* ... or, where chunks are long, twice the time of the longest lately, but no more than this */
+    STILL_MAX_US = 1000000,
+    LOOKS = 64,     /* at slots, at most: 0.3 us each */
+    IDLE_US = 3000, /* over which the use of the CPUs is looked at */
 };
 
 struct loop {
-    int32_t working;      /* threads that have a chunk, and are not blocked */
-    uint32_t word;        /* futex: changes when waiters are to go on */
+    int32_t working; /* threads that have a chunk, and are not blocked */
+    uint32_t word;   /* futex: changes when waiters are to go on */
     uint32_t waiters;
-    uint64_t began;       /* tsc: when the first one began to work */
+    uint64_t began; /* tsc: when the first one began to work */
     /* by the monitor */
-    uint64_t looked, moved, roused; /* tsc: its last look; when the last chunk was asked for; when a waiter was let go */
-    uint64_t longest;     /* tsc: between two chunks lately */
+    /* tsc: its last look; when the last chunk was asked for; when a waiter was let go */
+    uint64_t looked, moved, roused;
+    uint64_t longest; /* tsc: between two chunks lately */
     uint32_t chunks, chunks_now;
 } __attribute__((aligned(128)));
 
 static struct loop loops[LOOPS] __attribute__((aligned(4096)));
 _Static_assert(sizeof loops % 4096 == 0, "loops_init wipes whole pages");
-static bool wiped; /* by the kernel, in children */
+static bool wiped;       /* by the kernel, in children */
 static uint32_t waiting; /* in all loops */
 static uint32_t most;
-static bool shaken; /* for tests: the target is another one at every turn */
-static int32_t goal; /* how many are to work on a loop */
+static bool shaken;        /* for tests: the target is another one at every turn */
+static int32_t goal;       /* how many are to work on a loop */
 int32_t lissom_omp_target; /* the same: entry.S knows it; -1: it is to ask here each time */
 _Static_assert(offsetof(struct loop, working) == LOOP_WORKING, "offsets.h");
 
@@ -72,11 +76,20 @@ static void shake(void)
 
 static int32_t target(void) { return __atomic_load_n(&goal, __ATOMIC_RELAXED); }
 
-static struct loop *loop_from(uintptr_t caller) { return &loops[(caller * 0x9e3779b97f4a7c15ull) >> 56]; }
-static int32_t working(const struct loop *l) { return __atomic_load_n(&l->working, __ATOMIC_SEQ_CST); }
-static uint32_t waiters(const struct loop *l) { return __atomic_load_n(&l->waiters, __ATOMIC_SEQ_CST); }
+static struct loop *loop_from(uintptr_t caller)
+{
+    return &loops[(caller * 0x9e3779b97f4a7c15ull) >> 56];
+}
+static int32_t working(const struct loop *l)
+{
+    return __atomic_load_n(&l->working, __ATOMIC_SEQ_CST);
+}
+static uint32_t waiters(const struct loop *l)
+{
+    return __atomic_load_n(&l->waiters, __ATOMIC_SEQ_CST);
+}
 
-/* --- inside the runtime ------------------------------------------------------------------------------------------------ */
+/* --- inside the runtime ----------------------------------------------------------------------- */
 
 /* Pre: inside the runtime, or the monitor. */
 static void let_go(struct loop *l, int n)
@@ -138,7 +151,8 @@ static void stop_work(struct thread *t)
 {
     t->at_work = false;
     if (t->loop_blocked)
-        t->loop_blocked = false; /* it does not count already: a handler during a call that blocks */
+        t->loop_blocked =
+            false; /* it does not count already: a handler during a call that blocks */
     else
         __atomic_fetch_sub(&t->loop->working, 1, __ATOMIC_SEQ_CST);
 }
@@ -161,9 +175,13 @@ void loops_after_fork(struct thread *t)
     t->at_work = t->loop_blocked = false;
 }
 
-/* --- the program's calls ------------------------------------------------------------------------------------------------- */
+/* --- the program's calls ---------------------------------------------------------------------- */
 
-static bool young(const struct loop *l) { return !shaken && tsc() - __atomic_load_n(&l->began, __ATOMIC_RELAXED) < YOUNG_US * sched.tsc_per_us; }
+static bool young(const struct loop *l)
+{
+    return !shaken &&
+           tsc() - __atomic_load_n(&l->began, __ATOMIC_RELAXED) < YOUNG_US * sched.tsc_per_us;
+}
 
 void loop_asks(struct thread *t, uintptr_t caller)
 {
@@ -180,7 +198,8 @@ static bool one_less(struct loop *l)
 {
     int32_t n = working(l);
     while (n > target())
-        if (__atomic_compare_exchange_n(&l->working, &n, n - 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        if (__atomic_compare_exchange_n(&l->working, &n, n - 1, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST))
             return true;
     return false;
 }
@@ -231,7 +250,7 @@ void loop_got(struct thread *t, bool chunk)
         begin_work(t);
 }
 
-/* --- the monitor's looks --------------------------------------------------------------------------------------------------- */
+/* --- the monitor's looks ---------------------------------------------------------------------- */
 
 static void add_chunks(struct thread *t)
 {
@@ -240,8 +259,9 @@ static void add_chunks(struct thread *t)
         l->chunks_now += __atomic_load_n(&t->chunks, __ATOMIC_RELAXED);
 }
 
-/* Who ran a slot at the last look, and the CPU time of that kernel thread. (The process's clock counts, of threads that run on other CPUs than who asks, whole ticks of the kernel: 4 ms. By it one of two CPUs that
- * worked all the time looked idle in every fourth look.) */
+/* Who ran a slot at the last look, and the CPU time of that kernel thread. (The process's clock
+ * counts, of threads that run on other CPUs than who asks, whole ticks of the kernel: 4 ms. By it
+ * one of two CPUs that worked all the time looked idle in every fourth look.) */
 static struct {
     int32_t tid;
     uint64_t ns;
@@ -259,10 +279,14 @@ static uint64_t idle_time(uint32_t i, uint64_t elapsed)
     ran[i].ns = ns;
     if (is_idle)
         return elapsed;
-    return tid && tid == before && used < elapsed && !__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) ? elapsed - used : 0;
+    return tid && tid == before && used < elapsed &&
+                   !__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED)
+               ? elapsed - used
+               : 0;
 }
 
-/* Whether about a CPU was left idle since the last look: somebody with a chunk is blocked in a way that is not known here. */
+/* Whether about a CPU was left idle since the last look: somebody with a chunk is blocked in a way
+ * that is not known here. */
 static bool cpu_idle(uint64_t now)
 {
     static uint64_t at;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Malleable OpenMP loops (docs/omp.md): how many threads take chunks of a loop, and who waits because there are enough of them.
+ * Malleable OpenMP loops (docs/omp.md): how many threads take chunks of a loop, and who waits
+ * because there are enough of them.
  *
- * A *loop* is what threads do that came to it from one place in the program. That may be several loops for OpenMP (other teams in the same code,
- * and loops whose places fall together in our table): that costs time at most. Nothing here decides what a program computes: it only delays calls, for
- * a bounded time.
+ * A *loop* is what threads do that came to it from one place in the program. That may be several
+ * loops for OpenMP (other teams in the same code, and loops whose places fall together in our
+ * table): that costs time at most. Nothing here decides what a program computes: it only delays
+ * calls, for a bounded time.
  */
 #ifndef LISSOM_LOOPS_H
 #define LISSOM_LOOPS_H
 
 #include "sched/thread.h"
 
-/* t, which has a chunk (t->at_work), is about to give up its slot until it is woken: it does not count any more, and another one may go on. */
+/* t, which has a chunk (t->at_work), is about to give up its slot until it is woken: it does not
+ * count any more, and another one may go on. */
 void loops_blocks(struct thread *t);
 /* It has a slot again. */
 void loops_goes_on(struct thread *t);
@@ -19,25 +22,28 @@ void loops_thread_ends(struct thread *t);
 /* The monitor's look at who waits. Post: whether anybody does. */
 bool loops_look(uint64_t now);
 void loops_after_fork(struct thread *t);
-/* At the start. Most threads of a loop that are to work, whatever the slots; 0: as many as there are slots. shake, for tests: another number all the time. */
+/* At the start. Most threads of a loop that are to work, whatever the slots; 0: as many as there
+ * are slots. shake, for tests: another number all the time. */
 void loops_init(uint32_t most, bool shake);
 /* The number of slots has changed. */
 void loops_resized(void);
 
-/* --- functions.c: what is redirected, for patch_config ----------------------------------------------- */
+/* --- functions.c: what is redirected, for patch_config ---------------------------------------- */
 
 /* What is wanted, in the constructor. */
 void omp_functions(bool of_loops, bool of_teams);
 uint32_t omp_function_what(const char *name);
 void lissom_omp_entry(void); /* entry.S */
 
-/* The calls that we make into the runtime ourselves: entry.S has the site, and loops.c what it does. Post: an ACTION_*. */
+/* The calls that we make into the runtime ourselves: entry.S has the site, and loops.c what it
+ * does. Post: an ACTION_*. */
 extern const struct patch_site lissom_omp_site;
 long loops_call(struct thread *t, struct user_registers *r);
 
-/* --- what functions.c sees --------------------------------------------------------------------------- */
+/* --- what functions.c sees -------------------------------------------------------------------- */
 
-/* The calling thread t is about to ask for a chunk, of the loop to which it came from `caller`. May wait. */
+/* The calling thread t is about to ask for a chunk, of the loop to which it came from `caller`. May
+ * wait. */
 void loop_asks(struct thread *t, uintptr_t caller);
 /* Its next chunk of the same loop. */
 void loop_asks_again(struct thread *t);

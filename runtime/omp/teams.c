@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Teams no larger than there are slots when their region begins (--omp-team=slots, docs/omp.md): the number of threads that a region asks for is made smaller on its way into the OpenMP runtime.
+ * Teams no larger than there are slots when their region begins (--omp-team=slots, docs/omp.md):
+ * the number of threads that a region asks for is made smaller on its way into the OpenMP runtime.
  *
- * libgomp's functions have it as their third argument: 0 for as many as the calling thread's default says. In LLVM's library it is told beforehand (__kmpc_push_num_threads), or not at all.
- * The default is what omp_get_max_threads of the same library says, which the program may call where its regions begin, and so may we.
+ * libgomp's functions have it as their third argument: 0 for as many as the calling thread's
+ * default says. In LLVM's library it is told beforehand (__kmpc_push_num_threads), or not at all.
+ * The default is what omp_get_max_threads of the same library says, which the program may call
+ * where its regions begin, and so may we.
  */
 #include "omp/teams.h"
 #include "omp/loops.h"
 
 enum { MAX_THREADS, PUSH_NUM_THREADS, THREAD_NUM };
 _Static_assert(THREAD_NUM + 1 == PATCH_BESIDE, "");
-const char *const omp_functions_beside[PATCH_BESIDE] = {"omp_get_max_threads", "__kmpc_push_num_threads", "__kmpc_global_thread_num"};
+const char *const omp_functions_beside[PATCH_BESIDE] = {
+    "omp_get_max_threads", "__kmpc_push_num_threads", "__kmpc_global_thread_num"};
 
 typedef int max_threads_function(void);
 typedef void push_function(void *location, int32_t thread, int32_t n);
@@ -46,11 +50,8 @@ uint64_t lissom_omp_team(const struct patch_redirect *f, uint64_t third, void *f
     if (!t || sched.native_waits)
         return third;
     switch (f->what) {
-    case OMP_PARALLEL:
-        return (uint32_t)third ? at_most((uint32_t)third) : in_place_of_default(f);
-    case OMP_PUSH_THREADS:
-        t->team_asked = true;
-        return at_most((uint32_t)third);
+    case OMP_PARALLEL: return (uint32_t)third ? at_most((uint32_t)third) : in_place_of_default(f);
+    case OMP_PUSH_THREADS: t->team_asked = true; return at_most((uint32_t)third);
     default: /* OMP_FORK */
         if (!t->team_asked)
             push(f, first);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory of our own: scratch that is given back, records that stay, and pages for stubs near an object.
+ * Memory of our own: scratch that is given back, records that stay, and pages for stubs near an
+ * object.
  */
 #include "internal.h"
 
@@ -14,8 +15,8 @@ static size_t pages(size_t bytes) { return (bytes + PATCH_PAGE - 1) & ~(PATCH_PA
 void *arena_scratch(size_t bytes)
 {
     /* NORESERVE: bitmaps of large objects are mostly never touched. */
-    void *p = prim_mmap(NULL, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                        -1, 0);
+    void *p = prim_mmap(NULL, pages(bytes), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return prim_is_error(p) ? NULL : p;
 }
 
@@ -43,7 +44,7 @@ void *arena_keep(size_t bytes)
     return p;
 }
 
-/* --- a place for stubs --------------------------------------------------------------------------------- */
+/* --- a place for stubs ------------------------------------------------------------------------ */
 
 /* A mapping of ours beside the heap would stop its growth. */
 #define HEAP_ROOM (1ul << 30)
@@ -71,10 +72,12 @@ static uintptr_t distance(const struct search *s, uintptr_t at)
 
 static void consider(struct search *s, uintptr_t at)
 {
-    if (!arena_reaches(at, at + s->bytes, s->o) || (at < s->heap + HEAP_ROOM && at + s->bytes > s->heap))
+    if (!arena_reaches(at, at + s->bytes, s->o) ||
+        (at < s->heap + HEAP_ROOM && at + s->bytes > s->heap))
         return;
     unsigned i = s->found < CANDIDATES ? s->found++ : CANDIDATES - 1;
-    if (i == CANDIDATES - 1 && s->found == CANDIDATES && s->at[i] && distance(s, s->at[i]) <= distance(s, at))
+    if (i == CANDIDATES - 1 && s->found == CANDIDATES && s->at[i] &&
+        distance(s, s->at[i]) <= distance(s, at))
         return;
     for (; i > 0 && distance(s, s->at[i - 1]) > distance(s, at); i--)
         s->at[i] = s->at[i - 1];
@@ -118,7 +121,7 @@ static bool search_gaps(struct search *s)
 
 uint8_t *arena_stubs(const struct object *o, size_t bytes)
 {
-    struct search s = { .o = o, .bytes = pages(bytes), .heap = prim_brk_now() };
+    struct search s = {.o = o, .bytes = pages(bytes), .heap = prim_brk_now()};
     if (!search_gaps(&s))
         return NULL;
     for (unsigned i = 0; i < s.found; i++) {

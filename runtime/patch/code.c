@@ -2,11 +2,12 @@
  *
  * Instructions: Zydis behind the few questions we have, and the sweep that finds where they start.
  *
- * x86 code cannot be decoded from an arbitrary byte, but compilers emit each function as one contiguous run
- * of instructions, so decoding from its first byte to its last gives the true boundaries.  Data inside a
- * function would break that; on x86-64 compilers put jump tables and constants into .rodata, and assemblers
- * who do otherwise rarely write unwind tables around them.  A sweep that does not come out exactly at the
- * function's end is taken as a sign of it, and the function is left alone.
+ * x86 code cannot be decoded from an arbitrary byte, but compilers emit each function as one
+ * contiguous run of instructions, so decoding from its first byte to its last gives the true
+ * boundaries. Data inside a function would break that; on x86-64 compilers put jump tables and
+ * constants into .rodata, and assemblers who do otherwise rarely write unwind tables around them. A
+ * sweep that does not come out exactly at the function's end is taken as a sign of it, and the
+ * function is left alone.
  */
 #include "internal.h"
 
@@ -15,27 +16,30 @@
 
 static ZydisDecoder decoder;
 
-void code_init(void) { ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64); }
+void code_init(void)
+{
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+}
 
-/* Everything that transfers control, may trap to the kernel on purpose, or means something at its address. */
+/* Everything that transfers control, may trap to the kernel on purpose, or means something at its
+ * address. */
 static bool must_stay(const ZydisDecodedInstruction *d)
 {
     switch (d->meta.category) {
-    case ZYDIS_CATEGORY_CALL:      /* would push the stub's address: unwinders do not know it */
+    case ZYDIS_CATEGORY_CALL: /* would push the stub's address: unwinders do not know it */
     case ZYDIS_CATEGORY_RET:
-    case ZYDIS_CATEGORY_COND_BR:   /* with loop, jrcxz and xbegin */
+    case ZYDIS_CATEGORY_COND_BR: /* with loop, jrcxz and xbegin */
     case ZYDIS_CATEGORY_UNCOND_BR:
     case ZYDIS_CATEGORY_INTERRUPT: /* int3 of a debugger among them */
     case ZYDIS_CATEGORY_SYSCALL:
     case ZYDIS_CATEGORY_SYSRET:
     case ZYDIS_CATEGORY_SYSTEM:
-    case ZYDIS_CATEGORY_CET:       /* endbr64 must be where the indirect jump goes */
+    case ZYDIS_CATEGORY_CET: /* endbr64 must be where the indirect jump goes */
     case ZYDIS_CATEGORY_VTX:
     case ZYDIS_CATEGORY_UINTR:
     case ZYDIS_CATEGORY_SGX:
     case ZYDIS_CATEGORY_IO:
-    case ZYDIS_CATEGORY_IOSTRINGOP:
-        return true;
+    case ZYDIS_CATEGORY_IOSTRINGOP: return true;
     default:
         return d->mnemonic == ZYDIS_MNEMONIC_UD0 || d->mnemonic == ZYDIS_MNEMONIC_UD1 ||
                d->mnemonic == ZYDIS_MNEMONIC_UD2 || d->mnemonic == ZYDIS_MNEMONIC_HLT;
@@ -45,18 +49,18 @@ static bool must_stay(const ZydisDecodedInstruction *d)
 bool code_decode(uintptr_t addr, uintptr_t limit, struct insn *out)
 {
     ZydisDecodedInstruction d;
-    if (addr >= limit ||
-        !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, (const void *)addr, limit - addr, &d)))
+    if (addr >= limit || !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
+                             &decoder, NULL, (const void *)addr, limit - addr, &d)))
         return false;
-    *out = (struct insn){ .len = d.length, .kind = must_stay(&d) ? INSN_FIXED : INSN_PLAIN };
+    *out = (struct insn){.len = d.length, .kind = must_stay(&d) ? INSN_FIXED : INSN_PLAIN};
     uintptr_t next = addr + d.length;
     const uint8_t *bytes = (const uint8_t *)addr;
 
     if (d.raw.imm[0].is_relative) {
         out->relative = true;
         out->target = next + (uintptr_t)d.raw.imm[0].value.s;
-        /* Only the unprefixed forms: a 66 prefix makes the target 16 bits wide on some CPUs, 2E and 3E are
-         * hints, F2 is MPX.  None is worth a rule of its own. */
+        /* Only the unprefixed forms: a 66 prefix makes the target 16 bits wide on some CPUs, 2E and
+         * 3E are hints, F2 is MPX. None is worth a rule of its own. */
         if (d.length == 2 && (bytes[0] & 0xf0) == 0x70) {
             out->kind = INSN_JCC;
             out->condition = bytes[0] & 0x0f;
@@ -70,8 +74,10 @@ bool code_decode(uintptr_t addr, uintptr_t limit, struct insn *out)
         }
     } else if (d.length == 2 && bytes[0] == 0x0f && bytes[1] == 0x05) {
         out->kind = INSN_SYSCALL;
-    } else if ((d.attributes & ZYDIS_ATTRIB_HAS_MODRM) && d.raw.modrm.mod == 0 && d.raw.modrm.rm == 5) {
-        /* RIP-relative in 64-bit mode.  With an address-size prefix it is EIP-relative: cannot be re-based. */
+    } else if ((d.attributes & ZYDIS_ATTRIB_HAS_MODRM) && d.raw.modrm.mod == 0 &&
+               d.raw.modrm.rm == 5) {
+        /* RIP-relative in 64-bit mode. With an address-size prefix it is EIP-relative: cannot be
+         * re-based. */
         if (d.address_width != 64 || d.raw.disp.size != 32)
             out->kind = INSN_FIXED;
         out->disp_at = d.raw.disp.offset;
@@ -80,7 +86,7 @@ bool code_decode(uintptr_t addr, uintptr_t limit, struct insn *out)
     return true;
 }
 
-/* --- instruction boundaries -------------------------------------------------------------------------- */
+/* --- instruction boundaries ------------------------------------------------------------------- */
 
 static void set_boundary(struct object *o, uintptr_t addr)
 {
@@ -117,8 +123,8 @@ enum { UNKNOWN = 0, DECODED = 1, BROKEN = 2 }; /* two bits an FDE */
 
 static bool sweep_fde(struct object *o, const struct fde *fde)
 {
-    /* The FDE of a signal trampoline starts a byte early, so that unwinders who look up "return address
-     * minus one" find it. Nothing in there is ever patched. */
+    /* The FDE of a signal trampoline starts a byte early, so that unwinders who look up "return
+     * address minus one" find it. Nothing in there is ever patched. */
     if (fde->signal)
         return false;
     uint8_t *state = &o->swept[fde->index / 4];
@@ -128,9 +134,9 @@ static bool sweep_fde(struct object *o, const struct fde *fde)
     return (*state >> shift & 3) == DECODED;
 }
 
-/* glibc's clone and clone3 leave the call itself out of the unwind data, so that nobody unwinds through a
- * new thread's first frame.  Where the last instruction of an FDE runs on into what follows, that is code
- * too, up to the first instruction which does not run on. */
+/* glibc's clone and clone3 leave the call itself out of the unwind data, so that nobody unwinds
+ * through a new thread's first frame. Where the last instruction of an FDE runs on into what
+ * follows, that is code too, up to the first instruction which does not run on. */
 static bool sweep_gap(struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t *hi)
 {
     struct fde fde;
@@ -169,10 +175,11 @@ bool code_sweep(struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t *hi)
     if (sweep_gap(o, addr, lo, hi))
         return true;
     *lo = *hi = 0;
-    return elf_symbol_around(o, addr, lo, hi) && !eh_starts_within(o, *lo, *hi) && sweep(o, *lo, *hi);
+    return elf_symbol_around(o, addr, lo, hi) && !eh_starts_within(o, *lo, *hi) &&
+           sweep(o, *lo, *hi);
 }
 
-/* --- the call's number -------------------------------------------------------------------------------- */
+/* --- the call's number ------------------------------------------------------------------------ */
 
 /* What an instruction does to rax: leaves it, sets it to *value, or something else. */
 enum effect { RAX_KEPT, RAX_SET, RAX_LOST };
@@ -195,8 +202,10 @@ static enum effect effect_on_rax(uintptr_t addr, uintptr_t limit, uint32_t *valu
         return RAX_SET;
     }
     for (unsigned i = 0; i < d.operand_count; i++)
-        if (op[i].type == ZYDIS_OPERAND_TYPE_REGISTER && (op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
-            ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, op[i].reg.value) == ZYDIS_REGISTER_RAX)
+        if (op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+            (op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
+            ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, op[i].reg.value) ==
+                ZYDIS_REGISTER_RAX)
             return RAX_LOST;
     return RAX_KEPT;
 }
@@ -219,14 +228,14 @@ static bool writes_whole_rax(uintptr_t addr, uintptr_t limit)
         return op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
                (op[0].reg.value == ZYDIS_REGISTER_EAX || op[0].reg.value == ZYDIS_REGISTER_RAX ||
                 d.mnemonic == ZYDIS_MNEMONIC_XCHG);
-    default:
-        return false;
+    default: return false;
     }
 }
 
 static bool futex_number(uint32_t nr)
 {
-    return nr == 202 /* futex */ || nr == 449 /* futex_waitv */ || (nr >= 454 && nr <= 456) /* futex2 */;
+    return nr == 202 /* futex */ || nr == 449 /* futex_waitv */ ||
+           (nr >= 454 && nr <= 456) /* futex2 */;
 }
 
 bool code_not_futex(const struct object *o, const struct site *s)
@@ -238,7 +247,8 @@ bool code_not_futex(const struct object *o, const struct site *s)
         before = code_previous(o, p, s->fn_lo);
         if (!before || !code_decode(before, s->fn_hi, &in) || before + in.len != p)
             return false;
-        if (in.kind != INSN_PLAIN && in.kind != INSN_JCC) /* a jump not taken leaves registers alone */
+        /* a jump not taken leaves registers alone */
+        if (in.kind != INSN_PLAIN && in.kind != INSN_JCC)
             return false;
         switch (effect_on_rax(before, s->fn_hi, &nr)) {
         case RAX_SET: return !futex_number(nr);
@@ -249,13 +259,14 @@ bool code_not_futex(const struct object *o, const struct site *s)
     return false;
 }
 
-/* --- bytes nobody has described ------------------------------------------------------------------------ */
+/* --- bytes nobody has described --------------------------------------------------------------- */
 
-/* Hand-written assembly without unwind data holds code, and tables between the code.  A system call needs
- * its number in eax, and people write that next to the call.  So look for a run of instructions that ends at
- * the bytes in question, does nothing odd and puts something into eax which could be a futex call's number.
- * Where there is none the bytes are taken for data.  (A call whose number was set further away than REACH
- * bytes would be missed; such code exists in no library we know.) */
+/* Hand-written assembly without unwind data holds code, and tables between the code. A system call
+ * needs its number in eax, and people write that next to the call. So look for a run of
+ * instructions that ends at the bytes in question, does nothing odd and puts something into eax
+ * which could be a futex call's number. Where there is none the bytes are taken for data. (A call
+ * whose number was set further away than REACH bytes would be missed; such code exists in no
+ * library we know.) */
 #define REACH 40
 
 bool code_plausible_futex(const struct object *o, uintptr_t addr)
@@ -263,8 +274,8 @@ bool code_plausible_futex(const struct object *o, uintptr_t addr)
     const struct segment *s = elf_code(o, addr);
     struct insn in;
     uintptr_t p = addr;
-    /* What follows must be code as well. Two zero bytes would be add %al,(%rax): that is data, or the upper
-     * half of a displacement. */
+    /* What follows must be code as well. Two zero bytes would be add %al,(%rax): that is data, or
+     * the upper half of a displacement. */
     for (unsigned i = 0; i < 4; i++, p += in.len) {
         if (!code_decode(p, s->hi, &in) || (in.len == 2 && !*(const uint16_t *)p))
             return false;

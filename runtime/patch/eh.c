@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * Function bounds and landing pads from the unwind tables (.eh_frame_hdr, .eh_frame, .gcc_except_table).
- * They are the only description of all functions that a stripped object keeps, the loader maps them, and
- * unwinders of C++ programs rely on them, so compilers keep them right.
+ * Function bounds and landing pads from the unwind tables (.eh_frame_hdr, .eh_frame,
+ * .gcc_except_table). They are the only description of all functions that a stripped object keeps,
+ * the loader maps them, and unwinders of C++ programs rely on them, so compilers keep them right.
  *
- * Every read is checked against the object's segments: a damaged table costs windows, never a fault.
+ * Every read is checked against the object's segments: a damaged table costs windows, never a
+ * fault.
  */
 #include "internal.h"
 
 enum { /* DW_EH_PE_*: how a pointer is encoded */
-    PE_ABSPTR = 0x00, PE_ULEB = 0x01, PE_UDATA2 = 0x02, PE_UDATA4 = 0x03, PE_UDATA8 = 0x04,
-    PE_SLEB = 0x09, PE_SDATA2 = 0x0a, PE_SDATA4 = 0x0b, PE_SDATA8 = 0x0c,
-    PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_OMIT = 0xff,
+       PE_ABSPTR = 0x00,
+       PE_ULEB = 0x01,
+       PE_UDATA2 = 0x02,
+       PE_UDATA4 = 0x03,
+       PE_UDATA8 = 0x04,
+       PE_SLEB = 0x09,
+       PE_SDATA2 = 0x0a,
+       PE_SDATA4 = 0x0b,
+       PE_SDATA8 = 0x0c,
+       PE_PCREL = 0x10,
+       PE_DATAREL = 0x30,
+       PE_OMIT = 0xff,
 };
 
 struct cursor { /* reads forward, never beyond end; `bad` once it would have */
@@ -23,8 +33,8 @@ static struct cursor cursor_at(const struct object *o, uintptr_t at)
 {
     for (unsigned i = 0; i < o->segments; i++)
         if (at >= o->segment[i].lo && at < o->segment[i].hi)
-            return (struct cursor){ at, o->segment[i].hi, false };
-    return (struct cursor){ at, at, true };
+            return (struct cursor){at, o->segment[i].hi, false};
+    return (struct cursor){at, at, true};
 }
 
 static uint64_t take(struct cursor *c, unsigned bytes)
@@ -59,7 +69,9 @@ static uint64_t take_leb(struct cursor *c, bool is_signed)
 static uint64_t take_raw(struct cursor *c, uint8_t enc)
 {
     switch (enc & 0x0f) {
-    case PE_ABSPTR: case PE_UDATA8: case PE_SDATA8: return take(c, 8);
+    case PE_ABSPTR:
+    case PE_UDATA8:
+    case PE_SDATA8: return take(c, 8);
     case PE_UDATA2: return take(c, 2);
     case PE_UDATA4: return take(c, 4);
     case PE_SDATA2: return (uint64_t)(int64_t)(int16_t)take(c, 2);
@@ -77,7 +89,8 @@ static uintptr_t take_pointer(const struct object *o, struct cursor *c, uint8_t 
     if (v == 0)
         return 0; /* by convention "none", whatever it would be relative to */
     switch (enc & 0xf0) {
-    case PE_ABSPTR: return v >= o->lo ? v : v + o->bias; /* the relocation may not have been applied yet */
+    case PE_ABSPTR:
+        return v >= o->lo ? v : v + o->bias; /* the relocation may not have been applied yet */
     case PE_PCREL: return here + v;
     default: c->bad = true; return 0;
     }
@@ -91,7 +104,8 @@ void eh_open(struct object *o, uintptr_t hdr, size_t len)
     c.end = c.at + len;
     uint8_t version = (uint8_t)take(&c, 1), frame = (uint8_t)take(&c, 1);
     uint8_t count_enc = (uint8_t)take(&c, 1), table_enc = (uint8_t)take(&c, 1);
-    /* The only table encoding linkers write. Anything else: no table, as if there were no unwind data. */
+    /* The only table encoding linkers write. Anything else: no table, as if there were no unwind
+     * data. */
     if (version != 1 || count_enc != PE_UDATA4 || table_enc != (PE_DATAREL | PE_SDATA4))
         return;
     take_raw(&c, frame);
@@ -129,7 +143,7 @@ struct cie {
 
 static bool cie_read(const struct object *o, uintptr_t at, struct cie *cie)
 {
-    *cie = (struct cie){ PE_ABSPTR, PE_OMIT, false, false };
+    *cie = (struct cie){PE_ABSPTR, PE_OMIT, false, false};
     struct cursor c = cursor_at(o, at);
     uint64_t len = take(&c, 4), id = take(&c, 4);
     uint8_t version = (uint8_t)take(&c, 1);
@@ -191,7 +205,7 @@ bool eh_at(const struct object *o, size_t index, struct fde *fde)
     const struct segment *s = elf_code(o, lo);
     if (c.bad || !s || size == 0 || size > s->hi - lo)
         return false;
-    *fde = (struct fde){ lo, lo + size, lsda, index, cie.signal };
+    *fde = (struct fde){lo, lo + size, lsda, index, cie.signal};
     return true;
 }
 
@@ -214,14 +228,15 @@ bool eh_starts_within(const struct object *o, uintptr_t lo, uintptr_t hi)
     return n < o->eh_count && eh_start(o, n) < hi;
 }
 
-bool eh_landing_pads(const struct object *o, const struct fde *fde, void (*pad)(struct object *, uintptr_t),
-                     struct object *arg)
+bool eh_landing_pads(const struct object *o, const struct fde *fde,
+                     void (*pad)(struct object *, uintptr_t), struct object *arg)
 {
     struct cursor c = cursor_at(o, fde->lsda);
     uintptr_t base = fde->lo;
     uint8_t enc = (uint8_t)take(&c, 1);
     if (enc != PE_OMIT)
-        base = take_pointer(o, &c, enc); /* pads of a split function are relative to its other half */
+        base =
+            take_pointer(o, &c, enc); /* pads of a split function are relative to its other half */
     enc = (uint8_t)take(&c, 1);
     if (enc != PE_OMIT)
         take_leb(&c, false);

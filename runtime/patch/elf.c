@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a mapped ELF object consists of.  Reads only the file-backed parts of its segments: they are there
- * as long as the object is, while the tail of a segment (bss) may not be mapped yet when the loader has just
- * begun.
+ * What a mapped ELF object consists of. Reads only the file-backed parts of its segments: they are
+ * there as long as the object is, while the tail of a segment (bss) may not be mapped yet when the
+ * loader has just begun.
  */
 #include "internal.h"
 
@@ -34,9 +34,10 @@ const struct segment *elf_code(const struct object *o, uintptr_t addr)
     return NULL;
 }
 
-bool elf_object(struct object *o, const char *name, uintptr_t bias, const Elf64_Phdr *phdr, unsigned phnum)
+bool elf_object(struct object *o, const char *name, uintptr_t bias, const Elf64_Phdr *phdr,
+                unsigned phnum)
 {
-    *o = (struct object){ .name = name, .bias = bias, .lo = UINTPTR_MAX, .code_lo = UINTPTR_MAX };
+    *o = (struct object){.name = name, .bias = bias, .lo = UINTPTR_MAX, .code_lo = UINTPTR_MAX};
     for (unsigned i = 0; i < phnum; i++) {
         const Elf64_Phdr *p = &phdr[i];
         uintptr_t lo = bias + p->p_vaddr;
@@ -54,7 +55,7 @@ bool elf_object(struct object *o, const char *name, uintptr_t bias, const Elf64_
         if (o->segments == PATCH_MAX_SEGMENTS)
             return false;
         struct segment *s = &o->segment[o->segments++];
-        *s = (struct segment){ lo, lo + p->p_filesz, (p->p_flags & PF_X) != 0 };
+        *s = (struct segment){lo, lo + p->p_filesz, (p->p_flags & PF_X) != 0};
         if (s->code && s->lo < o->code_lo)
             o->code_lo = s->lo;
         if (s->code && s->hi > o->code_hi)
@@ -69,8 +70,9 @@ bool elf_object(struct object *o, const char *name, uintptr_t bias, const Elf64_
     return true;
 }
 
-/* glibc rewrites the pointers of most dynamic sections in place when it relocates the object; before that,
- * and for other loaders, they are link-time addresses, which lie below the load address. */
+/* glibc rewrites the pointers of most dynamic sections in place when it relocates the object;
+ * before that, and for other loaders, they are link-time addresses, which lie below the load
+ * address. */
 static uintptr_t dynamic_pointer(const struct object *o, uintptr_t value)
 {
     return value >= o->lo ? value : value + o->bias;
@@ -104,7 +106,8 @@ void elf_dynamic(struct object *o, const Elf64_Phdr *phdr, unsigned phnum)
     uintptr_t symtab = 0, hash = 0, gnu_hash = 0, strtab = 0;
     size_t strsz = 0;
     for (unsigned i = 0; i < phnum; i++) {
-        if (phdr[i].p_type != PT_DYNAMIC || !elf_readable(o, o->bias + phdr[i].p_vaddr, phdr[i].p_filesz))
+        if (phdr[i].p_type != PT_DYNAMIC ||
+            !elf_readable(o, o->bias + phdr[i].p_vaddr, phdr[i].p_filesz))
             continue;
         const Elf64_Dyn *d = (const Elf64_Dyn *)(o->bias + phdr[i].p_vaddr);
         const Elf64_Dyn *end = d + phdr[i].p_filesz / sizeof *d;
@@ -119,7 +122,8 @@ void elf_dynamic(struct object *o, const Elf64_Phdr *phdr, unsigned phnum)
                 hash = dynamic_pointer(o, d->d_un.d_ptr);
             else if (d->d_tag == DT_GNU_HASH)
                 gnu_hash = dynamic_pointer(o, d->d_un.d_ptr);
-            else if (d->d_tag == DT_TEXTREL || (d->d_tag == DT_FLAGS && (d->d_un.d_val & DF_TEXTREL)))
+            else if (d->d_tag == DT_TEXTREL ||
+                     (d->d_tag == DT_FLAGS && (d->d_un.d_val & DF_TEXTREL)))
                 o->text_relocations = true;
         }
     }
@@ -160,19 +164,21 @@ uintptr_t elf_function(const struct object *o, const char *name)
 {
     for (size_t i = 0; o->strings && i < o->symbol_count; i++) {
         const Elf64_Sym *s = &o->symbols[i];
-        if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx != SHN_UNDEF && s->st_name < o->string_bytes &&
-            same(o->strings + s->st_name, name) && elf_code(o, o->bias + s->st_value))
+        if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx != SHN_UNDEF &&
+            s->st_name < o->string_bytes && same(o->strings + s->st_name, name) &&
+            elf_code(o, o->bias + s->st_value))
             return o->bias + s->st_value;
     }
     return 0;
 }
 
-/* --- sections ------------------------------------------------------------------------------------------ */
+/* --- sections --------------------------------------------------------------------------------- */
 
-/* Older linkers, and lld and bolt when asked to, put read-only data into the executable segment: megabytes
- * in which the bytes of a system call turn up by accident.  Only the section headers tell them from code;
- * they are not mapped, so they are read from the file, and only when there is a doubt.  What they say merely
- * decides whether such bytes are worth a warning: nothing is ever patched on their word. */
+/* Older linkers, and lld and bolt when asked to, put read-only data into the executable segment:
+ * megabytes in which the bytes of a system call turn up by accident. Only the section headers tell
+ * them from code; they are not mapped, so they are read from the file, and only when there is a
+ * doubt. What they say merely decides whether such bytes are worth a warning: nothing is ever
+ * patched on their word. */
 static void read_sections(struct object *o, int fd)
 {
     Elf64_Ehdr e;
@@ -184,7 +190,8 @@ static void read_sections(struct object *o, int fd)
         return;
     for (unsigned i = 0; i < e.e_shnum; i += 16) {
         unsigned n = e.e_shnum - i < 16 ? e.e_shnum - i : 16;
-        if (prim_pread(fd, s, n * sizeof *s, (long)(e.e_shoff + i * sizeof *s)) != (long)(n * sizeof *s)) {
+        if (prim_pread(fd, s, n * sizeof *s, (long)(e.e_shoff + i * sizeof *s)) !=
+            (long)(n * sizeof *s)) {
             o->sections = 0;
             return;
         }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing instructions, at their place or into a buffer that will be copied there. An instruction that is copied elsewhere
- * needs another displacement if that counts from the instruction, and a short jump a longer form.
+ * Writing instructions, at their place or into a buffer that will be copied there. An instruction
+ * that is copied elsewhere needs another displacement if that counts from the instruction, and a
+ * short jump a longer form.
  */
 #include "internal.h"
 

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * Functions that are redirected at their first instruction, so that a caller gets to us whatever object it belongs to and however it
- * found the function. Only calls from outside of the object are certain to be seen: inside, a compiler may have made a copy, or jump to what the
- * function consists of.
+ * Functions that are redirected at their first instruction, so that a caller gets to us whatever
+ * object it belongs to and however it found the function. Only calls from outside of the object are
+ * certain to be seen: inside, a compiler may have made a copy, or jump to what the function
+ * consists of.
  *
- * The window is the first five bytes or a little more, behind an endbr64. Nothing may jump into it but to its beginning, and each of its instructions
- * must do the same elsewhere: the rules are those for system calls (target.c, window.c). A function of which that cannot be shown is left alone.
+ * The window is the first five bytes or a little more, behind an endbr64. Nothing may jump into it
+ * but to its beginning, and each of its instructions must do the same elsewhere: the rules are
+ * those for system calls (target.c, window.c). A function of which that cannot be shown is left
+ * alone.
  */
 #include "internal.h"
 
-enum { JUMP = 5, MOST = 128 /* functions of an object */, STUB = 128 /* bytes, at most: 16 for the way in, 32 displaced ones that may grow */ };
+enum {
+    JUMP = 5,
+    MOST = 128 /* functions of an object */,
+    STUB = 128 /* bytes, at most: 16 for the way in, 32 displaced ones that may grow */
+};
 
 struct wanted {
     struct site site[MOST];
@@ -41,7 +48,7 @@ static void want(struct wanted *w, uintptr_t at, uint32_t what)
         w->site[i] = w->site[i - 1];
         w->what[i] = w->what[i - 1];
     }
-    w->site[i] = (struct site){ .syscall = at };
+    w->site[i] = (struct site){.syscall = at};
     w->what[i] = what;
     w->count++;
 }
@@ -55,10 +62,11 @@ static bool same_name(const char *a, const char *b)
 
 static void find(const struct object *o, struct wanted *w, const struct patch_config *config)
 {
-    static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
     for (size_t i = 0; i < o->symbol_count; i++) {
         const Elf64_Sym *s = &o->symbols[i];
-        if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || s->st_shndx == SHN_UNDEF || s->st_name >= o->string_bytes)
+        if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || s->st_shndx == SHN_UNDEF ||
+            s->st_name >= o->string_bytes)
             continue;
         const char *name = o->strings + s->st_name;
         uint32_t what = config->function_what(name);
@@ -95,7 +103,8 @@ static const char *choose(const struct object *o, struct site *s)
     return NULL;
 }
 
-static unsigned write(struct object *o, struct wanted *w, int mem, const struct patch_config *config)
+static unsigned write(struct object *o, struct wanted *w, int mem,
+                      const struct patch_config *config)
 {
     struct patch_redirect *redirect = arena_keep(w->count * sizeof *redirect);
     uintptr_t *beside = arena_keep(sizeof w->beside);

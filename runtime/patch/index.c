@@ -2,10 +2,11 @@
  *
  * From an instruction pointer to a site, at any moment, from any signal handler.
  *
- * Writers are serialised by the caller; readers take no lock.  A record's stub pages belong to it for ever
- * and stay mapped, so the search by address reads constants only.  When a record is used again for another
- * object its sites change under a reader's eyes only if that reader's ip lies in its stubs: then a thread is
- * executing a stub of an object that has been unmapped, which was broken before we came.
+ * Writers are serialised by the caller; readers take no lock. A record's stub pages belong to it
+ * for ever and stay mapped, so the search by address reads constants only. When a record is used
+ * again for another object its sites change under a reader's eyes only if that reader's ip lies in
+ * its stubs: then a thread is executing a stub of an object that has been unmapped, which was
+ * broken before we came.
  */
 #include "internal.h"
 
@@ -61,8 +62,10 @@ struct record *index_record(const struct object *o, size_t sites, size_t stub_by
         if (!stubs)
             return NULL;
         r = &c->record[c->used];
-        *r = (struct record){ .stubs = (uintptr_t)stubs, .stubs_end = (uintptr_t)stubs + stub_bytes,
-                              .site = site, .capacity = (uint32_t)sites };
+        *r = (struct record){.stubs = (uintptr_t)stubs,
+                             .stubs_end = (uintptr_t)stubs + stub_bytes,
+                             .site = site,
+                             .capacity = (uint32_t)sites};
         c->lo[c->used] = r->stubs;
         c->hi[c->used] = r->stubs_end;
         __atomic_store_n(&c->used, c->used + 1, __ATOMIC_RELEASE);
@@ -72,7 +75,10 @@ struct record *index_record(const struct object *o, size_t sites, size_t stub_by
     return r;
 }
 
-void index_publish(struct record *r, uint32_t count) { __atomic_store_n(&r->count, count, __ATOMIC_RELEASE); }
+void index_publish(struct record *r, uint32_t count)
+{
+    __atomic_store_n(&r->count, count, __ATOMIC_RELEASE);
+}
 
 void index_retire(struct record *r) { __atomic_store_n(&r->count, 0, __ATOMIC_RELEASE); }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Patching one object after the other: stubs first, then the jumps to them, then the sites become visible.
+ * Patching one object after the other: stubs first, then the jumps to them, then the sites become
+ * visible.
  *
- * A jump is not written atomically: patch_startup runs before there are threads, patch_mapped before the
- * object's code can run.
+ * A jump is not written atomically: patch_startup runs before there are threads, patch_mapped
+ * before the object's code can run.
  */
 #include "internal.h"
 
@@ -41,7 +42,7 @@ static void report(const struct object *o, uintptr_t offset, const char *reason)
         config.report(o->name, offset, reason);
 }
 
-/* --- one object ---------------------------------------------------------------------------------------- */
+/* --- one object ------------------------------------------------------------------------------- */
 
 static bool begins(const char *s, const char *with)
 {
@@ -70,7 +71,10 @@ static void refuse_all(struct object *o, const char *reason)
     }
 }
 
-static void found(struct object *o) { o->kind = config.object_found ? config.object_found(o->name, o->lo, o->hi) : 0; }
+static void found(struct object *o)
+{
+    o->kind = config.object_found ? config.object_found(o->name, o->lo, o->hi) : 0;
+}
 
 int patch_redirect_to(struct record *r, uint32_t n, int mem)
 {
@@ -81,7 +85,8 @@ int patch_redirect_to(struct record *r, uint32_t n, int mem)
         return 0;
     if ((err = begin(mem, r->site, n)) < 0)
         return err;
-    /* Visible before the first jump exists, so that a signal handler always finds the site it is in. */
+    /* Visible before the first jump exists, so that a signal handler always finds the site it is
+     * in. */
     index_publish(r, n);
     for (uint32_t i = 0; i < n && err == 0; i++) {
         uint8_t bytes[32];
@@ -106,7 +111,8 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
     uint8_t *at = (uint8_t *)r->stubs;
     uintptr_t entry = (uintptr_t)config.entry;
     /* The entry is reached through a word beside the stubs: it may be further away than 2 GiB. */
-    struct stub_target target = { is_loader(o) ? config.class_table_rtld : config.class_table, r->stubs };
+    struct stub_target target = {is_loader(o) ? config.class_table_rtld : config.class_table,
+                                 r->stubs};
     __builtin_memset(at, 0xcc, r->stubs_end - r->stubs);
     __builtin_memcpy(at, &entry, sizeof entry);
     at += 16;
@@ -130,7 +136,8 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
     return patch_redirect_to(r, n, mem);
 }
 
-/* True if a site may get a window. Large objects often have none, and the search for targets takes longest. */
+/* True if a site may get a window. Large objects often have none, and the search for targets takes
+ * longest. */
 static bool movable(const struct object *o)
 {
     for (size_t i = 0; i < o->sites; i++)
@@ -188,7 +195,7 @@ static int patch_object(struct object *o, int mem, bool relocated, unsigned *uns
     return err < 0 ? err : (int)patched;
 }
 
-/* --- all objects at start ------------------------------------------------------------------------------ */
+/* --- all objects at start --------------------------------------------------------------------- */
 
 struct loaded {
     uintptr_t bias;
@@ -207,7 +214,8 @@ static int collect(struct dl_phdr_info *info, size_t size, void *arg)
     struct list *l = arg;
     (void)size;
     if (l->entry)
-        l->entry[l->count] = (struct loaded){ info->dlpi_addr, info->dlpi_phdr, info->dlpi_name, info->dlpi_phnum };
+        l->entry[l->count] =
+            (struct loaded){info->dlpi_addr, info->dlpi_phdr, info->dlpi_name, info->dlpi_phnum};
     l->count++;
     return 0;
 }
@@ -244,7 +252,7 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
 {
     static char program[512];
     uintptr_t vdso;
-    struct list list = { NULL, 0 };
+    struct list list = {NULL, 0};
     int total = 0, failed = 0;
 
     *unsafe = 0;
@@ -259,7 +267,7 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
     /* The one call into libc, from the constructor. Nothing is patched until it has returned. */
     objects_each(collect, &list);
     size_t bytes = list.count * sizeof *list.entry;
-    list = (struct list){ arena_scratch(bytes), 0 };
+    list = (struct list){arena_scratch(bytes), 0};
     if (!list.entry) {
         prim_close(mem);
         return PATCH_ENOMEM;
@@ -269,16 +277,18 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
     for (size_t i = 0; i < list.count; i++) {
         const struct loaded *l = &list.entry[i];
         struct object o;
-        const char *name = l->name && *l->name ? elf_basename(l->name) : program_name(program, sizeof program);
-        /* The vdso's code is shared with the kernel and has its own callers; it makes system calls only when
-         * the clock needs one. */
+        const char *name =
+            l->name && *l->name ? elf_basename(l->name) : program_name(program, sizeof program);
+        /* The vdso's code is shared with the kernel and has its own callers; it makes system calls
+         * only when the clock needs one. */
         if (begins(name, "linux-vdso"))
             continue;
         if (!elf_object(&o, name, l->bias, l->phdr, l->phnum)) {
             report(&o, 0, "not an object that is understood");
             continue;
         }
-        if ((vdso >= o.lo && vdso < o.hi) || ((uintptr_t)patch_startup >= o.lo && (uintptr_t)patch_startup < o.hi))
+        if ((vdso >= o.lo && vdso < o.hi) ||
+            ((uintptr_t)patch_startup >= o.lo && (uintptr_t)patch_startup < o.hi))
             continue;
         o.fixed = l->bias == 0;
         o.path = l->name && *l->name ? l->name : "/proc/self/exe";
@@ -295,10 +305,10 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
     return total == 0 && failed < 0 ? failed : total;
 }
 
-/* --- objects that come and go -------------------------------------------------------------------------- */
+/* --- objects that come and go ----------------------------------------------------------------- */
 
-/* Post: true if [base, base+len) holds an object whose sites are in place. Forgets those of objects that
- * were unmapped without a word. */
+/* Post: true if [base, base+len) holds an object whose sites are in place. Forgets those of objects
+ * that were unmapped without a word. */
 static bool already_patched(uintptr_t base, size_t len)
 {
     for (struct record *r = index_next(NULL); r; r = index_next(r)) {
@@ -315,7 +325,8 @@ static bool already_patched(uintptr_t base, size_t len)
     return false;
 }
 
-/* The program headers, which patchelf moves to the end of the file: not where base + e_phoff is in memory. */
+/* The program headers, which patchelf moves to the end of the file: not where base + e_phoff is in
+ * memory. */
 static bool read_headers(const Elf64_Ehdr *e, const char *path, Elf64_Phdr *phdr, unsigned max)
 {
     size_t bytes = e->e_phnum * sizeof *phdr;
@@ -325,7 +336,8 @@ static bool read_headers(const Elf64_Ehdr *e, const char *path, Elf64_Phdr *phdr
     if (fd < 0)
         return false;
     Elf64_Ehdr there;
-    bool ok = prim_pread(fd, &there, sizeof there, 0) == sizeof there && !__builtin_memcmp(&there, e, sizeof there) &&
+    bool ok = prim_pread(fd, &there, sizeof there, 0) == sizeof there &&
+              !__builtin_memcmp(&there, e, sizeof there) &&
               prim_pread(fd, phdr, bytes, (long)e->e_phoff) == (long)bytes;
     prim_close(fd);
     return ok;

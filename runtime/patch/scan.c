@@ -2,8 +2,8 @@
  *
  * Where the system calls of an object are: every 0F 05 in executable bytes that is an instruction.
  *
- * Most libraries have none, and large ones are large: the byte search reads eight bytes at a time and is all
- * that such an object costs.
+ * Most libraries have none, and large ones are large: the byte search reads eight bytes at a time
+ * and is all that such an object costs.
  */
 #include "internal.h"
 
@@ -18,8 +18,8 @@ static uintptr_t find_syscall(uintptr_t p, uintptr_t end)
 {
     /* Four words a turn: the four tests are independent, and one branch decides for all. */
     while (end - p >= 33) {
-        if (swar_zero(difference(p)) | swar_zero(difference(p + 8)) | swar_zero(difference(p + 16)) |
-            swar_zero(difference(p + 24))) {
+        if (swar_zero(difference(p)) | swar_zero(difference(p + 8)) |
+            swar_zero(difference(p + 16)) | swar_zero(difference(p + 24))) {
             for (unsigned i = 0; i < 32; i++)
                 if (((const uint8_t *)p)[i] == 0x0f && ((const uint8_t *)p)[i + 1] == 0x05)
                     return p + i;
@@ -35,7 +35,8 @@ static uintptr_t find_syscall(uintptr_t p, uintptr_t end)
 static struct site *add_site(struct object *o, uintptr_t addr)
 {
     if (o->sites * sizeof *o->site == o->site_bytes) {
-        size_t bytes = o->site_bytes ? 2 * o->site_bytes : 64 * 1024 / sizeof *o->site * sizeof *o->site;
+        size_t bytes =
+            o->site_bytes ? 2 * o->site_bytes : 64 * 1024 / sizeof *o->site * sizeof *o->site;
         struct site *more = arena_scratch(bytes);
         if (!more)
             return NULL;
@@ -51,12 +52,16 @@ static struct site *add_site(struct object *o, uintptr_t addr)
     return s;
 }
 
-/* Unwinders and debuggers recognise a signal frame by these very bytes, in whatever function they are. */
+/* Unwinders and debuggers recognise a signal frame by these very bytes, in whatever function they
+ * are. */
 static bool is_sigreturn(const struct object *o, uintptr_t addr)
 {
-    static const uint8_t mov_rax[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0 }, mov_eax[] = { 0xb8, 0x0f, 0, 0, 0 };
-    return (elf_readable(o, addr - 7, 7) && !__builtin_memcmp((const void *)(addr - 7), mov_rax, 7)) ||
-           (elf_readable(o, addr - 5, 5) && !__builtin_memcmp((const void *)(addr - 5), mov_eax, 5));
+    static const uint8_t mov_rax[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0},
+                         mov_eax[] = {0xb8, 0x0f, 0, 0, 0};
+    return (elf_readable(o, addr - 7, 7) &&
+            !__builtin_memcmp((const void *)(addr - 7), mov_rax, 7)) ||
+           (elf_readable(o, addr - 5, 5) &&
+            !__builtin_memcmp((const void *)(addr - 5), mov_eax, 5));
 }
 
 static bool examine(struct object *o, uintptr_t addr)

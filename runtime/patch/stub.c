@@ -2,9 +2,9 @@
  *
  * The bytes of a stub (its shape is in patch.h).
  *
- * Flags must survive until the system call, since displaced instructions in front may set them and those
- * behind may test them; the test of the class therefore uses only moves and jrcxz.  rcx and r11 are free:
- * `syscall` overwrites both.
+ * Flags must survive until the system call, since displaced instructions in front may set them and
+ * those behind may test them; the test of the class therefore uses only moves and jrcxz. rcx and
+ * r11 are free: `syscall` overwrites both.
  */
 #include "internal.h"
 
@@ -17,7 +17,8 @@ static void note(const struct emitter *e, struct patch_site *p, uintptr_t native
 }
 
 /* The instructions of [from, to) of s's window. Post: false: one cannot be decoded. */
-static bool displace(struct emitter *e, const struct site *s, struct patch_site *out, uintptr_t from, uintptr_t to)
+static bool displace(struct emitter *e, const struct site *s, struct patch_site *out,
+                     uintptr_t from, uintptr_t to)
 {
     struct insn in;
     for (uintptr_t p = from; p < to; p += in.len) {
@@ -38,24 +39,26 @@ size_t stub_bound(const struct site *s)
 size_t stub_write(uint8_t *at, const struct site *s, const struct stub_target *t,
                   struct patch_site *out)
 {
-    struct emitter e = { at, (uintptr_t)at, false };
+    struct emitter e = {at, (uintptr_t)at, false};
     uintptr_t end = s->window + s->window_len;
-    *out = (struct patch_site){ .syscall = s->syscall, .stub = (uintptr_t)at, .window = s->window,
-                                .window_len = s->window_len };
+    *out = (struct patch_site){.syscall = s->syscall,
+                               .stub = (uintptr_t)at,
+                               .window = s->window,
+                               .window_len = s->window_len};
     __builtin_memcpy(out->original, (const void *)s->window, s->window_len);
 
     if (!displace(&e, s, out, s->window, s->syscall))
         return 0;
 
     note(&e, out, s->syscall);
-    EMIT(&e, 0x0f, 0xb7, 0xc8);                  /* movzwl %ax,%ecx */
-    EMIT(&e, 0x49, 0xbb);                        /* movabs $class_table,%r11 */
+    EMIT(&e, 0x0f, 0xb7, 0xc8); /* movzwl %ax,%ecx */
+    EMIT(&e, 0x49, 0xbb);       /* movabs $class_table,%r11 */
     emit_64(&e, (uintptr_t)t->class_table);
-    EMIT(&e, 0x41, 0x0f, 0xb6, 0x0c, 0x0b);      /* movzbl (%r11,%rcx),%ecx */
-    EMIT(&e, 0xe3, 16);                          /* jrcxz direct */
-    EMIT(&e, 0x48, 0xb9);                        /* movabs $site,%rcx */
+    EMIT(&e, 0x41, 0x0f, 0xb6, 0x0c, 0x0b); /* movzbl (%r11,%rcx),%ecx */
+    EMIT(&e, 0xe3, 16);                     /* jrcxz direct */
+    EMIT(&e, 0x48, 0xb9);                   /* movabs $site,%rcx */
     emit_64(&e, (uintptr_t)out);
-    EMIT(&e, 0xff, 0x25);                        /* jmp *entry_word(%rip) */
+    EMIT(&e, 0xff, 0x25); /* jmp *entry_word(%rip) */
     emit_rel32(&e, t->entry_word);
 
     out->direct = e.address;
@@ -65,25 +68,28 @@ size_t stub_write(uint8_t *at, const struct site *s, const struct stub_target *t
     if (!displace(&e, s, out, s->syscall + 2, end))
         return 0;
     note(&e, out, end);
-    emit_jump(&e, end);                          /* jmp resume */
+    emit_jump(&e, end); /* jmp resume */
 
     out->stub_end = e.address;
     intptr_t jump = (intptr_t)((uintptr_t)at - (s->window + 5));
     return e.bad || !emit_fits(jump) ? 0 : (size_t)(e.at - at);
 }
 
-size_t stub_write_function(uint8_t *at, const struct site *s, uintptr_t entry_word, struct patch_redirect *redirect,
-                           struct patch_site *out)
+size_t stub_write_function(uint8_t *at, const struct site *s, uintptr_t entry_word,
+                           struct patch_redirect *redirect, struct patch_site *out)
 {
-    struct emitter e = { at, (uintptr_t)at, false };
+    struct emitter e = {at, (uintptr_t)at, false};
     uintptr_t end = s->window + s->window_len;
-    *out = (struct patch_site){ .syscall = s->window, .stub = (uintptr_t)at, .window = s->window, .window_len = s->window_len };
+    *out = (struct patch_site){.syscall = s->window,
+                               .stub = (uintptr_t)at,
+                               .window = s->window,
+                               .window_len = s->window_len};
     __builtin_memcpy(out->original, (const void *)s->window, s->window_len);
 
     note(&e, out, s->window);
-    EMIT(&e, 0x49, 0xbb);                        /* movabs $redirect,%r11 */
+    EMIT(&e, 0x49, 0xbb); /* movabs $redirect,%r11 */
     emit_64(&e, (uintptr_t)redirect);
-    EMIT(&e, 0xff, 0x25);                        /* jmp *entry_word(%rip) */
+    EMIT(&e, 0xff, 0x25); /* jmp *entry_word(%rip) */
     emit_rel32(&e, entry_word);
 
     redirect->real = out->direct = out->after = e.address;
@@ -100,7 +106,8 @@ size_t stub_write_function(uint8_t *at, const struct site *s, uintptr_t entry_wo
 void stub_jump(const struct patch_site *p, uint8_t bytes[32])
 {
     int32_t rel = (int32_t)(intptr_t)(p->stub - (p->window + 5));
-    /* int3 behind the jump: whoever gets there after all shall be seen, not run half an instruction. */
+    /* int3 behind the jump: whoever gets there after all shall be seen, not run half an
+     * instruction. */
     __builtin_memset(bytes, 0xcc, 32);
     bytes[0] = 0xe9;
     __builtin_memcpy(bytes + 1, &rel, 4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finding a function of another object by its name, where the loader's own way (dlsym) cannot be had; and libc's own
- * dl_iterate_phdr. A sanitizer's would run before the sanitizer has begun.
+ * Finding a function of another object by its name, where the loader's own way (dlsym) cannot be
+ * had; and libc's own dl_iterate_phdr. A sanitizer's would run before the sanitizer has begun.
  */
 #include "internal.h"
 
@@ -18,7 +18,8 @@ static iterate_function *libcs_own(void)
     for (struct link_map *m = &_r_debug ? _r_debug.r_map : NULL; m; m = m->l_next) {
         const Elf64_Ehdr *e = (const Elf64_Ehdr *)m->l_addr;
         struct object o;
-        if (!m->l_name || !same(elf_basename(m->l_name), "libc.so.6") || __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG))
+        if (!m->l_name || !same(elf_basename(m->l_name), "libc.so.6") ||
+            __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG))
             continue;
         const Elf64_Phdr *phdr = (const Elf64_Phdr *)(m->l_addr + e->e_phoff);
         if (e->e_phoff != sizeof *e || !elf_object(&o, m->l_name, m->l_addr, phdr, e->e_phnum))
@@ -59,7 +60,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 
 uintptr_t patch_function_behind(const char *name)
 {
-    struct search s = { .name = name };
+    struct search s = {.name = name};
     objects_each(look, &s);
     return s.found;
 }

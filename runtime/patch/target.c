@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * What might be jumped to near a site.  A jump into the middle of a window would execute half of our own
- * jump, so every way to name a code address is searched for, at the level of bytes, all over the object:
+ * What might be jumped to near a site. A jump into the middle of a window would execute half of our
+ * own jump, so every way to name a code address is searched for, at the level of bytes, all over
+ * the object:
  *
  *   - direct branches: any byte that could be an opcode with a displacement behind it;
- *   - addresses taken in code: lea, and 32-bit absolute values in executables that are not relocatable;
+ *   - addresses taken in code: lea, and 32-bit absolute values in executables that are not
+ *     relocatable;
  *   - jump tables: 32-bit entries relative to a base which code takes the address of;
- *   - 64-bit words, link-time or absolute: symbols, relocation addends, computed gotos, absolute jump tables,
- *     descriptors of restartable sequences;
+ *   - 64-bit words, link-time or absolute: symbols, relocation addends, computed gotos, absolute
+ *     jump tables, descriptors of restartable sequences;
  *   - function starts and landing pads from the unwind tables.
  *
- * What looks like a branch but is not on an instruction boundary of a function that decodes cleanly is
- * cleared; nothing else is.  A false find costs a window (or makes it another one), a missed one a crash.
+ * What looks like a branch but is not on an instruction boundary of a function that decodes cleanly
+ * is cleared; nothing else is. A false find costs a window (or makes it another one), a missed one
+ * a crash.
  *
- * The pass is over millions of bytes for some hundreds of sites, so the first test is a bitmap of the 64-byte
- * lines that sites lie in; almost everything ends there.
+ * The pass is over millions of bytes for some hundreds of sites, so the first test is a bitmap of
+ * the 64-byte lines that sites lie in; almost everything ends there.
  */
 #include "internal.h"
 
@@ -24,10 +27,11 @@
 
 struct marker {
     struct object *o;
-    uint8_t *lines;       /* a bit for each 64 bytes of code */
+    uint8_t *lines; /* a bit for each 64 bytes of code */
     size_t lines_bytes;
-    uintptr_t lo, hi;     /* where functions are: less than code_lo to code_hi if rodata is executable too */
-    uintptr_t *bases;     /* direct-mapped: bases walked already, as many lea name the same one */
+    /* where functions are: less than code_lo to code_hi if rodata is executable too */
+    uintptr_t lo, hi;
+    uintptr_t *bases; /* direct-mapped: bases walked already, as many lea name the same one */
 };
 
 static bool near_site(const struct marker *m, uintptr_t t)
@@ -36,7 +40,8 @@ static bool near_site(const struct marker *m, uintptr_t t)
     return t >= m->o->code_lo && t < m->o->code_hi && (m->lines[line / 8] >> (line % 8) & 1);
 }
 
-/* The first site whose span ends behind t; spans are all of one length, so they are sorted as well. */
+/* The first site whose span ends behind t; spans are all of one length, so they are sorted as
+ * well. */
 static size_t first_spanning(const struct object *o, uintptr_t t)
 {
     size_t lo = 0, hi = o->sites;
@@ -52,7 +57,8 @@ static size_t first_spanning(const struct object *o, uintptr_t t)
 
 static void mark(struct object *o, uintptr_t t)
 {
-    for (size_t i = first_spanning(o, t); i < o->sites && o->site[i].syscall - PATCH_SITE_BEFORE <= t; i++) {
+    for (size_t i = first_spanning(o, t);
+         i < o->sites && o->site[i].syscall - PATCH_SITE_BEFORE <= t; i++) {
         uintptr_t bit = t - (o->site[i].syscall - PATCH_SITE_BEFORE);
         o->site[i].target[bit / 64] |= 1ull << (bit % 64);
     }
@@ -61,7 +67,8 @@ static void mark(struct object *o, uintptr_t t)
 static bool marked(const struct object *o, uintptr_t t)
 {
     bool all = true;
-    for (size_t i = first_spanning(o, t); i < o->sites && o->site[i].syscall - PATCH_SITE_BEFORE <= t; i++)
+    for (size_t i = first_spanning(o, t);
+         i < o->sites && o->site[i].syscall - PATCH_SITE_BEFORE <= t; i++)
         all &= target_is(&o->site[i], t);
     return all;
 }
@@ -72,10 +79,12 @@ static void mark_if_near(struct marker *m, uintptr_t t)
         mark(m->o, t);
 }
 
-/* The byte at `at` looks like part of a branch to t. Marks t unless the byte provably belongs to something else. */
+/* The byte at `at` looks like part of a branch to t. Marks t unless the byte provably belongs to
+ * something else. */
 static void mark_branch(struct marker *m, uintptr_t at, uintptr_t t)
 {
-    if (!near_site(m, t) || marked(m->o, t)) /* no need to prove what is known, such as calls of functions */
+    /* no need to prove what is known, such as calls of functions */
+    if (!near_site(m, t) || marked(m->o, t))
         return;
     uintptr_t lo, hi;
     if (code_sweep(m->o, at, &lo, &hi)) {
@@ -103,9 +112,10 @@ static bool inside_instruction(struct marker *m, uintptr_t t)
     return code_sweep(m->o, t, &lo, &hi) && !code_boundary(m->o, t);
 }
 
-/* Compilers write jump tables as 32-bit differences to the table's own start. Where the table ends is not
- * known: at the first entry that leads to where no functions are, which is early in anything that is no table. Before that it may go on into
- * the next tables, whose entries count from elsewhere; those of them that would lead into the middle of an instruction are told by that. */
+/* Compilers write jump tables as 32-bit differences to the table's own start. Where the table ends
+ * is not known: at the first entry that leads to where no functions are, which is early in anything
+ * that is no table. Before that it may go on into the next tables, whose entries count from
+ * elsewhere; those of them that would lead into the middle of an instruction are told by that. */
 static void walk_table(struct marker *m, uintptr_t base)
 {
     struct object *o = m->o;
@@ -128,7 +138,7 @@ static void walk_table(struct marker *m, uintptr_t base)
     }
 }
 
-/* --- branches and address constants in code ----------------------------------------------------------- */
+/* --- branches and address constants in code --------------------------------------------------- */
 
 static void examine(struct marker *m, uintptr_t p)
 {
@@ -149,14 +159,16 @@ static void examine(struct marker *m, uintptr_t p)
 static void scan_long(struct marker *m, const struct segment *s)
 {
     uintptr_t p = s->lo;
-    /* Eight opcodes at a time: the words v and w hold each opcode and the byte behind it, and a byte of a
-     * sum is zero where both are as wanted.  Bytes above a zero may be flagged as well: examine() looks. */
+    /* Eight opcodes at a time: the words v and w hold each opcode and the byte behind it, and a
+     * byte of a sum is zero where both are as wanted. Bytes above a zero may be flagged as well:
+     * examine() looks. */
     for (; s->hi - p >= 16; p += 8) {
         uint64_t v = swar_load(p), w = swar_load(p + 1);
-        uint64_t hit = swar_zero((v & 0xfe * SWAR_ONES) ^ 0xe8 * SWAR_ONES) |
-                       swar_zero((v ^ 0x0f * SWAR_ONES) | ((w & 0xf0 * SWAR_ONES) ^ 0x80 * SWAR_ONES)) |
-                       swar_zero((v ^ 0xc7 * SWAR_ONES) | (w ^ 0xf8 * SWAR_ONES)) |
-                       swar_zero((v ^ 0x8d * SWAR_ONES) | ((w & 0xc7 * SWAR_ONES) ^ 0x05 * SWAR_ONES));
+        uint64_t hit =
+            swar_zero((v & 0xfe * SWAR_ONES) ^ 0xe8 * SWAR_ONES) |
+            swar_zero((v ^ 0x0f * SWAR_ONES) | ((w & 0xf0 * SWAR_ONES) ^ 0x80 * SWAR_ONES)) |
+            swar_zero((v ^ 0xc7 * SWAR_ONES) | (w ^ 0xf8 * SWAR_ONES)) |
+            swar_zero((v ^ 0x8d * SWAR_ONES) | ((w & 0xc7 * SWAR_ONES) ^ 0x05 * SWAR_ONES));
         for (; hit; hit &= hit - 1)
             examine(m, p + (unsigned)__builtin_ctzll(hit) / 8);
     }
@@ -187,11 +199,12 @@ static void scan_short(struct marker *m)
     }
 }
 
-/* --- address constants anywhere ------------------------------------------------------------------------ */
+/* --- address constants anywhere --------------------------------------------------------------- */
 
 static void scan_words(struct marker *m, const struct segment *s)
 {
-    uintptr_t span = m->o->code_hi - m->o->code_lo, absolute = m->o->code_lo, linked = absolute - m->o->bias;
+    uintptr_t span = m->o->code_hi - m->o->code_lo, absolute = m->o->code_lo,
+              linked = absolute - m->o->bias;
     for (uintptr_t p = (s->lo + 7) & ~7ul; s->hi - p >= 8 && p < s->hi; p += 8) {
         uintptr_t w = *(const uintptr_t *)p;
         if (w - absolute < span)
@@ -201,8 +214,8 @@ static void scan_words(struct marker *m, const struct segment *s)
     }
 }
 
-/* `mov $label,%eax`, `push $label`, `jmp *(%rax)` through a table of 32-bit addresses: possible only where
- * addresses are known when linking, and then below 2^32. */
+/* `mov $label,%eax`, `push $label`, `jmp *(%rax)` through a table of 32-bit addresses: possible
+ * only where addresses are known when linking, and then below 2^32. */
 static void scan_absolute(struct marker *m, const struct segment *s)
 {
     if (s->hi - s->lo < 4)
@@ -247,20 +260,22 @@ static void find_functions(struct marker *m)
 
 int target_mark(struct object *o)
 {
-    struct marker m = { .o = o };
+    struct marker m = {.o = o};
     find_functions(&m);
     m.lines_bytes = (o->code_hi - o->code_lo) / (8 * LINE) + 1;
     m.lines = arena_scratch(m.lines_bytes);
     m.bases = arena_scratch(BASES * sizeof *m.bases);
     if (m.lines && m.bases) {
         for (size_t i = 0; i < o->sites; i++) {
-            uintptr_t first = o->site[i].syscall - PATCH_SITE_BEFORE, last = first + PATCH_SITE_SPAN - 1;
+            uintptr_t first = o->site[i].syscall - PATCH_SITE_BEFORE,
+                      last = first + PATCH_SITE_SPAN - 1;
             first = first < o->code_lo ? 0 : first - o->code_lo;
             last = last < o->code_hi ? last - o->code_lo : o->code_hi - 1 - o->code_lo;
             for (uintptr_t line = first / LINE; line <= last / LINE; line++)
                 m.lines[line / 8] |= (uint8_t)(1u << (line % 8));
         }
-        /* Branches last: most lead to what the others have marked, and proving them costs a sweep each. */
+        /* Branches last: most lead to what the others have marked, and proving them costs a sweep
+         * each. */
         scan_unwind(&m);
         for (unsigned i = 0; i < o->segments; i++) {
             if (o->fixed)

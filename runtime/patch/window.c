@@ -14,12 +14,13 @@ struct neighbours {
 
 static struct neighbours look_back(const struct object *o, const struct site *s)
 {
-    struct neighbours n = { .edge = { s->syscall } };
+    struct neighbours n = {.edge = {s->syscall}};
     struct insn in;
     while (n.count < NEIGHBOURS) {
         uintptr_t p = code_previous(o, n.edge[n.count], s->fn_lo);
         /* A branch in front of the call would have to be taken inside the stub: not displaced. */
-        if (!p || !code_decode(p, s->fn_hi, &in) || in.kind != INSN_PLAIN || p + in.len != n.edge[n.count])
+        if (!p || !code_decode(p, s->fn_hi, &in) || in.kind != INSN_PLAIN ||
+            p + in.len != n.edge[n.count])
             break;
         n.edge[++n.count] = p;
     }
@@ -28,13 +29,13 @@ static struct neighbours look_back(const struct object *o, const struct site *s)
 
 static struct neighbours look_ahead(const struct site *s)
 {
-    struct neighbours n = { .edge = { s->syscall + 2 } };
+    struct neighbours n = {.edge = {s->syscall + 2}};
     struct insn in;
     while (n.count < NEIGHBOURS) {
         uintptr_t p = n.edge[n.count];
-        /* Another syscall is not displaced either: its stub would have to hold two sites, and patch_site
-         * describes one.  So two calls that share a window get one each or the second is left alone; in
-         * practice they are never that close. */
+        /* Another syscall is not displaced either: its stub would have to hold two sites, and
+         * patch_site describes one. So two calls that share a window get one each or the second is
+         * left alone; in practice they are never that close. */
         if (!code_decode(p, s->fn_hi, &in) || in.kind == INSN_FIXED || in.kind == INSN_SYSCALL)
             break;
         n.edge[++n.count] = p + in.len;
@@ -56,10 +57,10 @@ static void choose(struct object *o, struct site *s, uintptr_t floor, uintptr_t 
 {
     struct neighbours back = look_back(o, s), ahead = look_ahead(s);
     s->refused = "neighbours cannot be moved";
-    /* The fewest instructions; among equals those in front of the call, since code that skips the setting of
-     * eax is rarer than code that joins behind the call. */
+    /* The fewest instructions; among equals those in front of the call, since code that skips the
+     * setting of eax is rarer than code that joins behind the call. */
     for (unsigned total = 1; total <= back.count + ahead.count; total++) {
-        for (unsigned before = total < back.count ? total : back.count; ; before--) {
+        for (unsigned before = total < back.count ? total : back.count;; before--) {
             unsigned after = total - before;
             if (after > ahead.count)
                 break;

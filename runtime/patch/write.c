@@ -2,20 +2,25 @@
  *
  * How code is written.
  *
- * Through /proc/self/mem: a forced write reaches read-only private mappings by copy-on-write. No page is writable for a moment, and nobody has to
- * know what its protection was.
+ * Through /proc/self/mem: a forced write reaches read-only private mappings by copy-on-write. No
+ * page is writable for a moment, and nobody has to know what its protection was.
  *
- * Linux since 6.12 may be told to use force for nobody but debuggers (CONFIG_PROC_MEM_FORCE_PTRACE, proc_mem.force_override=). The file can be
- * opened as ever, but pwrite gives EIO. Then the mappings are made writable for the time of the writing. The bytes still take the way through the file:
- * where a store would be the end of the program, because the page is gone or has a protection key, it fails.
+ * Linux since 6.12 may be told to use force for nobody but debuggers (CONFIG_PROC_MEM_FORCE_PTRACE,
+ * proc_mem.force_override=). The file can be opened as ever, but pwrite gives EIO. Then the
+ * mappings are made writable for the time of the writing. The bytes still take the way through the
+ * file: where a store would be the end of the program, because the page is gone or has a protection
+ * key, it fails.
  *
- * The mappings stay executable all the while, since other threads may be running there. So who forbids pages that are both refuses the first step,
- * when nothing has been changed, and if the second one fails, nothing is lost but that they stay writable.
+ * The mappings stay executable all the while, since other threads may be running there. So who
+ * forbids pages that are both refuses the first step, when nothing has been changed, and if the
+ * second one fails, nothing is lost but that they stay writable.
  *
- * One at a time, that is what the lock is for: who has written a page takes it away from another who is about to. Code is written by the constructor, by who
- * is in dlopen, and by the monitor. None of them can be interrupted by code of the program meanwhile, and this is the last lock that they take. Code of which only
- * some bytes are written is executed by nobody (patch.h), or it is one byte (spin/site.h), which the kernel stores at once. The program's own mprotect
- * is not seen: docs/limits.md.
+ * One at a time, that is what the lock is for: who has written a page takes it away from another
+ * who is about to. Code is written by the constructor, by who is in dlopen, and by the monitor.
+ * None of them can be interrupted by code of the program meanwhile, and this is the last lock that
+ * they take. Code of which only some bytes are written is executed by nobody (patch.h), or it is
+ * one byte (spin/site.h), which the kernel stores at once. The program's own mprotect is not seen:
+ * docs/limits.md.
  */
 #include "internal.h"
 
@@ -29,13 +34,17 @@ static bool always; /* by mprotect, whether or not there is force */
 static bool needed; /* it has been done */
 static struct lock writing;
 
-/* The mappings that are writable now, or are about to be: under `writing`. In a child of fork, what another thread had left like this. */
+/* The mappings that are writable now, or are about to be: under `writing`. In a child of fork, what
+ * another thread had left like this. */
 static struct {
     uintptr_t lo, hi;
 } opened[PATCH_MAX_SEGMENTS];
 static uint32_t opened_count;
 
-int patch_memory(void) { return prim_open("/proc/self/mem", 02 /* O_RDWR */ | 02000000 /* O_CLOEXEC */); }
+int patch_memory(void)
+{
+    return prim_open("/proc/self/mem", 02 /* O_RDWR */ | 02000000 /* O_CLOEXEC */);
+}
 
 bool patch_write(int memory, uintptr_t at, const void *bytes, size_t n)
 {
@@ -62,7 +71,8 @@ struct search {
     uint32_t found;
 };
 
-/* Those that are r-x. Whatever else lies between is left alone: a write there shows for itself whether it can be. */
+/* Those that are r-x. Whatever else lies between is left alone: a write there shows for itself
+ * whether it can be. */
 static bool find(void *argument, const struct mapping *m)
 {
     struct search *s = argument;
@@ -79,13 +89,14 @@ static bool find(void *argument, const struct mapping *m)
 
 static int open_all(uintptr_t lo, uintptr_t hi)
 {
-    struct search s = { lo & ~(PATCH_PAGE - 1), (hi + PATCH_PAGE - 1) & ~(PATCH_PAGE - 1), 0 };
+    struct search s = {lo & ~(PATCH_PAGE - 1), (hi + PATCH_PAGE - 1) & ~(PATCH_PAGE - 1), 0};
     if (!maps_walk(find, &s) || s.found > PATCH_MAX_SEGMENTS)
         return PATCH_EIO;
     /* Before the first is opened: a fork may come at any time. */
     __atomic_store_n(&opened_count, s.found, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < s.found; i++) {
-        int err = prim_mprotect((void *)opened[i].lo, opened[i].hi - opened[i].lo, PROT_READ | PROT_WRITE | PROT_EXEC);
+        int err = prim_mprotect((void *)opened[i].lo, opened[i].hi - opened[i].lo,
+                                PROT_READ | PROT_WRITE | PROT_EXEC);
         if (err < 0) {
             close_all();
             return err == PATCH_ENOMEM ? err : PATCH_EACCES;

@@ -6,14 +6,16 @@
 
 enum {
     APART_NS = 100000,
-    TRIES = 8,    /* for a narrow first reading */
-    EXACT = 100,  /* one part in so many, at least */
+    TRIES = 8,   /* for a narrow first reading */
+    EXACT = 100, /* one part in so many, at least */
 };
 
 uint64_t clock_ns(int clock)
 {
     struct timespec t;
-    return prim_syscall3(SYS_clock_gettime, clock, &t, 0) ? 0 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    return prim_syscall3(SYS_clock_gettime, clock, &t, 0)
+               ? 0
+               : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 void clock_read(struct clock_reading *reading)

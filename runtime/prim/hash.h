@@ -9,7 +9,10 @@
 
 #define HASH_BEGIN 0xcbf29ce484222325ull
 
-static inline uint64_t hash_add(uint64_t hash, uint64_t piece) { return (hash ^ piece) * 0x100000001b3; }
+static inline uint64_t hash_add(uint64_t hash, uint64_t piece)
+{
+    return (hash ^ piece) * 0x100000001b3;
+}
 
 /* 0 stands for none. */
 static inline uint64_t hash_end(uint64_t hash) { return hash ? hash : 1; }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The runtime's own lock: spins for a bounded time, then sleeps in the kernel, so that a holder that was
- * preempted costs its waiters no CPU.  0 free, 1 held, 2 held and somebody may sleep (Drepper, "Futexes are
- * tricky", mutex 2).  The holder never blocks, switches contexts or takes a signal handler of the program
- * (they are kept while in the runtime), so holding times are those of a few loads and stores.
+ * The runtime's own lock: spins for a bounded time, then sleeps in the kernel, so that a holder
+ * that was preempted costs its waiters no CPU. 0 free, 1 held, 2 held and somebody may sleep
+ * (Drepper, "Futexes are tricky", mutex 2). The holder never blocks, switches contexts or takes a
+ * signal handler of the program (they are kept while in the runtime), so holding times are those of
+ * a few loads and stores.
  */
 #ifndef LISSOM_LOCK_H
 #define LISSOM_LOCK_H

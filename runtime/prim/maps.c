@@ -10,7 +10,8 @@ static const char *hex(const char *p, const char *end, uintptr_t *value)
 {
     *value = 0;
     for (; p < end; p++) {
-        unsigned digit = *p >= '0' && *p <= '9' ? (unsigned)(*p - '0') : (unsigned)(*p | 32) - 'a' + 10;
+        unsigned digit =
+            *p >= '0' && *p <= '9' ? (unsigned)(*p - '0') : (unsigned)(*p | 32) - 'a' + 10;
         if (digit > 15)
             break;
         *value = *value << 4 | digit;
@@ -34,7 +35,8 @@ static bool ends_with(const char *p, const char *end, const char *with, long n)
 /* "lo-hi rwxp offset major:minor inode   name" */
 static struct mapping parse(const char *p, const char *end)
 {
-    struct mapping m = {.stack = ends_with(p, end, "[stack]", 7), .heap = ends_with(p, end, "[heap]", 6)};
+    struct mapping m = {.stack = ends_with(p, end, "[stack]", 7),
+                        .heap = ends_with(p, end, "[heap]", 6)};
     p = hex(p, end, &m.lo);
     p = field(hex(p + 1, end, &m.hi), end);
     if (end - p >= 4) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The only door to the kernel.  Each function is one raw system call and nothing else: no errno, no
- * cancellation point, no libc.  A result in [-4095, -1] is a negated errno.  All are async-signal-safe.
+ * cancellation point, no libc. A result in [-4095, -1] is a negated errno. All are
+ * async-signal-safe.
  */
 #ifndef LISSOM_PRIM_H
 #define LISSOM_PRIM_H
@@ -25,13 +26,14 @@ static inline long prim_syscall6(long nr, long a, long b, long c, long d, long e
                      : "rcx", "r11", "memory");
     return ret;
 }
-#define prim_syscall4(nr, a, b, c, d) prim_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define prim_syscall4(nr, a, b, c, d) \
+    prim_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 #define prim_syscall3(nr, a, b, c) prim_syscall6(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
 
-/* --- CPUs -------------------------------------------------------------------------------------------- */
+/* --- CPUs ------------------------------------------------------------------------------------- */
 
-/* The CPU that the caller is on at the moment, modulo 4096: the kernel keeps it in the limit of this segment, for the vDSO's
- * getcpu. No system call. */
+/* The CPU that the caller is on at the moment, modulo 4096: the kernel keeps it in the limit of
+ * this segment, for the vDSO's getcpu. No system call. */
 static inline uint32_t prim_cpu(void)
 {
     uint32_t limit;
@@ -39,19 +41,23 @@ static inline uint32_t prim_cpu(void)
     return limit & 0xfff;
 }
 
-/* --- memory ------------------------------------------------------------------------------------------ */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 /* Post: a mapping as mmap(2), or a negated errno cast to a pointer (test with prim_is_error). */
 static inline void *prim_mmap(void *addr, size_t len, int prot, int flags, int fd, long off)
 {
     return (void *)prim_syscall6(SYS_mmap, (long)addr, (long)len, prot, flags, fd, off);
 }
-static inline int prim_munmap(void *addr, size_t len) { return (int)prim_syscall3(SYS_munmap, addr, len, 0); }
+static inline int prim_munmap(void *addr, size_t len)
+{
+    return (int)prim_syscall3(SYS_munmap, addr, len, 0);
+}
 static inline int prim_mprotect(void *addr, size_t len, int prot)
 {
     return (int)prim_syscall3(SYS_mprotect, addr, len, prot);
 }
-/* The pages are zero in the child of a fork. Pre: whole pages of anonymous private memory. Returns false before Linux 4.14. */
+/* The pages are zero in the child of a fork. Pre: whole pages of anonymous private memory. Returns
+ * false before Linux 4.14. */
 static inline bool prim_wipe_on_fork(void *addr, size_t len)
 {
     return prim_syscall3(SYS_madvise, addr, len, 18 /* MADV_WIPEONFORK */) == 0;
@@ -60,13 +66,16 @@ static inline bool prim_wipe_on_fork(void *addr, size_t len)
 static inline uintptr_t prim_brk_now(void) { return (uintptr_t)prim_syscall3(SYS_brk, 0, 0, 0); }
 static inline int prim_is_error(const void *p) { return (uintptr_t)p >= (uintptr_t)-4095; }
 
-/* --- files ------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 static inline int prim_open(const char *path, int flags)
 {
     return (int)prim_syscall4(SYS_openat, -100 /* AT_FDCWD */, path, flags, 0);
 }
-static inline long prim_read(int fd, void *buf, size_t n) { return prim_syscall3(SYS_read, fd, buf, n); }
+static inline long prim_read(int fd, void *buf, size_t n)
+{
+    return prim_syscall3(SYS_read, fd, buf, n);
+}
 static inline long prim_pread(int fd, void *buf, size_t n, long off)
 {
     return prim_syscall4(SYS_pread64, fd, buf, n, off);
@@ -75,7 +84,10 @@ static inline long prim_pwrite(int fd, const void *buf, size_t n, long off)
 {
     return prim_syscall4(SYS_pwrite64, fd, buf, n, off);
 }
-static inline long prim_write(int fd, const void *buf, size_t n) { return prim_syscall3(SYS_write, fd, buf, n); }
+static inline long prim_write(int fd, const void *buf, size_t n)
+{
+    return prim_syscall3(SYS_write, fd, buf, n);
+}
 static inline long prim_readlink(const char *path, char *buf, size_t n)
 {
     return prim_syscall4(SYS_readlinkat, -100 /* AT_FDCWD */, path, buf, n);

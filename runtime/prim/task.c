@@ -6,7 +6,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-enum { FIELDS_BEFORE_CPU = 36 }; /* of proc(5), stat: from `state`, the first after the name, to `processor` */
+/* of proc(5), stat: from `state`, the first after the name, to `processor` */
+enum { FIELDS_BEFORE_CPU = 36 };
 
 enum { TEXT = 512 };
 

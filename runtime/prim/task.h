@@ -15,9 +15,11 @@ struct task_stat {
 
 /* Post: false: it cannot be read, *s is as it was. 6 us. Opens a file. */
 bool task_stat(int32_t tid, struct task_stat *s);
-/* Post: for how long it has waited, all in all, while others ran on its CPU (not: the host of a virtual machine). false: it is not known. Opens a file. */
+/* Post: for how long it has waited, all in all, while others ran on its CPU (not: the host of a
+ * virtual machine). false: it is not known. Opens a file. */
 bool task_delay(int32_t tid, uint64_t *ns);
-/* Post: whether a debugger, or strace, is attached to it. false, too, if it is not known. 20 us. Opens a file. */
+/* Post: whether a debugger, or strace, is attached to it. false, too, if it is not known. 20 us.
+ * Opens a file. */
 bool task_is_traced(int32_t tid);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the runtime needs of strings beside prim/mem.c: libc's own may not be called yet, and use vector registers.
+ * What the runtime needs of strings beside prim/mem.c: libc's own may not be called yet, and use
+ * vector registers.
  */
 #ifndef LISSOM_TEXT_H
 #define LISSOM_TEXT_H

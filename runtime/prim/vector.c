@@ -6,8 +6,8 @@
 enum {
     HWCAP2_FSGSBASE = 2,
     ROOM = 4096,
-    LEGACY = 576,        /* x87, SSE and the header, which are always there */
-    AMX = 3u << 17,      /* configuration and tiles */
+    LEGACY = 576,   /* x87, SSE and the header, which are always there */
+    AMX = 3u << 17, /* configuration and tiles */
 };
 
 static uint32_t bytes_of(uint64_t mask)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of the program's signal actions. Written by rt_sigaction under a lock, read by handlers without: a sequence
- * number that is odd while an entry is written.
+ * The table of the program's signal actions. Written by rt_sigaction under a lock, read by handlers
+ * without: a sequence number that is odd while an entry is written.
  */
 #include "sched/actions.h"
 #include "sched/user.h"
@@ -49,11 +49,13 @@ static int doorbell = QUIET_DOORBELL;
 
 int doorbell_signal(void) { return __atomic_load_n(&doorbell, __ATOMIC_RELAXED); }
 
-/* Also without a handler of the program: faults of guarded loads; the doorbell even if the program ignores it. */
+/* Also without a handler of the program: faults of guarded loads; the doorbell even if the program
+ * ignores it. */
 static bool wants_ours(int sig, const struct kernel_sigaction *a)
 {
     bool bell = sig == QUIET_DOORBELL || sig == doorbell_signal();
-    return !action_has_handler(a) && (bell || ((sig == SIGSEGV || sig == SIGBUS) && a->handler == NULL));
+    return !action_has_handler(a) &&
+           (bell || ((sig == SIGSEGV || sig == SIGBUS) && a->handler == NULL));
 }
 
 static bool should_be_ours(int sig)
@@ -67,7 +69,8 @@ static void install(int sig, const struct kernel_sigaction *user)
     struct kernel_sigaction k = *user;
     k.handler = signals_handler;
     /* All blocked until the handler knows its situation. RESETHAND is done by it. */
-    k.flags = (user->flags & ~(unsigned long)(SA_RESETHAND | SA_NODEFER)) | SA_SIGINFO | SA_ONSTACK | KERNEL_SA_RESTORER;
+    k.flags = (user->flags & ~(unsigned long)(SA_RESETHAND | SA_NODEFER)) | SA_SIGINFO |
+              SA_ONSTACK | KERNEL_SA_RESTORER;
     if ((DOORBELLS & signal_bit(sig)) && !action_has_handler(user))
         k.flags |= SA_RESTART; /* natively it would be ignored */
     k.restorer = lissom_sigaction_restorer;

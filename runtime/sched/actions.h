@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The signal actions of the program. The kernel has ours in their place (signals_handler); what the program asks is answered
- * from here.
+ * The signal actions of the program. The kernel has ours in their place (signals_handler); what the
+ * program asks is answered from here.
  */
 #ifndef LISSOM_ACTIONS_H
 #define LISSOM_ACTIONS_H
@@ -17,30 +17,34 @@ struct kernel_sigaction { /* as rt_sigaction(2) has it */
     uint64_t mask;
 };
 
-/* Our doorbell, told from the program's by what is sent with it. SIGURG because programs do without it well: it is ignored
- * by default, hardly ever sent, and debuggers pass it on in silence. But the kernel keeps one SIGURG pending: one of the
- * program's would be lost behind ours. So a program with a handler for it makes the doorbell another signal, of those that are
- * counted; a debugger then stops at each. */
+/* Our doorbell, told from the program's by what is sent with it. SIGURG because programs do without
+ * it well: it is ignored by default, hardly ever sent, and debuggers pass it on in silence. But the
+ * kernel keeps one SIGURG pending: one of the program's would be lost behind ours. So a program
+ * with a handler for it makes the doorbell another signal, of those that are counted; a debugger
+ * then stops at each. */
 enum { SIGNALS = 64, QUIET_DOORBELL = SIGURG, COUNTED_DOORBELL = SIGNALS };
 
 /* The one that is sent now. The other may still be pending. */
 int doorbell_signal(void);
-/* The program reads SIGURG in a way that tells nothing of our value, or would lose one: the doorbell becomes the other. */
+/* The program reads SIGURG in a way that tells nothing of our value, or would lose one: the
+ * doorbell becomes the other. */
 void doorbell_leave_quiet(void);
 
 static inline uint64_t signal_bit(int sig) { return 1ull << (sig - 1); }
 #define DOORBELLS (signal_bit(QUIET_DOORBELL) | signal_bit(COUNTED_DOORBELL))
-/* Sent by the faulting instruction itself; blocking them would turn a guarded load's fault into death. */
-#define SYNCHRONOUS                                                                                       \
-    (signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) | signal_bit(SIGFPE) | signal_bit(SIGTRAP) | \
-     signal_bit(SIGSYS))
+/* Sent by the faulting instruction itself; blocking them would turn a guarded load's fault into
+ * death. */
+#define SYNCHRONOUS \
+    (signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) | signal_bit(SIGFPE) | \
+     signal_bit(SIGTRAP) | signal_bit(SIGSYS))
 
 /* Installs ours where it is needed from the start. */
 void actions_init(void);
 void actions_after_fork(void);
 /* rt_sigaction(2). Post: an ACTION_*. */
 long actions_call(struct user_registers *r);
-/* Takes up actions that the program has set by system calls that are not redirected. By the monitor, from time to time. */
+/* Takes up actions that the program has set by system calls that are not redirected. By the
+ * monitor, from time to time. */
 void actions_look(void);
 /* Nobody is known to the runtime any more: the kernel gets the program's own actions. */
 void actions_end(void);
@@ -52,7 +56,8 @@ void action_reset(int sig);
 /* The kernel's only: for a signal that is to do what it does by default. */
 void action_default(int sig);
 
-/* The handler that is installed in place of each of the program's (signals.c), with all blocked but SYNCHRONOUS. */
+/* The handler that is installed in place of each of the program's (signals.c), with all blocked but
+ * SYNCHRONOUS. */
 void signals_handler(int sig, siginfo_t *info, void *context);
 
 #endif

@@ -9,7 +9,10 @@
 #define AUTODISARM (1u << 31)
 enum { MINIMUM = 2048 }; /* MINSIGSTKSZ of x86 */
 
-static long set(const stack_t *new, stack_t *old) { return prim_syscall3(SYS_sigaltstack, new, old, 0); }
+static long set(const stack_t *new, stack_t *old)
+{
+    return prim_syscall3(SYS_sigaltstack, new, old, 0);
+}
 
 stack_t altstack_of(const struct carrier *k)
 {
@@ -26,7 +29,8 @@ void altstack_begin(struct thread *t, struct carrier *k)
 static bool is_on(const stack_t *s, uintptr_t sp)
 {
     uintptr_t low = (uintptr_t)s->ss_sp;
-    return !((unsigned)s->ss_flags & AUTODISARM) && s->ss_size && sp > low && sp - low <= s->ss_size;
+    return !((unsigned)s->ss_flags & AUTODISARM) && s->ss_size && sp > low &&
+           sp - low <= s->ss_size;
 }
 
 static int state_of(const stack_t *s, uintptr_t sp)
@@ -34,7 +38,8 @@ static int state_of(const stack_t *s, uintptr_t sp)
     return !s->ss_size ? SS_DISABLE : is_on(s, sp) ? SS_ONSTACK : 0;
 }
 
-/* The kernel's minimum depends on which vector state the process may use: it is asked, with all signals blocked. */
+/* The kernel's minimum depends on which vector state the process may use: it is asked, with all
+ * signals blocked. */
 static bool is_large_enough(const struct thread *t, const stack_t *s)
 {
     const uint64_t all = ~0ull;
@@ -68,14 +73,16 @@ static long change(struct thread *t, stack_t new, uintptr_t sp)
     return 0;
 }
 
-/* Handle signals sent to t earlier on its old stack first: the program may free that stack next. They may be pending on t's own kernel thread. */
+/* Handle signals sent to t earlier on its old stack first: the program may free that stack next.
+ * They may be pending on t's own kernel thread. */
 long altstack_call(struct thread *t, struct user_registers *r)
 {
     carrier_go_home(t);
     if (signals_pending(t))
         return signals_leave(t, r, ACTION_RESTART);
     stack_t new = {0}, old = t->altstack;
-    old.ss_flags = (int)(((unsigned)old.ss_flags & AUTODISARM) | (unsigned)state_of(&old, (uintptr_t)r->rsp));
+    old.ss_flags =
+        (int)(((unsigned)old.ss_flags & AUTODISARM) | (unsigned)state_of(&old, (uintptr_t)r->rsp));
     r->rax = r->rdi && user_copy(t, &new, (const void *)r->rdi, sizeof new) ? -EFAULT : 0;
     if (!r->rax && r->rdi)
         r->rax = change(t, new, (uintptr_t)r->rsp);
@@ -84,7 +91,8 @@ long altstack_call(struct thread *t, struct user_registers *r)
     return ACTION_RETURN;
 }
 
-uintptr_t altstack_for(struct thread *t, unsigned long flags, uintptr_t sp, uintptr_t *lowest, stack_t *saved)
+uintptr_t altstack_for(struct thread *t, unsigned long flags, uintptr_t sp, uintptr_t *lowest,
+                       stack_t *saved)
 {
     stack_t *s = &t->altstack;
     bool on = is_on(s, sp), enters = (flags & SA_ONSTACK) && s->ss_size && !on;

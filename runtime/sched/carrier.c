@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Carriers: which kernel thread runs a context.  docs/slots.md: dispatch, run_next, rest, finish, go_home.
+ * Carriers: which kernel thread runs a context. docs/slots.md: dispatch, run_next, rest, finish,
+ * go_home.
  */
 #include "cpus/cpus.h"
 #include "sched/contention.h"
@@ -13,7 +14,7 @@
 #include <linux/futex.h>
 #include <time.h>
 
-/* --- the free list: under sched.free_lock -------------------------------------------------------------- */
+/* --- the free list: under sched.free_lock ----------------------------------------------------- */
 
 static void free_push(struct carrier *k)
 {
@@ -68,10 +69,11 @@ static void order(struct carrier *k, struct thread *t, struct slot *s)
     count(switches_kernel);
 }
 
-/* --- giving a slot to a thread -------------------------------------------------------------------------- */
+/* --- giving a slot to a thread ---------------------------------------------------------------- */
 
-/* Post: true: t was on a carrier, which goes on as t with slot s. false: t is DETACHED and still the caller's.
- * `from`: the carrier whose thread is about to sleep, which may wake t with the same call (flush); NULL: t is woken here. */
+/* Post: true: t was on a carrier, which goes on as t with slot s. false: t is DETACHED and still
+ * the caller's. `from`: the carrier whose thread is about to sleep, which may wake t with the same
+ * call (flush); NULL: t is woken here. */
 static bool grant(struct thread *t, struct slot *s, struct carrier *from)
 {
     uint32_t a = __atomic_load_n(&t->attach, __ATOMIC_ACQUIRE);
@@ -79,12 +81,14 @@ static bool grant(struct thread *t, struct slot *s, struct carrier *from)
         return false;
     t->slot = s;
     t->mounted_at = tsc();
-    /* Before it is granted, for then it runs. Also if it is still on its way to sleep: it may stand on the CPU of the slot
-     * that it left behind that slot's next thread, which may poll. */
+    /* Before it is granted, for then it runs. Also if it is still on its way to sleep: it may stand
+     * on the CPU of the slot that it left behind that slot's next thread, which may poll. */
     cpu_bind(t, s);
     while (a != DETACHED) {
-        int32_t tid = a == PARKED ? t->carrier->tid : 0; /* once it is granted, it may go elsewhere */
-        if (__atomic_compare_exchange_n(&t->attach, &a, GRANTED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        /* once it is granted, it may go elsewhere */
+        int32_t tid = a == PARKED ? t->carrier->tid : 0;
+        if (__atomic_compare_exchange_n(&t->attach, &a, GRANTED, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
             if (a == ASLEEP)
                 prim_futex_wake(&t->attach, 1);
             else if (a == PARKED && from)
@@ -162,7 +166,7 @@ bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s)
     return true;
 }
 
-/* --- a carrier with nothing to carry ---------------------------------------------------------------------- */
+/* --- a carrier with nothing to carry ---------------------------------------------------------- */
 
 static _Noreturn void carrier_loop(struct carrier *k)
 {
@@ -178,7 +182,8 @@ static _Noreturn void carrier_loop(struct carrier *k)
             mount(k, u);
             lissom_enter(u, NULL);
         }
-        /* park is set after order and after untold: either it is seen here or the kernel sees that it is not 0 */
+        /* park is set after order and after untold: either it is seen here or the kernel sees that
+         * it is not 0 */
         prim_futex_wait(&k->park, 0);
         if (!__atomic_load_n(&k->order, __ATOMIC_ACQUIRE))
             __atomic_store_n(&k->park, 0, __ATOMIC_SEQ_CST);
@@ -233,14 +238,16 @@ void carrier_rest(struct thread *t)
 bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, bool realtime)
 {
     struct carrier *k = t->carrier;
-    /* Only behind a successor: a CPU with nothing to run does better to sleep, and only the kernel keeps the time. */
+    /* Only behind a successor: a CPU with nothing to run does better to sleep, and only the kernel
+     * keeps the time. */
     bool parks = k->handed_on && !deadline && ext_is_there();
     k->handed_on = false;
     for (bool slept = false;;) {
         uint32_t a = ATTACHED;
         if (!parks)
             flush(k);
-        if (!__atomic_compare_exchange_n(&t->attach, &a, parks ? PARKED : ASLEEP, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE) &&
+        if (!__atomic_compare_exchange_n(&t->attach, &a, parks ? PARKED : ASLEEP, false,
+                                         __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE) &&
             a == GRANTED) {
             flush(k);
             __atomic_store_n(&t->attach, ATTACHED, __ATOMIC_RELAXED);
@@ -259,26 +266,29 @@ bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, b
             k->to_wake = 0;
             parks = false;
             a = PARKED;
-            __atomic_compare_exchange_n(&t->attach, &a, ASLEEP, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+            __atomic_compare_exchange_n(&t->attach, &a, ASLEEP, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE);
             if (a == GRANTED)
                 continue;
             look = t->attention && t->interruptible;
         }
         if (!look)
             r = prim_syscall6(SYS_futex, (long)&t->attach,
-                              FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | (realtime ? FUTEX_CLOCK_REALTIME : 0), ASLEEP,
-                              (long)deadline, 0, FUTEX_BITSET_MATCH_ANY);
+                              FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG |
+                                  (realtime ? FUTEX_CLOCK_REALTIME : 0),
+                              ASLEEP, (long)deadline, 0, FUTEX_BITSET_MATCH_ANY);
         slept = true;
         a = ASLEEP;
         if (look || r == -ETIMEDOUT) {
-            if (__atomic_compare_exchange_n(&t->attach, &a, ATTACHED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+            if (__atomic_compare_exchange_n(&t->attach, &a, ATTACHED, false, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_ACQUIRE) ||
                 a == ATTACHED)
                 return false;
         }
     }
 }
 
-/* --- going home ----------------------------------------------------------------------------------------- */
+/* --- going home ------------------------------------------------------------------------------- */
 
 struct thread *carrier_take_reserved(struct thread *t)
 {
@@ -298,13 +308,15 @@ void carrier_put_back_reserved(struct thread *t, struct thread *r)
     lock_drop(&sched.free_lock);
 }
 
-/* On k's own stack: prev goes home with its slot, if home is free at once, and otherwise waits for it. */
+/* On k's own stack: prev goes home with its slot, if home is free at once, and otherwise waits for
+ * it. */
 static void loop_after_homing(struct carrier *k, struct thread *prev)
 {
     struct carrier *home = prev->home;
     struct slot *s = prev->slot;
     __atomic_store_n(&k->current, NULL, __ATOMIC_RELAXED);
-    __atomic_store_n(&prev->attach, DETACHED, __ATOMIC_RELEASE); /* nobody else owns prev: no grant can be lost */
+    /* nobody else owns prev: no grant can be lost */
+    __atomic_store_n(&prev->attach, DETACHED, __ATOMIC_RELEASE);
     lock_take(&sched.free_lock);
     struct thread *r = take_reserved(k);
     bool at_once = home->on_free;

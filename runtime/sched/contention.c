@@ -4,21 +4,28 @@
 #include "sched/thread.h"
 
 enum {
-    STOOD_STILL_US = 200,    /* a step of a poll takes less than 1 us, an interrupt tens */
-    THROTTLED_US = 5000,     /* under a quota, what stands still for longer was stopped by that: nobody else runs for so long at a time */
-    WOKE_LATE_US = 500,      /* waking an idle CPU takes 5 to 50 us, in a virtual machine up to 200 */
-    OURS_US = 20000,         /* after a slot got a second thread, waking late proves nothing for so long */
-    AVOID_US = 50000,        /* how long not to poll after the first sight of others ... */
-    AVOID_MAX_US = 1000000,  /* ... and, doubling while they are still there, at most: so late is it noticed that they left */
-    CALM_US = 100000,        /* no sight of others for so long after polling again: they had left */
+    STOOD_STILL_US = 200, /* a step of a poll takes less than 1 us, an interrupt tens */
+    /* under a quota, what stands still for longer was stopped by that: nobody else runs for so long
+     * at a time */
+    THROTTLED_US = 5000,
+    /* waking an idle CPU takes 5 to 50 us, in a virtual machine up to 200 */
+    WOKE_LATE_US = 500,
+    /* after a slot got a second thread, waking late proves nothing for so long */
+    OURS_US = 20000,
+    AVOID_US = 50000, /* how long not to poll after the first sight of others ... */
+    /* ... and, doubling while they are still there, at most: so late is it noticed that they
+     * left */
+    AVOID_MAX_US = 1000000,
+    CALM_US = 100000, /* no sight of others for so long after polling again: they had left */
 };
 
-/* Guesses, for whose sake no two threads need to agree: written by whoever knows better, read by all. */
+/* Guesses, for whose sake no two threads need to agree: written by whoever knows better, read by
+ * all. */
 static uint64_t avoid_until; /* tsc */
 static uint64_t avoid_for;
-static uint64_t ours_until;  /* tsc */
+static uint64_t ours_until; /* tsc */
 
-enum { CPUS = 4096 }; /* as many as prim_cpu tells apart */
+enum { CPUS = 4096 };              /* as many as prim_cpu tells apart */
 static uint16_t slot_on_cpu[CPUS]; /* who was last seen there */
 
 static uint64_t get(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
@@ -51,13 +58,16 @@ static void seen(uint64_t now)
     set(&avoid_until, now + span);
 }
 
-/* --- was it the host, or did others run? ---------------------------------------------------------------------- */
+/* --- was it the host, or did others run? ------------------------------------------------------ */
 
 enum { ASKED = 64 };
 
 static bool can_ask;
-static uint64_t suspicion; /* the kernel thread, << 32, and for how many us it did not run; the last one is as good as any. 0: none */
-/* What the kernel said of a thread when it was last asked: so what it says of it for the first time is of all its life, and believed too often. */
+/* the kernel thread, << 32, and for how many us it did not run; the last one is as good as any. 0:
+ * none */
+static uint64_t suspicion;
+/* What the kernel said of a thread when it was last asked: so what it says of it for the first time
+ * is of all its life, and believed too often. */
 static struct {
     int32_t tid;
     uint64_t delay;
@@ -90,7 +100,8 @@ static void suspect(uint64_t now, uint64_t time)
         return;
     }
     uint64_t us = time / sched.tsc_per_us;
-    set(&suspicion, (uint64_t)prim_syscall3(SYS_gettid, 0, 0, 0) << 32 | (us > UINT32_MAX ? UINT32_MAX : us));
+    set(&suspicion,
+        (uint64_t)prim_syscall3(SYS_gettid, 0, 0, 0) << 32 | (us > UINT32_MAX ? UINT32_MAX : us));
     monitor_nudge();
 }
 
@@ -105,7 +116,8 @@ bool contention_stood_still(uint64_t before, uint64_t now)
 
 static bool is_on(const struct slot *s, uint32_t cpu)
 {
-    return __atomic_load_n(&s->state, __ATOMIC_RELAXED) != SLOT_IDLE && __atomic_load_n(&s->cpu, __ATOMIC_RELAXED) == cpu;
+    return __atomic_load_n(&s->state, __ATOMIC_RELAXED) != SLOT_IDLE &&
+           __atomic_load_n(&s->cpu, __ATOMIC_RELAXED) == cpu;
 }
 
 bool contention_on_cpu(struct slot *s)

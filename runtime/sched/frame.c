@@ -43,16 +43,19 @@ static size_t vector_bytes(const ucontext_t *uc)
     return bytes_by(&h);
 }
 
-static void fill(struct signal_frame *f, const ucontext_t *uc, const siginfo_t *info, uintptr_t vectors)
+static void fill(struct signal_frame *f, const ucontext_t *uc, const siginfo_t *info,
+                 uintptr_t vectors)
 {
     __builtin_memcpy(f->context, uc, FRAME_UCONTEXT);
     __builtin_memcpy(f->info, info, FRAME_SIGINFO);
-    __builtin_memcpy(f->context + offsetof(ucontext_t, uc_mcontext.fpregs), &vectors, sizeof vectors);
+    __builtin_memcpy(f->context + offsetof(ucontext_t, uc_mcontext.fpregs), &vectors,
+                     sizeof vectors);
 }
 
 struct signal_frame *frame_save(void *area, const ucontext_t *uc, const siginfo_t *info)
 {
-    struct signal_frame *f = (struct signal_frame *)((char *)area + 8); /* 440 + 8 is a multiple of 64 */
+    /* 440 + 8 is a multiple of 64 */
+    struct signal_frame *f = (struct signal_frame *)((char *)area + 8);
     size_t bytes = vector_bytes(uc);
     fill(f, uc, info, bytes ? (uintptr_t)(f + 1) : 0);
     __builtin_memcpy(f + 1, uc->uc_mcontext.fpregs, bytes);
@@ -78,8 +81,9 @@ struct signal_frame *frame_load(const struct thread *t, const struct signal_fram
     return f;
 }
 
-struct signal_frame *frame_push(uintptr_t top, uintptr_t lowest, const ucontext_t *uc, const siginfo_t *info,
-                                const struct frame_note *note, void (*restorer)(void))
+struct signal_frame *frame_push(uintptr_t top, uintptr_t lowest, const ucontext_t *uc,
+                                const siginfo_t *info, const struct frame_note *note,
+                                void (*restorer)(void))
 {
     size_t bytes = vector_bytes(uc);
     uintptr_t vectors = (top - bytes) & ~(uintptr_t)(ALIGN - 1);
@@ -96,9 +100,13 @@ struct signal_frame *frame_push(uintptr_t top, uintptr_t lowest, const ucontext_
     return lissom_guarded_copy((void *)at, &f, sizeof f) ? NULL : (struct signal_frame *)at;
 }
 
-struct frame_note *frame_note(struct signal_frame *f) { return f->note.magic == NOTE_MAGIC ? &f->note : NULL; }
+struct frame_note *frame_note(struct signal_frame *f)
+{
+    return f->note.magic == NOTE_MAGIC ? &f->note : NULL;
+}
 
-void frame_redirect(ucontext_t *uc, uintptr_t f, uintptr_t stack, uintptr_t rdi, uintptr_t rsi, uintptr_t rdx)
+void frame_redirect(ucontext_t *uc, uintptr_t f, uintptr_t stack, uintptr_t rdi, uintptr_t rsi,
+                    uintptr_t rdx)
 {
     greg_t *g = uc->uc_mcontext.gregs;
     g[REG_RIP] = (greg_t)f;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Signal frames: what the kernel pushes for a handler (struct rt_sigframe) and rt_sigreturn(2) takes back. The runtime
- * moves them: from a carrier's signal stack to the stack of the program's handler, or to the save area of a thread that
- * leaves its carrier.
+ * Signal frames: what the kernel pushes for a handler (struct rt_sigframe) and rt_sigreturn(2)
+ * takes back. The runtime moves them: from a carrier's signal stack to the stack of the program's
+ * handler, or to the save area of a thread that leaves its carrier.
  *
  * Async-signal-safe, no locks.
  */
@@ -20,17 +20,19 @@
 struct thread;
 
 enum {
-    SIGNAL_STACK = 49152, /* of a carrier; takes two nested frames, of 11 KiB with AMX, and our own functions */
-    SAVE_AREA = 16384,    /* takes one frame */
-    FRAME_UCONTEXT = offsetof(ucontext_t, uc_sigmask) + 8, /* bytes of the kernel's struct ucontext: a prefix of libc's */
-    FRAME_SIGINFO = 48,   /* bytes of siginfo_t that the kernel uses; the others are 0 */
+    /* of a carrier; takes two nested frames, of 11 KiB with AMX, and our own functions */
+    SIGNAL_STACK = 49152,
+    SAVE_AREA = 16384, /* takes one frame */
+    /* bytes of the kernel's struct ucontext: a prefix of libc's */
+    FRAME_UCONTEXT = offsetof(ucontext_t, uc_sigmask) + 8,
+    FRAME_SIGINFO = 48, /* bytes of siginfo_t that the kernel uses; the others are 0 */
 };
 
 /* What belongs to the call or the instruction that a handler of the program interrupted. */
 struct frame_note {
     uint64_t magic;
-    struct view ours, theirs;  /* where it is resumed, and what the handler saw of that */
-    uintptr_t kernel_wait;     /* of struct thread, as are the others */
+    struct view ours, theirs; /* where it is resumed, and what the handler saw of that */
+    uintptr_t kernel_wait;    /* of struct thread, as are the others */
     long nr;
     bool foreign_wait, has_slot;
 };
@@ -46,7 +48,8 @@ _Static_assert(sizeof(struct signal_frame) == 440, "the kernel's struct rt_sigfr
 
 static inline ucontext_t *frame_context(struct signal_frame *f) { return (ucontext_t *)f->context; }
 static inline siginfo_t *frame_info(struct signal_frame *f) { return (siginfo_t *)f->info; }
-/* The frame around a context that frame_context has returned, or that a handler of the program has. */
+/* The frame around a context that frame_context has returned, or that a handler of the program
+ * has. */
 static inline struct signal_frame *frame_around(uintptr_t context)
 {
     return (struct signal_frame *)(context - offsetof(struct signal_frame, context));
@@ -72,16 +75,20 @@ struct signal_frame *frame_save(void *area, const ucontext_t *uc, const siginfo_
 /* The same with a frame on t's own stack, which may be bad memory: NULL then. */
 struct signal_frame *frame_load(const struct thread *t, const struct signal_frame *from);
 
-/* Pushes a frame for a handler of the program below `top`, as the kernel would; it returns to `restorer`. The note takes the
- * place of bytes of siginfo_t that the kernel leaves 0.
- * Returns NULL if the frame would reach below `lowest` or the memory cannot be written. Needs SIGSEGV and SIGBUS unblocked. */
-struct signal_frame *frame_push(uintptr_t top, uintptr_t lowest, const ucontext_t *uc, const siginfo_t *info,
-                                const struct frame_note *note, void (*restorer)(void));
+/* Pushes a frame for a handler of the program below `top`, as the kernel would; it returns to
+ * `restorer`. The note takes the place of bytes of siginfo_t that the kernel leaves 0.
+ * Returns NULL if the frame would reach below `lowest` or the memory cannot be written. Needs
+ * SIGSEGV and SIGBUS unblocked. */
+struct signal_frame *frame_push(uintptr_t top, uintptr_t lowest, const ucontext_t *uc,
+                                const siginfo_t *info, const struct frame_note *note,
+                                void (*restorer)(void));
 
 /* The note of a frame that frame_push has made; NULL: it is not one. */
 struct frame_note *frame_note(struct signal_frame *f);
 
-/* Makes rt_sigreturn(2) from `uc` call f(rdi, rsi, rdx) on `stack`, with vector registers as a new thread has them. */
-void frame_redirect(ucontext_t *uc, uintptr_t f, uintptr_t stack, uintptr_t rdi, uintptr_t rsi, uintptr_t rdx);
+/* Makes rt_sigreturn(2) from `uc` call f(rdi, rsi, rdx) on `stack`, with vector registers as a new
+ * thread has them. */
+void frame_redirect(ucontext_t *uc, uintptr_t f, uintptr_t stack, uintptr_t rdi, uintptr_t rsi,
+                    uintptr_t rdx);
 
 #endif

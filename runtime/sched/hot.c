@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * A table of the futexes that threads wait on most, with the code that they wait in. It has few entries: a new one takes the place of the one with the fewest
- * samples and goes on counting from there (Metwally et al., "Efficient computation of frequent and top-k elements in data streams", ICDT'05), so who is
- * often there stays, and a count is at most too high by that of whom it has replaced.
+ * A table of the futexes that threads wait on most, with the code that they wait in. It has few
+ * entries: a new one takes the place of the one with the fewest samples and goes on counting from
+ * there (Metwally et al., "Efficient computation of frequent and top-k elements in data streams",
+ * ICDT'05), so who is often there stays, and a count is at most too high by that of whom it has
+ * replaced.
  *
- * Who waits copies some words of its stack and no more. The monitor keeps those that are addresses of code: what else lies on a stack is nobody's business.
- * Which of them are return addresses of this very call, and not of an earlier one, is for the reader to guess.
+ * Who waits copies some words of its stack and no more. The monitor keeps those that are addresses
+ * of code: what else lies on a stack is nobody's business. Which of them are return addresses of
+ * this very call, and not of an earlier one, is for the reader to guess.
  */
 #include "sched/hot.h"
 #include "sched/user.h"
@@ -17,7 +20,8 @@
 enum {
     WORDS = 48,
     FEW_WORDS = 8,
-    NEW_AT_A_TIME = 4, /* each takes a walk through the list of mappings, while which the program cannot change them */
+    /* each takes a walk through the list of mappings, while which the program cannot change them */
+    NEW_AT_A_TIME = 4,
 };
 
 struct hot {
@@ -67,11 +71,14 @@ static void note(uintptr_t address, const struct user_registers *r)
 
 void hot_wait(const struct slot *s, uintptr_t address, const struct user_registers *r)
 {
-    if (__atomic_load_n(&record->stripe[s->index % LISSOM_STRIPES][LISSOM_C_blocks], __ATOMIC_RELAXED) % HOT_EVERY == 0)
+    if (__atomic_load_n(&record->stripe[s->index % LISSOM_STRIPES][LISSOM_C_blocks],
+                        __ATOMIC_RELAXED) %
+            HOT_EVERY ==
+        0)
         note(address, r);
 }
 
-/* --- what of the words is code --------------------------------------------------------------------------------------------- */
+/* --- what of the words is code ---------------------------------------------------------------- */
 
 struct search {
     struct hot *h;

@@ -9,7 +9,7 @@
 enum { IOPRIO_WHO_PROCESS = 1, ARCH_SET_FS = 0x1002, ARCH_SET_CPUID = 0x1012, GROUPS = 32 };
 
 static struct lock lock;
-static uint64_t of_process;     /* what the credentials of most threads are */
+static uint64_t of_process; /* what the credentials of most threads are */
 
 /* Threads that have been made, and have not made a call yet. Under lock. */
 enum { EXPECTED = 64 };
@@ -19,7 +19,7 @@ static struct expected {
 } expected[EXPECTED];
 static uint32_t expected_next, expected_count;
 
-/* --- credentials --------------------------------------------------------------------------------------------------- */
+/* --- credentials ------------------------------------------------------------------------------ */
 
 static uint64_t mix(uint64_t h, uint64_t x)
 {
@@ -41,7 +41,8 @@ static uint64_t after(uint64_t credentials, const struct user_registers *r)
 {
     uint64_t h = mix(credentials, (uint64_t)r->rax);
     if (r->rax == SYS_setgroups)
-        return mix_memory(mix(h, (uint64_t)r->rdi), (uintptr_t)r->rsi, (size_t)(r->rdi < GROUPS ? r->rdi : GROUPS) * 4);
+        return mix_memory(mix(h, (uint64_t)r->rdi), (uintptr_t)r->rsi,
+                          (size_t)(r->rdi < GROUPS ? r->rdi : GROUPS) * 4);
     if (r->rax == SYS_capset)
         return mix_memory(mix_memory(h, (uintptr_t)r->rdi, 8), (uintptr_t)r->rsi, 24);
     return mix(mix(mix(h, (uint64_t)r->rdi), (uint64_t)r->rsi), (uint64_t)r->rdx);
@@ -67,7 +68,8 @@ long identity_credentials(struct thread *t, struct user_registers *r)
     carrier_go_home(t);
     uint64_t then = after(t->credentials, r);
     long result = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
-    bool ids_of_calls = r->rax == SYS_setfsuid || r->rax == SYS_setfsgid; /* these return what was */
+    /* these return what was */
+    bool ids_of_calls = r->rax == SYS_setfsuid || r->rax == SYS_setfsgid;
     if (result == 0 || ids_of_calls) {
         lock_take(&lock);
         t->credentials = then;
@@ -83,7 +85,7 @@ long identity_credentials(struct thread *t, struct user_registers *r)
     return ACTION_RETURN;
 }
 
-/* --- other attributes ------------------------------------------------------------------------------------------------- */
+/* --- other attributes ------------------------------------------------------------------------- */
 
 static bool prctl_changes(long option)
 {
@@ -96,8 +98,7 @@ static bool prctl_changes(long option)
     case PR_MCE_KILL:
     case PR_SET_IO_FLUSHER:
     case PR_SET_SPECULATION_CTRL:
-    case PR_SCHED_CORE:
-        return true;
+    case PR_SCHED_CORE: return true;
     }
     return false;
 }
@@ -110,16 +111,12 @@ bool identity_is_changed_by(long nr, const struct user_registers *r)
     case SYS_set_mempolicy:
     case SYS_landlock_restrict_self_:
     case SYS_iopl:
-    case SYS_ioperm:
-        return true;
-    case SYS_personality:
-        return (uint32_t)r->rdi != 0xffffffff;
+    case SYS_ioperm: return true;
+    case SYS_personality: return (uint32_t)r->rdi != 0xffffffff;
     case SYS_keyctl:
         return r->rdi == KEYCTL_JOIN_SESSION_KEYRING || r->rdi == KEYCTL_SET_REQKEY_KEYRING;
-    case SYS_arch_prctl:
-        return r->rdi == ARCH_SET_FS || r->rdi == ARCH_SET_CPUID;
-    case SYS_prctl:
-        return prctl_changes(r->rdi);
+    case SYS_arch_prctl: return r->rdi == ARCH_SET_FS || r->rdi == ARCH_SET_CPUID;
+    case SYS_prctl: return prctl_changes(r->rdi);
     }
     return false;
 }
@@ -132,7 +129,7 @@ void identity_changes(struct thread *t, enum lissom_pin_reason reason)
     thread_pin(t, reason);
 }
 
-/* --- threads that are made ----------------------------------------------------------------------------------------- */
+/* --- threads that are made -------------------------------------------------------------------- */
 
 void identity_inherit(const struct thread *t, uint64_t tls)
 {

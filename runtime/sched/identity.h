@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attributes of a kernel thread that a system call can set, read or act by: credentials, capabilities, namespaces, memory
- * policy, I/O priority and so on. A thread whose attributes differ from those of the process keeps its kernel thread for
- * itself: it is pinned, so nobody else is carried there, and it is carried nowhere else. Threads that it makes inherit the
- * attributes, and are pinned too. docs/identity.md has the table.
+ * Attributes of a kernel thread that a system call can set, read or act by: credentials,
+ * capabilities, namespaces, memory policy, I/O priority and so on. A thread whose attributes differ
+ * from those of the process keeps its kernel thread for itself: it is pinned, so nobody else is
+ * carried there, and it is carried nowhere else. Threads that it makes inherit the attributes, and
+ * are pinned too. docs/identity.md has the table.
  */
 #ifndef LISSOM_IDENTITY_H
 #define LISSOM_IDENTITY_H
 
 #include "sched/thread.h"
 
-/* set*id(2), setgroups(2), capset(2): made here, at home. libc makes every thread do the same; t is pinned only until all threads
- * have done so. Returns an ACTION_*. */
+/* set*id(2), setgroups(2), capset(2): made here, at home. libc makes every thread do the same; t is
+ * pinned only until all threads have done so. Returns an ACTION_*. */
 long identity_credentials(struct thread *t, struct user_registers *r);
 
-/* Whether call `nr`, which is not one of the above, gives the calling thread an attribute of its own that its children inherit. */
+/* Whether call `nr`, which is not one of the above, gives the calling thread an attribute of its
+ * own that its children inherit. */
 bool identity_is_changed_by(long nr, const struct user_registers *r);
 
 /* t is about to make such a call: it is pinned, unless it is the process's only thread. */
@@ -23,7 +25,8 @@ void identity_changes(struct thread *t, enum lissom_pin_reason reason);
 /* t, at home, is about to make a thread whose thread-local storage is at `tls`. */
 void identity_inherit(const struct thread *t, uint64_t tls);
 
-/* t has just been registered, on its own kernel thread. Returns whether it has inherited attributes of its own. */
+/* t has just been registered, on its own kernel thread. Returns whether it has inherited attributes
+ * of its own. */
 bool identity_begin(struct thread *t);
 
 /* In a fork's child, by its only thread. */

@@ -10,7 +10,8 @@ enum { SENT_AGAIN = 0x6c737369 };
 
 const char doorbell_mark, sample_mark, slice_mark;
 
-/* The kernel counts those, and keeps each with its siginfo and in order; of the others one at a time is pending. */
+/* The kernel counts those, and keeps each with its siginfo and in order; of the others one at a
+ * time is pending. */
 static bool is_counted(int sig) { return sig >= 32; }
 
 static siginfo_t unpack(const struct kept *kept)
@@ -38,11 +39,12 @@ static uint32_t find(const struct kept *list, uint32_t count, int sig)
 static void take_out(struct carrier *k, uint32_t at) /* of the list of what was sent again */
 {
     k->sent_again_count--;
-    memmove(&k->sent_again[at], &k->sent_again[at + 1], (k->sent_again_count - at) * sizeof *k->sent_again);
+    memmove(&k->sent_again[at], &k->sent_again[at + 1],
+            (k->sent_again_count - at) * sizeof *k->sent_again);
 }
 
-/* The kernel lets a thread send itself any siginfo. At the limit of pending signals it only takes one that says nothing (post:
- * false). */
+/* The kernel lets a thread send itself any siginfo. At the limit of pending signals it only takes
+ * one that says nothing (post: false). */
 static bool send_to_self(const struct carrier *k, const siginfo_t *info)
 {
     if (!prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, k->tid, info->si_signo, info))
@@ -88,7 +90,8 @@ void inbox_in_turn(struct carrier *k, siginfo_t *info)
 
 void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
 {
-    if (!is_counted(info->si_signo) && find(k->inbox, k->inbox_count, info->si_signo) < k->inbox_count)
+    if (!is_counted(info->si_signo) &&
+        find(k->inbox, k->inbox_count, info->si_signo) < k->inbox_count)
         return;
     if (k->inbox_count < INBOX)
         append(k->inbox, &k->inbox_count, info);
@@ -103,8 +106,9 @@ void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
     }
 }
 
-/* Those that `mask` lets through arrive one after the other as soon as it is in force, so the list of what was sent again holds what
- * is on its way. What is sent now stands before those: it has arrived already, they have not. */
+/* Those that `mask` lets through arrive one after the other as soon as it is in force, so the list
+ * of what was sent again holds what is on its way. What is sent now stands before those: it has
+ * arrived already, they have not. */
 void inbox_send_again(struct carrier *k, uint64_t mask)
 {
     uint32_t listed = 0;
@@ -115,7 +119,8 @@ void inbox_send_again(struct carrier *k, uint64_t mask)
             continue;
         if (k->sent_again_count < INBOX)
             k->sent_again_count++;
-        memmove(&k->sent_again[listed + 1], &k->sent_again[listed], (k->sent_again_count - listed - 1) * sizeof *k->sent_again);
+        memmove(&k->sent_again[listed + 1], &k->sent_again[listed],
+                (k->sent_again_count - listed - 1) * sizeof *k->sent_again);
         memcpy(&k->sent_again[listed++], &info, sizeof *k->sent_again);
     }
     __atomic_store_n(&k->inbox_count, 0, __ATOMIC_RELAXED);
@@ -142,7 +147,8 @@ void doorbell_ring(struct carrier *k, const char *mark)
 {
     siginfo_t info;
     int sig = doorbell_signal();
-    /* Where a doorbell is pending, another would say no more. The kernel sees to it only for those that it does not count. */
+    /* Where a doorbell is pending, another would say no more. The kernel sees to it only for those
+     * that it does not count. */
     if (sig == COUNTED_DOORBELL && __atomic_exchange_n(&k->rung, true, __ATOMIC_SEQ_CST))
         return;
     memset(&info, 0, sizeof info);
@@ -154,8 +160,9 @@ void doorbell_ring(struct carrier *k, const char *mark)
         __atomic_store_n(&k->rung, false, __ATOMIC_SEQ_CST);
 }
 
-/* Under the slot's lock, which t takes to leave it: so the signal does not interrupt a system call that t, or who comes after it,
- * makes without a slot, and which would end with EINTR. If t gets another slot meanwhile, it looks at attention on its way. */
+/* Under the slot's lock, which t takes to leave it: so the signal does not interrupt a system call
+ * that t, or who comes after it, makes without a slot, and which would end with EINTR. If t gets
+ * another slot meanwhile, it looks at attention on its way. */
 void doorbell_ring_at(struct thread *t, const char *mark)
 {
     struct slot *s = t->slot;
@@ -169,5 +176,6 @@ void doorbell_ring_at(struct thread *t, const char *mark)
 bool is_doorbell(int sig, const siginfo_t *info)
 {
     const void *mark = info->si_value.sival_ptr;
-    return (sig == QUIET_DOORBELL || sig == COUNTED_DOORBELL) && info->si_code == SI_QUEUE && (mark == &doorbell_mark || mark == &sample_mark || mark == &slice_mark);
+    return (sig == QUIET_DOORBELL || sig == COUNTED_DOORBELL) && info->si_code == SI_QUEUE &&
+           (mark == &doorbell_mark || mark == &sample_mark || mark == &slice_mark);
 }

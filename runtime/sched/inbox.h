@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Signals that a kernel thread has received for its home thread while that was elsewhere or in the runtime, and that are sent
- * again once it is home and about to leave it. docs/signals.md says how and why it loses none.
+ * Signals that a kernel thread has received for its home thread while that was elsewhere or in the
+ * runtime, and that are sent again once it is home and about to leave it. docs/signals.md says how
+ * and why it loses none.
  *
  * Unless said otherwise: on k, by a handler of ours or by k's home thread with all signals blocked.
  */
@@ -12,25 +13,32 @@
 
 #include <ucontext.h>
 
-#define INBOX_ALL (~SYNCHRONOUS)                    /* blocked in handlers of ours, and while the inbox is emptied */
+/* blocked in handlers of ours, and while the inbox is emptied */
+#define INBOX_ALL (~SYNCHRONOUS)
 /* Blocked on a closed carrier: the doorbell gets through. */
-static inline uint64_t inbox_closed_mask(void) { return INBOX_ALL & ~signal_bit(doorbell_signal()); }
+static inline uint64_t inbox_closed_mask(void)
+{
+    return INBOX_ALL & ~signal_bit(doorbell_signal());
+}
 
 /* Of k's home thread; from anywhere. */
 static inline bool inbox_empty(const struct carrier *k)
 {
     return !__atomic_load_n(&k->inbox_count, __ATOMIC_ACQUIRE);
 }
-/* Whose wait is ended by it, to see whether it is restarted. Pre: not empty; by the home thread, from anywhere. */
+/* Whose wait is ended by it, to see whether it is restarted. Pre: not empty; by the home thread,
+ * from anywhere. */
 int inbox_first(const struct carrier *k);
-/* `info` arrived in a handler of ours. If it was sent again, or stands before one that was, it becomes the one whose turn it is. */
+/* `info` arrived in a handler of ours. If it was sent again, or stands before one that was, it
+ * becomes the one whose turn it is. */
 void inbox_in_turn(struct carrier *k, siginfo_t *info);
-/* Post: in the inbox, or pending again behind it. uc: of the handler; its mask becomes INBOX_CLOSED if that was the last place. */
+/* Post: in the inbox, or pending again behind it. uc: of the handler; its mask becomes INBOX_CLOSED
+ * if that was the last place. */
 void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc);
 /* Sends all that are kept to the caller, who goes back to `mask`. Post: empty, and not closed. */
 void inbox_send_again(struct carrier *k, uint64_t mask);
-/* The home thread learns of it. On k, while the home thread is not there: in the runtime without a lock, or in a handler that
- * has interrupted none of the runtime. */
+/* The home thread learns of it. On k, while the home thread is not there: in the runtime without a
+ * lock, or in a handler that has interrupted none of the runtime. */
 void inbox_tell(struct carrier *k);
 void inbox_drop(struct carrier *k);
 
@@ -39,6 +47,7 @@ void doorbell_ring(struct carrier *k, const char *mark);
 /* At who runs t, unless t has left its slot. */
 void doorbell_ring_at(struct thread *t, const char *mark);
 bool is_doorbell(int sig, const siginfo_t *info);
-extern const char doorbell_mark, sample_mark, slice_mark; /* look who wants this carrier; look whether you wait in a loop; your slice is over */
+/* look who wants this carrier; look whether you wait in a loop; your slice is over */
+extern const char doorbell_mark, sample_mark, slice_mark;
 
 #endif

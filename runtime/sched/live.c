@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The monitor keeps a memfd open in its own table of descriptors and writes a copy of the process's numbers into it. Who may look into this process finds it
- * below /proc/PID/task/TID/fd; nobody else does. It needs no path, so there is nothing to guess, to clean up or to squat, and containers do not matter.
+ * The monitor keeps a memfd open in its own table of descriptors and writes a copy of the process's
+ * numbers into it. Who may look into this process finds it below /proc/PID/task/TID/fd; nobody else
+ * does. It needs no path, so there is nothing to guess, to clean up or to squat, and containers do
+ * not matter.
  *
- * It is written to, not mapped: whatever is done to the file, nothing can happen to the program. It is sealed, so a reader may map it.
+ * It is written to, not mapped: whatever is done to the file, nothing can happen to the program. It
+ * is sealed, so a reader may map it.
  */
 #include "sched/live.h"
 #include "prim/prim.h"
@@ -21,8 +24,8 @@ enum { PERIOD_US = 100000 };
 
 static struct {
     bool forbidden;
-    int fd;            /* -1: none yet */
-    uint64_t after;    /* tsc */
+    int fd;         /* -1: none yet */
+    uint64_t after; /* tsc */
     struct lissom_live copy;
 } live = {.forbidden = true, .fd = -1};
 
@@ -41,9 +44,11 @@ static bool is_open(void)
     if (live.fd >= 0 || live.forbidden)
         return live.fd >= 0;
     prim_syscall3(SYS_prctl, PR_SET_NAME, LISSOM_MONITOR_NAME, 0);
-    int fd = (int)prim_syscall3(SYS_memfd_create, LISSOM_LIVE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0);
-    live.forbidden = fd < 0 || prim_syscall3(SYS_ftruncate, fd, sizeof live.copy, 0) ||
-                     prim_syscall3(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    int fd =
+        (int)prim_syscall3(SYS_memfd_create, LISSOM_LIVE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0);
+    live.forbidden =
+        fd < 0 || prim_syscall3(SYS_ftruncate, fd, sizeof live.copy, 0) ||
+        prim_syscall3(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     if (live.forbidden && fd >= 0)
         prim_close(fd);
     live.fd = live.forbidden ? -1 : fd;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The monitor: one kernel thread of our own that sleeps while no thread is ready, and looks every slice while some
- * are (sched/slices.c).
+ * The monitor: one kernel thread of our own that sleeps while no thread is ready, and looks every
+ * slice while some are (sched/slices.c).
  *
- * It also sees how many CPUs there are (cpus/limit.c), and changes the number of slots. So it is made when a second slot is first used, and
- * then wakes twenty times a second as long as two are; programs that never run two threads at a time have none.
- * It has no TLS, no handlers (all signals blocked, but the faults of guarded loads) and calls nothing of libc.
+ * It also sees how many CPUs there are (cpus/limit.c), and changes the number of slots. So it is
+ * made when a second slot is first used, and then wakes twenty times a second as long as two are;
+ * programs that never run two threads at a time have none. It has no TLS, no handlers (all signals
+ * blocked, but the faults of guarded loads) and calls nothing of libc.
  */
 #include "cpus/cpus.h"
 #include "cpus/manager.h"
@@ -33,7 +34,8 @@
 
 enum {
     TICK_US = SLICE_US, /* shorter (spin_period_us) where threads are looked at for busy-waiting */
-    QUIET_TICKS = 32, /* without a ready thread, before it looks at nothing but the number of CPUs */
+    /* without a ready thread, before it looks at nothing but the number of CPUs */
+    QUIET_TICKS = 32,
     CPUS_US = 50000, /* between two looks at that */
     DOZE_US = 6000,  /* ... among other programs */
     STACK = 16384,
@@ -42,7 +44,8 @@ enum {
 static char stack[STACK] __attribute__((aligned(64)));
 static uint32_t alive;   /* the kernel clears it and wakes its waiters when the monitor has gone */
 static uint32_t leaving; /* the monitor is asked to go */
-static bool other_mask;  /* who made it has a mask of its own: not what all threads have, of which the monitor's tells */
+/* who made it has a mask of its own: not what all threads have, of which the monitor's tells */
+static bool other_mask;
 
 bool monitor_task_stat(int32_t tid, struct task_stat *stat)
 {
@@ -70,7 +73,8 @@ static bool look(void)
         bool extra = __atomic_load_n(&s->overcommit, __ATOMIC_RELAXED);
         if (parked || extra)
             ready = true;
-        if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED) || extra || waiting_any_over(s, now, false)) {
+        if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED) || extra ||
+            waiting_any_over(s, now, false)) {
             ready = true;
             slices_look(s, now);
         }
@@ -90,11 +94,16 @@ static bool look(void)
     return ready;
 }
 
-/* While two threads can run, there may be too many of them when CPUs go away. Otherwise it does not matter. */
-static bool anything_runs(void) { return slots_open() - __atomic_load_n(&sched.idle_count, __ATOMIC_SEQ_CST) >= 2; }
+/* While two threads can run, there may be too many of them when CPUs go away. Otherwise it does not
+ * matter. */
+static bool anything_runs(void)
+{
+    return slots_open() - __atomic_load_n(&sched.idle_count, __ATOMIC_SEQ_CST) >= 2;
+}
 
-/* The word is AWAKE, or else says how it sleeps: DOZING until the next look at the CPUs, or ASLEEP. Who makes a slot busy counts it
- * first and then looks at the word; the monitor first says that it is ASLEEP and then looks at the count. */
+/* The word is AWAKE, or else says how it sleeps: DOZING until the next look at the CPUs, or ASLEEP.
+ * Who makes a slot busy counts it first and then looks at the word; the monitor first says that it
+ * is ASLEEP and then looks at the count. */
 enum { DOZING, AWAKE, ASLEEP_FOR_LONG };
 
 void monitor_slot_busy(void)
@@ -105,13 +114,15 @@ void monitor_slot_busy(void)
     if (!__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST))
         monitor_poke();
     else if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) == asleep &&
-             __atomic_compare_exchange_n(&sched.monitor_word, &asleep, DOZING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+             __atomic_compare_exchange_n(&sched.monitor_word, &asleep, DOZING, false,
+                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         prim_futex_wake(&sched.monitor_word, 1);
 }
 
 static bool word_becomes(uint32_t from, uint32_t to)
 {
-    return __atomic_compare_exchange_n(&sched.monitor_word, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return __atomic_compare_exchange_n(&sched.monitor_word, &from, to, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
 }
 
 static uint64_t share_after; /* tsc */
@@ -152,14 +163,17 @@ static void look_at_cpus(void)
 /* Until threads are ready, or it is to go. */
 static void sleep_lightly(void)
 {
-    while (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) != AWAKE && !__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
+    while (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) != AWAKE &&
+           !__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
         look_at_cpus();
         live_publish();
         if (slots_vacate())
             return;
         if (!anything_runs())
-            cpus_leave(); /* one thread runs at most: the kernel may move it to where there is room */
-        const struct timespec t = {.tv_nsec = (peers_any() || manager_is_there() ? DOZE_US : CPUS_US) * 1000};
+            cpus_leave(); /* one thread runs at most: the kernel may move it to where there is room
+                           */
+        const struct timespec t = {
+            .tv_nsec = (peers_any() || manager_is_there() ? DOZE_US : CPUS_US) * 1000};
         if (!word_becomes(DOZING, ASLEEP_FOR_LONG))
             continue;
         if (anything_runs() && word_becomes(ASLEEP_FOR_LONG, DOZING)) {
@@ -197,8 +211,8 @@ static _Noreturn void monitor(void)
     /* Guarded loads of what parked threads wait for: the program may have taken the page away. */
     uint64_t faults = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1);
     prim_syscall4(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, &faults, 0, 8);
-    /* Its own table of descriptors, empty: what it opens takes no number of the program's, and it holds nothing open. Where
-     * that is forbidden it goes without. */
+    /* Its own table of descriptors, empty: what it opens takes no number of the program's, and it
+     * holds nothing open. Where that is forbidden it goes without. */
     bool own_descriptors = prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) == 0;
     peers_begin(own_descriptors);
     manager_begin(own_descriptors);
@@ -269,9 +283,11 @@ static void start(void)
 {
     /* The child gets this stack and never returns; it has no TLS, and glibc does not know it. */
     alive = 1;
-    const struct thread *of = lissom_self ? lissom_self->carrier->home_thread : NULL; /* whose kernel thread this is */
+    /* whose kernel thread this is */
+    const struct thread *of = lissom_self ? lissom_self->carrier->home_thread : NULL;
     other_mask = of && (of->bound || of->own_affinity);
-    /* Started as of its first instruction: it pokes too, and one that took `lifecycle` for that would wait for who ends it, who waits for it. */
+    /* Started as of its first instruction: it pokes too, and one that took `lifecycle` for that
+     * would wait for who ends it, who waits for it. */
     __atomic_store_n(&sched.monitor_started, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
     uint64_t all = ~0ull, mask;
@@ -285,7 +301,8 @@ static void start(void)
     }
 }
 
-/* Post: true: there is a monitor, and it is awake; or it ends, and who ends it looks at what is ready afterwards. */
+/* Post: true: there is a monitor, and it is awake; or it ends, and who ends it looks at what is
+ * ready afterwards. */
 static bool nudge(void)
 {
     if (!__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST))
@@ -294,7 +311,8 @@ static bool nudge(void)
         prim_futex_wake(&sched.monitor_word, 1);
     if (__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST))
         return true;
-    /* It has ended in between: the word would say for good that one is awake. (Should another be there by now, it goes on, and is nudged once more.) */
+    /* It has ended in between: the word would say for good that one is awake. (Should another be
+     * there by now, it goes on, and is nudged once more.) */
     word_becomes(AWAKE, DOZING);
     return false;
 }

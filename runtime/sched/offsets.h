@@ -64,11 +64,12 @@
 #define OMP_FORK 0x142
 
 /* what lissom_syscall tells switch.S to do */
-#define ACTION_RETURN 0  /* back to the program with regs->rax */
-#define ACTION_DIRECT 1  /* perform the call at the stub, nothing afterwards */
-#define ACTION_CALL 2    /* perform the call on the user's stack, then lissom_syscall_done */
-#define ACTION_RAISE 3   /* as RETURN, but restore T->raise_mask on the user's stack first: a signal is pending */
-#define ACTION_RESTART 4 /* as RAISE, then the same call again */
+#define ACTION_RETURN 0 /* back to the program with regs->rax */
+#define ACTION_DIRECT 1 /* perform the call at the stub, nothing afterwards */
+#define ACTION_CALL 2   /* perform the call on the user's stack, then lissom_syscall_done */
+/* as RETURN, but restore T->raise_mask on the user's stack first: a signal is pending */
+#define ACTION_RAISE 3
+#define ACTION_RESTART 4    /* as RAISE, then the same call again */
 #define ACTION_RAISE_CALL 5 /* as RAISE, then as CALL */
 
 #endif

@@ -1,34 +1,42 @@
 /* SPDX-License-Identifier: MIT
  *
- * Parking: a thread that waits in a loop of its own (spin/spin.h) gives its slot to one that can do something, and goes on
- * the slot's waiting list (sched/waiting.h). docs/slots.md, park, is the protocol: unlike a thread that yields it goes on
- * spinning with the slot if there is no other, and unlike one that blocks it is in no queue: nobody wakes it, and whoever
- * picks the next thread looks whether its wait is over.
+ * Parking: a thread that waits in a loop of its own (spin/spin.h) gives its slot to one that can do
+ * something, and goes on the slot's waiting list (sched/waiting.h). docs/slots.md, park, is the
+ * protocol: unlike a thread that yields it goes on spinning with the slot if there is no other, and
+ * unlike one that blocks it is in no queue: nobody wakes it, and whoever picks the next thread
+ * looks whether its wait is over.
  *
- * A thread that comes to a spin site asks at each turn whether it should park (slot_wanted). That is a guess and must cost next
- * to nothing: natively a turn takes a few ns.
+ * A thread that comes to a spin site asks at each turn whether it should park (slot_wanted). That
+ * is a guess and must cost next to nothing: natively a turn takes a few ns.
  */
 #include "sched/slots.h"
 #include "sched/waiting.h"
 
 enum {
     LOOK_AROUND_NS = 500, /* between two looks of a spinning thread at another slot */
-    STEAL_AFTER_NS = 10000, /* that a slot's thread has left its loop, before another slot looks after its parked ones */
+    /* that a slot's thread has left its loop, before another slot looks after its parked ones */
+    STEAL_AFTER_NS = 10000,
 };
 
-/* Its thread is at a spin site all the time, or its threads take turns, and comes first: moving a thread to another CPU takes
- * longer, and looking at its list takes the cache lines from who needs them next. */
+/* Its thread is at a spin site all the time, or its threads take turns, and comes first: moving a
+ * thread to another CPU takes longer, and looking at its list takes the cache lines from who needs
+ * them next. */
 static bool looks_itself(const struct slot *s, uint64_t now)
 {
-    return now - __atomic_load_n(&s->looked_at, __ATOMIC_RELAXED) < STEAL_AFTER_NS * sched.tsc_per_us / 1000;
+    return now - __atomic_load_n(&s->looked_at, __ATOMIC_RELAXED) <
+           STEAL_AFTER_NS * sched.tsc_per_us / 1000;
 }
 
-static void looked(struct slot *s, uint64_t now) { __atomic_store_n(&s->looked_at, now, __ATOMIC_RELAXED); }
+static void looked(struct slot *s, uint64_t now)
+{
+    __atomic_store_n(&s->looked_at, now, __ATOMIC_RELAXED);
+}
 
 bool slot_wanted(struct thread *t, uint64_t now)
 {
     struct slot *own = t->slot;
-    if (slot_is_closed(own) || __atomic_load_n(&own->overcommit, __ATOMIC_RELAXED) || __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
+    if (slot_is_closed(own) || __atomic_load_n(&own->overcommit, __ATOMIC_RELAXED) ||
+        __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED))
         return true;
     if (slot_ready_count(own) || waiting_any_over(own, now, true))
         return true;
@@ -37,7 +45,8 @@ bool slot_wanted(struct thread *t, uint64_t now)
         return false;
     looked(own, now);
     uint32_t slots = slots_open();
-    struct slot *s = &sched.slot[(own->index + 1 + t->looks++ % (slots > 1 ? slots - 1 : 1)) % slots];
+    struct slot *s =
+        &sched.slot[(own->index + 1 + t->looks++ % (slots > 1 ? slots - 1 : 1)) % slots];
     return !looks_itself(s, now) && (slot_ready_count(s) || waiting_any_over(s, now, true));
 }
 
@@ -49,8 +58,12 @@ static void push(struct slot *s, struct thread *t, uint64_t now)
     looked(s, now);
 }
 
-/* Who can run in the place of t. Pre: s->lock. Post: NULL: nobody, or t has an extra place, which is to end. */
-static struct thread *successor(struct slot *s, bool extra) { return extra && !slot_hands_on(s) ? NULL : slot_next(s); }
+/* Who can run in the place of t. Pre: s->lock. Post: NULL: nobody, or t has an extra place, which
+ * is to end. */
+static struct thread *successor(struct slot *s, bool extra)
+{
+    return extra && !slot_hands_on(s) ? NULL : slot_next(s);
+}
 
 bool slot_park(struct thread *t, uint64_t now)
 {

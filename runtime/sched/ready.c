@@ -7,7 +7,10 @@ enum { LEAST = 16 }; /* part of a slice that is worth going first for */
 static int64_t slice(void) { return (int64_t)(SLICE_US * sched.tsc_per_us); }
 
 /* ready_count is read without the lock. */
-static void count_is(struct slot *s, uint32_t n) { __atomic_store_n(&s->ready_count, n, __ATOMIC_RELAXED); }
+static void count_is(struct slot *s, uint32_t n)
+{
+    __atomic_store_n(&s->ready_count, n, __ATOMIC_RELAXED);
+}
 
 static void link_behind(struct slot *s, struct thread *before, struct thread *t)
 {
@@ -46,8 +49,10 @@ static bool is_fresh(const struct slot *s, struct thread *t)
     if (!ready_any_behind(s))
         return true;
     uint64_t now = tsc();
-    int64_t gone_by = (int64_t)(now - __atomic_load_n(&t->credit_at, __ATOMIC_RELAXED)); /* below 0: the clock of another CPU */
-    int64_t share = gone_by > 0 ? gone_by / (s->ready_count + 2) : 0;                    /* with who runs, and t */
+    /* below 0: the clock of another CPU */
+    int64_t gone_by = (int64_t)(now - __atomic_load_n(&t->credit_at, __ATOMIC_RELAXED));
+    /* with who runs, and t */
+    int64_t share = gone_by > 0 ? gone_by / (s->ready_count + 2) : 0;
     int64_t credit = __atomic_load_n(&t->credit, __ATOMIC_RELAXED) + share;
     if (credit > slice())
         credit = slice();
@@ -68,7 +73,8 @@ void ready_push(struct slot *s, struct thread *t)
 
 void ready_push_behind(struct slot *s, struct thread *t) { link_behind(s, s->ready_tail, t); }
 
-/* The first of those behind has seen fresh ones go first for a slice: many of them, each of which has had little, would keep it from the slot for good. */
+/* The first of those behind has seen fresh ones go first for a slice: many of them, each of which
+ * has had little, would keep it from the slot for good. */
 static bool is_its_turn(struct slot *s)
 {
     uint64_t now = tsc();

@@ -2,14 +2,18 @@
  *
  * The ready list of a slot, and its order: docs/slots.md, "Who is next".
  *
- *     head -> fresh, first come first served -> those whose slice has ended, first come first served
+ *     head -> fresh, first come first served -> those whose slice has ended, first come first
+ * served
  *
- * A thread that was woken, or comes back from the kernel, is fresh as long as it has had less of the CPU than the others while they were there: so one that sleeps, and
- * then has a little to do, is not behind everyone who computes. A credit says that. It grows with the time since it was looked at, by a share of as much as one of
- * those on the list would have, up to a slice; what the thread runs is taken from it. Both only while threads whose slice has ended are ready: without them there is one
- * order, and nothing to count.
+ * A thread that was woken, or comes back from the kernel, is fresh as long as it has had less of
+ * the CPU than the others while they were there: so one that sleeps, and then has a little to do,
+ * is not behind everyone who computes. A credit says that. It grows with the time since it was
+ * looked at, by a share of as much as one of those on the list would have, up to a slice; what the
+ * thread runs is taken from it. Both only while threads whose slice has ended are ready: without
+ * them there is one order, and nothing to count.
  *
- * All but ready_slice_ended: under the slot's lock. A waker may look at the credit of a thread that is still on its way out (docs/slots.md, block): what both write is a guess.
+ * All but ready_slice_ended: under the slot's lock. A waker may look at the credit of a thread that
+ * is still on its way out (docs/slots.md, block): what both write is a guess.
  */
 #ifndef LISSOM_READY_H
 #define LISSOM_READY_H
@@ -17,7 +21,10 @@
 #include "sched/thread.h"
 
 /* Whether threads whose slice has ended are ready on s. */
-static inline bool ready_any_behind(const struct slot *s) { return s->ready_count > s->fresh_count; }
+static inline bool ready_any_behind(const struct slot *s)
+{
+    return s->ready_count > s->fresh_count;
+}
 
 /* t, which was woken, or is new. */
 void ready_push(struct slot *s, struct thread *t);
@@ -25,7 +32,8 @@ void ready_push(struct slot *s, struct thread *t);
 void ready_push_behind(struct slot *s, struct thread *t);
 /* The next. Post: NULL: there is none. */
 struct thread *ready_pop(struct slot *s);
-/* t, which was popped last, becomes the next again: all is as it was before. (Otherwise threads at the tail that run for a slice, and then look who would be next, had every turn.)
+/* t, which was popped last, becomes the next again: all is as it was before. (Otherwise threads at
+ * the tail that run for a slice, and then look who would be next, had every turn.)
  * Pre: the lock was not dropped since. */
 void ready_unpop(struct slot *s, struct thread *t);
 /* Post: the list is empty; what was on it, linked by next. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Macros for the assembler: the program's registers onto the runtime stack and back, for both ways into the runtime
- * (switch.S, spin/enter.S). All of it keeps the flags (switch.S says why) but for `cld`, when the program's have been
- * saved, and `popfq`, which brings them back.
+ * Macros for the assembler: the program's registers onto the runtime stack and back, for both ways
+ * into the runtime (switch.S, spin/enter.S). All of it keeps the flags (switch.S says why) but for
+ * `cld`, when the program's have been saved, and `popfq`, which brings them back.
  */
 /* Assembly. */
 /* clang-format off */
@@ -13,14 +13,16 @@
 
 #define RED_ZONE 128
 
-/* For the unwinder, that is debuggers, which may stop at any instruction. The frame is the program's. Its stack pointer, the CFA, is `depth` above rsp;
- * or, while rsp is not the program's, above what T_USER_RSP says; or, while the C code runs, in the registers. */
+/* For the unwinder, that is debuggers, which may stop at any instruction. The frame is the
+ * program's. Its stack pointer, the CFA, is `depth` above rsp; or, while rsp is not the program's,
+ * above what T_USER_RSP says; or, while the C code runs, in the registers. */
 .macro CFI_USER_RSP depth
         .cfi_escape 0x0f, 6, 0x72, T_USER_RSP, 0x06, 0x23, ((\depth) & 0x7f) | 0x80, (\depth) >> 7 /* CFA = *(rcx + T_USER_RSP) + depth */
 .endm
 
-/* In: rcx = T, rsp as T_USER_RSP is to be, `depth` below the program's. Out: rsp = rbx = the registers, rbp = T, the others as they
- * were. The program's rcx and r11 have no place among them; R_RSP and R_RIP are for the caller to fill in. */
+/* In: rcx = T, rsp as T_USER_RSP is to be, `depth` below the program's. Out: rsp = rbx = the
+ * registers, rbp = T, the others as they were. The program's rcx and r11 have no place among them;
+ * R_RSP and R_RIP are for the caller to fill in. */
 .macro STORE_REGISTERS depth
         mov     %rsp, T_USER_RSP(%rcx)
         CFI_USER_RSP \depth
@@ -56,9 +58,10 @@
         .cfi_escape 0x10, 6, 3, 0x73, R_RBP | 0x80, 0
 .endm
 
-/* In: rsp = rbx = the registers, rbp = T; r12 to r15 the program's: the C code in between has kept them. Out: rcx = T, rsp =
- * T_USER_RSP, everything else but r11 the program's, the flags too; in_runtime still set. `find_rip`: a macro that makes it known where
- * rip is, without rbx, by code that may use r11. */
+/* In: rsp = rbx = the registers, rbp = T; r12 to r15 the program's: the C code in between has kept
+ * them. Out: rcx = T, rsp = T_USER_RSP, everything else but r11 the program's, the flags too;
+ * in_runtime still set. `find_rip`: a macro that makes it known where rip is, without rbx, by code
+ * that may use r11. */
 .macro LOAD_REGISTERS depth, find_rip
         pushq   R_FLAGS(%rsp)
         popfq

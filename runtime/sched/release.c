@@ -14,12 +14,12 @@
 _Noreturn void lissom_resume(const ucontext_t *uc);
 
 enum {
-    LEGACY = 512,          /* FXSAVE */
-    HEADER = 64,           /* of an XSAVE area */
-    SW_RESERVED = 464,     /* struct _fpx_sw_bytes of asm/sigcontext.h */
+    LEGACY = 512,      /* FXSAVE */
+    HEADER = 64,       /* of an XSAVE area */
+    SW_RESERVED = 464, /* struct _fpx_sw_bytes of asm/sigcontext.h */
     MAGIC1 = 0x46505853,
     MAGIC2 = 0x46505845,
-    UC_FLAGS = 7,          /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
+    UC_FLAGS = 7, /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
 };
 #define AMX (3ull << 17)
 #define CODE_AND_STACK_SEGMENT 0x002b000000000033ll
@@ -51,7 +51,8 @@ static uint32_t size_of(uint64_t features)
     return size;
 }
 
-/* The vector registers of now, as the kernel keeps them in a frame. The runtime does not use them, so they are the program's. */
+/* The vector registers of now, as the kernel keeps them in a frame. The runtime does not use them,
+ * so they are the program's. */
 static void save_vectors(char *area)
 {
     unsigned a, b, c, d;
@@ -60,26 +61,33 @@ static void save_vectors(char *area)
         __asm__ volatile("fxsave64 (%0)" : : "r"(area) : "memory");
         return;
     }
-    /* Tiles that are in use only: the kernel takes a frame of no other size than the thread has had room for. */
+    /* Tiles that are in use only: the kernel takes a frame of no other size than the thread has had
+     * room for. */
     uint64_t features = xgetbv(0);
     if ((features & AMX) && !(xgetbv(1) & AMX))
         features &= ~AMX;
     struct vector_header h = {MAGIC1, 0, features, size_of(features)};
     uint32_t magic2 = MAGIC2;
     h.bytes = h.size + (uint32_t)sizeof magic2;
-    __asm__ volatile("xsave64 (%0)" : : "r"(area), "a"((uint32_t)features), "d"((uint32_t)(features >> 32)) : "memory");
+    __asm__ volatile("xsave64 (%0)"
+                     :
+                     : "r"(area), "a"((uint32_t)features), "d"((uint32_t)(features >> 32))
+                     : "memory");
     __builtin_memcpy(area + SW_RESERVED, &h, sizeof h);
     __builtin_memcpy(area + h.size, &magic2, sizeof magic2);
 }
 
-static ucontext_t *context_of(struct thread *t, const struct user_registers *r, uintptr_t rip, uint64_t mask)
+static ucontext_t *context_of(struct thread *t, const struct user_registers *r, uintptr_t rip,
+                              uint64_t mask)
 {
     struct signal_frame *f = (struct signal_frame *)((char *)t->save_area + 8); /* as frame_save */
     ucontext_t *uc = frame_context(f);
     greg_t *g = uc->uc_mcontext.gregs;
     __builtin_memset(f, 0, sizeof *f);
-    g[REG_RAX] = r->rax, g[REG_RBX] = r->rbx, g[REG_RDX] = r->rdx, g[REG_RSI] = r->rsi, g[REG_RDI] = r->rdi;
-    g[REG_RBP] = r->rbp, g[REG_RSP] = (greg_t)r->rsp, g[REG_R8] = r->r8, g[REG_R9] = r->r9, g[REG_R10] = r->r10;
+    g[REG_RAX] = r->rax, g[REG_RBX] = r->rbx, g[REG_RDX] = r->rdx, g[REG_RSI] = r->rsi,
+    g[REG_RDI] = r->rdi;
+    g[REG_RBP] = r->rbp, g[REG_RSP] = (greg_t)r->rsp, g[REG_R8] = r->r8, g[REG_R9] = r->r9,
+    g[REG_R10] = r->r10;
     g[REG_R12] = r->r12, g[REG_R13] = r->r13, g[REG_R14] = r->r14, g[REG_R15] = r->r15;
     g[REG_EFL] = (greg_t)r->flags, g[REG_RIP] = (greg_t)rip, g[REG_CSGSFS] = CODE_AND_STACK_SEGMENT;
     uc->uc_flags = UC_FLAGS;
@@ -91,7 +99,8 @@ static ucontext_t *context_of(struct thread *t, const struct user_registers *r, 
 
 static bool sandboxed;
 
-/* t, at home, without a slot, with all signals blocked. What it still does is to leave by rt_sigreturn. */
+/* t, at home, without a slot, with all signals blocked. What it still does is to leave by
+ * rt_sigreturn. */
 static void forget(struct thread *t, ucontext_t *uc)
 {
     __atomic_store_n(&sandboxed, sandboxed || t->restricts, __ATOMIC_SEQ_CST);
@@ -116,16 +125,14 @@ void release_by(struct thread *t, ucontext_t *uc)
         forget(t, uc);
 }
 
-/* A thread that was in a system call when the process restricted itself. It stays known, but its calls are made as they are. */
+/* A thread that was in a system call when the process restricted itself. It stays known, but its
+ * calls are made as they are. */
 static long call_in_sandbox(struct thread *t, struct user_registers *r)
 {
     switch (r->rax) {
-    case SYS_rt_sigaction:
-        return actions_call(r);
-    case SYS_sigaltstack:
-        return altstack_call(t, r);
-    default:
-        return ACTION_DIRECT;
+    case SYS_rt_sigaction: return actions_call(r);
+    case SYS_sigaltstack: return altstack_call(t, r);
+    default: return ACTION_DIRECT;
     }
 }
 
@@ -201,4 +208,3 @@ void release_wait(struct thread *t, uint32_t timeout_ms)
         prim_syscall3(SYS_nanosleep, &pause, 0, 0);
     } while (tsc() < until);
 }
-

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The number of slots changes while the program runs: docs/slots.md, open and close. Slots are numbered; those below sched.slots are open.
+ * The number of slots changes while the program runs: docs/slots.md, open and close. Slots are
+ * numbered; those below sched.slots are open.
  */
 #include "omp/loops.h"
 #include "sched/ready.h"
@@ -19,8 +20,9 @@ static struct thread *take_all(struct slot *s)
     return list;
 }
 
-/* Nobody comes to s any more: claims want an idle one, and who pushes looks at `closed` under the lock. Its threads go where others are.
- * Who runs on it leaves at the next scheduling point, to which the monitor brings it. */
+/* Nobody comes to s any more: claims want an idle one, and who pushes looks at `closed` under the
+ * lock. Its threads go where others are. Who runs on it leaves at the next scheduling point, to
+ * which the monitor brings it. */
 static void close_slot(struct slot *s)
 {
     lock_take(&s->lock);
@@ -51,7 +53,8 @@ void slots_resize(uint32_t n)
 {
     uint32_t now = sched.slots;
     for (uint32_t i = sched.slots_made; i < n; i++)
-        sched.slot[i] = (struct slot){.index = i, .neighbour = i, .state = SLOT_CLOSED, .closed = true};
+        sched.slot[i] =
+            (struct slot){.index = i, .neighbour = i, .state = SLOT_CLOSED, .closed = true};
     if (n > sched.slots_made)
         __atomic_store_n(&sched.slots_made, n, __ATOMIC_RELAXED);
     __atomic_store_n(&sched.slots, n, __ATOMIC_SEQ_CST);

@@ -2,11 +2,13 @@
  *
  * Signals: docs/signals.md, which is to be read first.
  *
- * Every handler that the program installs is installed as `signals_handler` here (rt_sigaction is one of the redirected
- * calls). The kernel runs it on the carrier's signal stack, whatever the interrupted code runs on. It returns with another
- * state than the one it interrupted: in the program's handler, for which a frame has been pushed where the kernel would
- * have pushed it (enter_handler); or in the runtime, on the thread's runtime stack, with the interrupted state in the thread's
- * save area (divert). So nothing stays on a signal stack, and no thread is switched to or from on one.
+ * Every handler that the program installs is installed as `signals_handler` here (rt_sigaction is
+ * one of the redirected calls). The kernel runs it on the carrier's signal stack, whatever the
+ * interrupted code runs on. It returns with another state than the one it interrupted: in the
+ * program's handler, for which a frame has been pushed where the kernel would have pushed it
+ * (enter_handler); or in the runtime, on the thread's runtime stack, with the interrupted state in
+ * the thread's save area (divert). So nothing stays on a signal stack, and no thread is switched to
+ * or from on one.
  */
 #include "sched/signals.h"
 #include "sched/altstack.h"
@@ -23,7 +25,10 @@
 #include <errno.h>
 #include <string.h>
 
-static bool is_fault(int sig, const siginfo_t *info) { return (SYNCHRONOUS & signal_bit(sig)) && info->si_code > 0; }
+static bool is_fault(int sig, const siginfo_t *info)
+{
+    return (SYNCHRONOUS & signal_bit(sig)) && info->si_code > 0;
+}
 
 static void set_mask(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8); }
 
@@ -57,11 +62,13 @@ void signals_mask_is(struct thread *t, uint64_t mask)
     __atomic_fetch_add(&sched.faults_blocked, blocked ? 1 : -1u, __ATOMIC_SEQ_CST);
 }
 
-/* Here and not by the kernel alone: what arrived before the call is handled first, with the mask that let it through. The inbox would
- * otherwise be sent again blocked, behind newer signals. */
+/* Here and not by the kernel alone: what arrived before the call is handled first, with the mask
+ * that let it through. The inbox would otherwise be sent again blocked, behind newer signals. */
 long signals_sigprocmask(struct thread *t, struct user_registers *r)
 {
-    const uint64_t all = ~0ull; /* nothing that the program blocks may get through meanwhile: it would be kept, and the call begun again */
+    /* nothing that the program blocks may get through meanwhile: it would be kept, and the call
+     * begun again */
+    const uint64_t all = ~0ull;
     uint64_t set = 0, old, new;
     r->rax = -EINVAL;
     if (r->r10 != 8 || (r->rsi && (r->rdi < SIG_BLOCK || r->rdi > SIG_SETMASK)))
@@ -79,7 +86,8 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
     if (r->rsi)
         new = r->rdi == SIG_BLOCK ? old | set : r->rdi == SIG_UNBLOCK ? old & ~set : set;
     new &= ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
-    bool before = new & (signal_bit(SIGSEGV) | signal_bit(SIGBUS)); /* counted as long as it is so */
+    /* counted as long as it is so */
+    bool before = new &(signal_bit(SIGSEGV) | signal_bit(SIGBUS));
     if (before)
         signals_mask_is(t, new);
     set_mask(new);
@@ -101,15 +109,17 @@ bool signals_took_doorbell(struct thread *t, const struct user_registers *r)
     return true;
 }
 
-/* --- the program's handlers ------------------------------------------------------------------------------------ */
+/* --- the program's handlers ------------------------------------------------------------------- */
 
-void __restore_rt(void);  /* switch.S: what handlers of the program return to */
+void __restore_rt(void); /* switch.S: what handlers of the program return to */
 void lissom_diverted(void);
-_Noreturn void lissom_resume(const ucontext_t *uc); /* rt_sigreturn(2). Pre: all signals are blocked, in_runtime is 0 */
+/* rt_sigreturn(2). Pre: all signals are blocked, in_runtime is 0 */
+_Noreturn void lissom_resume(const ucontext_t *uc);
 
 enum { RED_ZONE_BYTES = 128 };
 
-/* Of this kernel thread. sched.pid is the parent's in a child that shares our memory, and in one that has just been forked. */
+/* Of this kernel thread. sched.pid is the parent's in a child that shares our memory, and in one
+ * that has just been forked. */
 static long own_pid(void) { return prim_syscall3(SYS_getpid, 0, 0, 0); }
 static long own_tid(void) { return prim_syscall3(SYS_gettid, 0, 0, 0); }
 static void send_to_self(int sig) { prim_syscall3(SYS_tgkill, own_pid(), own_tid(), sig); }
@@ -121,7 +131,8 @@ static void default_action(int sig, const siginfo_t *info)
         send_to_self(sig);
 }
 
-static uint64_t handler_mask(struct thread *t, const struct kernel_sigaction *a, int sig, const ucontext_t *uc)
+static uint64_t handler_mask(struct thread *t, const struct kernel_sigaction *a, int sig,
+                             const ucontext_t *uc)
 {
     return waitmask_of_handler(t, uc) | a->mask | (a->flags & SA_NODEFER ? 0 : signal_bit(sig));
 }
@@ -168,15 +179,23 @@ static void die(ucontext_t *uc)
     send_to_self(SIGSEGV);
 }
 
-/* Pushes the frame of the program's handler for `sig`, and makes `uc` begin it. t is at home, outside of the runtime, and `uc` is
- * its state. Returns false if there is no room for the frame. */
-static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, int sig, const siginfo_t *info, ucontext_t *uc)
+/* Pushes the frame of the program's handler for `sig`, and makes `uc` begin it. t is at home,
+ * outside of the runtime, and `uc` is its state. Returns false if there is no room for the
+ * frame. */
+static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, int sig,
+                          const siginfo_t *info, ucontext_t *uc)
 {
     view_leave_spin_site(uc);
-    struct frame_note note = {.ours = now_at(uc), .theirs = view_native(uc), .kernel_wait = t->kernel_wait,
-                              .nr = t->nr, .foreign_wait = t->foreign_wait, .has_slot = t->has_slot};
+    struct frame_note note = {.ours = now_at(uc),
+                              .theirs = view_native(uc),
+                              .kernel_wait = t->kernel_wait,
+                              .nr = t->nr,
+                              .foreign_wait = t->foreign_wait,
+                              .has_slot = t->has_slot};
     /* Our own code has something of its own below the program's red zone, and no red zone. */
-    uintptr_t sp = (uintptr_t)note.ours.rsp - (note.ours.rsp == note.theirs.rsp ? RED_ZONE_BYTES : 0), lowest;
+    uintptr_t sp = (uintptr_t)note.ours.rsp -
+                   (note.ours.rsp == note.theirs.rsp ? RED_ZONE_BYTES : 0),
+              lowest;
     uint64_t mask = handler_mask(t, a, sig, uc);
     stack_t ours = uc->uc_stack;
     see(uc, &note.theirs);
@@ -187,19 +206,22 @@ static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, in
         see(uc, &note.ours);
         return false;
     }
-    frame_redirect(uc, (uintptr_t)a->handler, (uintptr_t)f, (uintptr_t)sig, (uintptr_t)frame_info(f), (uintptr_t)frame_context(f));
+    frame_redirect(uc, (uintptr_t)a->handler, (uintptr_t)f, (uintptr_t)sig,
+                   (uintptr_t)frame_info(f), (uintptr_t)frame_context(f));
     frame_set_mask(uc, mask);
-    /* The handler may have interrupted a call that is made without a slot and counted somewhere, and make calls itself. If it jumps
-     * away, the slot is acquired at the next call, and the counts stay too high, which costs wakers a system call. */
+    /* The handler may have interrupted a call that is made without a slot and counted somewhere,
+     * and make calls itself. If it jumps away, the slot is acquired at the next call, and the
+     * counts stay too high, which costs wakers a system call. */
     t->kernel_wait = 0;
     t->foreign_wait = false;
     signals_mask_is(t, mask);
     return true;
 }
 
-/* The kernel has put the frame where it would natively: a kernel thread that is not ours, or whose signal stack the program
- * has replaced. The handler is a function that we call. */
-static void call_handler(struct thread *t, const struct kernel_sigaction *a, int sig, siginfo_t *info, ucontext_t *uc)
+/* The kernel has put the frame where it would natively: a kernel thread that is not ours, or whose
+ * signal stack the program has replaced. The handler is a function that we call. */
+static void call_handler(struct thread *t, const struct kernel_sigaction *a, int sig,
+                         siginfo_t *info, ucontext_t *uc)
 {
     bool own_mask = t && t->own_mask;
     uint64_t mask = handler_mask(t, a, sig, uc);
@@ -221,7 +243,8 @@ static bool on_signal_stack(const struct carrier *k, uintptr_t sp)
     return sp - (uintptr_t)k->signal_stack < SIGNAL_STACK;
 }
 
-/* t: the thread that the kernel thread is home to, and that it runs; NULL: the kernel thread is not ours. */
+/* t: the thread that the kernel thread is home to, and that it runs; NULL: the kernel thread is not
+ * ours. */
 static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
     struct kernel_sigaction a = action_of(sig);
@@ -239,10 +262,12 @@ static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
     }
     if (enter_handler(t, &a, sig, info, uc))
         return;
-    /* As the kernel does it: SIGSEGV, which may have a stack of its own, in place of what has none. */
+    /* As the kernel does it: SIGSEGV, which may have a stack of its own, in place of what has
+     * none. */
     siginfo_t no_stack = {.si_signo = SIGSEGV, .si_code = SI_KERNEL};
     a = action_of(SIGSEGV);
-    if (sig == SIGSEGV || !action_has_handler(&a) || (frame_mask(uc) & signal_bit(SIGSEGV)) || !enter_handler(t, &a, SIGSEGV, &no_stack, uc))
+    if (sig == SIGSEGV || !action_has_handler(&a) || (frame_mask(uc) & signal_bit(SIGSEGV)) ||
+        !enter_handler(t, &a, SIGSEGV, &no_stack, uc))
         die(uc);
 }
 
@@ -256,13 +281,15 @@ static void resume_call(struct thread *t, const struct frame_note *note)
     t->nr = note->nr;
 }
 
-/* The program's handler has returned to __restore_rt, and with it to the runtime. The frame is the kernel's business, as natively;
- * but the mask and the stack that it brings back have to be those of this kernel thread, and nothing may come in between. */
+/* The program's handler has returned to __restore_rt, and with it to the runtime. The frame is the
+ * kernel's business, as natively; but the mask and the stack that it brings back have to be those
+ * of this kernel thread, and nothing may come in between. */
 long signals_return(struct thread *t, struct user_registers *r)
 {
     const uint64_t all = ~0ull;
     uint64_t mask;
-    /* Of a copy: the program's frame is only read, natively. If it cannot be, the kernel finds the same. */
+    /* Of a copy: the program's frame is only read, natively. If it cannot be, the kernel finds the
+     * same. */
     struct signal_frame *f = frame_load(t, frame_around((uintptr_t)r->rsp));
     if (!f)
         return ACTION_DIRECT;
@@ -286,11 +313,13 @@ long signals_return(struct thread *t, struct user_registers *r)
     lissom_resume(uc);
 }
 
-/* --- into the runtime from a handler ------------------------------------------------------------------------- */
+/* --- into the runtime from a handler ---------------------------------------------------------- */
 
-/* t, interrupted outside of the runtime, goes on with f on its runtime stack, with the mask that it has, once our handler has returned; and then
- * where it was interrupted, perhaps on another carrier. */
-static void divert(struct thread *t, void (*f)(struct thread *), const siginfo_t *info, ucontext_t *uc)
+/* t, interrupted outside of the runtime, goes on with f on its runtime stack, with the mask that it
+ * has, once our handler has returned; and then where it was interrupted, perhaps on another
+ * carrier. */
+static void divert(struct thread *t, void (*f)(struct thread *), const siginfo_t *info,
+                   ucontext_t *uc)
 {
     struct carrier *k = t->carrier;
     struct signal_frame *saved = frame_save(t->save_area, uc, info);
@@ -298,11 +327,13 @@ static void divert(struct thread *t, void (*f)(struct thread *), const siginfo_t
         frame_set_mask(frame_context(saved), k->closed_mask);
     t->saved = saved;
     t->in_runtime = 1;
-    frame_redirect(uc, (uintptr_t)lissom_diverted, (uintptr_t)t->runtime_stack, (uintptr_t)t, (uintptr_t)f, 0);
+    frame_redirect(uc, (uintptr_t)lissom_diverted, (uintptr_t)t->runtime_stack, (uintptr_t)t,
+                   (uintptr_t)f, 0);
     uc->uc_mcontext.gregs[REG_RBX] = (greg_t)frame_context(saved); /* for the unwinder */
 }
 
-/* t is about to leave the runtime for the state that it was diverted from. What was kept meanwhile is sent again: t may not come to the runtime by itself.
+/* t is about to leave the runtime for the state that it was diverted from. What was kept meanwhile
+ * is sent again: t may not come to the runtime by itself.
  * Returns with all signals blocked. */
 static void settle_saved(struct thread *t, ucontext_t *uc)
 {
@@ -359,7 +390,8 @@ static void answer(struct thread *t)
         slot_yield(t);
 }
 
-/* The kernel keeps one doorbell pending, so a sample may stand for somebody who wants the carrier too, for a slot that has been closed, or for a slice that is over. */
+/* The kernel keeps one doorbell pending, so a sample may stand for somebody who wants the carrier
+ * too, for a slot that has been closed, or for a slice that is over. */
 static void end_slice(struct thread *t)
 {
     bool extra = __atomic_exchange_n(&t->told_to_step_back, false, __ATOMIC_RELAXED);
@@ -386,13 +418,16 @@ static void tell(struct thread *t)
     t->in_runtime = 0;
 }
 
-/* A debugger's breakpoint is where t goes on. The debugger may have stopped this kernel thread at it already, and have it go on behind it: another one that takes t over would stop there
- * once more. So t is not given away here. Who wants it rings again, in a tick, when the kernel thread has gone on. Sites of ours are jumps; a program's own int3 costs it that tick. */
+/* A debugger's breakpoint is where t goes on. The debugger may have stopped this kernel thread at
+ * it already, and have it go on behind it: another one that takes t over would stop there once
+ * more. So t is not given away here. Who wants it rings again, in a tick, when the kernel thread
+ * has gone on. Sites of ours are jumps; a program's own int3 costs it that tick. */
 static bool at_breakpoint(const ucontext_t *uc)
 {
     enum { INT3 = 0xcc };
     uint8_t code;
-    return lissom_guarded_copy(&code, (const void *)uc->uc_mcontext.gregs[REG_RIP], 1) == 0 && code == INT3;
+    return lissom_guarded_copy(&code, (const void *)uc->uc_mcontext.gregs[REG_RIP], 1) == 0 &&
+           code == INT3;
 }
 
 static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t *uc)
@@ -422,7 +457,8 @@ static void deliver_at_home(struct thread *t, int sig, siginfo_t *info, ucontext
     }
 }
 
-/* Sent by the kernel to whichever thread was using the process's CPU time: that is the interrupted one, whose kernel thread ever it was. */
+/* Sent by the kernel to whichever thread was using the process's CPU time: that is the interrupted
+ * one, whose kernel thread ever it was. */
 static bool is_for_running(int sig, const siginfo_t *info)
 {
     return (sig == SIGPROF || sig == SIGVTALRM) && info->si_code == SI_KERNEL;
@@ -433,17 +469,19 @@ static void alert(struct thread *t, ucontext_t *uc)
 {
     uint32_t asleep = ASLEEP, parked = PARKED;
     __atomic_store_n(&t->attention, 1, __ATOMIC_SEQ_CST);
-    __atomic_compare_exchange_n(&t->attach, &asleep, ATTACHED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&t->attach, &asleep, ATTACHED, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_RELAXED);
     /* It may be about to make the call, after its last look at attention. */
-    if (__atomic_compare_exchange_n(&t->attach, &parked, ATTACHED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    if (__atomic_compare_exchange_n(&t->attach, &parked, ATTACHED, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_RELAXED))
         ext_park(false, t->carrier->tid);
     view_no_event_sleep(uc);
 }
 
-/* --- our handler -------------------------------------------------------------------------------------------------- */
+/* --- our handler ------------------------------------------------------------------------------ */
 
-/* Our handler has interrupted itself: with what the kernel does not block for it, since a guarded load may cause it. A kill(2) is taken
- * when the outer one has returned. */
+/* Our handler has interrupted itself: with what the kernel does not block for it, since a guarded
+ * load may cause it. A kill(2) is taken when the outer one has returned. */
 static void interrupted_ourselves(int sig, const siginfo_t *info, ucontext_t *uc)
 {
     if (is_fault(sig, info)) {
@@ -454,8 +492,8 @@ static void interrupted_ourselves(int sig, const siginfo_t *info, ucontext_t *uc
     frame_set_mask(uc, frame_mask(uc) | signal_bit(sig));
 }
 
-/* The program has replaced the signal stack of k by a system call that is not redirected. It gets what it wanted, and k its own again when our handler
- * returns. */
+/* The program has replaced the signal stack of k by a system call that is not redirected. It gets
+ * what it wanted, and k its own again when our handler returns. */
 static void take_back_stack(struct carrier *k, ucontext_t *uc)
 {
     if (k->current)
@@ -471,7 +509,8 @@ void signals_handler(int sig, siginfo_t *info, void *context)
         return;
     if ((DOORBELLS & signal_bit(sig)) && !bell) { /* the program's, which may ignore it */
         struct kernel_sigaction a = action_of(sig);
-        if (!action_has_handler(&a) && (sig == QUIET_DOORBELL || (uintptr_t)a.handler == (uintptr_t)SIG_IGN))
+        if (!action_has_handler(&a) &&
+            (sig == QUIET_DOORBELL || (uintptr_t)a.handler == (uintptr_t)SIG_IGN))
             return;
     }
     struct carrier *k = carrier_by_tid((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
@@ -520,7 +559,7 @@ void signals_handler(int sig, siginfo_t *info, void *context)
         tell(t);
 }
 
-/* --- leaving the runtime ---------------------------------------------------------------------------------------- */
+/* --- leaving the runtime ---------------------------------------------------------------------- */
 
 bool signals_pending(const struct thread *t) { return !inbox_empty(t->home); }
 
@@ -544,7 +583,8 @@ static long raising(long action)
 long signals_leave(struct thread *t, struct user_registers *r, long action)
 {
     if (!signals_settle(t)) {
-        /* The doorbell may have rung for that. If something comes meanwhile, switch.S sees attention. */
+        /* The doorbell may have rung for that. If something comes meanwhile, switch.S sees
+         * attention. */
         if (t->has_slot && carrier_is_reserved(t))
             slot_yield(t);
         return action;

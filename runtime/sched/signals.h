@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Handlers of the program never run while their thread is inside the runtime, always run in the thread that the
- * signal was for, and see the machine state as if lissom were not there.
+ * Handlers of the program never run while their thread is inside the runtime, always run in the
+ * thread that the signal was for, and see the machine state as if lissom were not there.
  */
 #ifndef LISSOM_SIGNALS_H
 #define LISSOM_SIGNALS_H
@@ -10,25 +10,30 @@
 
 /* In the child, on t's kernel thread: signals that were kept are the parent's. */
 void signals_after_fork(struct thread *t);
-/* rt_sigprocmask(2). A thread whose mask differs from sched.base_mask stays on its own kernel thread for as long as it does. */
+/* rt_sigprocmask(2). A thread whose mask differs from sched.base_mask stays on its own kernel
+ * thread for as long as it does. */
 long signals_sigprocmask(struct thread *t, struct user_registers *r);
-/* rt_sigreturn(2) at the end of a handler of the program: the call of lissom_return_site. Returns only if signals have to be handled
- * first: an ACTION_*. */
+/* rt_sigreturn(2) at the end of a handler of the program: the call of lissom_return_site. Returns
+ * only if signals have to be handled first: an ACTION_*. */
 extern const struct patch_site lissom_return_site;
 long signals_return(struct thread *t, struct user_registers *r);
-/* The same of a thread that is not known any more; the call is made natively then. `context`: of the frame. */
+/* The same of a thread that is not known any more; the call is made natively then. `context`: of
+ * the frame. */
 void signals_return_native(uintptr_t context);
-/* rt_sigtimedwait(2) has returned: whether with a doorbell of ours, which was pending since t blocks it. */
+/* rt_sigtimedwait(2) has returned: whether with a doorbell of ours, which was pending since t
+ * blocks it. */
 bool signals_took_doorbell(struct thread *t, const struct user_registers *r);
-/* attention was set. Tells the home thread of t's carrier what has come for it. Post: whether a signal for t is there: to be
- * followed by signals_leave. */
+/* attention was set. Tells the home thread of t's carrier what has come for it. Post: whether a
+ * signal for t is there: to be followed by signals_leave. */
 bool signals_settle(struct thread *t);
-/* A signal for t waits to be handled: as opposed to t->attention, which may be left over, this is certain. */
+/* A signal for t waits to be handled: as opposed to t->attention, which may be left over, this is
+ * certain. */
 bool signals_pending(const struct thread *t);
-/* t leaves the runtime with `action`: if a signal waits for it, the action that raises it first. Pre: on the runtime
- * stack. Post: action, or its ACTION_RAISE form. Clears t->attention. */
+/* t leaves the runtime with `action`: if a signal waits for it, the action that raises it first.
+ * Pre: on the runtime stack. Post: action, or its ACTION_RAISE form. Clears t->attention. */
 long signals_leave(struct thread *t, struct user_registers *r, long action);
-/* A wait has ended with -EINTR in r->rax: the action, by the handler's SA_RESTART. `timed` waits are never restarted. */
+/* A wait has ended with -EINTR in r->rax: the action, by the handler's SA_RESTART. `timed` waits
+ * are never restarted. */
 long signals_end_wait(struct thread *t, struct user_registers *r, bool timed);
 /* Makes carrier k look at k->reserved soon, even if what it runs never enters the runtime. */
 void signals_preempt(struct carrier *k);
@@ -39,7 +44,8 @@ void signals_end_slice(struct thread *t);
 /* t, which runs on a slot that several threads have, waits for its turn. */
 void signals_step_back(struct thread *t);
 
-/* The signals that the runtime sends to itself, as a mask: a thread that blocks one is not carried elsewhere. */
+/* The signals that the runtime sends to itself, as a mask: a thread that blocks one is not carried
+ * elsewhere. */
 uint64_t signals_ours(void);
 
 /* t's signal mask is now this. */

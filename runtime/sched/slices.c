@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A slot that has not scheduled for a slice, while threads are ready, is run by a thread that computes, which then gives way, or by one that is blocked in the kernel, beside which
- * the next one is let run. Which of the two is seen by the CPU time of its kernel thread.
+ * A slot that has not scheduled for a slice, while threads are ready, is run by a thread that
+ * computes, which then gives way, or by one that is blocked in the kernel, beside which the next
+ * one is let run. Which of the two is seen by the CPU time of its kernel thread.
  *
- * While a debugger is attached nobody is told: gdb reports a breakpoint twice if a signal comes while it steps a thread over it. The next one runs beside who computes then, as natively.
+ * While a debugger is attached nobody is told: gdb reports a breakpoint twice if a signal comes
+ * while it steps a thread over it. The next one runs beside who computes then, as natively.
  */
 #include "sched/slices.h"
 #include "prim/task.h"
@@ -16,7 +18,8 @@
 
 enum {
     LOOKS = 64, /* at most, at the threads of one slot: 0.3 us each */
-    TELLS = 4,  /* how often one is told that its slice is over, before another gets the slot beside it */
+    /* how often one is told that its slice is over, before another gets the slot beside it */
+    TELLS = 4,
 };
 
 /* f for who runs s. */
@@ -35,7 +38,10 @@ void slices_sample(const struct slot *s) { tell(s, signals_sample); }
 static uint64_t cpu_time_of(int32_t tid) { return tid ? clock_ns(clock_of_thread(tid)) : 0; }
 
 /* It has used an eighth of the time since then, or more. */
-static bool is_much(uint64_t ns, uint64_t since, uint64_t now) { return ns >= (now - since) / sched.tsc_per_us * 1000 / 8; }
+static bool is_much(uint64_t ns, uint64_t since, uint64_t now)
+{
+    return ns >= (now - since) / sched.tsc_per_us * 1000 / 8;
+}
 
 enum use { COMPUTES, BLOCKED, ANOTHER };
 
@@ -45,14 +51,17 @@ static enum use use_of(struct slot *s, uint64_t now)
     const struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
     int32_t tid = t ? t->carrier->tid : 0;
     uint64_t cpu_time = cpu_time_of(tid);
-    enum use use = tid != s->monitor_tid ? ANOTHER : is_much(cpu_time - s->monitor_cpu_time, s->monitor_looked, now) ? COMPUTES : BLOCKED;
+    enum use use = tid != s->monitor_tid                                             ? ANOTHER
+                   : is_much(cpu_time - s->monitor_cpu_time, s->monitor_looked, now) ? COMPUTES
+                                                                                     : BLOCKED;
     s->monitor_tid = tid;
     s->monitor_cpu_time = cpu_time;
     s->monitor_looked = now;
     return use;
 }
 
-/* Of the threads that have the slot that is looked at: how many compute, and the one that has had it longest. */
+/* Of the threads that have the slot that is looked at: how many compute, and the one that has had
+ * it longest. */
 static struct {
     uint64_t now;
     uint32_t looks, computing;
@@ -64,7 +73,8 @@ static void look_at_one_of_several(struct thread *t)
     if (several.looks++ >= LOOKS)
         return;
     uint64_t cpu_time = cpu_time_of(t->carrier->tid);
-    /* That of its last look, if it had the slot then as well: it has hardly been another kernel thread. */
+    /* That of its last look, if it had the slot then as well: it has hardly been another kernel
+     * thread. */
     bool is_recent = several.now - t->monitor_looked <= 4 * SLICE_US * sched.tsc_per_us;
     if (is_recent && is_much(cpu_time - t->monitor_cpu_time, t->monitor_looked, several.now)) {
         several.computing++;
@@ -75,8 +85,9 @@ static void look_at_one_of_several(struct thread *t)
     t->monitor_looked = several.now;
 }
 
-/* The extra threads of s were let run because one was blocked, or did not hear. When several compute, one goes back to the list: or all that compute would run in
- * the end, however few slots there are. */
+/* The extra threads of s were let run because one was blocked, or did not hear. When several
+ * compute, one goes back to the list: or all that compute would run in the end, however few slots
+ * there are. */
 static void end_overcommit(const struct slot *s, uint64_t now)
 {
     several.now = now;
@@ -87,18 +98,22 @@ static void end_overcommit(const struct slot *s, uint64_t now)
         signals_step_back(several.longest);
 }
 
-/* What is late to use its CPU time may wait for a CPU, beside other programs, rather than be blocked. */
+/* What is late to use its CPU time may wait for a CPU, beside other programs, rather than be
+ * blocked. */
 static bool waits_for_cpu(int32_t tid)
 {
     struct task_stat stat;
     return tid && monitor_task_stat(tid, &stat) && stat.state == 'R';
 }
 
-/* Threads are ready on s, and it has not scheduled for a slice: one that computes is told that its slice is over. If it is blocked in the kernel, or does not hear, the next one gets the slot beside it. */
+/* Threads are ready on s, and it has not scheduled for a slice: one that computes is told that its
+ * slice is over. If it is blocked in the kernel, or does not hear, the next one gets the slot
+ * beside it. */
 static void end_slice(struct slot *s, uint64_t now, enum use use)
 {
     s->monitor_stuck = now;
-    if (!sched.traced && s->monitor_told < TELLS && (use == COMPUTES || waits_for_cpu(s->monitor_tid))) {
+    if (!sched.traced && s->monitor_told < TELLS &&
+        (use == COMPUTES || waits_for_cpu(s->monitor_tid))) {
         s->monitor_told++;
         tell(s, spin_may_sample(s, now) ? signals_sample : signals_end_slice);
     } else {
@@ -110,7 +125,8 @@ static void end_slice(struct slot *s, uint64_t now, enum use use)
 void slices_look(struct slot *s, uint64_t now)
 {
     enum use use = use_of(s, now);
-    bool stuck = s->monitor_seen == __atomic_load_n(&s->schedules, __ATOMIC_RELAXED) && use != ANOTHER;
+    bool stuck =
+        s->monitor_seen == __atomic_load_n(&s->schedules, __ATOMIC_RELAXED) && use != ANOTHER;
     if (!stuck) {
         s->monitor_stuck = now;
         s->monitor_told = 0;
@@ -125,5 +141,6 @@ void slices_look(struct slot *s, uint64_t now)
 
 bool slot_over_slice(const struct thread *t)
 {
-    return slot_is_closed(t->slot) || (slot_ready_count(t->slot) && tsc() - t->mounted_at > SLICE_US * sched.tsc_per_us);
+    return slot_is_closed(t->slot) ||
+           (slot_ready_count(t->slot) && tsc() - t->mounted_at > SLICE_US * sched.tsc_per_us);
 }

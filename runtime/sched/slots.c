@@ -16,7 +16,7 @@
 struct scheduler sched;
 
 enum {
-    IMBALANCE = 2,   /* threads by which ready lists may differ */
+    IMBALANCE = 2, /* threads by which ready lists may differ */
 };
 
 void slots_init(uint32_t n)
@@ -33,7 +33,8 @@ static struct slot *slot_after(const struct slot *s, uint32_t i)
     return &sched.slot[(s->index + i) % slots_open()];
 }
 
-/* Parked threads that can go on come first, but not for longer than a slice before those that wait for their turn. */
+/* Parked threads that can go on come first, but not for longer than a slice before those that wait
+ * for their turn. */
 static bool ready_first(struct slot *s, uint64_t now)
 {
     if (!s->ready_head)
@@ -58,7 +59,10 @@ struct thread *slot_next(struct slot *s)
     return ready_pop(s);
 }
 
-static uint32_t state_of(const struct slot *s) { return __atomic_load_n(&s->state, __ATOMIC_RELAXED); }
+static uint32_t state_of(const struct slot *s)
+{
+    return __atomic_load_n(&s->state, __ATOMIC_RELAXED);
+}
 
 /* Pre: s->lock. */
 static void set_idle(struct slot *s)
@@ -108,8 +112,8 @@ static void runs(struct thread *t)
     threshold_wait_ended(t->slot);
 }
 
-/* t goes on with t->slot after a futex wait or a slice: where that slot is, so that it does not stand behind another
- * slot's thread that polls. */
+/* t goes on with t->slot after a futex wait or a slice: where that slot is, so that it does not
+ * stand behind another slot's thread that polls. */
 static void got_slot(struct thread *t)
 {
     runs(t);
@@ -117,7 +121,8 @@ static void got_slot(struct thread *t)
         cpu_bind(t, t->slot);
 }
 
-/* The same after a call that blocked in the kernel, where t changes slots often and moving it costs more. */
+/* The same after a call that blocked in the kernel, where t changes slots often and moving it costs
+ * more. */
 static void got_any_slot(struct thread *t)
 {
     runs(t);
@@ -212,8 +217,8 @@ static struct thread *next_by_event(struct slot *s)
     return t;
 }
 
-/* go_idle: the caller holds s and has nothing to run. Post: NULL: s is idle or somebody else's; otherwise a
- * thread that turned up meanwhile, and the caller still holds s. */
+/* go_idle: the caller holds s and has nothing to run. Post: NULL: s is idle or somebody else's;
+ * otherwise a thread that turned up meanwhile, and the caller still holds s. */
 static struct thread *go_idle(struct slot *s)
 {
     for (;;) {
@@ -226,7 +231,8 @@ static struct thread *go_idle(struct slot *s)
         struct thread *t = slot_next(s);
         if (!t)
             t = waiting_take_any(s);
-        bool extra = !t && s->overcommit > 0; /* the monitor was quicker: another thread runs on s */
+        /* the monitor was quicker: another thread runs on s */
+        bool extra = !t && s->overcommit > 0;
         if (extra)
             s->overcommit--;
         else if (!t)
@@ -235,8 +241,8 @@ static struct thread *go_idle(struct slot *s)
         lock_drop(&s->lock);
         if (t || extra)
             return t;
-        /* IDLE is published; who pushes to another list after this sees it (make_ready), what was pushed
-         * before is seen here. */
+        /* IDLE is published; who pushes to another list after this sees it (make_ready), what was
+         * pushed before is seen here. */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         bool unattended = events_unattended();
         if ((!unattended && !slots_anything_ready()) || !claim(s))
@@ -264,16 +270,18 @@ void slot_pass_on(struct slot *s)
 
 void slots_look_for_idle(struct slot *s)
 {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the push, before looking whether the monitor or an idle slot sees it */
+    /* the push, before looking whether the monitor or an idle slot sees it */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     monitor_poke();
     struct slot *idle = slots_claim_idle(s);
     if (idle)
         slot_pass_on(idle);
 }
 
-/* Where t is to get ready: where it was, unless the list there is longer than another's by more than a little. Taking
- * from other lists only when idle would leave each slot with the threads that it has, however few or many, and those on
- * the longer list with less of the CPUs. One other list is looked at, in turn. */
+/* Where t is to get ready: where it was, unless the list there is longer than another's by more
+ * than a little. Taking from other lists only when idle would leave each slot with the threads that
+ * it has, however few or many, and those on the longer list with less of the CPUs. One other list
+ * is looked at, in turn. */
 static struct slot *place(struct thread *t)
 {
     static uint32_t turn; /* a guess needs no atomic */
@@ -319,8 +327,8 @@ void slot_make_ready(struct thread *t)
         slots_look_for_idle(s);
 }
 
-/* Tried: one visit to a slot's lock for all of its threads. With 31 of them the other slot begins later (15% slower); with
- * two at a time it is 5% faster. */
+/* Tried: one visit to a slot's lock for all of its threads. With 31 of them the other slot begins
+ * later (15% slower); with two at a time it is 5% faster. */
 void slots_make_ready(struct thread *list)
 {
     while (list) {
@@ -366,16 +374,16 @@ void slot_acquire(struct thread *t)
     t->mounted_at = tsc();
 }
 
-/* While others want the CPUs, when the kernel decides who runs, and for a slice after the monitor found that the slot's thread
- * computes or is blocked. */
+/* While others want the CPUs, when the kernel decides who runs, and for a slice after the monitor
+ * found that the slot's thread computes or is blocked. */
 bool slot_hands_on(const struct slot *s)
 {
     uint64_t now = tsc();
     return now < s->hand_on_until || kernel_decides(now);
 }
 
-/* t gives up s. Post: true: s is the caller's to pass on, to *next if that is not NULL. false: t was an extra thread, or s is
- * closed, and its place has ended. */
+/* t gives up s. Post: true: s is the caller's to pass on, to *next if that is not NULL. false: t
+ * was an extra thread, or s is closed, and its place has ended. */
 static bool leave(struct thread *t, struct slot *s, struct thread **next)
 {
     *next = NULL;
@@ -445,7 +453,8 @@ static void rest(struct thread *t)
 static bool granted_meanwhile(struct thread *t)
 {
     uint32_t granted = GRANTED;
-    return __atomic_compare_exchange_n(&t->attach, &granted, ATTACHED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&t->attach, &granted, ATTACHED, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
 }
 
 bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadline, bool realtime)

@@ -2,26 +2,30 @@
  *
  * The way into the runtime, the way out, and the switch between contexts.
  *
- * In: a patched system call site (patch/patch.h) jumps to lissom_syscall_entry with rcx = its struct
- * patch_site and every other register but r11 as the program had it.  The program's stack is not touched:
- * its red zone is live and there may be little room.  The registers go to the thread's own *runtime stack*.
+ * In: a patched system call site (patch/patch.h) jumps to lissom_syscall_entry with rcx = its
+ * struct patch_site and every other register but r11 as the program had it. The program's stack is
+ * not touched: its red zone is live and there may be little room. The registers go to the thread's
+ * own *runtime stack*.
  *
- * Vector state: the runtime is compiled without vector registers, so they stay as they are unless another
- * context runs in between; lissom_switch and lissom_leave save them with XSAVEC (a component in its initial
- * state costs nothing) and the restoring side loads them with XRSTOR.  MXCSR and the x87 control word are
- * part of it.  AMX tiles are excluded: a thread that uses them is pinned.
+ * Vector state: the runtime is compiled without vector registers, so they stay as they are unless
+ * another context runs in between; lissom_switch and lissom_leave save them with XSAVEC (a
+ * component in its initial state costs nothing) and the restoring side loads them with XRSTOR.
+ * MXCSR and the x87 control word are part of it. AMX tiles are excluded: a thread that uses them is
+ * pinned.
  *
- * Signals: from `movl $1, T_IN_RUNTIME` to `movl $0, T_IN_RUNTIME` a handler of the program is never run
- * (sched/signals.c keeps the signal).  Outside of it, but inside this file, the instruction pointer that the
- * handler sees is translated to the site's; the labels named lissom_at_* are for that.  For this reason the
- * code between those labels keeps the stack pointer in one of two known places, and all of it keeps the flags:
- * only mov, lea, xchg, push, pop and jrcxz.
+ * Signals: from `movl $1, T_IN_RUNTIME` to `movl $0, T_IN_RUNTIME` a handler of the program is
+ * never run (sched/signals.c keeps the signal). Outside of it, but inside this file, the
+ * instruction pointer that the handler sees is translated to the site's; the labels named
+ * lissom_at_* are for that. For this reason the code between those labels keeps the stack pointer
+ * in one of two known places, and all of it keeps the flags: only mov, lea, xchg, push, pop and
+ * jrcxz.
  */
 #include "sched/registers.h"
 
         .text
 
-/* The program's registers onto the runtime stack. In: rcx = T, r11 = site. Out: rbx = registers, rbp = T. */
+/* The program's registers onto the runtime stack. In: rcx = T, r11 = site. Out: rbx = registers,
+ * rbp = T. */
 .macro SAVE_REGISTERS
         mov     %r11, T_SITE(%rcx)
         STORE_REGISTERS 0
@@ -41,13 +45,15 @@
         CFI_RIP_BY_SITE_IN_R11
 .endm
 
-/* Back. In: rsp = registers, rbp = T. Out: rcx = T, r11 = site, everything else the program's; in_runtime still set. */
+/* Back. In: rsp = registers, rbp = T. Out: rcx = T, r11 = site, everything else the program's;
+ * in_runtime still set. */
 .macro RESTORE_REGISTERS
         LOAD_REGISTERS 0, LOAD_SITE
 .endm
 
-/* For the unwinder, that is debuggers (to handlers the state is that of the site, view.c): the frame is the program's, right
- * behind the site's system call. Where the site is: in r11, in rcx, or on the stack `depth` below the program's. */
+/* For the unwinder, that is debuggers (to handlers the state is that of the site, view.c): the
+ * frame is the program's, right behind the site's system call. Where the site is: in r11, in rcx,
+ * or on the stack `depth` below the program's. */
 .macro CFI_SITE_IN_R11
         .cfi_def_cfa rsp, 0
         CFI_RIP_BY_SITE_IN_R11
@@ -123,7 +129,8 @@ lissom_at_exit:                                  /* r11 = site */
         mov     %rcx, %r11
         jmp     *SITE_AFTER(%r11)
 
-.Lattention:                                     /* a signal came before in_runtime was cleared: look at it now */
+/* a signal came before in_runtime was cleared: look at it now */
+.Lattention:
         mov     lissom_self@gottpoff(%rip), %rcx
         mov     %fs:(%rcx), %rcx
         movl    $1, T_IN_RUNTIME(%rcx)
@@ -136,7 +143,8 @@ lissom_at_exit_end:
         call    lissom_attend
         jmp     .Laction
 
-        /* The call as if nothing had been there: for calls that return twice, elsewhere or not at all. */
+        /* The call as if nothing had been there: for calls that return twice, elsewhere or not at
+         * all. */
 .Ldirect:
         RESTORE_REGISTERS
         movl    $0, T_IN_RUNTIME(%rcx)
@@ -152,11 +160,13 @@ lissom_at_direct:                                /* r11 = site; the call has not
         .hidden lissom_at_direct_end
 lissom_at_direct_end:
 
-.Lafter_left:                                    /* a handler interrupted a call, and the thread has left the runtime since */
+/* a handler interrupted a call, and the thread has left the runtime since */
+.Lafter_left:
         CFI_SITE_IN_R11
         jmp     *SITE_AFTER(%r11)
 
-        /* The call on the program's stack, where its handlers may run, unwind or jump away, then done. */
+        /* The call on the program's stack, where its handlers may run, unwind or jump away, then
+         * done. */
 .Lcall:
         CFI_STORED_REGISTERS
         RESTORE_REGISTERS
@@ -210,9 +220,9 @@ lissom_at_done_committed:
         CFI_SITE_IN_R11
         jmp     *SITE_DIRECT(%r11)
 
-        /* All signals are blocked and at least one is pending. Back to the program's mask with the program's
-         * stack and registers, so that the handler runs as if the system call had just ended. rax = where to go
-         * then, with rcx = site. */
+        /* All signals are blocked and at least one is pending. Back to the program's mask with the
+         * program's stack and registers, so that the handler runs as if the system call had just
+         * ended. rax = where to go then, with rcx = site. */
 .Lraise_then:
         CFI_STORED_REGISTERS
         mov     %rax, %r12                       /* the program's r12 is in the registers on the stack, */
@@ -254,7 +264,8 @@ lissom_at_raise_end:                             /* rcx = site, r11 = target */
         .hidden lissom_at_raise_gone
 lissom_at_raise_gone:
 
-        /* First call of a thread that is not known yet: register it, on its own stack. r11 = site. */
+        /* First call of a thread that is not known yet: register it, on its own stack. r11 =
+         * site. */
 .Lunregistered:
         CFI_SITE_IN_R11
         lea     -RED_ZONE(%rsp), %rsp
@@ -299,7 +310,7 @@ lissom_at_raise_gone:
         .cfi_endproc
         .size   lissom_syscall_entry, . - lissom_syscall_entry
 
-/* --- contexts ------------------------------------------------------------------------------------------ */
+/* --- contexts --------------------------------------------------------------------------------- */
 
 /* A debugger may stop a thread anywhere here, so each instruction says where its frame is. */
 .macro SAVE_CONTEXT                              /* of the thread in rdi; clobbers rax, rcx, rdx */
@@ -317,7 +328,8 @@ lissom_at_raise_gone:
         mov     %rsp, T_CONTEXT_RSP(%rdi)
 .endm
 
-.macro LOAD_CONTEXT_AND_RETURN                   /* of the thread in rsi, with rdi to return; its stack is as SAVE_CONTEXT left it */
+/* of the thread in rsi, with rdi to return; its stack is as SAVE_CONTEXT left it */
+.macro LOAD_CONTEXT_AND_RETURN
         mov     T_CONTEXT_RSP(%rsi), %rsp
         .cfi_def_cfa rsp, 56
         .cfi_offset rbp, -16
@@ -349,7 +361,8 @@ lissom_at_raise_gone:
 
 /* struct thread *lissom_switch(struct thread *from, struct thread *to)
  * Pre: the caller owns `to`, which is DETACHED and marked ATTACHED by the caller; from != to.
- * Post: returns, as `from` and perhaps much later and on another carrier, the thread that was left then. */
+ * Post: returns, as `from` and perhaps much later and on another carrier, the thread that was left
+ * then. */
         .globl  lissom_switch
         .hidden lissom_switch
         .type   lissom_switch, @function
@@ -361,9 +374,10 @@ lissom_switch:
         .cfi_endproc
         .size   lissom_switch, . - lissom_switch
 
-/* void lissom_leave(struct thread *from, void *stack, void (*f)(struct carrier *, struct thread *), struct carrier *k)
- * Saves `from` and runs f(k, from), which never returns, on k's own stack. "Returns" when from is mounted again:
- * then with the thread that was left there in rax. */
+/* void lissom_leave(struct thread *from, void *stack, void (*f)(struct carrier *, struct thread *),
+ * struct carrier *k)
+ * Saves `from` and runs f(k, from), which never returns, on k's own stack. "Returns" when from is
+ * mounted again: then with the thread that was left there in rax. */
         .globl  lissom_leave
         .hidden lissom_leave
         .type   lissom_leave, @function
@@ -383,7 +397,8 @@ lissom_leave:
         .cfi_endproc
         .size   lissom_leave, . - lissom_leave
 
-/* void lissom_enter(struct thread *to, struct thread *prev): mounts `to` from a carrier's own stack. */
+/* void lissom_enter(struct thread *to, struct thread *prev): mounts `to` from a carrier's own
+ * stack. */
         .globl  lissom_enter
         .hidden lissom_enter
         .type   lissom_enter, @function
@@ -394,9 +409,10 @@ lissom_enter:
         .cfi_endproc
         .size   lissom_enter, . - lissom_enter
 
-/* long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms, const volatile uint32_t *attention)
- * A handler that sets *attention between the look at it and the system call moves the instruction pointer from between
- * lissom_at_event_sleep and lissom_at_event_slept to lissom_at_event_awake (sched/view.c). */
+/* long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms, const volatile
+ * uint32_t *attention) A handler that sets *attention between the look at it and the system call
+ * moves the instruction pointer from between lissom_at_event_sleep and lissom_at_event_slept to
+ * lissom_at_event_awake (sched/view.c). */
         .globl  lissom_event_sleep
         .hidden lissom_event_sleep
         .type   lissom_event_sleep, @function
@@ -425,8 +441,9 @@ lissom_at_event_awake:
 /* long lissom_guarded_load(const uint32_t *address, uint32_t *value)
  * long lissom_guarded_copy(void *to, const void *from, size_t bytes)
  * long lissom_guarded_exchange(uint32_t *word, uint32_t *expected, uint32_t new)
- * 0 (the last one: or 1), or -EFAULT if an access faults: the handler moves the instruction pointer from between lissom_at_guarded and
- * lissom_at_guarded_end to lissom_at_guarded_fault (sched/view.c). */
+ * 0 (the last one: or 1), or -EFAULT if an access faults: the handler moves the instruction pointer
+ * from between lissom_at_guarded and lissom_at_guarded_end to lissom_at_guarded_fault
+ * (sched/view.c). */
         .globl  lissom_guarded_load
         .hidden lissom_guarded_load
         .type   lissom_guarded_load, @function
@@ -467,7 +484,8 @@ lissom_at_guarded_fault:
         ret
         .cfi_endproc
 
-/* For the unwinder: all registers are in a ucontext_t, to which the register with the DWARF number `base` points (opcode 0x70 + base). */
+/* For the unwinder: all registers are in a ucontext_t, to which the register with the DWARF number
+ * `base` points (opcode 0x70 + base). */
 #define UC_R8 40
 #define UC_R9 48
 #define UC_R10 56
@@ -508,8 +526,8 @@ lissom_at_guarded_fault:
         CFI_UC_REGISTER \base, 16, UC_RIP
 .endm
 
-/* A thread that a handler of ours has diverted (signals.c): rdi = T, rsi = f, rbx = the ucontext_t that it was interrupted in, rsp = its
- * runtime stack. */
+/* A thread that a handler of ours has diverted (signals.c): rdi = T, rsi = f, rbx = the ucontext_t
+ * that it was interrupted in, rsp = its runtime stack. */
         .globl  lissom_diverted
         .hidden lissom_diverted
         .type   lissom_diverted, @function
@@ -540,8 +558,10 @@ lissom_resume:
         .cfi_endproc
         .size   lissom_resume, . - lissom_resume
 
-/* Handlers of the program return to this, with rsp = the ucontext_t of the frame that frame_push has made. It is a system call site that has been redirected from
- * the start. gdb knows a frame by the name, other unwinders by the rules; the nop is for those that look for a return address less one. */
+/* Handlers of the program return to this, with rsp = the ucontext_t of the frame that frame_push
+ * has made. It is a system call site that has been redirected from the start. gdb knows a frame by
+ * the name, other unwinders by the rules; the nop is for those that look for a return address less
+ * one. */
         .globl  __restore_rt
         .hidden __restore_rt
         .type   __restore_rt, @function
@@ -563,7 +583,8 @@ __restore_rt:
         .cfi_endproc
         .size   __restore_rt, . - __restore_rt
 
-/* The kernel returns from our own handler through this. gdb knows it by its bytes, if it has such a name, and the unwinder too. */
+/* The kernel returns from our own handler through this. gdb knows it by its bytes, if it has such a
+ * name, and the unwinder too. */
         .globl  lissom_sigaction_restorer
         .hidden lissom_sigaction_restorer
         .type   lissom_sigaction_restorer, @function

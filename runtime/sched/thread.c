@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads and carriers come and go: registration at a thread's first intercepted system call, exit, fork.
+ * Threads and carriers come and go: registration at a thread's first intercepted system call, exit,
+ * fork.
  */
 #include "cpus/cpus.h"
 #include "lissom.h"
@@ -45,8 +46,9 @@ _Static_assert(sizeof(struct patch_site) == SITE_SIZE, "offsets.h");
 __thread struct thread *lissom_self __attribute__((tls_model("initial-exec")));
 uint64_t lissom_xsave_mask;
 
-/* What a thread needs beside its structures, in one piece of LAYOUT bytes, most of which is never touched. No guard pages: two
- * more mappings a thread would take a process of 10,000 threads over vm.max_map_count; our own frames are small and known. */
+/* What a thread needs beside its structures, in one piece of LAYOUT bytes, most of which is never
+ * touched. No guard pages: two more mappings a thread would take a process of 10,000 threads over
+ * vm.max_map_count; our own frames are small and known. */
 enum {
     STRUCTURES = 4096,
     XSAVE = 4096,
@@ -69,7 +71,7 @@ static struct thread *ended_head, *ended_tail;
 static char *chunk;
 static uint32_t chunk_left, registered;
 
-/* --- finding the carrier of a kernel thread, from signal handlers too ------------------------------------------ */
+/* --- finding the carrier of a kernel thread, from signal handlers too ------------------------- */
 
 enum { TIDS = 1 << 17 };
 /* Open addressing; entries are replaced, never removed: a probe ends at NULL. */
@@ -90,7 +92,8 @@ struct carrier *carrier_by_tid(int32_t tid)
     return NULL;
 }
 
-/* Replaced is who has another tid by now, and who has ended with this one, which the kernel has given out again. */
+/* Replaced is who has another tid by now, and who has ended with this one, which the kernel has
+ * given out again. */
 static void tid_insert(struct carrier *k) /* under threads_lock */
 {
     uint32_t i = tid_hash(k->tid);
@@ -133,7 +136,7 @@ static void put_ended(struct thread *t) /* under threads_lock */
     ended_tail = t;
 }
 
-/* --- making and reusing ------------------------------------------------------------------------------------------ */
+/* --- making and reusing ----------------------------------------------------------------------- */
 
 static struct thread *take_unused(void) /* under threads_lock */
 {
@@ -149,7 +152,8 @@ static struct thread *take_unused(void) /* under threads_lock */
         /* Away from where the program's own mappings go: one of them may want to grow down. */
         static uintptr_t hint;
         hint = (hint ? hint : ((uintptr_t)&sched & ~0xffffful) - AWAY) - (uintptr_t)CHUNK * LAYOUT;
-        char *p = prim_mmap((void *)hint, (size_t)CHUNK * LAYOUT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        char *p = prim_mmap((void *)hint, (size_t)CHUNK * LAYOUT, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (prim_is_error(p))
             return NULL;
         chunk = p;
@@ -216,8 +220,8 @@ void thread_unpin(struct thread *t)
     t->away_calls = 0;
 }
 
-/* Programs that block signals and then make their threads, one of which waits for the signals: the mask that these
- * inherit is what most threads have from then on. */
+/* Programs that block signals and then make their threads, one of which waits for the signals: the
+ * mask that these inherit is what most threads have from then on. */
 void thread_first_made(void)
 {
     uint64_t all = ~0ull, mask;
@@ -232,7 +236,8 @@ void thread_first_made(void)
     prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
 }
 
-/* SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, which the program was not started with: that of the calling kernel thread, and of no other. */
+/* SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, which the program was not started with: that of the
+ * calling kernel thread, and of no other. */
 static bool is_real_time_by_choice(void)
 {
     enum { FIFO = 1, RR = 2, DEADLINE = 6, RESET_ON_FORK = 0x40000000 };
@@ -290,7 +295,8 @@ struct thread *thread_register(void)
         lissom_self = t;
     }
     if (!t)
-        lissom_give_up("no memory for a thread"); /* its wakes would miss those who wait in our queues */
+        lissom_give_up(
+            "no memory for a thread"); /* its wakes would miss those who wait in our queues */
     prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
     if (t) {
         slot_acquire(t);
@@ -299,7 +305,8 @@ struct thread *thread_register(void)
     return t;
 }
 
-/* A system call of a kernel thread that has no struct thread, as switch.S has pushed it on the program's stack. */
+/* A system call of a kernel thread that has no struct thread, as switch.S has pushed it on the
+ * program's stack. */
 struct unknown_call {
     long rbp, r9, r8, r10, rdx, rsi, rdi, rax;
     const struct patch_site *site;
@@ -307,7 +314,8 @@ struct unknown_call {
     char red_zone[128];
     char program[]; /* its stack pointer */
 };
-enum unknown { UNKNOWN_DIRECT = 0, UNKNOWN_DONE = 1 }; /* the call is to be made natively; has been made, with this rax */
+/* the call is to be made natively; has been made, with this rax */
+enum unknown { UNKNOWN_DIRECT = 0, UNKNOWN_DONE = 1 };
 
 /* From switch.S. Returns the new struct thread, or an enum unknown. */
 uintptr_t lissom_first_call(struct unknown_call *c);
@@ -319,7 +327,8 @@ uintptr_t lissom_first_call(struct unknown_call *c)
     if (c->site == &lissom_return_site)
         signals_return_native((uintptr_t)c->program);
     /* As long as one thread is known to the runtime, the kernel's actions are ours. */
-    struct user_registers r = {.rax = c->rax, .rdi = c->rdi, .rsi = c->rsi, .rdx = c->rdx, .r10 = c->r10};
+    struct user_registers r = {
+        .rax = c->rax, .rdi = c->rdi, .rsi = c->rsi, .rdx = c->rdx, .r10 = c->r10};
     if (c->rax != SYS_rt_sigaction || actions_call(&r) == ACTION_DIRECT)
         return UNKNOWN_DIRECT;
     c->rax = r.rax;

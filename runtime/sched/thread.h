@@ -33,116 +33,133 @@ struct user_registers { /* as switch.S pushes them on the runtime stack */
 
 enum { WAIT_WORDS = 12, INBOX = 16 };
 
-enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED }; /* docs/slots.md; PARKED is ASLEEP under another name: sched/ext.h */
+/* docs/slots.md; PARKED is ASLEEP under another name: sched/ext.h */
+enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED };
 
 /* An application thread.  Fields up to gsbase are known to switch.S (offsets.h). */
 struct thread {
-    uint32_t in_runtime;          /* 1 while on the runtime stack: signals are kept */
-    volatile uint32_t attention;  /* a signal was kept or the doorbell rung here: look before leaving the runtime */
-    void *runtime_stack;          /* its upper end */
+    uint32_t in_runtime; /* 1 while on the runtime stack: signals are kept */
+    /* a signal was kept or the doorbell rung here: look before leaving the runtime */
+    volatile uint32_t attention;
+    void *runtime_stack; /* its upper end */
     uintptr_t user_rsp;
     const struct patch_site *site; /* where the current system call comes from */
-    uintptr_t context_rsp;        /* of a context that is not running */
+    uintptr_t context_rsp;         /* of a context that is not running */
     uintptr_t fsbase;
-    void *xsave;                  /* vector state of a context that is not running */
-    uint64_t raise_mask;          /* signal mask to go back to when kept signals are sent again */
+    void *xsave;         /* vector state of a context that is not running */
+    uint64_t raise_mask; /* signal mask to go back to when kept signals are sent again */
     /* Loops of OpenMP (omp/loops.h). Written by t only. */
-    struct loop *loop;            /* whose chunks it asks for; NULL: of none */
-    uint32_t chunks;              /* that it has asked for */
-    uint32_t at_work;             /* 1: it has a chunk, and counts among those that do, ... */
-    uintptr_t gsbase;             /* of a context that is not running */
+    struct loop *loop; /* whose chunks it asks for; NULL: of none */
+    uint32_t chunks;   /* that it has asked for */
+    uint32_t at_work;  /* 1: it has a chunk, and counts among those that do, ... */
+    uintptr_t gsbase;  /* of a context that is not running */
 
-    uint32_t attach;              /* enum attach; a futex word */
+    uint32_t attach; /* enum attach; a futex word */
     int32_t tid;
-    struct slot *slot;            /* held, or where it was last */
+    struct slot *slot; /* held, or where it was last */
     bool has_slot;
     bool pinned;
-    bool own_mask;                /* its signal mask is not sched.base_mask */
-    bool own_credentials;         /* ... its credentials are not the process's (sched/identity.h) */
-    bool real_time;               /* the program has given it a real-time class: it runs natively, without a slot */
-    bool own_attributes;          /* nor are others that its children inherit */
-    bool faults_blocked;          /* its mask blocks SIGSEGV or SIGBUS: a guarded load that faults would be its end */
+    bool own_mask;        /* its signal mask is not sched.base_mask */
+    bool own_credentials; /* ... its credentials are not the process's (sched/identity.h) */
+    /* the program has given it a real-time class: it runs natively, without a slot */
+    bool real_time;
+    bool own_attributes; /* nor are others that its children inherit */
+    /* its mask blocks SIGSEGV or SIGBUS: a guarded load that faults would be its end */
+    bool faults_blocked;
     bool homing;
-    bool deadline;                /* in a timed wait: only its own kernel thread can end it */
-    bool interruptible;           /* in a wait that a signal may end */
-    uint8_t interrupted;          /* the wait ended because of a signal */
+    bool deadline;       /* in a timed wait: only its own kernel thread can end it */
+    bool interruptible;  /* in a wait that a signal may end */
+    uint8_t interrupted; /* the wait ended because of a signal */
     uint8_t pin_reason;
-    bool openmp;                  /* made by an OpenMP runtime */
-    bool own_affinity;            /* the program set it */
-    bool affinity_known;          /* whether it has; until then nobody of us sets its mask */
-    bool to_be_pinned;            /* because another thread has given it a mask, or scheduling attributes; by itself, at its next call */
-    uint16_t bound;               /* to CPU bound - 1; 0: to none (cpus/bind.c) */
-    bool was_bound;               /* ever */
+    bool openmp;         /* made by an OpenMP runtime */
+    bool own_affinity;   /* the program set it */
+    bool affinity_known; /* whether it has; until then nobody of us sets its mask */
+    /* because another thread has given it a mask, or scheduling attributes; by itself, at its next
+     * call */
+    bool to_be_pinned;
+    uint16_t bound; /* to CPU bound - 1; 0: to none (cpus/bind.c) */
+    bool was_bound; /* ever */
     struct carrier *home;
-    struct carrier *carrier;      /* who runs it now; valid while ATTACHED */
-    struct thread *next;          /* in a ready list, or in a waker's private list */
+    struct carrier *carrier; /* who runs it now; valid while ATTACHED */
+    struct thread *next;     /* in a ready list, or in a waker's private list */
 
     /* in a bucket's queue: under the bucket's lock */
-    struct bucket *bucket;        /* NULL: in none */
+    struct bucket *bucket; /* NULL: in none */
     struct thread *wait_next, *wait_prev;
     uintptr_t wait_address;
     uint32_t wait_bitset;
 
-    uint32_t events_told;         /* futex word: there may be events that it waits for (events/events.c) */
-    uint32_t events_counted;      /* it is one of events_watchers */
+    /* futex word: there may be events that it waits for (events/events.c) */
+    uint32_t events_told;
+    uint32_t events_counted; /* it is one of events_watchers */
     struct thread *events_next;
 
-    uint64_t mounted_at;          /* tsc; for slices */
-    int64_t credit;               /* tsc: what it may run before those whose slice has ended (sched/ready.h), ... */
-    uint64_t credit_at;           /* ... when that was looked at, ... */
-    uint64_t charged_at;          /* ... and until when what it has run was taken from it */
-    uint64_t polled_since;        /* tsc: the wait that begins was polled for in place since then; 0: it was not (idle/poll.c) */
-    uintptr_t kernel_wait;        /* the address it waits on in the kernel, counted in its bucket */
-    bool foreign_wait;            /* counted in futex_foreign_waiters */
-    uint32_t away_calls;          /* system calls that made it go home lately */
-    uint32_t plain_waits;         /* futex waits since the last such call */
+    uint64_t mounted_at; /* tsc; for slices */
+    /* tsc: what it may run before those whose slice has ended (sched/ready.h), ... */
+    int64_t credit;
+    uint64_t credit_at;  /* ... when that was looked at, ... */
+    uint64_t charged_at; /* ... and until when what it has run was taken from it */
+    /* tsc: the wait that begins was polled for in place since then; 0: it was not (idle/poll.c) */
+    uint64_t polled_since;
+    uintptr_t kernel_wait; /* the address it waits on in the kernel, counted in its bucket */
+    bool foreign_wait;     /* counted in futex_foreign_waiters */
+    uint32_t away_calls;   /* system calls that made it go home lately */
+    uint32_t plain_waits;  /* futex waits since the last such call */
 
-    long nr;                      /* the system call being handled */
-    int16_t mask_call;            /* the one that waits with a mask of its own (waitmask.h); -1 or another: none */
-    uint8_t clone_state;          /* enum clone_state */
+    long nr; /* the system call being handled */
+    /* the one that waits with a mask of its own (waitmask.h); -1 or another: none */
+    int16_t mask_call;
+    uint8_t clone_state; /* enum clone_state */
 
-    void *save_area;              /* SAVE_AREA bytes (frame.h): the state in which it was interrupted outside of the runtime, ... */
-    bool delivers;                /* the signal in that frame is to be handled at home */
-    struct signal_frame *saved;   /* ... while it is in the runtime for that (signals.c) */
-    uint64_t credentials;         /* a hash of the calls that have changed them */
-    bool restricts;               /* it is about to restrict the system calls of the process */
-    siginfo_t taken;              /* by rt_sigtimedwait(2), whose caller does not want to know */
-    stack_t altstack;             /* the program's, for this thread (altstack.h) */
+    /* SAVE_AREA bytes (frame.h): the state in which it was interrupted outside of the runtime,
+     * ... */
+    void *save_area;
+    bool delivers;              /* the signal in that frame is to be handled at home */
+    struct signal_frame *saved; /* ... while it is in the runtime for that (signals.c) */
+    uint64_t credentials;       /* a hash of the calls that have changed them */
+    bool restricts;             /* it is about to restrict the system calls of the process */
+    siginfo_t taken;            /* by rt_sigtimedwait(2), whose caller does not want to know */
+    stack_t altstack;           /* the program's, for this thread (altstack.h) */
 
-    bool loop_blocked;            /* ... but not at the moment (at_work) */
-    bool loop_alone;              /* the loop that it is in is not our business */
-    bool loop_open;               /* libomp: it has come to one that is */
-    bool team_asked;              /* libomp: it has said how large its next team is to be */
+    bool loop_blocked; /* ... but not at the moment (at_work) */
+    bool loop_alone;   /* the loop that it is in is not our business */
+    bool loop_open;    /* libomp: it has come to one that is */
+    bool team_asked;   /* libomp: it has said how large its next team is to be */
 
-    uint64_t monitor_cpu_time;    /* ns; the monitor's: at its last look at a slot that several threads have, ... */
-    uint64_t monitor_looked;      /* ... tsc */
+    /* ns; the monitor's: at its last look at a slot that several threads have, ... */
+    uint64_t monitor_cpu_time;
+    uint64_t monitor_looked; /* ... tsc */
     bool told_to_step_back;
 
-    bool sample_waited;           /* and its last sample found it waiting */
-    /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it is on a waiting list. */
-    uint32_t wait_words;          /* entries in use; 0: it does not wait, or it is not known for what */
+    bool sample_waited; /* and its last sample found it waiting */
+    /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it
+     * is on a waiting list. */
+    /* entries in use; 0: it does not wait, or it is not known for what */
+    uint32_t wait_words;
     struct wait_word {
         uintptr_t address;
         uint32_t value, mask;
     } wait_word[WAIT_WORDS];
-    const struct spin_site *proof_site; /* where the wait was proven; NULL: another proof is needed */
+    /* where the wait was proven; NULL: another proof is needed */
+    const struct spin_site *proof_site;
     uint64_t proof_registers[16]; /* the general ones, in the order of the encoding */
     const struct spin_site *pass_site;
-    uint32_t let_pass;            /* turns at pass_site without a look, since looks have shown nothing */
-    uint32_t fruitless;           /* looks in a row that have shown nothing */
-    struct spin_site *wait_site;  /* where it was last, ... */
-    uint64_t arrived_at, wait_began; /* ... when, and since when it waits there; tsc */
+    /* turns at pass_site without a look, since looks have shown nothing */
+    uint32_t let_pass;
+    uint32_t fruitless;                   /* looks in a row that have shown nothing */
+    struct spin_site *wait_site;          /* where it was last, ... */
+    uint64_t arrived_at, wait_began;      /* ... when, and since when it waits there; tsc */
     const struct spin_site *counted_site; /* of these waits, which are not yet in the statistics: */
     uint32_t site_waits, skipped;
-    uint64_t site_waited;         /* tsc */
-    bool in_grace;                /* and it spins for a short time, whoever else could run */
-    uint32_t looks;               /* which slot slot_wanted looks at */
-    uint32_t wait_bound_us;       /* of the time that it may be parked */
-    uint64_t wait_until;          /* tsc; under the slot's lock while it is on a waiting list */
+    uint64_t site_waited;   /* tsc */
+    bool in_grace;          /* and it spins for a short time, whoever else could run */
+    uint32_t looks;         /* which slot slot_wanted looks at */
+    uint32_t wait_bound_us; /* of the time that it may be parked */
+    uint64_t wait_until;    /* tsc; under the slot's lock while it is on a waiting list */
 
-    struct thread *all_next;      /* all threads ever made */
+    struct thread *all_next; /* all threads ever made */
     bool ended;
-    struct thread *ended_next;    /* those that have ended, oldest first: for reuse */
+    struct thread *ended_next; /* those that have ended, oldest first: for reuse */
 };
 
 /* A siginfo, as much of it as the kernel fills. */
@@ -154,29 +171,33 @@ struct kept {
 /* A kernel thread. */
 struct carrier {
     struct thread *home_thread;
-    struct thread *current;       /* written by this carrier only; NULL on its own stack */
+    struct thread *current; /* written by this carrier only; NULL on its own stack */
     int32_t tid;
-    uint32_t park;                /* futex word: 1 = an order or a signal is there */
-    bool handed_on;               /* the thread on it has just given its slot to one on another carrier, ... */
-    int32_t to_wake;              /* ... whose kernel thread, this one, is still to be woken; 0: it has been. By this carrier only, as is handed_on */
+    uint32_t park; /* futex word: 1 = an order or a signal is there */
+    /* the thread on it has just given its slot to one on another carrier, ... */
+    bool handed_on;
+    /* ... whose kernel thread, this one, is still to be woken; 0: it has been. By this carrier
+     * only, as is handed_on */
+    int32_t to_wake;
     struct thread *order;
     struct slot *order_slot;
-    void *stack;                  /* upper end of its own small stack */
-    void *signal_stack;           /* SIGNAL_STACK bytes (frame.h): where the kernel puts frames */
+    void *stack;        /* upper end of its own small stack */
+    void *signal_stack; /* SIGNAL_STACK bytes (frame.h): where the kernel puts frames */
     struct carrier *free_next, *free_prev; /* under free.lock */
     bool on_free;
-    struct thread *reserved;      /* under free.lock: its home thread wants it */
+    struct thread *reserved; /* under free.lock: its home thread wants it */
     struct carrier *reserved_next;
-    bool reserved_seen;           /* the monitor's */
+    bool reserved_seen; /* the monitor's */
 
     /* Signals for its home thread: sched/inbox.h. */
-    uint32_t inbox_count;         /* written on this kernel thread only, as are all of these */
+    uint32_t inbox_count; /* written on this kernel thread only, as are all of these */
     uint32_t sent_again_count;
-    volatile bool untold;         /* the home thread does not know yet */
-    volatile bool closed;         /* the inbox is full: all are blocked, and what goes back is ... */
+    volatile bool untold; /* the home thread does not know yet */
+    /* the inbox is full: all are blocked, and what goes back is ... */
+    volatile bool closed;
     uint64_t closed_mask;
-    bool rung;                    /* a counted doorbell is pending here */
-    struct kept inbox[INBOX];     /* oldest first */
+    bool rung;                     /* a counted doorbell is pending here */
+    struct kept inbox[INBOX];      /* oldest first */
     struct kept sent_again[INBOX]; /* on their way once more */
 };
 
@@ -184,71 +205,90 @@ enum clone_state { CLONE_NONE, CLONE_SHARED, CLONE_COPIED }; /* see syscalls.c *
 
 enum slot_state { SLOT_BUSY, SLOT_POLLING, SLOT_IDLE, SLOT_CLOSED };
 
-/* In parts that are written by different ones, each in cache lines of its own: spinning threads of other slots read at each turn. */
+/* In parts that are written by different ones, each in cache lines of its own: spinning threads of
+ * other slots read at each turn. */
 struct slot {
     /* by who schedules on it */
     struct lock lock;
-    uint32_t ready_count;         /* under lock, read without */
+    uint32_t ready_count;                   /* under lock, read without */
     struct thread *ready_head, *ready_tail; /* and ... */
-    struct thread *fresh_tail;    /* ... the last of those at its head that go first (sched/ready.h); NULL: there are none */
+    /* ... the last of those at its head that go first (sched/ready.h); NULL: there are none */
+    struct thread *fresh_tail;
     uint32_t fresh_count;
-    uint64_t fresh_since;         /* tsc: the first of the others has seen them go first since then; 0: not */
-    uint64_t popped_since;        /* fresh_since before the last pop, ... */
-    bool popped_behind;           /* ... and whether that was one of the others */
+    /* tsc: the first of the others has seen them go first since then; 0: not */
+    uint64_t fresh_since;
+    uint64_t popped_since;                      /* fresh_since before the last pop, ... */
+    bool popped_behind;                         /* ... and whether that was one of the others */
     struct thread *waiting_head, *waiting_tail; /* parked threads: sched/waiting.h */
-    uint32_t waiting_count;       /* under lock, read without */
+    uint32_t waiting_count;                     /* under lock, read without */
     uint32_t overcommit;
-    uint64_t passed_since;        /* tsc: the first ready thread has seen parked ones go first since then; 0: not */
-    uint64_t hand_on_until;       /* tsc: extra threads hand their places on; under lock */
-    struct thread *runner;        /* who got the slot last; a hint */
-    uint32_t schedules;           /* moves whenever the slot changes hands or its thread yields */
-    struct lost_time lost_time;   /* by who holds it */
+    /* tsc: the first ready thread has seen parked ones go first since then; 0: not */
+    uint64_t passed_since;
+    uint64_t hand_on_until;     /* tsc: extra threads hand their places on; under lock */
+    struct thread *runner;      /* who got the slot last; a hint */
+    uint32_t schedules;         /* moves whenever the slot changes hands or its thread yields */
+    struct lost_time lost_time; /* by who holds it */
     /* seldom */
     uint32_t state __attribute__((aligned(64))); /* enum slot_state; under lock, read without */
-    uint32_t poll_ns, poll_max_ns; /* how long to look for work before it is given up, and the most (idle/poll.c): by who holds it, as ... */
-    uint64_t idle_since;          /* ... tsc: it has nothing to run since then; 0: it has, or that is not to be learnt from */
-    bool closed;                  /* who runs on it is to leave it, and nobody is to come; under lock, read without */
+    /* how long to look for work before it is given up, and the most (idle/poll.c): by who holds it,
+     * as ... */
+    uint32_t poll_ns, poll_max_ns;
+    /* ... tsc: it has nothing to run since then; 0: it has, or that is not to be learnt from */
+    uint64_t idle_since;
+    /* who runs on it is to leave it, and nobody is to come; under lock, read without */
+    bool closed;
     uint32_t index;
-    uint32_t cpu;                 /* where its kernel thread was last seen; a hint, as ... */
-    uint32_t neighbour;           /* ... the slot that was seen on the same CPU (its own index: none) */
+    uint32_t cpu; /* where its kernel thread was last seen; a hint, as ... */
+    /* ... the slot that was seen on the same CPU (its own index: none) */
+    uint32_t neighbour;
     /* by its spinning thread */
-    uint64_t looked_at __attribute__((aligned(64))); /* tsc: when it last looked at the parked ones (sched/park.c) */
+    /* tsc: when it last looked at the parked ones (sched/park.c) */
+    uint64_t looked_at __attribute__((aligned(64)));
     /* by the monitor */
-    uint64_t sample_after __attribute__((aligned(64))); /* tsc: its thread is not looked at for busy-waiting before (spin/sample.c) */
-    uint32_t monitor_seen;        /* `schedules` at the last look, ... */
-    uint32_t monitor_told;        /* ... how often its threads have been told since that their slices are over, ... */
-    uint64_t monitor_stuck;       /* ... since when it has found nothing scheduled, has told them or has granted an extra thread (tsc), ... */
-    int32_t monitor_tid;          /* ... and which kernel thread ran it, ... */
-    uint64_t monitor_cpu_time, monitor_looked; /* ... that had used so much CPU time (ns) then (tsc) */
+    /* tsc: its thread is not looked at for busy-waiting before (spin/sample.c) */
+    uint64_t sample_after __attribute__((aligned(64)));
+    uint32_t monitor_seen; /* `schedules` at the last look, ... */
+    /* ... how often its threads have been told since that their slices are over, ... */
+    uint32_t monitor_told;
+    /* ... since when it has found nothing scheduled, has told them or has granted an extra thread
+     * (tsc), ... */
+    uint64_t monitor_stuck;
+    int32_t monitor_tid; /* ... and which kernel thread ran it, ... */
+    /* ... that had used so much CPU time (ns) then (tsc) */
+    uint64_t monitor_cpu_time, monitor_looked;
 } __attribute__((aligned(128)));
 
 struct scheduler {
-    uint32_t slots;               /* open: those of lower indices. Changes while the program runs (slots_resize) */
-    uint32_t slots_made;          /* ever opened */
+    /* open: those of lower indices. Changes while the program runs (slots_resize) */
+    uint32_t slots;
+    uint32_t slots_made; /* ever opened */
     uint32_t idle_count;
-    uint32_t threads;             /* alive */
-    bool has_made_threads;        /* or, in the child of a fork, the child has */
+    uint32_t threads;      /* alive */
+    bool has_made_threads; /* or, in the child of a fork, the child has */
     int32_t pid;
-    uint64_t base_mask;           /* the signal mask that most threads have, never with the doorbell in it: threads that block it stay at home; under threads_lock while there are several */
-    uint32_t faults_blocked;      /* threads of which that is true, or more */
-    bool native_waits;            /* given up: threads wait in the kernel only */
-    bool active;                  /* patched and scheduling */
-    bool user_switch;             /* the machine can switch in user space */
+    /* the signal mask that most threads have, never with the doorbell in it: threads that block it
+     * stay at home; under threads_lock while there are several */
+    uint64_t base_mask;
+    uint32_t faults_blocked; /* threads of which that is true, or more */
+    bool native_waits;       /* given up: threads wait in the kernel only */
+    bool active;             /* patched and scheduling */
+    bool user_switch;        /* the machine can switch in user space */
     bool has_amx;
-    bool large_vectors;           /* the program may use AMX tiles, which a switch does not save */
-    uint8_t level;                /* enum level */
-    bool detect_spinning;         /* threads that wait in a loop give way */
-    bool misjudge_spinning;       /* all that are looked at do: a test of the bounds */
-    bool observe_spinning;        /* they are only counted */
-    bool traced;                  /* by a debugger; as of the monitor's last look */
-    bool shares;                  /* the CPUs with other programs under lissom (cpus/peers.c) */
-    uint8_t idle_policy;          /* enum idle_policy */
-    bool poll_for_openmp;         /* OpenMP's waits do not spin themselves */
+    bool large_vectors;     /* the program may use AMX tiles, which a switch does not save */
+    uint8_t level;          /* enum level */
+    bool detect_spinning;   /* threads that wait in a loop give way */
+    bool misjudge_spinning; /* all that are looked at do: a test of the bounds */
+    bool observe_spinning;  /* they are only counted */
+    bool traced;            /* by a debugger; as of the monitor's last look */
+    bool shares;            /* the CPUs with other programs under lissom (cpus/peers.c) */
+    uint8_t idle_policy;    /* enum idle_policy */
+    bool poll_for_openmp;   /* OpenMP's waits do not spin themselves */
     uint64_t tsc_per_us;
     struct lock free_lock;
     struct carrier *free_head, *reserved_head;
     uint32_t monitor_started;
-    uint32_t monitor_word;        /* futex: 1 = there may be ready threads; else how it sleeps (monitor.c) */
+    /* futex: 1 = there may be ready threads; else how it sleeps (monitor.c) */
+    uint32_t monitor_word;
     struct slot slot[LISSOM_MAX_SLOTS];
 };
 /* What the objects are (patch_config.object_found). */
@@ -261,20 +301,22 @@ extern struct lissom_record *record;
 extern __thread struct thread *lissom_self;
 
 #define count(name) __atomic_fetch_add(&record->counter[LISSOM_C_##name], 1, __ATOMIC_RELAXED)
-/* On the hot paths, by who holds s: its own stripe, and no locked instruction unless slots share it. An extra thread on the
- * slot may make it miss a few. */
+/* On the hot paths, by who holds s: its own stripe, and no locked instruction unless slots share
+ * it. An extra thread on the slot may make it miss a few. */
 #define count_on(s, name, n) \
     do { \
         uint64_t *stripe_ = &record->stripe[(s)->index % LISSOM_STRIPES][LISSOM_C_##name]; \
         if (sched.slots <= LISSOM_STRIPES) \
-            __atomic_store_n(stripe_, __atomic_load_n(stripe_, __ATOMIC_RELAXED) + (n), __ATOMIC_RELAXED); \
+            __atomic_store_n(stripe_, __atomic_load_n(stripe_, __ATOMIC_RELAXED) + (n), \
+                             __ATOMIC_RELAXED); \
         else \
             __atomic_fetch_add(stripe_, (n), __ATOMIC_RELAXED); \
     } while (0)
-#define count_add(name, n) __atomic_fetch_add(&record->counter[LISSOM_C_##name], (n), __ATOMIC_RELAXED)
+#define count_add(name, n) \
+    __atomic_fetch_add(&record->counter[LISSOM_C_##name], (n), __ATOMIC_RELAXED)
 
-/* --- thread.c ---------------------------------------------------------------------------------------- */
-struct thread *thread_register(void);   /* the calling kernel thread; NULL: out of memory */
+/* --- thread.c --------------------------------------------------------------------------------- */
+struct thread *thread_register(void); /* the calling kernel thread; NULL: out of memory */
 void thread_exit(struct thread *t);
 void thread_forget_others(struct thread *t); /* in a fork's child */
 struct carrier *carrier_by_tid(int32_t tid);
@@ -282,33 +324,41 @@ struct thread *thread_by_tid(int32_t tid);
 /* f for each that holds s at the moment, a guess. Looks through all threads. */
 void threads_on_slot(const struct slot *s, void (*f)(struct thread *));
 void threads_each(void (*f)(struct thread *)); /* that is alive */
-void thread_first_made(void);           /* the caller is about to make a thread, perhaps the first */
-/* t, at home, may have got a scheduling class. Real-time threads go before others by priority, which only the kernel can do. */
+/* the caller is about to make a thread, perhaps the first */
+void thread_first_made(void);
+/* t, at home, may have got a scheduling class. Real-time threads go before others by priority,
+ * which only the kernel can do. */
 void thread_look_at_class(struct thread *t);
 void thread_unpin(struct thread *t);
 void thread_pin(struct thread *t, enum lissom_pin_reason reason);
 
-/* --- slots.c; park.c: slot_park, slot_wanted; idle/poll.c: slot_poll_in_place --------------------------------------------------------- */
+/* --- slots.c; park.c: slot_park, slot_wanted; idle/poll.c: slot_poll_in_place ----------------- */
 void slots_init(uint32_t n); /* all idle and empty; at the start, and in a fork's child */
-/* docs/slots.md: open, close. From then on there are n slots, 1..LISSOM_MAX_SLOTS. By the monitor only. */
+/* docs/slots.md: open, close. From then on there are n slots, 1..LISSOM_MAX_SLOTS. By the monitor
+ * only. */
 void slots_resize(uint32_t n);
-/* Asks who still runs on closed slots to leave them. Post: there is somebody. By the monitor only. */
+/* Asks who still runs on closed slots to leave them. Post: there is somebody. By the monitor
+ * only. */
 bool slots_vacate(void);
-/* How many threads could run just now: those that do (*running, unless NULL), one for each slot that is not idle, and the ready ones. A guess. */
+/* How many threads could run just now: those that do (*running, unless NULL), one for each slot
+ * that is not idle, and the ready ones. A guess. */
 uint32_t slots_demand(uint32_t *running);
 /* docs/slots.md: block. Pre: t holds s, and is in a queue, so t->slot is its waker's already.
- * Post: true: t was woken and holds t->slot. false: a signal (if t->interruptible) or the deadline (CLOCK_REALTIME if `realtime`, else CLOCK_MONOTONIC; NULL: none) came first; t holds no slot and may still
- * be queued. A t that is not pinned and has no deadline is only ended by a wake: who sends it a signal takes it out of
- * its queue. A t with a deadline must be at home. */
+ * Post: true: t was woken and holds t->slot. false: a signal (if t->interruptible) or the deadline
+ * (CLOCK_REALTIME if `realtime`, else CLOCK_MONOTONIC; NULL: none) came first; t holds no slot and
+ * may still be queued. A t that is not pinned and has no deadline is only ended by a wake: who
+ * sends it a signal takes it out of its queue. A t with a deadline must be at home. */
 bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadline, bool realtime);
 void slot_make_ready(struct thread *t);
-void slots_make_ready(struct thread *list); /* linked by next, first come first served; the waker owns all */
+/* linked by next, first come first served; the waker owns all */
+void slots_make_ready(struct thread *list);
 void slot_acquire(struct thread *t);
 void slot_release(struct thread *t);
 /* A waker owns t, which holds no slot and runs: until it is granted. Pre: not interruptible. */
 void slot_await(struct thread *t);
 void slot_yield(struct thread *t);
-/* docs/slots.md: step back. Post: true: t, which had an extra place, has waited for its turn, and holds t->slot. false: there was none. */
+/* docs/slots.md: step back. Post: true: t, which had an extra place, has waited for its turn, and
+ * holds t->slot. false: there was none. */
 bool slot_step_back(struct thread *t);
 void slot_pass_on(struct slot *s);
 /* Post: true: t, which had none, holds t->slot, which was idle. */
@@ -316,19 +366,19 @@ bool slot_try_acquire(struct thread *t);
 /* Post: a slot that was idle and is the caller's now, or NULL. */
 struct slot *slots_claim_idle(const struct slot *preferred);
 void slot_overcommit(struct slot *s);
-/* t, which holds its slot, waits in a loop for t->wait_word. Post: true: another thread has run, and t holds t->slot.
- * false: there is none that could. docs/slots.md: park. */
+/* t, which holds its slot, waits in a loop for t->wait_word. Post: true: another thread has run,
+ * and t holds t->slot. false: there is none that could. docs/slots.md: park. */
 bool slot_park(struct thread *t, uint64_t now /* tsc */);
 /* Whether another thread could run in the place of t, a guess: t should give way if it waits. */
 bool slot_wanted(struct thread *t, uint64_t now /* tsc */);
 struct thread *slot_pop(struct slot *s);
 bool slots_anything_ready(void); /* or parked */
 bool slot_over_slice(const struct thread *t);
-/* An OpenMP runtime was told not to spin on `word`: does it for it, as long as no thread is ready. Post: true: it is not
- * `value` any more, or cannot be read. */
+/* An OpenMP runtime was told not to spin on `word`: does it for it, as long as no thread is ready.
+ * Post: true: it is not `value` any more, or cannot be read. */
 bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value);
 
-/* --- carrier.c --------------------------------------------------------------------------------------- */
+/* --- carrier.c -------------------------------------------------------------------------------- */
 void carrier_dispatch(struct thread *t, struct slot *s);
 bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s);
 void carrier_rest(struct thread *t);
@@ -339,22 +389,24 @@ void carrier_put_back_reserved(struct thread *t, struct thread *r);
 bool carrier_preempt_reserved(void); /* the monitor's look at who waits to come home */
 void carrier_finish(struct thread *prev);
 
-/* --- monitor.c --------------------------------------------------------------------------------------- */
+/* --- monitor.c -------------------------------------------------------------------------------- */
 void monitor_poke(void);
-void monitor_nudge(void); /* the same, but none is made if there is none */
+void monitor_nudge(void);     /* the same, but none is made if there is none */
 void monitor_slot_busy(void); /* a slot is not idle any more */
 /* task_stat, unless the process gives up. By the monitor. */
 struct task_stat;
 bool monitor_task_stat(int32_t tid, struct task_stat *stat);
 void monitor_after_fork(void);
 void monitor_end(void); /* Post: there is none. Not by the monitor. */
-/* Each thread calls this right after it changed its credentials: the monitor ends, and if it is needed the caller makes
- * it again, with the caller's. The last thread to change so leaves none that has the old ones. */
+/* Each thread calls this right after it changed its credentials: the monitor ends, and if it is
+ * needed the caller makes it again, with the caller's. The last thread to change so leaves none
+ * that has the old ones. */
 void monitor_restart(void);
 
-/* --- switch.S ---------------------------------------------------------------------------------------- */
+/* --- switch.S --------------------------------------------------------------------------------- */
 struct thread *lissom_switch(struct thread *from, struct thread *to); /* returns who was left */
-struct thread *lissom_leave(struct thread *from, void *stack, void (*f)(struct carrier *, struct thread *), struct carrier *k);
+struct thread *lissom_leave(struct thread *from, void *stack,
+                            void (*f)(struct carrier *, struct thread *), struct carrier *k);
 _Noreturn void lissom_enter(struct thread *to, struct thread *prev);
 void lissom_syscall_entry(void);
 /* Post: 0, or -EFAULT. */
@@ -363,18 +415,29 @@ long lissom_guarded_copy(void *to, const void *from, size_t bytes);
 long lissom_guarded_exchange(uint32_t *word, uint32_t *expected, uint32_t new); /* sched/user.h */
 /* epoll_wait(2), but -EINTR if *attention is or becomes true before the kernel sleeps. */
 struct epoll_event;
-long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms, const volatile uint32_t *attention);
+long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms,
+                        const volatile uint32_t *attention);
 
-/* Only its own kernel thread may run it: pinned, or with a signal mask of its own, as handlers of the program usually have, or with credentials of its own. */
-static inline bool thread_stays(const struct thread *t) { return t->pinned || t->own_mask || t->own_credentials; }
+/* Only its own kernel thread may run it: pinned, or with a signal mask of its own, as handlers of
+ * the program usually have, or with credentials of its own. */
+static inline bool thread_stays(const struct thread *t)
+{
+    return t->pinned || t->own_mask || t->own_credentials;
+}
 /* Whether the home thread of the carrier that t is on wants it back. */
 static inline bool carrier_is_reserved(const struct thread *t)
 {
     return t->carrier != t->home && __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED);
 }
-static inline bool slot_is_closed(const struct slot *s) { return __atomic_load_n(&s->closed, __ATOMIC_RELAXED); }
+static inline bool slot_is_closed(const struct slot *s)
+{
+    return __atomic_load_n(&s->closed, __ATOMIC_RELAXED);
+}
 static inline uint32_t slots_open(void) { return __atomic_load_n(&sched.slots, __ATOMIC_RELAXED); }
-static inline bool threads_exceed_slots(void) { return __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) > slots_open(); }
+static inline bool threads_exceed_slots(void)
+{
+    return __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) > slots_open();
+}
 static inline void cpu_relax(void) { __builtin_ia32_pause(); }
 
 #endif

@@ -17,7 +17,8 @@ static uint64_t unblock(void)
 
 static void restore(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8); }
 
-/* The kernel copies, so that nothing has to be unblocked: a signal of the program's might be pending. Where that is forbidden it has to be. */
+/* The kernel copies, so that nothing has to be unblocked: a signal of the program's might be
+ * pending. Where that is forbidden it has to be. */
 long user_copy_unblocked(void *to, const void *from, size_t bytes)
 {
     struct iovec into = {to, bytes}, of = {(void *)from, bytes};

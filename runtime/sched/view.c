@@ -1,35 +1,40 @@
 /* SPDX-License-Identifier: MIT
  *
- * The interrupted state as the program knows it: the instruction and stack pointers are translated from our code (switch.S,
- * spin/enter.S, the stubs) to the system call or the instruction that it stands for, so that unwinding (cancellation,
- * exceptions), siglongjmp and glibc's own checks work. The labels named lissom_at_* say where the stack pointer is.
+ * The interrupted state as the program knows it: the instruction and stack pointers are translated
+ * from our code (switch.S, spin/enter.S, the stubs) to the system call or the instruction that it
+ * stands for, so that unwinding (cancellation, exceptions), siglongjmp and glibc's own checks work.
+ * The labels named lissom_at_* say where the stack pointer is.
  */
 #include "sched/thread.h"
 #include "sched/view.h"
 #include "spin/site.h"
 
-extern const char lissom_at_entry_swapped[], lissom_at_entry_committed[], lissom_at_exit[], lissom_at_exit_end[],
-    lissom_at_direct[], lissom_at_direct_end[], lissom_at_call[], lissom_at_call_made[], lissom_at_call_end[],
-    lissom_at_done_committed[], lissom_at_raise[], lissom_at_raise_end[], lissom_at_raise_gone[], lissom_at_guarded[],
-    lissom_at_guarded_end[], lissom_at_guarded_fault[], lissom_at_event_sleep[], lissom_at_event_slept[], lissom_at_event_awake[], lissom_spin_entry[], lissom_at_spin_pushed[],
-    lissom_at_spin_committed[], lissom_at_spin_exit[], lissom_at_spin_popped[], lissom_at_spin_raise[],
-    lissom_at_spin_raised[], lissom_at_spin_end[], lissom_at_spin_unknown[], lissom_at_spin_unknown_popped[];
+extern const char lissom_at_entry_swapped[], lissom_at_entry_committed[], lissom_at_exit[],
+    lissom_at_exit_end[], lissom_at_direct[], lissom_at_direct_end[], lissom_at_call[],
+    lissom_at_call_made[], lissom_at_call_end[], lissom_at_done_committed[], lissom_at_raise[],
+    lissom_at_raise_end[], lissom_at_raise_gone[], lissom_at_guarded[], lissom_at_guarded_end[],
+    lissom_at_guarded_fault[], lissom_at_event_sleep[], lissom_at_event_slept[],
+    lissom_at_event_awake[], lissom_spin_entry[], lissom_at_spin_pushed[],
+    lissom_at_spin_committed[], lissom_at_spin_exit[], lissom_at_spin_popped[],
+    lissom_at_spin_raise[], lissom_at_spin_raised[], lissom_at_spin_end[], lissom_at_spin_unknown[],
+    lissom_at_spin_unknown_popped[];
 
 static bool within(uintptr_t ip, const char *from, const char *to)
 {
     return ip >= (uintptr_t)from && ip < (uintptr_t)to;
 }
 
-/* In spin/enter.S: how far below the program's the stack pointer is; the return address into the site's stub is the word
- * RED_ZONE + 8 below. -1: not there. */
+/* In spin/enter.S: how far below the program's the stack pointer is; the return address into the
+ * site's stub is the word RED_ZONE + 8 below. -1: not there. */
 static long spin_entry_depth(uintptr_t ip)
 {
-    if (within(ip, lissom_spin_entry, lissom_at_spin_pushed) || ip == (uintptr_t)lissom_at_spin_popped ||
-        ip == (uintptr_t)lissom_at_spin_unknown_popped)
+    if (within(ip, lissom_spin_entry, lissom_at_spin_pushed) ||
+        ip == (uintptr_t)lissom_at_spin_popped || ip == (uintptr_t)lissom_at_spin_unknown_popped)
         return 136;
     if (within(ip, lissom_at_spin_raise, lissom_at_spin_raised))
         return 192;
-    return ip == (uintptr_t)lissom_at_spin_unknown || within(ip, lissom_at_spin_pushed, lissom_at_spin_committed) ||
+    return ip == (uintptr_t)lissom_at_spin_unknown ||
+                   within(ip, lissom_at_spin_pushed, lissom_at_spin_committed) ||
                    within(ip, lissom_at_spin_exit, lissom_at_spin_popped) ||
                    within(ip, lissom_at_spin_raised, lissom_at_spin_end)
                ? 144

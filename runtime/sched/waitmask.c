@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
-/* The argument that points to the mask; or to a structure with a pointer to it and its size. 0: the call has none. */
+/* The argument that points to the mask; or to a structure with a pointer to it and its size. 0: the
+ * call has none. */
 static greg_t pointer(long nr, const greg_t *g, bool *indirect)
 {
     *indirect = nr == SYS_pselect6;
@@ -32,7 +33,8 @@ static bool is_interrupted_call(const ucontext_t *uc)
 {
     const greg_t *g = uc->uc_mcontext.gregs;
     uint8_t code[2];
-    return g[REG_RAX] == -EINTR && !lissom_guarded_copy(code, (const void *)(g[REG_RIP] - 2), 2) && code[0] == 0x0f && code[1] == 0x05;
+    return g[REG_RAX] == -EINTR && !lissom_guarded_copy(code, (const void *)(g[REG_RIP] - 2), 2) &&
+           code[0] == 0x0f && code[1] == 0x05;
 }
 
 uint64_t waitmask_of_handler(struct thread *t, const ucontext_t *uc)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A thread comes to a spin site. While nobody else could run it goes on spinning, and comes again at its next turn; otherwise
- * its wait is proven once more, with the registers and the memory of now, and it is parked.
+ * A thread comes to a spin site. While nobody else could run it goes on spinning, and comes again
+ * at its next turn; otherwise its wait is proven once more, with the registers and the memory of
+ * now, and it is parked.
  */
 #include "sched/contention.h"
 #include "sched/signals.h"
@@ -12,13 +13,13 @@
 #include "spin/spin.h"
 
 enum {
-    FAILURES = 256,  /* looks at a site that showed no wait, ... */
-    RETIRE_SHARE = 8, /* ... less so many for each that did: it costs more than it brings */
-    ADD_UP = 32,     /* waits of a thread before they appear in the statistics */
+    FAILURES = 256,      /* looks at a site that showed no wait, ... */
+    RETIRE_SHARE = 8,    /* ... less so many for each that did: it costs more than it brings */
+    ADD_UP = 32,         /* waits of a thread before they appear in the statistics */
     SAME_WAIT_NS = 1000, /* between two turns of one wait at most */
-    FRUITLESS_MAX = 10, /* a thread passes 2^10 times at most without a look */
-    DEBT = 16,       /* as with futexes (futex.c): after so many more waits that were longer ... */
-    RETRY = 32,      /* ... only every 32nd is given that time */
+    FRUITLESS_MAX = 10,  /* a thread passes 2^10 times at most without a look */
+    DEBT = 16,  /* as with futexes (futex.c): after so many more waits that were longer ... */
+    RETRY = 32, /* ... only every 32nd is given that time */
 };
 
 /* As enter.S leaves them on the program's stack. */
@@ -27,20 +28,23 @@ struct pushed {
     uintptr_t go_on;
 };
 
-static struct spin_registers registers_at(const struct spin_site *site, const struct user_registers *r,
-                                          const struct pushed *p)
+static struct spin_registers registers_at(const struct spin_site *site,
+                                          const struct user_registers *r, const struct pushed *p)
 {
     return (struct spin_registers){
-        .r = {(uint64_t)r->rax, p->rcx, (uint64_t)r->rdx, (uint64_t)r->rbx, r->rsp, (uint64_t)r->rbp, (uint64_t)r->rsi,
-              (uint64_t)r->rdi, (uint64_t)r->r8, (uint64_t)r->r9, (uint64_t)r->r10, p->r11, (uint64_t)r->r12,
-              (uint64_t)r->r13, (uint64_t)r->r14, (uint64_t)r->r15},
+        .r = {(uint64_t)r->rax, p->rcx, (uint64_t)r->rdx, (uint64_t)r->rbx, r->rsp,
+              (uint64_t)r->rbp, (uint64_t)r->rsi, (uint64_t)r->rdi, (uint64_t)r->r8,
+              (uint64_t)r->r9, (uint64_t)r->r10, p->r11, (uint64_t)r->r12, (uint64_t)r->r13,
+              (uint64_t)r->r14, (uint64_t)r->r15},
         .rip = site->address,
         .flags = r->flags,
     };
 }
 
-/* It is at the site with the registers of its last proof, and nothing that the loop reads has changed: it still waits. */
-static bool proven(const struct thread *t, const struct spin_site *site, const struct spin_registers *now)
+/* It is at the site with the registers of its last proof, and nothing that the loop reads has
+ * changed: it still waits. */
+static bool proven(const struct thread *t, const struct spin_site *site,
+                   const struct spin_registers *now)
 {
     uint64_t differ = t->proof_site != site || !t->wait_words;
     for (unsigned i = 0; i < 16 && !differ; i++)
@@ -57,7 +61,8 @@ static bool reads_stack(const struct spin_result *r)
     return false;
 }
 
-/* Guesses: threads add without atomics, and seldom, for others on other CPUs have just read the same line. */
+/* Guesses: threads add without atomics, and seldom, for others on other CPUs have just read the
+ * same line. */
 static void add_up(struct thread *t)
 {
     struct lissom_loop *loop = t->counted_site ? t->counted_site->loop : NULL;
@@ -102,15 +107,17 @@ static void give_way(struct thread *t, const struct spin_site *site, uint64_t no
     }
 }
 
-/* Locks are often held for less time than it takes to let another thread run, which would then want the same lock, and so
- * would all that are ready, one after the other. Whether waits are short is learned for each site. */
+/* Locks are often held for less time than it takes to let another thread run, which would then want
+ * the same lock, and so would all that are ready, one after the other. Whether waits are short is
+ * learned for each site. */
 static bool in_grace(struct thread *t, struct spin_site *site, uint64_t now)
 {
     uint64_t us = sched.tsc_per_us;
     bool same = t->wait_site == site && now - t->arrived_at < SAME_WAIT_NS * us / 1000;
     if (!same) {
         if (t->wait_site && t->in_grace && t->wait_site->debt)
-            t->wait_site->debt -= t->wait_site->debt < 4 ? t->wait_site->debt : 4; /* the last one was */
+            t->wait_site->debt -=
+                t->wait_site->debt < 4 ? t->wait_site->debt : 4; /* the last one was */
         spun(t, t->arrived_at);
         threshold_event(t->slot, now);
         t->wait_site = site;
@@ -128,7 +135,8 @@ static bool in_grace(struct thread *t, struct spin_site *site, uint64_t now)
     return false;
 }
 
-/* What a look has shown. A look that shows nothing is dear, so the thread then passes more and more often without one. */
+/* What a look has shown. A look that shows nothing is dear, so the thread then passes more and more
+ * often without one. */
 static void judge(struct thread *t, struct spin_site *site, bool waits)
 {
     if (waits && site->failed)
@@ -140,10 +148,12 @@ static void judge(struct thread *t, struct spin_site *site, bool waits)
     t->pass_site = site;
 }
 
-static void arrived(struct thread *t, struct spin_site *site, struct user_registers *r, struct pushed *p)
+static void arrived(struct thread *t, struct spin_site *site, struct user_registers *r,
+                    struct pushed *p)
 {
     uint64_t at = tsc();
-    if (!t->has_slot || t->faults_blocked || t->clone_state != CLONE_NONE || sched.native_waits || in_grace(t, site, at))
+    if (!t->has_slot || t->faults_blocked || t->clone_state != CLONE_NONE || sched.native_waits ||
+        in_grace(t, site, at))
         return;
     if (!slot_wanted(t, at)) {
         /* A thread that is to run on this CPU would otherwise wait for the end of a slice. */

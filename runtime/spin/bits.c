@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Instructions on bits: shifts and rotates, bit tests, counting. As execute.c, whose `spin_execute` calls them.
+ * Instructions on bits: shifts and rotates, bit tests, counting. As execute.c, whose `spin_execute`
+ * calls them.
  */
 #include "spin/internal.h"
 
-static const struct value nothing = { 0, 0 };
+static const struct value nothing = {0, 0};
 
 void spin_shift(struct spin *s, const struct op *op, unsigned mnemonic)
 {
-    struct value v = spin_operand_get(s, op, 0), by = { 1, 0 };
+    struct value v = spin_operand_get(s, op, 0), by = {1, 0};
     unsigned size = op->o[0].size, bits = 8 * size;
     if (op->operands > 1)
         by = spin_operand_get(s, op, 1);
@@ -19,7 +20,7 @@ void spin_shift(struct spin *s, const struct op *op, unsigned mnemonic)
     if (!n) {
         s->now.cf_taint |= t;
         s->now.flags_taint |= t;
-        spin_operand_put(s, op, 0, (struct value){ v.v, t });
+        spin_operand_put(s, op, 0, (struct value){v.v, t});
         return;
     }
     uint64_t x = v.v, out;
@@ -56,11 +57,15 @@ void spin_shift(struct spin *s, const struct op *op, unsigned mnemonic)
         spin_alu(ALU_AND, out, out, 0, size, &f);
         bool top = out >> (bits - 1) & 1, was = x >> (bits - 1) & 1;
         f |= (carry ? F_CF : 0);
-        f |= (mnemonic == ZYDIS_MNEMONIC_SHL ? top != carry : mnemonic == ZYDIS_MNEMONIC_SHR ? was : 0) ? F_OF : 0;
+        f |= (mnemonic == ZYDIS_MNEMONIC_SHL   ? top != carry
+              : mnemonic == ZYDIS_MNEMONIC_SHR ? was
+                                               : 0)
+                 ? F_OF
+                 : 0;
         spin_flags_put(s, F_ALL, f, t);
     }
     s->source.alu = ALU_NONE;
-    spin_operand_put(s, op, 0, (struct value){ out, t });
+    spin_operand_put(s, op, 0, (struct value){out, t});
 }
 
 /* shlx, sarx, shrx, rorx: no flags. */
@@ -77,7 +82,7 @@ void spin_shift_x(struct spin *s, const struct op *op, unsigned mnemonic)
         : mnemonic == ZYDIS_MNEMONIC_SARX ? (uint64_t)(sign_extended(x, size) >> n)
         : n                               ? x >> n | x << (bits - n)
                                           : x;
-    spin_operand_put(s, op, 0, (struct value){ low_bytes(x, size), v.t | by.t });
+    spin_operand_put(s, op, 0, (struct value){low_bytes(x, size), v.t | by.t});
 }
 
 /* bt, bts, btr, btc. A register index into memory reaches beyond the operand. */
@@ -90,7 +95,10 @@ void spin_bit(struct spin *s, const struct op *op, unsigned mnemonic)
     if (op->o[0].kind == O_MEM) {
         a = spin_address_of(s, op);
         if (op->o[1].kind == O_REG) {
-            a.v += (uint64_t)(sign_extended(at.v, size) >> (size == 8 ? 6 : size == 4 ? 5 : 4)) * size;
+            a.v += (uint64_t)(sign_extended(at.v, size) >> (size == 8   ? 6
+                                                            : size == 4 ? 5
+                                                                        : 4)) *
+                   size;
             a.t |= at.t;
         }
         v = spin_mem_get(s, a, size);
@@ -103,13 +111,15 @@ void spin_bit(struct spin *s, const struct op *op, unsigned mnemonic)
     uint8_t t = v.t | at.t;
     spin_flags_put(s, F_CF, v.v & mask ? F_CF : 0, t);
     s->source.alu = ALU_NONE;
-    uint64_t out = mnemonic == ZYDIS_MNEMONIC_BTS ? v.v | mask : mnemonic == ZYDIS_MNEMONIC_BTR ? v.v & ~mask : v.v ^ mask;
+    uint64_t out = mnemonic == ZYDIS_MNEMONIC_BTS   ? v.v | mask
+                   : mnemonic == ZYDIS_MNEMONIC_BTR ? v.v & ~mask
+                                                    : v.v ^ mask;
     if (mnemonic == ZYDIS_MNEMONIC_BT)
         return;
     if (op->o[0].kind == O_MEM)
-        spin_mem_put(s, a, size, (struct value){ out, t }, op->lock);
+        spin_mem_put(s, a, size, (struct value){out, t}, op->lock);
     else
-        spin_operand_put(s, op, 0, (struct value){ out, t });
+        spin_operand_put(s, op, 0, (struct value){out, t});
 }
 
 void spin_count_bits(struct spin *s, const struct op *op, unsigned mnemonic)
@@ -131,12 +141,15 @@ void spin_count_bits(struct spin *s, const struct op *op, unsigned mnemonic)
             s->source.alu = ALU_NONE;
             return;
         }
-        out = mnemonic == ZYDIS_MNEMONIC_BSF ? (unsigned)__builtin_ctzll(x) : 63 - (unsigned)__builtin_clzll(x);
+        out = mnemonic == ZYDIS_MNEMONIC_BSF ? (unsigned)__builtin_ctzll(x)
+                                             : 63 - (unsigned)__builtin_clzll(x);
     } else {
-        out = !x ? bits : mnemonic == ZYDIS_MNEMONIC_TZCNT ? (unsigned)__builtin_ctzll(x) : (unsigned)__builtin_clzll(x) - (64 - bits);
+        out = !x                                 ? bits
+              : mnemonic == ZYDIS_MNEMONIC_TZCNT ? (unsigned)__builtin_ctzll(x)
+                                                 : (unsigned)__builtin_clzll(x) - (64 - bits);
         f = (x ? 0 : F_CF) | (out ? 0 : F_ZF);
     }
     spin_flags_put(s, F_ALL, f, v.t);
     s->source.alu = ALU_NONE;
-    spin_operand_put(s, op, 0, (struct value){ out, v.t });
+    spin_operand_put(s, op, 0, (struct value){out, v.t});
 }

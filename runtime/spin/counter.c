@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Of a loop that counts (spin/prove.c has found what moves, and by how much): which counter it is, and how many turns are left. The
- * branches that depend on it were seen in two turns; what they compare moves linearly.
+ * Of a loop that counts (spin/prove.c has found what moves, and by how much): which counter it is,
+ * and how many turns are left. The branches that depend on it were seen in two turns; what they
+ * compare moves linearly.
  */
 #include "spin/internal.h"
 
@@ -12,7 +13,8 @@ static bool goes_as_before(const struct compare *c, uint64_t l, uint64_t r)
     return spin_condition_holds(c->condition, flags) == c->taken;
 }
 
-/* Turns until an unsigned counter, of `size` bytes, wraps around: a comparison with it is not monotonic beyond. */
+/* Turns until an unsigned counter, of `size` bytes, wraps around: a comparison with it is not
+ * monotonic beyond. */
 static uint64_t turns_to_wrap(uint64_t v, uint64_t by, unsigned size)
 {
     uint64_t is = low_bytes(v, size);
@@ -44,12 +46,14 @@ uint64_t spin_turns_left(const struct compare *c, uint64_t *dl, uint64_t *dr)
         int64_t step = sign_extended(dx, q->size);
         if (!step)
             return SPIN_TURNS_UNKNOWN;
-        uint64_t distance = low_bytes(step < 0 ? x : -x, q->size), by = step < 0 ? -(uint64_t)step : (uint64_t)step;
+        uint64_t distance = low_bytes(step < 0 ? x : -x, q->size),
+                 by = step < 0 ? -(uint64_t)step : (uint64_t)step;
         return distance % by ? SPIN_TURNS_UNKNOWN : distance / by;
     }
     uint64_t lo = 1, hi = 2, most = 1ull << 62;
     if (is_unsigned(c->condition))
-        most = least(most, least(turns_to_wrap(q->l, *dl, q->size), turns_to_wrap(q->r, *dr, q->size)));
+        most = least(most,
+                     least(turns_to_wrap(q->l, *dl, q->size), turns_to_wrap(q->r, *dr, q->size)));
     if (most < 2)
         return SPIN_TURNS_UNKNOWN;
     while (goes_as_before(c, q->l + hi * *dl, q->r + hi * *dr)) {
@@ -72,7 +76,7 @@ void spin_describe_counter(struct spin *s)
 {
     struct spin_result *r = s->result;
     const struct head *h = s->rec.head;
-    uint64_t stride[2] = { 0, 0 };
+    uint64_t stride[2] = {0, 0};
     r->remaining = s->rec.counter_branch ? SPIN_TURNS_UNKNOWN : SPIN_TURNS_UNBOUNDED;
     for (unsigned i = 0; i < s->rec.compares; i++) {
         uint64_t dl = 0, dr = 0, n = spin_turns_left(&s->rec.compare[i], &dl, &dr);
@@ -82,14 +86,16 @@ void spin_describe_counter(struct spin *s)
             stride[1] = dr;
         }
     }
-    /* Of those that move as the compared value does, a word in memory: a register is most likely a copy of it. */
+    /* Of those that move as the compared value does, a word in memory: a register is most likely a
+     * copy of it. */
     const struct difference *best = NULL;
     int best_score = -1;
     for (unsigned i = 0; i < h->differences; i++) {
         const struct difference *d = &h->difference[i];
         if (d->varies)
             continue;
-        int score = 2 * ((uint64_t)d->by == stride[0] || (uint64_t)d->by == stride[1]) + (d->granule ? 1 : 0);
+        int score = 2 * ((uint64_t)d->by == stride[0] || (uint64_t)d->by == stride[1]) +
+                    (d->granule ? 1 : 0);
         if (score > best_score) {
             best = d;
             best_score = score;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Instructions: Zydis decodes them once for each interpretation, or once for all where the code does not change, and what the interpreter needs of them is kept in a
- * small direct-mapped table.
+ * Instructions: Zydis decodes them once for each interpretation, or once for all where the code
+ * does not change, and what the interpreter needs of them is kept in a small direct-mapped table.
  */
 #include "spin/internal.h"
 
@@ -12,7 +12,8 @@ static unsigned fetch(struct spin *s, uint64_t address, uint8_t bytes[15])
     unsigned n = 15;
     if (address >= (1ull << 47) - 15)
         return 0;
-    long (*load)(uintptr_t, void *, unsigned) = s->config->fetch ? s->config->fetch : s->config->load;
+    long (*load)(uintptr_t, void *, unsigned) =
+        s->config->fetch ? s->config->fetch : s->config->load;
     if (!load(address, bytes, n))
         return n;
     /* It may be the last instruction of the last page. */
@@ -41,7 +42,9 @@ static bool memory(struct op *op, const ZydisDecodedOperand *z)
         return false;
     if (z->mem.index != ZYDIS_REGISTER_NONE && !general(z->mem.index, &op->index))
         return false;
-    op->segment = z->mem.segment == ZYDIS_REGISTER_FS ? 1 : z->mem.segment == ZYDIS_REGISTER_GS ? 2 : 0;
+    op->segment = z->mem.segment == ZYDIS_REGISTER_FS   ? 1
+                  : z->mem.segment == ZYDIS_REGISTER_GS ? 2
+                                                        : 0;
     return true;
 }
 
@@ -57,18 +60,15 @@ static bool register_operand(struct operand *o, ZydisRegister r)
             o->kind = O_HIGH;
             o->reg = (uint8_t)(r - ZYDIS_REGISTER_AH);
         } else {
-            o->reg = (uint8_t)(r < ZYDIS_REGISTER_AH ? r - ZYDIS_REGISTER_AL : r - ZYDIS_REGISTER_SPL + 4);
+            o->reg = (uint8_t)(r < ZYDIS_REGISTER_AH ? r - ZYDIS_REGISTER_AL
+                                                     : r - ZYDIS_REGISTER_SPL + 4);
         }
         return o->reg < 16;
-    case ZYDIS_REGCLASS_XMM:
-        o->kind = O_XMM;
-        break;
+    case ZYDIS_REGCLASS_XMM: o->kind = O_XMM; break;
     case ZYDIS_REGCLASS_GPR16:
     case ZYDIS_REGCLASS_GPR32:
-    case ZYDIS_REGCLASS_GPR64:
-        break;
-    default:
-        return false;
+    case ZYDIS_REGCLASS_GPR64: break;
+    default: return false;
     }
     o->reg = (uint8_t)id;
     return id >= 0 && id < 16;
@@ -86,10 +86,12 @@ static bool translate(struct op *op, const ZydisDecodedInstruction *d, const Zyd
         op->kind = OP_REPEATED;
     else if (d->meta.category == ZYDIS_CATEGORY_SETCC)
         op->kind = OP_SETCC;
-    else if (d->meta.category == ZYDIS_CATEGORY_CMOV && d->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+    else if (d->meta.category == ZYDIS_CATEGORY_CMOV &&
+             d->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY)
         op->kind = OP_CMOV;
     else if (d->meta.category == ZYDIS_CATEGORY_COND_BR &&
-             (d->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT ? (d->opcode & 0xf0) == 0x70 : (d->opcode & 0xf0) == 0x80))
+             (d->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT ? (d->opcode & 0xf0) == 0x70
+                                                        : (d->opcode & 0xf0) == 0x80))
         op->kind = OP_JCC;
     if (d->operand_count_visible > 4)
         return false;
@@ -113,8 +115,7 @@ static bool translate(struct op *op, const ZydisDecodedInstruction *d, const Zyd
             if (z[i].imm.is_relative)
                 op->imm += op->address + op->length;
             break;
-        default:
-            return false;
+        default: return false;
         }
     }
     return true;
@@ -130,10 +131,8 @@ static bool has_no_effect(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_PREFETCHT0:
     case ZYDIS_MNEMONIC_PREFETCHT1:
     case ZYDIS_MNEMONIC_PREFETCHT2:
-    case ZYDIS_MNEMONIC_PREFETCHW:
-        return true;
-    default:
-        return false;
+    case ZYDIS_MNEMONIC_PREFETCHW: return true;
+    default: return false;
     }
 }
 
@@ -152,7 +151,7 @@ const struct op *spin_decode(struct spin *s, uint64_t address)
     ZydisDecoderContext context;
     ZydisDecodedInstruction d;
     ZydisDecodedOperand z[ZYDIS_MAX_OPERAND_COUNT_VISIBLE];
-    *op = (struct op){ .address = address, .run = s->run };
+    *op = (struct op){.address = address, .run = s->run};
     bool good = ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&s->decoder, &context, bytes, n, &d));
     if (good && has_no_effect(d.mnemonic)) {
         op->mnemonic = ZYDIS_MNEMONIC_NOP;
@@ -160,7 +159,8 @@ const struct op *spin_decode(struct spin *s, uint64_t address)
         return op;
     }
     good = good && d.operand_count_visible <= ZYDIS_MAX_OPERAND_COUNT_VISIBLE &&
-           ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&s->decoder, &context, &d, z, d.operand_count_visible)) &&
+           ZYAN_SUCCESS(
+               ZydisDecoderDecodeOperands(&s->decoder, &context, &d, z, d.operand_count_visible)) &&
            translate(op, &d, z);
     if (!good) {
         op->address = 0;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Delays within a loop that waits, as of a lock that backs off: an inner loop that only counts. Interpreting all of its turns may
- * take longer than a look may; they all do the same, so from the second on they are brought forward: the counters move by as much as
- * they would in the turns up to the last.
+ * Delays within a loop that waits, as of a lock that backs off: an inner loop that only counts.
+ * Interpreting all of its turns may take longer than a look may; they all do the same, so from the
+ * second on they are brought forward: the counters move by as much as they would in the turns up to
+ * the last.
  *
- * Which loops are delays is proven once (learn). From then on each visit of their head compares with the last one; if the same
- * things have moved by the same amounts, the branch that ends the loop says how many turns are left. A delay is left out of what is
- * known of the loop around it: it is no head of its own, and no place for a spin site, which would be met at each of its turns.
+ * Which loops are delays is proven once (learn). From then on each visit of their head compares
+ * with the last one; if the same things have moved by the same amounts, the branch that ends the
+ * loop says how many turns are left. A delay is left out of what is known of the loop around it: it
+ * is no head of its own, and no place for a spin site, which would be met at each of its turns.
  *
  * Only short ones: a thread that is to be delayed for long does not wait for anybody as yet.
  */
@@ -37,13 +39,17 @@ bool spin_delay_learn(struct spin *s, uint64_t from)
     struct head *h = rec->head;
     struct delay *d = &h->delay;
     uint64_t turns = s->result->remaining;
-    if (rec->deciding || rec->table || rec->walks || rec->compares != 1 || turns == SPIN_TURNS_UNKNOWN || s->now.transient)
+    if (rec->deciding || rec->table || rec->walks || rec->compares != 1 ||
+        turns == SPIN_TURNS_UNKNOWN || s->now.transient)
         return false;
     for (unsigned i = 0; i < h->differences; i++)
         if (h->difference[i].varies)
             return false;
-    *d = (struct delay){ .branch = rec->compare[0], .back = from, .pauses = rec->pauses / 2, .turn = s->result->turn ? s->result->turn : 1,
-                         .counters = h->differences };
+    *d = (struct delay){.branch = rec->compare[0],
+                        .back = from,
+                        .pauses = rec->pauses / 2,
+                        .turn = s->result->turn ? s->result->turn : 1,
+                        .counters = h->differences};
     __builtin_memcpy(d->counter, h->difference, sizeof d->counter);
     if (!is_short(d, turns))
         return false;
@@ -64,7 +70,8 @@ struct head *spin_delay_at(struct spin *s, uint64_t address)
 bool spin_in_delay(const struct spin *s, uint64_t address)
 {
     for (unsigned i = 0; s->has_delays && i < s->heads; i++)
-        if (s->head[i].is_delay && address >= s->head[i].address && address <= s->head[i].delay.back)
+        if (s->head[i].is_delay && address >= s->head[i].address &&
+            address <= s->head[i].delay.back)
             return true;
     return false;
 }
@@ -92,7 +99,8 @@ void spin_delay_turn(struct spin *s, struct head *h)
     int n = spin_state_compare(s, &h->last, &s->now, differ);
     bool counts = n == d->counters;
     for (int i = 0; counts && i < n; i++)
-        counts = differ[i].granule == d->counter[i].granule && differ[i].index == d->counter[i].index && differ[i].by == d->counter[i].by;
+        counts = differ[i].granule == d->counter[i].granule &&
+                 differ[i].index == d->counter[i].index && differ[i].by == d->counter[i].by;
     uint64_t dl, dr, turns = counts ? spin_turns_left(&d->branch, &dl, &dr) : SPIN_TURNS_UNKNOWN;
     if (turns != SPIN_TURNS_UNKNOWN && turns > 1 && is_short(d, turns)) {
         move(s, d, turns - 1);

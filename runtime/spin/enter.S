@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a spin site's stub into the runtime and back. Here nothing is free: all registers, the flags and the red zone are live,
- * so rcx and r11 go on the program's stack, below the red zone. The rest is as in sched/switch.S, whose comments on
- * vector state, signals and labels hold here too; handlers see the site's instruction (sched/view.c).
+ * From a spin site's stub into the runtime and back. Here nothing is free: all registers, the flags
+ * and the red zone are live, so rcx and r11 go on the program's stack, below the red zone. The rest
+ * is as in sched/switch.S, whose comments on vector state, signals and labels hold here too;
+ * handlers see the site's instruction (sched/view.c).
  *
- * The stub has moved rsp by the red zone and called, so that `ret $128` puts it right and goes on in the stub.
+ * The stub has moved rsp by the red zone and called, so that `ret $128` puts it right and goes on
+ * in the stub.
  */
 #include "sched/registers.h"
 
@@ -76,7 +78,8 @@ lissom_at_spin_exit:                             /* as at lissom_at_spin_pushed 
 lissom_at_spin_popped:                           /* as at lissom_spin_entry */
         ret     $RED_ZONE
 
-        /* All signals are blocked and at least one is pending: as .Lraise_then in sched/switch.S. */
+        /* All signals are blocked and at least one is pending: as .Lraise_then in
+         * sched/switch.S. */
 .Lspin_raise:
         CFI_STORED_REGISTERS
         LOAD_REGISTERS 24 + RED_ZONE, CFI_RIP_ON_STACK

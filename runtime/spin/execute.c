@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What each instruction does.  Those that compilers emit in loops are here; any other ends the interpretation, which is
- * always sound.  Flags that the manuals leave undefined get some value: no compiler's code reads them.
+ * What each instruction does. Those that compilers emit in loops are here; any other ends the
+ * interpretation, which is always sound. Flags that the manuals leave undefined get some value: no
+ * compiler's code reads them.
  */
 #include "spin/internal.h"
 
-static const struct value nothing = { 0, 0 };
+static const struct value nothing = {0, 0};
 
 static void unsupported(struct spin *s) { spin_stop(s, SPIN_UNKNOWN, SPIN_R_UNSUPPORTED); }
 
@@ -18,13 +19,13 @@ static bool two(struct spin *s, const struct op *op, struct value *l, struct val
 }
 
 /* add, sub, cmp, and, test, inc, dec, neg, adc, sbb, xadd: what flags can be done again for. */
-static struct value arithmetic(struct spin *s, enum alu what, struct value l, struct value r, unsigned carry, uint8_t carry_taint,
-                               unsigned size, uint32_t which)
+static struct value arithmetic(struct spin *s, enum alu what, struct value l, struct value r,
+                               unsigned carry, uint8_t carry_taint, unsigned size, uint32_t which)
 {
     uint32_t flags;
-    struct value v = { spin_alu(what, l.v, r.v, carry, size, &flags), l.t | r.t | carry_taint };
+    struct value v = {spin_alu(what, l.v, r.v, carry, size, &flags), l.t | r.t | carry_taint};
     spin_flags_put(s, which, flags, v.t);
-    s->source = (struct flag_source){ carry ? ALU_NONE : what, (uint8_t)size, l.v, r.v };
+    s->source = (struct flag_source){carry ? ALU_NONE : what, (uint8_t)size, l.v, r.v};
     return v;
 }
 
@@ -36,7 +37,7 @@ static void binary(struct spin *s, const struct op *op, enum alu what, bool keep
     uint8_t t = 0;
     unsigned carry = 0;
     if (with_carry) {
-        struct value c = { s->now.flags & F_CF, s->now.cf_taint };
+        struct value c = {s->now.flags & F_CF, s->now.cf_taint};
         if (!spin_known(s, c))
             return;
         if (c.t & T_DEAD)
@@ -44,10 +45,12 @@ static void binary(struct spin *s, const struct op *op, enum alu what, bool keep
         carry = (unsigned)c.v;
         t = c.t;
         /* sbb eax,eax: only the carry counts. */
-        if (what == ALU_SUB && op->o[1].kind == O_REG && op->o[0].kind == O_REG && op->o[0].reg == op->o[1].reg)
+        if (what == ALU_SUB && op->o[1].kind == O_REG && op->o[0].kind == O_REG &&
+            op->o[0].reg == op->o[1].reg)
             l.t = r.t = 0;
     }
-    if (what == ALU_SUB && !with_carry && op->o[1].kind == O_REG && op->o[0].kind == O_REG && op->o[0].reg == op->o[1].reg)
+    if (what == ALU_SUB && !with_carry && op->o[1].kind == O_REG && op->o[0].kind == O_REG &&
+        op->o[0].reg == op->o[1].reg)
         l.t = r.t = 0;
     struct value v = arithmetic(s, what, l, r, carry, t, op->o[0].size, F_ALL);
     if (keep)
@@ -57,7 +60,8 @@ static void binary(struct spin *s, const struct op *op, enum alu what, bool keep
 static void or_xor(struct spin *s, const struct op *op, bool exclusive)
 {
     struct value l, r;
-    if (exclusive && op->o[1].kind == O_REG && op->o[0].kind == O_REG && op->o[0].reg == op->o[1].reg) {
+    if (exclusive && op->o[1].kind == O_REG && op->o[0].kind == O_REG &&
+        op->o[0].reg == op->o[1].reg) {
         spin_flags_put(s, F_ALL, F_ZF | F_PF, 0); /* nothing is read: `xor eax,eax` */
         s->source.alu = ALU_NONE;
         spin_operand_put(s, op, 0, nothing);
@@ -67,7 +71,7 @@ static void or_xor(struct spin *s, const struct op *op, bool exclusive)
         return;
     uint64_t v = exclusive ? l.v ^ r.v : l.v | r.v;
     v = low_bytes(v, op->o[0].size);
-    struct value out = { v, l.t | r.t };
+    struct value out = {v, l.t | r.t};
     arithmetic(s, ALU_AND, out, out, 0, 0, op->o[0].size, F_ALL);
     s->source.alu = ALU_NONE;
     spin_operand_put(s, op, 0, out);
@@ -75,7 +79,7 @@ static void or_xor(struct spin *s, const struct op *op, bool exclusive)
 
 static void unary(struct spin *s, const struct op *op, unsigned mnemonic)
 {
-    struct value v = spin_operand_get(s, op, 0), one = { 1, 0 };
+    struct value v = spin_operand_get(s, op, 0), one = {1, 0};
     unsigned size = op->o[0].size;
     if (s->stop || !spin_known(s, v))
         return;
@@ -124,17 +128,18 @@ static void multiply(struct spin *s, const struct op *op, unsigned mnemonic)
     spin_flags_put(s, F_ALL, over ? F_CF | F_OF : 0, t);
     s->source.alu = ALU_NONE;
     if (op->operands == 1) {
-        spin_reg_put(s, RAX, size, (struct value){ (uint64_t)p, t });
-        spin_reg_put(s, RDX, size, (struct value){ (uint64_t)(p >> 8 * size), t });
+        spin_reg_put(s, RAX, size, (struct value){(uint64_t)p, t});
+        spin_reg_put(s, RDX, size, (struct value){(uint64_t)(p >> 8 * size), t});
     } else {
-        spin_operand_put(s, op, 0, (struct value){ (uint64_t)p, t });
+        spin_operand_put(s, op, 0, (struct value){(uint64_t)p, t});
     }
 }
 
 static void divide(struct spin *s, const struct op *op, bool with_sign)
 {
     unsigned size = op->o[0].size;
-    struct value d = spin_operand_get(s, op, 0), lo = spin_reg_get(s, RAX, size), hi = spin_reg_get(s, RDX, size);
+    struct value d = spin_operand_get(s, op, 0), lo = spin_reg_get(s, RAX, size),
+                 hi = spin_reg_get(s, RDX, size);
     if (size < 4) {
         unsupported(s);
         return;
@@ -177,8 +182,8 @@ static void divide(struct spin *s, const struct op *op, bool with_sign)
     uint8_t t = d.t | lo.t | hi.t;
     spin_flags_put(s, F_ALL, 0, t);
     s->source.alu = ALU_NONE;
-    spin_reg_put(s, RAX, size, (struct value){ q, t });
-    spin_reg_put(s, RDX, size, (struct value){ r, t });
+    spin_reg_put(s, RAX, size, (struct value){q, t});
+    spin_reg_put(s, RDX, size, (struct value){r, t});
 }
 
 static void exchange(struct spin *s, const struct op *op, bool add)
@@ -209,7 +214,8 @@ static void exchange(struct spin *s, const struct op *op, bool add)
 static void compare_exchange(struct spin *s, const struct op *op)
 {
     unsigned size = op->o[0].size;
-    struct value old = spin_operand_get(s, op, 0), expected = spin_reg_get(s, RAX, size), v = spin_operand_get(s, op, 1);
+    struct value old = spin_operand_get(s, op, 0), expected = spin_reg_get(s, RAX, size),
+                 v = spin_operand_get(s, op, 1);
     if (s->stop || !spin_known(s, old) || !spin_known(s, expected))
         return;
     arithmetic(s, ALU_SUB, expected, old, 0, 0, size, F_ALL);
@@ -251,7 +257,7 @@ static void jump(struct spin *s, const struct op *op, bool link)
     if (to.t & T_COUNTER)
         s->rec.failed = true;
     if (link)
-        push(s, 8, (struct value){ s->now.rip, 0 });
+        push(s, 8, (struct value){s->now.rip, 0});
     s->now.rip = to.v;
     if (!link && to.v <= op->address)
         spin_at_head(s, op->address);
@@ -260,10 +266,12 @@ static void jump(struct spin *s, const struct op *op, bool link)
 static uint8_t condition_taint(struct spin *s, unsigned condition)
 {
     unsigned pair = condition >> 1;
-    uint8_t t = pair == 1 ? s->now.cf_taint : pair == 3 ? s->now.cf_taint | s->now.flags_taint : s->now.flags_taint;
+    uint8_t t = pair == 1   ? s->now.cf_taint
+                : pair == 3 ? s->now.cf_taint | s->now.flags_taint
+                            : s->now.flags_taint;
     if (t & T_DEAD)
         s->rec.failed = true;
-    spin_known(s, (struct value){ 0, t });
+    spin_known(s, (struct value){0, t});
     return t;
 }
 
@@ -271,14 +279,14 @@ static void sign_extend_rax(struct spin *s, unsigned from, unsigned to)
 {
     struct value v = spin_reg_get(s, RAX, from);
     if (spin_known(s, v))
-        spin_reg_put(s, RAX, to, (struct value){ (uint64_t)sign_extended(v.v, from), v.t });
+        spin_reg_put(s, RAX, to, (struct value){(uint64_t)sign_extended(v.v, from), v.t});
 }
 
 static void sign_into_rdx(struct spin *s, unsigned size)
 {
     struct value v = spin_reg_get(s, RAX, size);
     if (spin_known(s, v))
-        spin_reg_put(s, RDX, size, (struct value){ (uint64_t)(sign_extended(v.v, size) >> 63), v.t });
+        spin_reg_put(s, RDX, size, (struct value){(uint64_t)(sign_extended(v.v, size) >> 63), v.t});
 }
 
 static void conditional(struct spin *s, const struct op *op)
@@ -296,13 +304,13 @@ static void conditional(struct spin *s, const struct op *op)
                 spin_at_head(s, op->address);
         }
         break;
-    case OP_SETCC: spin_operand_put(s, op, 0, (struct value){ holds, t }); break;
+    case OP_SETCC: spin_operand_put(s, op, 0, (struct value){holds, t}); break;
     default:
         old = spin_operand_get(s, op, 0);
         v = spin_operand_get(s, op, 1);
         if (!spin_known(s, v) || !spin_known(s, old))
             return;
-        spin_operand_put(s, op, 0, (struct value){ holds ? v.v : old.v, v.t | old.t | t });
+        spin_operand_put(s, op, 0, (struct value){holds ? v.v : old.v, v.t | old.t | t});
     }
 }
 
@@ -410,11 +418,12 @@ void spin_execute(struct spin *s, const struct op *op)
     case ZYDIS_MNEMONIC_CWD: sign_into_rdx(s, 2); break;
     case ZYDIS_MNEMONIC_CDQ: sign_into_rdx(s, 4); break;
     case ZYDIS_MNEMONIC_CQO: sign_into_rdx(s, 8); break;
-    case ZYDIS_MNEMONIC_RDTSCP: spin_reg_put(s, RCX, 4, (struct value){ 0, T_TIME }); /* fall through */
+    case ZYDIS_MNEMONIC_RDTSCP:
+        spin_reg_put(s, RCX, 4, (struct value){0, T_TIME}); /* fall through */
     case ZYDIS_MNEMONIC_RDTSC: {
         uint8_t t = s->config->time ? T_CLOCK : T_TIME;
-        spin_reg_put(s, RAX, 4, (struct value){ s->config->time, t });
-        spin_reg_put(s, RDX, 4, (struct value){ s->config->time >> 32, t });
+        spin_reg_put(s, RAX, 4, (struct value){s->config->time, t});
+        spin_reg_put(s, RDX, 4, (struct value){s->config->time >> 32, t});
         break;
     }
     case ZYDIS_MNEMONIC_SYSCALL:

@@ -56,7 +56,8 @@ static struct looking *looking_in(const struct slot *s)
         return NULL;
     if (!__atomic_load_n(&clock_pages.hi, __ATOMIC_RELAXED))
         maps_walk(note_clock_pages, NULL);
-    if (__atomic_compare_exchange_n(&looking[s->index], &expected, l, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (__atomic_compare_exchange_n(&looking[s->index], &expected, l, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
         return l;
     prim_munmap(l, sizeof *l);
     return expected;
@@ -90,17 +91,23 @@ static uint64_t fs_base(void)
     if (sched.user_switch)
         __asm__ volatile("rdfsbase %0" : "=r"(base));
     else
-        __asm__ volatile("mov %%fs:0, %0" : "=r"(base)); /* the thread's own address is its first word */
+        __asm__ volatile("mov %%fs:0, %0"
+                         : "=r"(base)); /* the thread's own address is its first word */
     return base;
 }
 
-bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same, uintptr_t head,
-               struct spin_result *r)
+bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same,
+               uintptr_t head, struct spin_result *r)
 {
     struct looking *l = looking_in(t->slot);
     if (!l || !lock_try(&l->lock))
         return false;
-    struct spin_config config = {.load = load, .fetch = fetch, .budget = BUDGET, .same_lo = same.lo, .same_hi = same.hi, .head = head};
+    struct spin_config config = {.load = load,
+                                 .fetch = fetch,
+                                 .budget = BUDGET,
+                                 .same_lo = same.lo,
+                                 .same_hi = same.hi,
+                                 .head = head};
     config.time = tsc();
     config.clock_lo = clock_pages.lo;
     config.clock_hi = __atomic_load_n(&clock_pages.hi, __ATOMIC_RELAXED);

@@ -14,9 +14,12 @@ struct spin_code {
     uintptr_t lo, hi;
 };
 
-/* Post: r, of the calling thread t, which holds a slot; from->fs_base need not be set. false: somebody else is looking in t's slot. 8 KiB of stack. */
-bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same, uintptr_t head, struct spin_result *r);
-/* What t waits for into t->wait_word; of an endless wait. Post: t->wait_words == 0: it does not fit. */
+/* Post: r, of the calling thread t, which holds a slot; from->fs_base need not be set. false:
+ * somebody else is looking in t's slot. 8 KiB of stack. */
+bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same,
+               uintptr_t head, struct spin_result *r);
+/* What t waits for into t->wait_word; of an endless wait. Post: t->wait_words == 0: it does not
+ * fit. */
 void spin_remember(struct thread *t, const struct spin_result *r);
 /* Whether r is a wait for which giving way is right. */
 bool spin_is_wait(const struct spin_result *r);

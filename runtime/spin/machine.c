@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The machine: registers, flags, memory as the thread would see it, and the buffer of what it would have stored.
+ * The machine: registers, flags, memory as the thread would see it, and the buffer of what it would
+ * have stored.
  *
- * Only the thread's own stack is buffered.  A store anywhere else either writes what is there already (a test-and-set that
- * fails), which changes nothing as long as the word stays as it is, or it is progress that others can see, and then the
- * thread does not wait.  So most code that is no wait is done with after a few instructions.
+ * Only the thread's own stack is buffered. A store anywhere else either writes what is there
+ * already (a test-and-set that fails), which changes nothing as long as the word stays as it is, or
+ * it is progress that others can see, and then the thread does not wait. So most code that is no
+ * wait is done with after a few instructions.
  */
 #include "spin/internal.h"
 
@@ -37,16 +39,19 @@ void spin_state_copy(struct state *to, const struct state *from)
         to->store[i] = from->store[i];
 }
 
-bool spin_on_stack(const struct spin *s, uint64_t address) { return address - s->stack_lo < s->stack_hi - s->stack_lo; }
+bool spin_on_stack(const struct spin *s, uint64_t address)
+{
+    return address - s->stack_lo < s->stack_hi - s->stack_lo;
+}
 
 static struct value seen(struct spin *s, uint64_t v, uint8_t t)
 {
     if (t & T_DEAD)
         s->rec.failed = true;
-    return (struct value){ v, t };
+    return (struct value){v, t};
 }
 
-/* --- registers --------------------------------------------------------------------------------------- */
+/* --- registers -------------------------------------------------------------------------------- */
 
 struct value spin_reg_get(struct spin *s, unsigned reg, unsigned size)
 {
@@ -56,7 +61,10 @@ struct value spin_reg_get(struct spin *s, unsigned reg, unsigned size)
     return seen(s, low_bytes(s->now.r[reg], size), t);
 }
 
-struct value spin_reg_get_high(struct spin *s, unsigned reg) { return seen(s, s->now.r[reg] >> 8 & 0xff, s->now.high[reg]); }
+struct value spin_reg_get_high(struct spin *s, unsigned reg)
+{
+    return seen(s, s->now.r[reg] >> 8 & 0xff, s->now.high[reg]);
+}
 
 void spin_reg_put(struct spin *s, unsigned reg, unsigned size, struct value v)
 {
@@ -71,9 +79,7 @@ void spin_reg_put(struct spin *s, unsigned reg, unsigned size, struct value v)
         s->now.low[reg] = v.t;
         s->now.high[reg] |= v.t;
         break;
-    default:
-        *r = low_bytes(v.v, size);
-        s->now.low[reg] = s->now.high[reg] = v.t;
+    default: *r = low_bytes(v.v, size); s->now.low[reg] = s->now.high[reg] = v.t;
     }
 }
 
@@ -91,7 +97,7 @@ bool spin_known(struct spin *s, struct value v)
     return false;
 }
 
-/* --- memory ------------------------------------------------------------------------------------------ */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static bool outside_get(struct spin *s, uint64_t address, unsigned size, uint64_t *v)
 {
@@ -122,7 +128,7 @@ static bool address_good(struct spin *s, struct value address)
 struct value spin_mem_get(struct spin *s, struct value address, unsigned size)
 {
     if (!address_good(s, address))
-        return (struct value){ 0 };
+        return (struct value){0};
     uint64_t a = address.v, own = 0, own_mask = 0, v;
     uint8_t t = 0;
     bool stale = false;
@@ -144,7 +150,8 @@ struct value spin_mem_get(struct spin *s, struct value address, unsigned size)
     }
     uint64_t all = low_bytes(~0ull, size);
     if (own_mask == all) {
-        /* Stored before the turn that is recorded: others may write there too, if the store has been done. */
+        /* Stored before the turn that is recorded: others may write there too, if the store has
+         * been done. */
         if (s->rec.on && stale && a < (1ull << 47) - 16) {
             v = 0;
             if (!s->config->load(a, &v, size) && v == own) {
@@ -155,7 +162,7 @@ struct value spin_mem_get(struct spin *s, struct value address, unsigned size)
         return seen(s, own, t);
     }
     if (!outside_get(s, a, size, &v))
-        return (struct value){ 0 };
+        return (struct value){0};
     if (a >= s->config->clock_lo && a < s->config->clock_hi) {
         t |= T_CLOCK;
     } else if (s->rec.on) {
@@ -175,7 +182,7 @@ static void buffer(struct spin *s, uint64_t a, unsigned size, struct value v)
                 return;
             }
             w = &s->now.store[s->now.stores++];
-            *w = (struct granule){ .address = g };
+            *w = (struct granule){.address = g};
         }
         uint8_t mask = 0;
         for (unsigned i = 0; i < 4; i++) {
@@ -205,7 +212,8 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
     bool differs = (v.t & T_OPAQUE) || old != low_bytes(v.v, size);
     if (differs || s->now.transient) {
         /* It may be taken back within the turn, which the proof then shows. */
-        if (locked || (v.t & (T_OPAQUE | T_COUNTER | T_CLOCK)) || s->outside_stores++ == OUTSIDE_STORES)
+        if (locked || (v.t & (T_OPAQUE | T_COUNTER | T_CLOCK)) ||
+            s->outside_stores++ == OUTSIDE_STORES)
             spin_stop(s, SPIN_NO_WAIT, locked ? SPIN_R_LOCKED : SPIN_R_STORE);
         s->now.transient = true;
         buffer(s, address.v, size, v);
@@ -220,11 +228,11 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
     }
 }
 
-/* --- operands ---------------------------------------------------------------------------------------- */
+/* --- operands --------------------------------------------------------------------------------- */
 
 struct value spin_address_of(struct spin *s, const struct op *op)
 {
-    struct value a = { (uint64_t)op->disp, 0 };
+    struct value a = {(uint64_t)op->disp, 0};
     if (op->base != NO_REGISTER) {
         struct value b = spin_reg_get(s, op->base, 8);
         a.v += b.v;
@@ -248,12 +256,12 @@ struct value spin_operand_get(struct spin *s, const struct op *op, unsigned i)
     switch (o->kind) {
     case O_REG: return spin_reg_get(s, o->reg, o->size);
     case O_HIGH: return spin_reg_get_high(s, o->reg);
-    case O_IMM: return (struct value){ op->imm, 0 };
+    case O_IMM: return (struct value){op->imm, 0};
     case O_MEM:
         if (o->size >= 1 && o->size <= 8)
             return spin_mem_get(s, spin_address_of(s, op), o->size);
         /* fall through */
-    default: spin_stop(s, SPIN_UNKNOWN, SPIN_R_UNSUPPORTED); return (struct value){ 0 };
+    default: spin_stop(s, SPIN_UNKNOWN, SPIN_R_UNSUPPORTED); return (struct value){0};
     }
 }
 
@@ -267,7 +275,8 @@ void spin_operand_put(struct spin *s, const struct op *op, unsigned i, struct va
     case O_HIGH: spin_reg_put_high(s, o->reg, v); break;
     case O_MEM:
         if (o->size >= 1 && o->size <= 8) {
-            spin_mem_put(s, spin_address_of(s, op), o->size, v, op->lock || op->mnemonic == ZYDIS_MNEMONIC_XCHG);
+            spin_mem_put(s, spin_address_of(s, op), o->size, v,
+                         op->lock || op->mnemonic == ZYDIS_MNEMONIC_XCHG);
             break;
         }
         /* fall through */
@@ -275,7 +284,7 @@ void spin_operand_put(struct spin *s, const struct op *op, unsigned i, struct va
     }
 }
 
-/* --- flags ------------------------------------------------------------------------------------------- */
+/* --- flags ------------------------------------------------------------------------------------ */
 
 void spin_flags_put(struct spin *s, uint32_t which, uint32_t flags, uint8_t taint)
 {
@@ -286,7 +295,8 @@ void spin_flags_put(struct spin *s, uint32_t which, uint32_t flags, uint8_t tain
         s->now.flags_taint = taint;
 }
 
-uint64_t spin_alu(enum alu op, uint64_t l, uint64_t r, unsigned carry, unsigned size, uint32_t *flags)
+uint64_t spin_alu(enum alu op, uint64_t l, uint64_t r, unsigned carry, unsigned size,
+                  uint32_t *flags)
 {
     unsigned top = 8 * size - 1;
     uint64_t v;
@@ -304,8 +314,7 @@ uint64_t spin_alu(enum alu op, uint64_t l, uint64_t r, unsigned carry, unsigned 
         f |= l < r || (carry && l == r) ? F_CF : 0;
         f |= ((l ^ r) & (l ^ v)) >> top & 1 ? F_OF : 0;
         break;
-    default:
-        v = l & r;
+    default: v = l & r;
     }
     f |= v ? 0 : F_ZF;
     f |= v >> top & 1 ? F_SF : 0;

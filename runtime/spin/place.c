@@ -6,7 +6,8 @@
 #include "prim/prim.h"
 #include "spin/site.h"
 
-/* The heap grows: not in its way. Less than what patch/arena.c, which may choose, leaves to it: here it is this address or none. */
+/* The heap grows: not in its way. Less than what patch/arena.c, which may choose, leaves to it:
+ * here it is this address or none. */
 #define HEAP_ROOM (256ul << 20)
 
 struct code {
@@ -20,10 +21,12 @@ struct code {
 static bool is_code(const struct mapping *m)
 {
     uintptr_t ours = (uintptr_t)spin_place_code;
-    return (ours < m->lo || ours >= m->hi) && m->readable && m->executable && !m->writable && m->is_private && m->inode;
+    return (ours < m->lo || ours >= m->hi) && m->readable && m->executable && !m->writable &&
+           m->is_private && m->inode;
 }
 
-/* Where pages have been writable for a moment (patch/write.c), one mapping has become several: they are taken together. */
+/* Where pages have been writable for a moment (patch/write.c), one mapping has become several: they
+ * are taken together. */
 static bool look_for_code(void *argument, const struct mapping *m)
 {
     struct code *c = argument;
@@ -56,7 +59,8 @@ struct gap {
 static bool look_for_gap(void *argument, const struct mapping *m)
 {
     struct gap *g = argument;
-    uintptr_t lo = m->stack ? m->lo - MAPS_STACK_ROOM : m->lo, hi = m->heap ? m->hi + HEAP_ROOM : m->hi;
+    uintptr_t lo = m->stack ? m->lo - MAPS_STACK_ROOM : m->lo,
+              hi = m->heap ? m->hi + HEAP_ROOM : m->hi;
     g->taken |= g->lo < hi && lo < g->hi;
     return !g->taken;
 }

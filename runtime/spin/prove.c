@@ -2,31 +2,35 @@
  *
  * Loop heads, repetition, counters, verdicts.
  *
- * Every target of a backward jump is a loop head.  Two states are kept of each: that of the last visit, and an anchor
- * that is renewed at visits 1, 2, 4, 8, ... so that a repetition of any period is found.  What looks like a wait is only a
- * candidate: it is proven by following it for another period (two turns, if it counts) with taints, which tell what the
- * branches and addresses of the loop depend on.
+ * Every target of a backward jump is a loop head. Two states are kept of each: that of the last
+ * visit, and an anchor that is renewed at visits 1, 2, 4, 8, ... so that a repetition of any period
+ * is found. What looks like a wait is only a candidate: it is proven by following it for another
+ * period (two turns, if it counts) with taints, which tell what the branches and addresses of the
+ * loop depend on.
  *
- * A candidate may have things that differ at two visits: flags, registers or stack words that nothing reads (T_DEAD:
- * reading one ends the proof), and counters (T_COUNTER), which move by the same amount each turn.  A counted loop is a
- * wait if some branch depends on a load and on no counter, and its other side leaves the loop.  That is tried: interpreted
- * from there it must not come back to the head as if nothing had happened, or else it is an `if` in a computation.
+ * A candidate may have things that differ at two visits: flags, registers or stack words that
+ * nothing reads (T_DEAD: reading one ends the proof), and counters (T_COUNTER), which move by the
+ * same amount each turn. A counted loop is a wait if some branch depends on a load and on no
+ * counter, and its other side leaves the loop. That is tried: interpreted from there it must not
+ * come back to the head as if nothing had happened, or else it is an `if` in a computation.
  *
- * A loop that a time limit ends as well repeats exactly, because the time stands still during an interpretation.  It is a
- * wait if the other side of a deciding branch leads out of it: does not come back, or comes back with another limit.
+ * A loop that a time limit ends as well repeats exactly, because the time stands still during an
+ * interpretation. It is a wait if the other side of a deciding branch leads out of it: does not
+ * come back, or comes back with another limit.
  */
 #include "spin/internal.h"
 
 #include <sys/syscall.h>
 
 enum {
-    COUNTED_STREAK = 2,   /* equal strides before a counted proof is tried: four visits */
+    COUNTED_STREAK = 2, /* equal strides before a counted proof is tried: four visits */
     COUNTED_ATTEMPTS = 3,
-    EXPLORED = 4,         /* deciding branches */
-    OTHERS = 16,          /* visits of other heads in a proof that began with the first visit of its own */
+    EXPLORED = 4, /* deciding branches */
+    /* visits of other heads in a proof that began with the first visit of its own */
+    OTHERS = 16,
 };
 
-/* --- loads and branches of a turn that is recorded ---------------------------------------------------- */
+/* --- loads and branches of a turn that is recorded -------------------------------------------- */
 
 void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t value)
 {
@@ -42,7 +46,8 @@ void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t va
         s->rec.too_many = true;
         return;
     }
-    r->load[s->rec.loads++] = (struct spin_load){ address, value, (uint8_t)size, spin_on_stack(s, address) };
+    r->load[s->rec.loads++] =
+        (struct spin_load){address, value, (uint8_t)size, spin_on_stack(s, address)};
 }
 
 static void note_compare(struct spin *s, const struct op *op, bool taken)
@@ -56,7 +61,7 @@ static void note_compare(struct spin *s, const struct op *op, bool taken)
         return;
     if (c == rec->compare + rec->compares) {
         rec->compares++;
-        *c = (struct compare){ .rip = op->address, .condition = op->condition, .taken = taken };
+        *c = (struct compare){.rip = op->address, .condition = op->condition, .taken = taken};
     }
     if (c->taken != taken)
         c->seen = 2; /* both ways in one turn: tells nothing */
@@ -82,7 +87,7 @@ static void note_time(struct spin *s, uint64_t rip)
         s->exploring = EXPLORE_LEFT;
     if (s->exploring || (is_new && rec->timed == TIMED))
         return;
-    *b = (struct timed_branch){ rip, s->source };
+    *b = (struct timed_branch){rip, s->source};
     rec->timed += is_new;
 }
 
@@ -105,15 +110,17 @@ bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t tai
     return taken;
 }
 
-/* --- comparing states -------------------------------------------------------------------------------- */
+/* --- comparing states ------------------------------------------------------------------------- */
 
-int spin_state_compare(const struct spin *s, const struct state *a, const struct state *b, struct difference *d)
+int spin_state_compare(const struct spin *s, const struct state *a, const struct state *b,
+                       struct difference *d)
 {
     int n = 0;
     if (a->stores != b->stores)
         return -1;
     for (unsigned i = 0; i < 16; i++)
-        if (a->xmm[i][0] != b->xmm[i][0] || a->xmm[i][1] != b->xmm[i][1] || ((a->xmm_taint[i] ^ b->xmm_taint[i]) & T_OPAQUE))
+        if (a->xmm[i][0] != b->xmm[i][0] || a->xmm[i][1] != b->xmm[i][1] ||
+            ((a->xmm_taint[i] ^ b->xmm_taint[i]) & T_OPAQUE))
             return -1;
     for (unsigned i = 0; i < 16; i++) {
         if ((a->low[i] ^ b->low[i] ^ a->high[i] ^ b->high[i]) & T_OPAQUE)
@@ -122,7 +129,8 @@ int spin_state_compare(const struct spin *s, const struct state *a, const struct
             continue;
         if (n == DIFFERENCES)
             return -1;
-        d[n++] = (struct difference){ .granule = 0, .index = (uint8_t)i, .by = (int64_t)(b->r[i] - a->r[i]) };
+        d[n++] = (struct difference){
+            .granule = 0, .index = (uint8_t)i, .by = (int64_t)(b->r[i] - a->r[i])};
     }
     for (unsigned i = 0; i < a->stores; i++) {
         const struct granule *p = &a->store[i], *q = &b->store[i];
@@ -132,12 +140,16 @@ int spin_state_compare(const struct spin *s, const struct state *a, const struct
             continue;
         if (n == DIFFERENCES || (b->transient && !spin_on_stack(s, p->address)))
             return -1; /* what others see change is no counter of a wait */
-        d[n++] = (struct difference){ .granule = 1, .index = (uint8_t)i, .by = (int32_t)(q->value - p->value) };
+        d[n++] = (struct difference){
+            .granule = 1, .index = (uint8_t)i, .by = (int32_t)(q->value - p->value)};
     }
     return n;
 }
 
-static bool same_flags(const struct state *a, const struct state *b) { return !((a->flags ^ b->flags) & F_ALL); }
+static bool same_flags(const struct state *a, const struct state *b)
+{
+    return !((a->flags ^ b->flags) & F_ALL);
+}
 
 static const struct difference *expected(const struct head *h, unsigned granule, unsigned index)
 {
@@ -147,7 +159,8 @@ static const struct difference *expected(const struct head *h, unsigned granule,
     return NULL;
 }
 
-/* True if the machine is where it was when the recording began, but for what was expected after so many turns. */
+/* True if the machine is where it was when the recording began, but for what was expected after so
+ * many turns. */
 static bool repeated(struct spin *s, unsigned turns)
 {
     const struct head *h = s->rec.head;
@@ -168,7 +181,8 @@ static bool repeated(struct spin *s, unsigned turns)
     for (unsigned i = 0; s->rec.counted && i < h->differences; i++) {
         bool moved = h->difference[i].varies;
         for (int j = 0; j < n; j++)
-            moved |= d[j].granule == h->difference[i].granule && d[j].index == h->difference[i].index;
+            moved |=
+                d[j].granule == h->difference[i].granule && d[j].index == h->difference[i].index;
         if (!moved)
             return false;
     }
@@ -183,8 +197,9 @@ static bool only_dead(const struct head *h)
     return true;
 }
 
-/* The same for a turn in which something else was done on the way: a counter has gone on, and none has begun anew, that is, gone back. One that has gone another way on is a
- * sum, to which less was added this time (an inner loop ended earlier, `if (few > 0)` around what adds). */
+/* The same for a turn in which something else was done on the way: a counter has gone on, and none
+ * has begun anew, that is, gone back. One that has gone another way on is a sum, to which less was
+ * added this time (an inner loop ended earlier, `if (few > 0)` around what adds). */
 static bool counters_went_on(const struct spin *s)
 {
     const struct head *h = s->rec.head;
@@ -196,8 +211,10 @@ static bool counters_went_on(const struct spin *s)
         const struct difference *d = &h->difference[i];
         if (d->varies)
             continue;
-        uint64_t moved = d->granule ? (uint64_t)(int64_t)(int32_t)(b->store[d->index].value - a->store[d->index].value)
-                                    : b->r[d->index] - a->r[d->index];
+        uint64_t moved =
+            d->granule
+                ? (uint64_t)(int64_t)(int32_t)(b->store[d->index].value - a->store[d->index].value)
+                : b->r[d->index] - a->r[d->index];
         if (moved == (uint64_t)d->by)
             any = true;
         else if (moved && ((int64_t)moved < 0) != (d->by < 0))
@@ -228,9 +245,10 @@ bool spin_may_be_site(const struct spin *s, uint64_t address)
     return !s->config->same_hi && !spin_in_delay(s, address) && spin_restored(s);
 }
 
-/* --- recording --------------------------------------------------------------------------------------- */
+/* --- recording -------------------------------------------------------------------------------- */
 
-static void record(struct spin *s, struct head *h, uint64_t from, unsigned period, bool counted, bool dead_flags)
+static void record(struct spin *s, struct head *h, uint64_t from, unsigned period, bool counted,
+                   bool dead_flags)
 {
     struct state *n = &s->now;
     uint8_t keep = T_OPAQUE | T_CLOCK;
@@ -259,8 +277,13 @@ static void record(struct spin *s, struct head *h, uint64_t from, unsigned perio
         }
     }
     spin_state_copy(&h->last, n);
-    s->rec = (struct recording){ .on = true, .counted = counted, .head = h, .back = from, .period = counted ? 2 : period,
-                                 .left = counted ? 2 : period, .first_step = s->steps };
+    s->rec = (struct recording){.on = true,
+                                .counted = counted,
+                                .head = h,
+                                .back = from,
+                                .period = counted ? 2 : period,
+                                .left = counted ? 2 : period,
+                                .first_step = s->steps};
 }
 
 static void describe(struct spin *s)
@@ -303,12 +326,14 @@ static bool concluded(struct spin *s)
     }
     spin_describe_counter(s);
     uint64_t n = s->result->remaining;
-    bool known = n != SPIN_TURNS_UNKNOWN, ends = known && n <= (s->budget - s->steps) / (s->result->turn ? s->result->turn : 1);
+    bool known = n != SPIN_TURNS_UNKNOWN,
+         ends = known && n <= (s->budget - s->steps) / (s->result->turn ? s->result->turn : 1);
     if (decides && !rec->walks && !ends) {
         rec->explore = true;
         return true;
     }
-    /* A delay, a reduction or a walk, or a wait that is over in a moment. If it ends soon, what comes behind it counts. */
+    /* A delay, a reduction or a walk, or a wait that is over in a moment. If it ends soon, what
+     * comes behind it counts. */
     rec->head->attempts = COUNTED_ATTEMPTS;
     if (!known || spin_delay_learn(s, rec->back) || ends)
         return false;
@@ -319,7 +344,7 @@ static bool concluded(struct spin *s)
     return true;
 }
 
-/* --- heads ------------------------------------------------------------------------------------------- */
+/* --- heads ------------------------------------------------------------------------------------ */
 
 static struct head *head_of(struct spin *s, uint64_t address)
 {
@@ -366,7 +391,8 @@ static enum explore came_back(struct spin *s)
         return counters_went_on(s) ? EXPLORE_CAME_BACK : EXPLORE_LEFT;
     if (s->now.r[RSP] != rec->head->last.r[RSP] || s->now.transient != rec->head->last.transient)
         return EXPLORE_LEFT;
-    return ++rec->came_back <= rec->period ? EXPLORE_AFTER : EXPLORE_CAME_BACK; /* when it has asked for the time once more */
+    /* when it has asked for the time once more */
+    return ++rec->came_back <= rec->period ? EXPLORE_AFTER : EXPLORE_CAME_BACK;
 }
 
 static void at_recorded_head(struct spin *s, uint64_t from)
@@ -422,7 +448,8 @@ void spin_at_head(struct spin *s, uint64_t from)
         if (s->rec.head->address == s->now.rip)
             at_recorded_head(s, from);
         else if (!s->exploring && (s->rec.failed || (s->rec.at_once && ++s->rec.others == OTHERS)))
-            give_up(s); /* no use in going on with it, or something within it turns that may be a delay */
+            give_up(s); /* no use in going on with it, or something within it turns that may be a
+                           delay */
         if (s->rec.on || s->exploring || s->rec.explore)
             return;
         if (s->rec.head->address == s->now.rip)
@@ -456,7 +483,7 @@ void spin_at_head(struct spin *s, uint64_t from)
     }
 }
 
-/* --- the run ----------------------------------------------------------------------------------------- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 static void step(struct spin *s)
 {
@@ -464,7 +491,8 @@ static void step(struct spin *s)
     if (!op)
         return;
     s->steps++;
-    if (s->rec.on && !s->exploring && s->rec.left == s->rec.period && spin_may_be_site(s, op->address)) {
+    if (s->rec.on && !s->exploring && s->rec.left == s->rec.period &&
+        spin_may_be_site(s, op->address)) {
         if (s->rec.trail_length < SPIN_TRAIL)
             s->rec.trail[s->rec.trail_length] = op->address;
         s->rec.trail_length++;
@@ -476,10 +504,12 @@ static void step(struct spin *s)
 static bool asks_for_time(const struct spin *s)
 {
     uint64_t nr = s->now.r[RAX];
-    return s->stop && s->result->reason == SPIN_R_SYSCALL && (nr == SYS_clock_gettime || nr == SYS_gettimeofday || nr == SYS_time);
+    return s->stop && s->result->reason == SPIN_R_SYSCALL &&
+           (nr == SYS_clock_gettime || nr == SYS_gettimeofday || nr == SYS_time);
 }
 
-/* Takes the other side of each deciding branch. Post: true if one leaves the loop. The state is the recording's first. */
+/* Takes the other side of each deciding branch. Post: true if one leaves the loop. The state is the
+ * recording's first. */
 static bool some_way_leaves(struct spin *s)
 {
     struct recording saved = s->rec;
@@ -495,9 +525,12 @@ static bool some_way_leaves(struct spin *s)
         s->rec.loads = SPIN_MAX_LOADS; /* the predicate is complete: note nothing more */
         s->exploring = EXPLORE_BEFORE;
         s->invert = i;
-        for (uint32_t n = 0; n < limit && !s->stop && s->exploring < EXPLORE_CAME_BACK && s->steps < 2 * s->budget; n++)
+        for (uint32_t n = 0;
+             n < limit && !s->stop && s->exploring < EXPLORE_CAME_BACK && s->steps < 2 * s->budget;
+             n++)
             step(s);
-        leaves = (s->exploring == EXPLORE_AFTER || s->exploring == EXPLORE_LEFT) && !asks_for_time(s);
+        leaves =
+            (s->exploring == EXPLORE_AFTER || s->exploring == EXPLORE_LEFT) && !asks_for_time(s);
         s->stop = false;
     }
     s->exploring = EXPLORE_NO;
@@ -523,17 +556,20 @@ void spin_advance(struct spin *s)
         s->pauses = s->rec.pauses;
         spin_stop(s, s->rec.counted ? SPIN_COUNTED : SPIN_ENDLESS, SPIN_R_NONE);
     } else if (!s->rec.counted) {
-        spin_stop(s, SPIN_NO_WAIT, SPIN_R_TIME); /* while the time stands still, it would go on like this */
+        /* while the time stands still, it would go on like this */
+        spin_stop(s, SPIN_NO_WAIT, SPIN_R_TIME);
     } else {
-        /* A computation that looks at something on its way. Go on from where the recording began. */
+        /* A computation that looks at something on its way. Go on from where the recording
+         * began. */
         s->rec.head->attempts = COUNTED_ATTEMPTS;
         s->rec.head->streak = 0;
     }
 }
 
-void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_registers *from, struct spin_result *r)
+void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_registers *from,
+                struct spin_result *r)
 {
-    *r = (struct spin_result){ .verdict = SPIN_UNKNOWN };
+    *r = (struct spin_result){.verdict = SPIN_UNKNOWN};
     /* Not all of it: the tables need no more than to be empty. */
     s->config = c;
     s->result = r;
@@ -552,8 +588,8 @@ void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_r
     s->steps = s->pauses = s->outside_stores = s->rewrites = 0;
     s->stop = s->has_delays = false;
     s->exploring = EXPLORE_NO;
-    s->source = (struct flag_source){ 0 };
-    s->rec = (struct recording){ 0 };
+    s->source = (struct flag_source){0};
+    s->rec = (struct recording){0};
     s->heads = s->next_head = 0;
     s->run++;
     for (unsigned i = 0; !c->same_hi && i < OPS; i++)

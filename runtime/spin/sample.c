@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A sample: the monitor has found that a slot does not schedule while threads are ready (sched/monitor.c), and has sent its
- * thread a signal. Its registers are interpreted; a thread that waits gives way.
+ * A sample: the monitor has found that a slot does not schedule while threads are ready
+ * (sched/monitor.c), and has sent its thread a signal. Its registers are interpreted; a thread that
+ * waits gives way.
  */
 #include "spin/spin.h"
 #include "sched/thread.h"
@@ -10,23 +11,31 @@
 
 enum {
     PERIOD_MIN_US = 100,
-    PERIOD_MAX_US = 3000,  /* a slice: then the monitor looks anyway. More often costs 1 % where threads hardly compute */
+    /* a slice: then the monitor looks anyway. More often costs 1 % where threads hardly compute */
+    PERIOD_MAX_US = 3000,
     OBSERVE_US = 1000,
-    COST_SHARE = 200,      /* looks that find nothing take no more than 1 of so many parts of the time */
-    SIGNAL_US = 10,        /* what a look takes beside the interpretation */
+    /* looks that find nothing take no more than 1 of so many parts of the time */
+    COST_SHARE = 200,
+    SIGNAL_US = 10, /* what a look takes beside the interpretation */
 };
 static uint32_t period_us = PERIOD_MAX_US;
 
-static void next_sample(struct slot *s, uint64_t when) { __atomic_store_n(&s->sample_after, when, __ATOMIC_RELAXED); }
+static void next_sample(struct slot *s, uint64_t when)
+{
+    __atomic_store_n(&s->sample_after, when, __ATOMIC_RELAXED);
+}
 
 bool spin_may_sample(struct slot *s, uint64_t now)
 {
     const struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
-    /* Who waited the last time likely does so again, whatever the samples of those who compute beside it have cost. */
+    /* Who waited the last time likely does so again, whatever the samples of those who compute
+     * beside it have cost. */
     bool likely = t && __atomic_load_n(&t->sample_waited, __ATOMIC_RELAXED);
-    if (!sched.detect_spinning || (!likely && now < __atomic_load_n(&s->sample_after, __ATOMIC_RELAXED)))
+    if (!sched.detect_spinning ||
+        (!likely && now < __atomic_load_n(&s->sample_after, __ATOMIC_RELAXED)))
         return false;
-    next_sample(s, now + COST_SHARE * SIGNAL_US * sched.tsc_per_us); /* also if the signal comes to nothing */
+    /* also if the signal comes to nothing */
+    next_sample(s, now + COST_SHARE * SIGNAL_US * sched.tsc_per_us);
     return true;
 }
 
@@ -61,10 +70,11 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
 {
     const greg_t *g = uc->uc_mcontext.gregs;
     const struct spin_registers from = {
-        .r = {(uint64_t)g[REG_RAX], (uint64_t)g[REG_RCX], (uint64_t)g[REG_RDX], (uint64_t)g[REG_RBX],
-              (uint64_t)g[REG_RSP], (uint64_t)g[REG_RBP], (uint64_t)g[REG_RSI], (uint64_t)g[REG_RDI],
-              (uint64_t)g[REG_R8], (uint64_t)g[REG_R9], (uint64_t)g[REG_R10], (uint64_t)g[REG_R11],
-              (uint64_t)g[REG_R12], (uint64_t)g[REG_R13], (uint64_t)g[REG_R14], (uint64_t)g[REG_R15]},
+        .r = {(uint64_t)g[REG_RAX], (uint64_t)g[REG_RCX], (uint64_t)g[REG_RDX],
+              (uint64_t)g[REG_RBX], (uint64_t)g[REG_RSP], (uint64_t)g[REG_RBP],
+              (uint64_t)g[REG_RSI], (uint64_t)g[REG_RDI], (uint64_t)g[REG_R8], (uint64_t)g[REG_R9],
+              (uint64_t)g[REG_R10], (uint64_t)g[REG_R11], (uint64_t)g[REG_R12],
+              (uint64_t)g[REG_R13], (uint64_t)g[REG_R14], (uint64_t)g[REG_R15]},
         .rip = (uint64_t)g[REG_RIP],
         .flags = (uint64_t)g[REG_EFL],
         .xmm = uc->uc_mcontext.fpregs ? uc->uc_mcontext.fpregs->_xmm : NULL,
@@ -72,7 +82,8 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     struct spin_result r;
     uint64_t began = tsc();
     /* In a site's stub: it looks for itself. */
-    if (t->faults_blocked || spin_site_at((uintptr_t)from.rip) || !spin_look(t, &from, (struct spin_code){0, 0}, 0, &r))
+    if (t->faults_blocked || spin_site_at((uintptr_t)from.rip) ||
+        !spin_look(t, &from, (struct spin_code){0, 0}, 0, &r))
         return;
     count(spin_samples);
     bool waits = spin_is_wait(&r);
@@ -80,7 +91,8 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     if (waits)
         count(spin_waits);
     adapt(t->slot, waits, began);
-    /* Sites only for endless waits: in a loop that counts its turns, coming here at each would take longer than the turns. */
+    /* Sites only for endless waits: in a loop that counts its turns, coming here at each would take
+     * longer than the turns. */
     if (waits && r.head)
         spin_site_ask(&r, r.verdict == SPIN_ENDLESS && !sched.observe_spinning);
     if (sched.observe_spinning)
@@ -92,7 +104,8 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     if (!waits)
         return;
     if (r.transient)
-        return; /* not in the middle of a turn, where others see what it will take back: at the site */
+        return; /* not in the middle of a turn, where others see what it will take back: at the site
+                 */
     if (r.verdict == SPIN_ENDLESS)
         spin_remember(t, &r);
     else

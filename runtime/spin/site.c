@@ -11,10 +11,10 @@
 
 enum {
     SITES = 128,
-    JUMP = 0xe9,      /* its first byte; ... */
-    JUMP_BYTES = 5,   /* ... of so many */
+    JUMP = 0xe9,    /* its first byte; ... */
+    JUMP_BYTES = 5, /* ... of so many */
     STUB_BYTES = 80,
-    ENTRY_WORD = 32,  /* behind `go_on`: the address of lissom_spin_entry */
+    ENTRY_WORD = 32, /* behind `go_on`: the address of lissom_spin_entry */
     FAILURES = 64,
 };
 
@@ -28,12 +28,21 @@ static uintptr_t hopeless[FAILURES];
 static uint32_t hopeless_next;
 
 static uint32_t sites_used(void) { return __atomic_load_n(&used, __ATOMIC_ACQUIRE); }
-static uint8_t state_of(const struct spin_site *p) { return __atomic_load_n(&p->state, __ATOMIC_ACQUIRE); }
+static uint8_t state_of(const struct spin_site *p)
+{
+    return __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+}
 /* Made, and its code has not been unmapped since. */
-static bool is_live(const struct spin_site *p) { return state_of(p) != SITE_UNUSED && state_of(p) != SITE_GONE; }
-static void set_state(struct spin_site *p, uint8_t state) { __atomic_store_n(&p->state, state, __ATOMIC_RELEASE); }
+static bool is_live(const struct spin_site *p)
+{
+    return state_of(p) != SITE_UNUSED && state_of(p) != SITE_GONE;
+}
+static void set_state(struct spin_site *p, uint8_t state)
+{
+    __atomic_store_n(&p->state, state, __ATOMIC_RELEASE);
+}
 
-/* --- the byte: under `making` ---------------------------------------------------------------------------- */
+/* --- the byte: under `making` ----------------------------------------------------------------- */
 
 static bool write_byte(const struct spin_site *p, uint8_t byte)
 {
@@ -65,7 +74,7 @@ static bool switch_on(struct spin_site *p)
     return true;
 }
 
-/* --- the stub ---------------------------------------------------------------------------------------------- */
+/* --- the stub --------------------------------------------------------------------------------- */
 
 /* Post: the stub of p in `bytes`, or false. */
 static bool write_stub(struct spin_site *p, const struct insn *in, uint8_t bytes[STUB_BYTES])
@@ -82,8 +91,8 @@ static bool write_stub(struct spin_site *p, const struct insn *in, uint8_t bytes
     if (p->pause)
         EMIT(&e, 0xf3, 0x90);
     p->go_on = e.address + 11;
-    EMIT(&e, 0x48, 0x8d, 0x64, 0x24, 0x80);      /* lea -128(%rsp),%rsp */
-    EMIT(&e, 0xff, 0x15);                        /* call *entry_word(%rip) */
+    EMIT(&e, 0x48, 0x8d, 0x64, 0x24, 0x80); /* lea -128(%rsp),%rsp */
+    EMIT(&e, 0xff, 0x15);                   /* call *entry_word(%rip) */
     emit_rel32(&e, p->go_on + ENTRY_WORD);
     if (p->branch) {
         emit_jump(&e, in->target);
@@ -105,13 +114,15 @@ static size_t stub_pages(const struct spin_site *p)
     return ((p->stub + STUB_BYTES + PATCH_PAGE - 1) & ~(PATCH_PAGE - 1)) - first_page(p);
 }
 
-/* A stub of an object that has gone is in the way. Whoever was in it had no code to come back to. The entry may then be another
- * loop's, while a thread still has it for its last site: that proves a wait too early only if all registers and words are those of then. */
+/* A stub of an object that has gone is in the way. Whoever was in it had no code to come back to.
+ * The entry may then be another loop's, while a thread still has it for its last site: that proves
+ * a wait too early only if all registers and words are those of then. */
 static void reclaim(const struct spin_site *p)
 {
     for (uint32_t i = 0; i < used; i++) {
         struct spin_site *gone = &sites[i];
-        if (state_of(gone) == SITE_GONE && gone->stub && first_page(gone) < first_page(p) + stub_pages(p) &&
+        if (state_of(gone) == SITE_GONE && gone->stub &&
+            first_page(gone) < first_page(p) + stub_pages(p) &&
             first_page(p) < first_page(gone) + stub_pages(gone)) {
             prim_munmap((void *)first_page(gone), stub_pages(gone));
             gone->stub = gone->go_on = 0;
@@ -143,7 +154,7 @@ static bool map_stub(struct spin_site *p, const struct insn *in)
     return false;
 }
 
-/* --- making: under `making` --------------------------------------------------------------------------------- */
+/* --- making: under `making` ------------------------------------------------------------------- */
 
 static struct spin_site *site_of(uintptr_t address)
 {
@@ -165,12 +176,14 @@ static struct spin_site *unused(void)
 static bool overlaps(uintptr_t address)
 {
     for (uint32_t i = 0; i < used; i++)
-        if (is_live(&sites[i]) && (address - sites[i].address < JUMP_BYTES || sites[i].address - address < JUMP_BYTES))
+        if (is_live(&sites[i]) &&
+            (address - sites[i].address < JUMP_BYTES || sites[i].address - address < JUMP_BYTES))
             return true;
     return false;
 }
 
-static bool make(uintptr_t address, uintptr_t head, const struct spin_place *place, struct lissom_loop *loop)
+static bool make(uintptr_t address, uintptr_t head, const struct spin_place *place,
+                 struct lissom_loop *loop)
 {
     struct spin_site *p = overlaps(address) ? NULL : unused();
     struct insn in;
@@ -186,7 +199,8 @@ static bool make(uintptr_t address, uintptr_t head, const struct spin_place *pla
                             .head = head,
                             .original = *(const uint8_t *)address,
                             .length = in.len,
-                            .pause = in.len == 2 && !__builtin_memcmp((const void *)address, "\xf3\x90", 2),
+                            .pause = in.len == 2 &&
+                                     !__builtin_memcmp((const void *)address, "\xf3\x90", 2),
                             .loop = loop};
     if (!map_stub(p, &in)) {
         p->stub = 0;
@@ -200,8 +214,8 @@ static bool make(uintptr_t address, uintptr_t head, const struct spin_place *pla
     return switch_on(p);
 }
 
-/* The instructions of a loop in the order in which they are tried: those on the waiting path first, a `pause`, the jump back,
- * and from there towards the head. i: from -2. Post: 0: none. */
+/* The instructions of a loop in the order in which they are tried: those on the waiting path first,
+ * a `pause`, the jump back, and from there towards the head. i: from -2. Post: 0: none. */
 static uintptr_t place_in(const struct spin_result *r, int i)
 {
     if (i < 0)
@@ -270,21 +284,23 @@ void spin_sites_off(void) { switch_off(false); }
 void spin_site_retire(struct spin_site *p)
 {
     uint8_t on = SITE_ON;
-    __atomic_compare_exchange_n(&p->state, &on, SITE_RETIRING, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&p->state, &on, SITE_RETIRING, false, __ATOMIC_RELEASE,
+                                __ATOMIC_RELAXED);
 }
 
 /* One at a time: a loop that does not get through is sampled again. */
 static struct {
     uint32_t state; /* 0: empty, 1: being written, 2: full */
     bool site;
-    bool stale;     /* some of its code has been unmapped; under `making` */
+    bool stale; /* some of its code has been unmapped; under `making` */
     struct spin_result result;
 } asked;
 
 void spin_site_ask(const struct spin_result *r, bool site)
 {
     uint32_t empty = 0;
-    if (!__atomic_compare_exchange_n(&asked.state, &empty, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&asked.state, &empty, 1, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
         return;
     asked.result = *r;
     asked.site = site;
@@ -355,7 +371,7 @@ void spin_sites_after_fork(void)
         sites[i].loop = NULL;
 }
 
-/* --- from an instruction pointer ----------------------------------------------------------------------------- */
+/* --- from an instruction pointer -------------------------------------------------------------- */
 
 struct spin_site *spin_site_at(uintptr_t ip)
 {
@@ -376,7 +392,7 @@ uintptr_t spin_site_view(const struct spin_site *p, uintptr_t ip, long *rsp_off)
 void spin_sites_original(uintptr_t address, void *copy, size_t bytes)
 {
     for (uint32_t i = 0, n = sites_used(); i < n; i++)
-        if (sites[i].address - address < bytes && ((uint8_t *)copy)[sites[i].address - address] == JUMP &&
-            is_live(&sites[i]))
+        if (sites[i].address - address < bytes &&
+            ((uint8_t *)copy)[sites[i].address - address] == JUMP && is_live(&sites[i]))
             ((uint8_t *)copy)[sites[i].address - address] = sites[i].original;
 }

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * Spin sites: places on the waiting path of a proven loop where a thread comes into the runtime by itself, so that its next
- * wait is noticed at its first turn and not at the next sample.
+ * Spin sites: places on the waiting path of a proven loop where a thread comes into the runtime by
+ * itself, so that its next wait is noticed at its first turn and not at the next sample.
  *
- * One byte of the program's code is changed: the first of an instruction of the loop becomes E9, a jump whose
- * displacement is what the following four bytes happen to be (instruction punning: Duck, Gao, Roychoudhury, "Binary
- * rewriting without control flow recovery", PLDI 2020). Where it leads, a stub is put:
+ * One byte of the program's code is changed: the first of an instruction of the loop becomes E9, a
+ * jump whose displacement is what the following four bytes happen to be (instruction punning: Duck,
+ * Gao, Roychoudhury, "Binary rewriting without control flow recovery", PLDI 2020). Where it leads,
+ * a stub is put:
  *
  *     lea  -128(%rsp),%rsp          the red zone
  *     call *lissom_spin_entry       (spin/enter.S); returns with `ret $128`
  *     the instruction itself, fixed up, and a jump to the one behind it
  *
- * (of a conditional jump: only if it is taken). A single byte is written at once, whatever other CPUs are executing, and
- * whoever jumps to the following bytes finds them as they were. Unlike int3, it takes no signal, which the program
- * might use or block, and tens of ns instead of 2 us. If the address is not free the next instruction of the loop is tried.
+ * (of a conditional jump: only if it is taken). A single byte is written at once, whatever other
+ * CPUs are executing, and whoever jumps to the following bytes finds them as they were. Unlike
+ * int3, it takes no signal, which the program might use or block, and tens of ns instead of 2 us.
+ * If the address is not free the next instruction of the loop is tried.
  *
- * Code is only changed in private mappings of files. A stub is never unmapped while threads may be in it: for ever, or until
- * its object has been unmapped and the address is wanted again.
+ * Code is only changed in private mappings of files. A stub is never unmapped while threads may be
+ * in it: for ever, or until its object has been unmapped and the address is wanted again.
  */
 #ifndef LISSOM_SPIN_SITE_H
 #define LISSOM_SPIN_SITE_H
@@ -31,31 +33,34 @@ enum { SPIN_SITE_WORD = 24 }; /* behind `go_on` in a stub: its struct spin_site 
 
 enum spin_site_state {
     SITE_UNUSED,
-    SITE_OFF,     /* the program's byte is there */
+    SITE_OFF, /* the program's byte is there */
     SITE_ON,
-    SITE_GONE,    /* its object has been unmapped */
+    SITE_GONE,     /* its object has been unmapped */
     SITE_RETIRING, /* on, until the monitor switches it off */
-    SITE_RETIRED, /* waiting was rare there: off for good */
+    SITE_RETIRED,  /* waiting was rare there: off for good */
 };
 
 struct spin_site {
-    uintptr_t address, stub, go_on; /* the instruction; its stub; where that goes on after the call */
-    uintptr_t lo, hi;               /* the mapping of the code */
-    uintptr_t head;                 /* of the loop */
+    /* the instruction; its stub; where that goes on after the call */
+    uintptr_t address, stub, go_on;
+    uintptr_t lo, hi; /* the mapping of the code */
+    uintptr_t head;   /* of the loop */
     uint8_t original, length, state;
-    bool branch;                    /* the stub is one of a jump */
-    bool pause;                     /* it is a `pause`, which the stub begins with */
+    bool branch; /* the stub is one of a jump */
+    bool pause;  /* it is a `pause`, which the stub begins with */
     /* Read at each turn by threads on all CPUs, so written seldom. */
-    uint32_t failed;                /* looks that showed no wait, in excess */
-    uint32_t debt;                  /* waits that were longer than the time that a thread is given at first, in excess */
-    struct lissom_loop *loop;       /* its statistics, or NULL */
+    uint32_t failed; /* looks that showed no wait, in excess */
+    /* waits that were longer than the time that a thread is given at first, in excess */
+    uint32_t debt;
+    struct lissom_loop *loop; /* its statistics, or NULL */
 };
 
 struct lissom_loop;
 
-/* A sample has proven a wait in this loop: asks the monitor for its statistics (spin/loops.h) and, if `site`, to see to it that one
- * of its instructions is a site. Both open files, for which it has a table of descriptors of its own: the program's next one
- * must be the lowest that is free, whatever happens here. */
+/* A sample has proven a wait in this loop: asks the monitor for its statistics (spin/loops.h) and,
+ * if `site`, to see to it that one of its instructions is a site. Both open files, for which it has
+ * a table of descriptors of its own: the program's next one must be the lowest that is free,
+ * whatever happens here. */
 void spin_site_ask(const struct spin_result *r, bool site);
 void spin_sites_serve(void); /* by the monitor, at each tick */
 /* Gives all code its bytes back; a later proof switches them on again. */
@@ -67,17 +72,19 @@ void spin_sites_after_fork(void);
 
 /* The site in whose stub ip lies, or NULL. From signal handlers too. */
 struct spin_site *spin_site_at(uintptr_t ip);
-/* What the program takes for its instruction pointer when it is in a stub, and by how much its stack pointer is off. */
+/* What the program takes for its instruction pointer when it is in a stub, and by how much its
+ * stack pointer is off. */
 uintptr_t spin_site_view(const struct spin_site *site, uintptr_t ip, long *rsp_off);
 /* Puts the program's bytes into a copy of [address, address + bytes). */
 void spin_sites_original(uintptr_t address, void *copy, size_t bytes);
 
-/* --- place.c ----------------------------------------------------------------------------------------- */
+/* --- place.c ---------------------------------------------------------------------------------- */
 
 struct spin_place {
     uintptr_t lo, hi; /* the mapping that contains the code */
 };
-/* Whether the code at `address` is that of a file and [stub, stub + bytes) is free, and not where the heap or a stack grows. */
+/* Whether the code at `address` is that of a file and [stub, stub + bytes) is free, and not where
+ * the heap or a stack grows. */
 bool spin_place_code(uintptr_t address, struct spin_place *place);
 bool spin_place_free(uintptr_t stub, size_t bytes);
 

@@ -13,12 +13,14 @@
 struct slot;
 struct thread;
 
-/* t, which is the caller and was interrupted in this state, gives way if it waits for another thread's store and another
- * can run. In a signal handler, on a stack with 8 KiB of room. */
+/* t, which is the caller and was interrupted in this state, gives way if it waits for another
+ * thread's store and another can run. In a signal handler, on a stack with 8 KiB of room. */
 void spin_sampled(struct thread *t, const ucontext_t *uc);
-/* How long to wait between two looks: the shorter the more of them have found a thread waiting. 100..3000. */
+/* How long to wait between two looks: the shorter the more of them have found a thread waiting.
+ * 100..3000. */
 uint32_t spin_period_us(void);
-/* Whether the thread of s is to be looked at now; then not again for a while. Looks that find it at work take half a percent of the time at most. */
+/* Whether the thread of s is to be looked at now; then not again for a while. Looks that find it at
+ * work take half a percent of the time at most. */
 bool spin_may_sample(struct slot *s, uint64_t now);
 
 /* t comes to its end. */

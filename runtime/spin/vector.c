@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Moves between and within vector registers, as compilers use them for small structures. As execute.c, whose `spin_execute` calls this.
- * Arithmetic on vectors is not interpreted: it is work.
+ * Moves between and within vector registers, as compilers use them for small structures. As
+ * execute.c, whose `spin_execute` calls this. Arithmetic on vectors is not interpreted: it is work.
  */
 #include "spin/internal.h"
 
 static void unsupported(struct spin *s) { spin_stop(s, SPIN_UNKNOWN, SPIN_R_UNSUPPORTED); }
 
-/* Moves of vector registers; 4, 8 or 16 bytes, other bytes of a destination register become zero. */
+/* Moves of vector registers; 4, 8 or 16 bytes, other bytes of a destination register become
+ * zero. */
 static void move(struct spin *s, const struct op *op, unsigned size)
 {
     const struct operand *to = &op->o[0], *from = &op->o[1];
@@ -48,13 +49,13 @@ static void move(struct spin *s, const struct op *op, unsigned size)
         s->now.xmm[to->reg][1] = hi;
         s->now.xmm_taint[to->reg] = t;
     } else if (to->kind == O_REG) {
-        spin_reg_put(s, to->reg, to->size, (struct value){ lo, t });
+        spin_reg_put(s, to->reg, to->size, (struct value){lo, t});
     } else if (to->kind == O_MEM) {
         a = spin_address_of(s, op);
-        spin_mem_put(s, a, size < 8 ? size : 8, (struct value){ lo, t }, false);
+        spin_mem_put(s, a, size < 8 ? size : 8, (struct value){lo, t}, false);
         a.v += 8;
         if (size == 16)
-            spin_mem_put(s, a, 8, (struct value){ hi, t }, false);
+            spin_mem_put(s, a, 8, (struct value){hi, t}, false);
     } else {
         unsupported(s);
     }
@@ -82,25 +83,27 @@ static struct halves halves_of(struct spin *s, const struct op *op, unsigned i)
 {
     const struct operand *o = &op->o[i];
     if (o->kind == O_XMM)
-        return (struct halves){ { s->now.xmm[o->reg][0], s->now.xmm[o->reg][1] }, s->now.xmm_taint[o->reg] };
+        return (struct halves){{s->now.xmm[o->reg][0], s->now.xmm[o->reg][1]},
+                               s->now.xmm_taint[o->reg]};
     if (o->kind == O_MEM) {
         struct value a = spin_address_of(s, op), lo = spin_mem_get(s, a, 8), hi = lo;
         a.v += 8;
         if (o->size == 16)
             hi = spin_mem_get(s, a, 8);
-        return (struct halves){ { lo.v, hi.v }, lo.t | hi.t };
+        return (struct halves){{lo.v, hi.v}, lo.t | hi.t};
     }
     unsupported(s);
-    return (struct halves){ { 0 }, 0 };
+    return (struct halves){{0}, 0};
 }
 
 static void store_half(struct spin *s, const struct op *op, unsigned half)
 {
     struct halves from = halves_of(s, op, 1);
-    spin_mem_put(s, spin_address_of(s, op), 8, (struct value){ from.h[half], from.t }, false);
+    spin_mem_put(s, spin_address_of(s, op), 8, (struct value){from.h[half], from.t}, false);
 }
 
-/* The register operand before the last is combined with the last: lo and hi say of which each half is, 0 and 1 being the former's. */
+/* The register operand before the last is combined with the last: lo and hi say of which each half
+ * is, 0 and 1 being the former's. */
 static void combine(struct spin *s, const struct op *op, unsigned lo, unsigned hi)
 {
     unsigned last = op->operands - 1u;
@@ -111,7 +114,7 @@ static void combine(struct spin *s, const struct op *op, unsigned lo, unsigned h
     struct halves a = halves_of(s, op, last - 1), b = halves_of(s, op, last);
     if (s->stop)
         return;
-    uint64_t all[4] = { a.h[0], a.h[1], b.h[0], b.h[1] };
+    uint64_t all[4] = {a.h[0], a.h[1], b.h[0], b.h[1]};
     uint8_t t = a.t | b.t;
     if (t & T_DEAD)
         s->rec.failed = true;

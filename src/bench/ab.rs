@@ -24,12 +24,14 @@ pub struct AbArgs {
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_value = "auto")]
     switch: Vec<Switch>,
 
-    /// Environment variables that tell CMD its number of threads. The column `bound` then runs it natively with
-    /// one thread for each CPU, which is what lissom aims at: OMP_NUM_THREADS, RAYON_NUM_THREADS, ...
+    /// Environment variables that tell CMD its number of threads. The column `bound` then runs it
+    /// natively with one thread for each CPU, which is what lissom aims at: OMP_NUM_THREADS,
+    /// RAYON_NUM_THREADS, ...
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = variable)]
     threads_env: Vec<String>,
 
-    /// Instead: a shell command that is CMD with as many threads as CPUs; `{cpus}` in it is their number
+    /// Instead: a shell command that is CMD with as many threads as CPUs; `{cpus}` in it is their
+    /// number
     #[arg(long, value_name = "COMMAND", conflicts_with = "threads_env")]
     bound: Option<String>,
 
@@ -64,10 +66,11 @@ fn variable(text: &str) -> Result<String, String> {
     }
 }
 
-/// Variables of the user's that measured programs do not have otherwise: his own program is to have them, but for the
-/// one that switches lissom off.
+/// Variables of the user's that measured programs do not have otherwise: his own program is to have
+/// them, but for the one that switches lissom off.
 fn environment() -> Vec<OsString> {
-    let settings = std::env::vars_os().filter(|(name, _)| child::disturbs(name) && name != "LISSOM");
+    let settings =
+        std::env::vars_os().filter(|(name, _)| child::disturbs(name) && name != "LISSOM");
     settings
         .map(|(mut name, value)| {
             name.push("=");
@@ -85,10 +88,12 @@ fn scenarios(args: &AbArgs, cpus: u32, settings: &[OsString]) -> Vec<Scenario> {
         }
         std::iter::once("env".into()).chain(settings.iter().cloned()).chain(more).collect()
     };
-    let scenario = |name, switch, around, command| Scenario { name, switch, around, command, effort: None };
+    let scenario =
+        |name, switch, around, command| Scenario { name, switch, around, command, effort: None };
     let mut list = Vec::new();
     if let Some(bound) = &args.bound {
-        let shell = ["/bin/sh".into(), "-c".into(), bound.replace("{cpus}", &cpus.to_string()).into()];
+        let shell =
+            ["/bin/sh".into(), "-c".into(), bound.replace("{cpus}", &cpus.to_string()).into()];
         list.push(scenario(BOUND, None, around(vec![]), shell.to_vec()));
     } else if !args.threads_env.is_empty() {
         let set = args.threads_env.iter().map(|name| format!("{name}={cpus}").into()).collect();
@@ -97,7 +102,12 @@ fn scenarios(args: &AbArgs, cpus: u32, settings: &[OsString]) -> Vec<Scenario> {
     list.push(scenario(NATIVE, None, around(vec![]), args.command.clone()));
     for (i, switch) in args.switch.iter().enumerate() {
         if !args.switch[..i].contains(switch) {
-            list.push(scenario(switch.name(), Some(switch.name()), around(vec![]), args.command.clone()));
+            list.push(scenario(
+                switch.name(),
+                Some(switch.name()),
+                around(vec![]),
+                args.command.clone(),
+            ));
         }
     }
     list
@@ -147,7 +157,11 @@ pub fn measure_and_report(args: &AbArgs) -> anyhow::Result<i32> {
         watched,
         interrupted,
     };
-    outputs.write(&report, || markdown::render(&report), || text(&report, &words(&args.command)))?;
+    outputs.write(
+        &report,
+        || markdown::render(&report),
+        || text(&report, &words(&args.command)),
+    )?;
     Ok(report.exit_code())
 }
 
@@ -159,8 +173,11 @@ fn words(command: &[OsString]) -> Vec<String> {
 fn notes(group: &Measured) -> Vec<String> {
     let told = |cell: &Cell| -> Option<String> {
         let processes = cell.statistics.as_ref()?["processes"].as_array()?;
-        let sum = |name: &str| -> u64 { processes.iter().filter_map(|p| p["counters"][name].as_u64()).sum() };
-        let threads = processes.iter().filter_map(|p| p["counters"]["threads_peak"].as_u64()).max()?;
+        let sum = |name: &str| -> u64 {
+            processes.iter().filter_map(|p| p["counters"][name].as_u64()).sum()
+        };
+        let threads =
+            processes.iter().filter_map(|p| p["counters"]["threads_peak"].as_u64()).max()?;
         let (blocks, loops) = (sum("blocks") + sum("blocks_spun"), sum("parks"));
         Some(format!(
             "{}: {} at most; {} and {} without the kernel's scheduler, {} in loops that gave way.",
@@ -171,14 +188,21 @@ fn notes(group: &Measured) -> Vec<String> {
             plural(loops, "wait"),
         ))
     };
-    group.cells.iter().filter(|c| c.managed && c.native_because.is_none()).filter_map(told).collect()
+    group
+        .cells
+        .iter()
+        .filter(|c| c.managed && c.native_because.is_none())
+        .filter_map(told)
+        .collect()
 }
 
 /// At most 80 columns wide.
 fn text(report: &Report, command: &[String]) -> String {
     let mut lines = wrap(&report.title(), "", 2);
     lines.extend(wrap(&command.join(" "), "  ", 4));
-    let Some(group) = report.groups.first() else { return table::close(lines, &table::notes(report)) };
+    let Some(group) = report.groups.first() else {
+        return table::close(lines, &table::notes(report));
+    };
     let base = |name| group.cells.iter().any(|c| c.scenario == name);
     let mut head = format!("\n{:8}{:>20}", "", "seconds");
     if base(BOUND) {
@@ -265,7 +289,10 @@ mod tests {
     fn the_bound_is_there_if_it_is_known() {
         let names = |line| columns(line).into_iter().map(|c| c.0).collect::<Vec<_>>();
         assert_eq!(names("bench -- sleep 1"), ["native", "auto"]);
-        assert_eq!(names("bench --switch user,kernel,user -- sleep 1"), ["native", "user", "kernel"]);
+        assert_eq!(
+            names("bench --switch user,kernel,user -- sleep 1"),
+            ["native", "user", "kernel"]
+        );
         let list = columns("bench --threads-env OMP_NUM_THREADS,N -- sleep 1");
         assert_eq!(list[0].1, ["env", "OMP_X=1", "OMP_NUM_THREADS=4", "N=4", "sleep", "1"]);
         assert_eq!(list[1].1, ["env", "OMP_X=1", "sleep", "1"]);

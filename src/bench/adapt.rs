@@ -103,8 +103,9 @@ fn names() -> impl Iterator<Item = &'static str> {
 
 pub fn prepare(args: &AdaptArgs, session: &Session) -> anyhow::Result<Bench> {
     let per_us = args.calibration.per_us(session)?;
-    let wanted =
-        PATTERNS.iter().filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name));
+    let wanted = PATTERNS
+        .iter()
+        .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name));
     // A scenario's name lives as long as the process, as those of the other benchmarks do.
     let fixed: Vec<(&'static str, u32)> =
         args.fixed.iter().map(|&ns| (&*format!("{ns} ns").leak(), ns)).collect();
@@ -113,11 +114,15 @@ pub fn prepare(args: &AdaptArgs, session: &Session) -> anyhow::Result<Bench> {
         let program = workload::compile(session, pattern.program)?;
         for switch in args.common.switches() {
             for &threads in &args.threads {
-                let command = pattern.command(&program, threads, session.cpus(), per_us, args.common.scale);
+                let command =
+                    pattern.command(&program, threads, session.cpus(), per_us, args.common.scale);
                 let scenario = |name, value: String| Scenario {
                     name,
                     switch: Some(switch),
-                    around: vec!["env".into(), format!("{}={value}", abi::ENV_SPIN_THRESHOLD).into()],
+                    around: vec![
+                        "env".into(),
+                        format!("{}={value}", abi::ENV_SPIN_THRESHOLD).into(),
+                    ],
                     command: command.clone(),
                     effort: None,
                 };
@@ -144,7 +149,14 @@ pub fn prepare(args: &AdaptArgs, session: &Session) -> anyhow::Result<Bench> {
 }
 
 impl Pattern {
-    fn command(&self, program: &Path, threads: u32, cpus: u32, per_us: f64, scale: f64) -> Vec<OsString> {
+    fn command(
+        &self,
+        program: &Path,
+        threads: u32,
+        cpus: u32,
+        per_us: f64,
+        scale: f64,
+    ) -> Vec<OsString> {
         let work = if self.split { self.work * f64::from(cpus) } else { self.work };
         let rounds = if self.serial { self.rounds / f64::from(threads) } else { self.rounds };
         let mut command: Vec<OsString> = vec![program.into(), self.workload.into()];
@@ -192,11 +204,13 @@ fn series(group: &Measured) -> Vec<(&'static str, Vec<f64>)> {
 }
 
 fn median_of(values: &[f64], keep: impl Fn(usize) -> bool) -> f64 {
-    let kept: Vec<f64> = values.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, v)| *v).collect();
+    let kept: Vec<f64> =
+        values.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, v)| *v).collect();
     Spread::of(&kept).map_or(f64::INFINITY, |s| s.median)
 }
 
-/// Round by round, against the threshold that was best in the rounds of the other half; and which was best in all.
+/// Round by round, against the threshold that was best in the rounds of the other half; and which
+/// was best in all.
 fn against_best(series: &[(&'static str, Vec<f64>)]) -> Option<(Spread, &'static str)> {
     let (&(first, ref auto), fixed) = series.split_first()?;
     if first != AUTO || auto.len() < 2 || fixed.is_empty() {
@@ -220,7 +234,8 @@ fn over_all(groups: &[Measured]) -> Vec<(&'static str, f64)> {
             .map(|group| {
                 let series = series(group);
                 let of = |name| series.iter().find(|s| s.0 == name).map(|s| &s.1);
-                let ratios: Vec<f64> = of(name)?.iter().zip(of(AUTO)?).map(|(f, a)| f / a).collect();
+                let ratios: Vec<f64> =
+                    of(name)?.iter().zip(of(AUTO)?).map(|(f, a)| f / a).collect();
                 Some(Spread::of(&ratios)?.median.ln())
             })
             .collect();
@@ -237,10 +252,14 @@ mod tests {
     #[test]
     fn the_best_is_chosen_by_the_other_half() {
         // In even rounds `low` looks best by luck, and is not in the odd ones.
-        let series =
-            [(AUTO, vec![10.0; 6]), ("low", vec![5.0, 20.0, 5.0, 20.0, 5.0, 20.0]), ("even", vec![10.0; 6])];
+        let series = [
+            (AUTO, vec![10.0; 6]),
+            ("low", vec![5.0, 20.0, 5.0, 20.0, 5.0, 20.0]),
+            ("even", vec![10.0; 6]),
+        ];
         let (ratio, _) = against_best(&series).expect("a comparison");
-        // Even rounds are set against what was best in odd ones (`even`: 1.0), odd ones against `low` (0.5).
+        // Even rounds are set against what was best in odd ones (`even`: 1.0), odd ones against
+        // `low` (0.5).
         assert_eq!((ratio.least, ratio.median, ratio.most), (0.5, 0.75, 1.0));
     }
 

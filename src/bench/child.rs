@@ -1,7 +1,7 @@
 //! Starts the programs that are measured, with a time limit, and the CPU hogs beside them.
 //!
-//! A program gets a process group of its own, so that all of it can be ended. The terminal's signals do not
-//! reach it then: they end the waiting here, and that ends the program.
+//! A program gets a process group of its own, so that all of it can be ended. The terminal's
+//! signals do not reach it then: they end the waiting here, and that ends the program.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -34,7 +34,8 @@ pub struct Scratch(PathBuf);
 
 impl Scratch {
     pub fn create() -> anyhow::Result<Scratch> {
-        let mut template = std::env::temp_dir().join("lissom-bench-XXXXXX").into_os_string().into_vec();
+        let mut template =
+            std::env::temp_dir().join("lissom-bench-XXXXXX").into_os_string().into_vec();
         template.push(0);
         // SAFETY: a template with its terminating zero, which mkdtemp overwrites in place.
         let made = unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) };
@@ -80,7 +81,8 @@ impl Signals {
             for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(signal, std::ptr::null(), &mut action);
-                // Ignored signals stay so (nohup): a blocked one would be delivered to sigtimedwait.
+                // Ignored signals stay so (nohup): a blocked one would be delivered to
+                // sigtimedwait.
                 if action.sa_sigaction != libc::SIG_IGN {
                     libc::sigaddset(&mut set, signal);
                 }
@@ -109,7 +111,8 @@ impl Signals {
     }
 }
 
-/// Whether a variable changes how programs are run, so that those that are measured do not have the user's.
+/// Whether a variable changes how programs are run, so that those that are measured do not have the
+/// user's.
 pub fn disturbs(name: &OsStr) -> bool {
     ["OMP_", "GOMP_", "KMP_", "LISSOM"].iter().any(|p| name.as_bytes().starts_with(p.as_bytes()))
 }
@@ -176,8 +179,8 @@ pub struct Exited {
 }
 
 impl Running {
-    /// `name`: of the files in `scratch` that it writes to, no other program's at the same time. `cpus`: those that it may use, or else those of this
-    /// process.
+    /// `name`: of the files in `scratch` that it writes to, no other program's at the same time.
+    /// `cpus`: those that it may use, or else those of this process.
     pub fn start(
         command: &[OsString],
         scratch: &Scratch,
@@ -214,7 +217,8 @@ impl Running {
     pub fn ask_to_end(&self) {
         assert!(!self.is_reaped);
         if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
-            // SAFETY: plain system call. It has not been waited for, so the number is still its own.
+            // SAFETY: plain system call. It has not been waited for, so the number is still its
+            // own.
             unsafe { libc::kill(pid, libc::SIGTERM) };
         }
     }
@@ -261,7 +265,8 @@ impl Running {
         Ok(Some((ExitStatus::from_raw(status), Used::from(&usage))))
     }
 
-    /// Kills all of it. Before the leader is waited for, so its number cannot belong to another group.
+    /// Kills all of it. Before the leader is waited for, so its number cannot belong to another
+    /// group.
     fn kill_group(&self) {
         if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
             // SAFETY: plain system call.
@@ -310,7 +315,8 @@ pub fn run_counted(
     }
 }
 
-/// The last line is the error in nearly all programs, Python included; not where options are wrong, and a hint follows.
+/// The last line is the error in nearly all programs, Python included; not where options are wrong,
+/// and a hint follows.
 fn error_line(said: &str) -> &str {
     let mut lines = said.lines().rev().filter(|l| !l.trim().is_empty());
     let last = lines.next().unwrap_or("");
@@ -325,7 +331,8 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Kills the whole group. Before the leader is waited for, so its number cannot belong to another group.
+/// Kills the whole group. Before the leader is waited for, so its number cannot belong to another
+/// group.
 fn end(child: &mut Child) {
     if let Ok(pid) = libc::pid_t::try_from(child.id()) {
         // SAFETY: plain system call.
@@ -376,7 +383,8 @@ mod tests {
 
     fn shell(script: &str, limit: Duration) -> Ended {
         let scratch = Scratch::create().expect("a folder");
-        // Only SIGCHLD matters here, and the test's other threads leave it to the process: so short waits.
+        // Only SIGCHLD matters here, and the test's other threads leave it to the process: so short
+        // waits.
         let signals = Signals::block();
         let command = ["/bin/sh".into(), "-c".into(), script.into()];
         run(&command, &signals, &scratch, limit).expect("a shell")

@@ -1,6 +1,7 @@
-//! What a program has used, as the kernel counts it: by `wait4` in each run, which costs it nothing, and by a
-//! performance event where that is the only way. These are counted where time is not: an event that all threads
-//! inherit is taken off and put on at each of their context switches.
+//! What a program has used, as the kernel counts it: by `wait4` in each run, which costs it
+//! nothing, and by a performance event where that is the only way. These are counted where time is
+//! not: an event that all threads inherit is taken off and put on at each of their context
+//! switches.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -53,8 +54,9 @@ pub struct Process {
     pub voluntary: u64,
     pub involuntary: u64,
     pub faults: u64,
-    /// CPUs that anybody else used meanwhile, of those that this process may use, or the host of a virtual machine. The
-    /// kernel counts it in ticks, so of a short run it says little, and it may be below 0.
+    /// CPUs that anybody else used meanwhile, of those that this process may use, or the host of a
+    /// virtual machine. The kernel counts it in ticks, so of a short run it says little, and it may
+    /// be below 0.
     pub others: f64,
 }
 
@@ -76,7 +78,8 @@ impl Process {
     }
 }
 
-/// Counts how often threads of the next program that this thread starts, and of all that it starts, go to another CPU.
+/// Counts how often threads of the next program that this thread starts, and of all that it starts,
+/// go to another CPU.
 pub struct Migrations(File);
 
 impl Migrations {
@@ -104,8 +107,8 @@ impl Migrations {
         const EXCLUDE_KERNEL: u64 = 1 << 5;
         const ENABLE_ON_EXEC: u64 = 1 << 12;
         const CLOSE_ON_EXEC: libc::c_ulong = 8;
-        // Never enabled here, but in what is started, by its exec. Migrations happen in the kernel: only who may not see
-        // that has to leave it out, and then sees fewer of them.
+        // Never enabled here, but in what is started, by its exec. Migrations happen in the kernel:
+        // only who may not see that has to leave it out, and then sees fewer of them.
         let open = |flags: u64| {
             let attributes = Attributes {
                 kind: SOFTWARE,
@@ -115,7 +118,9 @@ impl Migrations {
                 ..Attributes::default()
             };
             // SAFETY: the structure is as large as it says, and outlives the call.
-            unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, 0, -1, -1, CLOSE_ON_EXEC) }
+            unsafe {
+                libc::syscall(libc::SYS_perf_event_open, &attributes, 0, -1, -1, CLOSE_ON_EXEC)
+            }
         };
         let fd = match open(0) {
             fd if fd >= 0 => fd,
@@ -142,7 +147,13 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_run() {
-        let used = Used { user_seconds: 1.0, system_seconds: 0.5, voluntary: 3, involuntary: 4, faults: 5 };
+        let used = Used {
+            user_seconds: 1.0,
+            system_seconds: 0.5,
+            voluntary: 3,
+            involuntary: 4,
+            faults: 5,
+        };
         let process = Process::new(2.0, &used, 2.5);
         assert_eq!((process.cpus_used, process.others, process.context_switches), (0.75, 0.5, 7));
         assert_eq!(Process::new(0.0, &used, 0.0).others, 0.0);
@@ -153,7 +164,8 @@ mod tests {
         let cpus = crate::process::allowed_cpus();
         let Ok(mut migrations) = Migrations::open() else { return };
         if cpus.len() < 2
-            || crate::program::find("taskset".as_ref(), std::env::var_os("PATH").as_deref()).is_err()
+            || crate::program::find("taskset".as_ref(), std::env::var_os("PATH").as_deref())
+                .is_err()
         {
             return;
         }

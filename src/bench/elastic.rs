@@ -74,7 +74,11 @@ fn schedule(text: &str) -> Result<String, String> {
         Some((cpus, seconds)) => number(cpus) && number(seconds),
         None => number(step),
     };
-    if text.split(',').all(step) { Ok(text.into()) } else { Err("wanted is CPUS:SECONDS, by commas".into()) }
+    if text.split(',').all(step) {
+        Ok(text.into())
+    } else {
+        Err("wanted is CPUS:SECONDS, by commas".into())
+    }
 }
 
 const NAMES: [&str; 9] = [
@@ -89,8 +93,11 @@ const NAMES: [&str; 9] = [
     "quota-histgb",
 ];
 
-const CPU_TIME: Metric =
-    Metric { field: "cpu_seconds", unit: "CPU seconds available until done", compare: Compare::Ratio };
+const CPU_TIME: Metric = Metric {
+    field: "cpu_seconds",
+    unit: "CPU seconds available until done",
+    compare: Compare::Ratio,
+};
 
 const FEWER: &str = "fewer";
 const PLACED: &str = "placed";
@@ -126,7 +133,12 @@ impl Programs {
             "omp" => vec![self.omp.clone()?.into(), "gomp-barrier".into()],
             "spin" => vec![self.spin.clone().into(), "pipeline".into()],
             _ => {
-                vec![self.python.clone().into(), self.ml.clone().into(), "--library".into(), "histgb".into()]
+                vec![
+                    self.python.clone().into(),
+                    self.ml.clone().into(),
+                    "--library".into(),
+                    "histgb".into(),
+                ]
             }
         };
         let mut option =
@@ -157,7 +169,8 @@ impl Programs {
         program: &str,
         threads: u32,
     ) -> Option<Vec<OsString>> {
-        let mut command: Vec<OsString> = vec![self.schedule.clone().into(), "--by".into(), way.into()];
+        let mut command: Vec<OsString> =
+            vec![self.schedule.clone().into(), "--by".into(), way.into()];
         command.extend(["--steps".into(), steps.into(), "--".into()]);
         command.extend(before.iter().map(OsString::from));
         command.extend(self.command(program, threads)?);
@@ -170,8 +183,9 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
     let mut notes = Vec::new();
     let root = process::euid() == 0;
     let python = args.python.clone().unwrap_or_else(ml::default_python);
-    let has_sklearn =
-        session.output(&[python.clone().into(), "-c".into(), "import sklearn.ensemble".into()]).is_ok();
+    let has_sklearn = session
+        .output(&[python.clone().into(), "-c".into(), "import sklearn.ensemble".into()])
+        .is_ok();
     let programs = Programs {
         schedule: workload::compile(session, SCHEDULE)?,
         omp: workload::compile(session, SYNC_OMP).ok(),
@@ -183,9 +197,11 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
         scale: args.common.scale,
     };
     let half = f64::from(cpus) / 2.0;
-    let changing = args.schedule.clone().unwrap_or_else(|| format!("{cpus}:0.5,{}:0.5", half.ceil()));
+    let changing =
+        args.schedule.clone().unwrap_or_else(|| format!("{cpus}:0.5,{}:0.5", half.ceil()));
     let quota = args.quota.clone().unwrap_or_else(|| half.to_string());
-    let threads = if args.threads.is_empty() { vec![cpus, 16 * cpus] } else { args.threads.clone() };
+    let threads =
+        if args.threads.is_empty() { vec![cpus, 16 * cpus] } else { args.threads.clone() };
     let mut groups = Vec::new();
     for name in NAMES {
         let asked = args.patterns.iter().any(|p| p == name);
@@ -198,7 +214,10 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
             continue;
         }
         if program == "histgb" && !has_sklearn {
-            notes.push(format!("{name} is left out: {} has no scikit-learn", programs.python.display()));
+            notes.push(format!(
+                "{name} is left out: {} has no scikit-learn",
+                programs.python.display()
+            ));
             continue;
         }
         let steps = if way == "quota" { &quota } else { &changing };
@@ -213,9 +232,12 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
             let more = Some(first).filter(|_| args.more && threads > cpus);
             let list = scenarios(args, &programs, command, threads, more, program != "spin");
             match list {
-                Some(scenarios) => {
-                    groups.push(Group { workload: name.into(), threads, scenarios, ..Group::of(CPU_TIME) })
-                }
+                Some(scenarios) => groups.push(Group {
+                    workload: name.into(),
+                    threads,
+                    scenarios,
+                    ..Group::of(CPU_TIME)
+                }),
                 None => notes.push(format!("{name} is left out: the compiler has no OpenMP")),
             }
         }
@@ -246,7 +268,13 @@ fn scenarios(
     is_openmp: bool,
 ) -> Option<Vec<Scenario>> {
     let scenario = |name: &'static str, switch, threads| {
-        command(name, threads).map(|command| Scenario { name, switch, around: vec![], command, effort: None })
+        command(name, threads).map(|command| Scenario {
+            name,
+            switch,
+            around: vec![],
+            command,
+            effort: None,
+        })
     };
     let mut list = vec![scenario(BOUND, None, programs.cpus)?, scenario(NATIVE, None, threads)?];
     for switch in args.common.switches() {
@@ -295,7 +323,8 @@ mod tests {
             scale: 0.5,
         };
         let text = |way, program, threads| {
-            let command = programs.scheduled(way, "2:1,1:1", &[], program, threads).unwrap_or_default();
+            let command =
+                programs.scheduled(way, "2:1,1:1", &[], program, threads).unwrap_or_default();
             command.iter().map(|s| Path::new(s).display().to_string()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(

@@ -1,5 +1,5 @@
-//! What all benchmarks share: what a benchmark is, the order in which it is measured, and its statistics.
-//! Nothing here starts a process or reads a clock.
+//! What all benchmarks share: what a benchmark is, the order in which it is measured, and its
+//! statistics. Nothing here starts a process or reads a clock.
 
 use std::ffi::OsString;
 
@@ -40,8 +40,8 @@ pub struct Group {
     pub workload: String,
     pub threads: u32,
     pub metric: Metric,
-    /// A field that has to be the same in all scenarios, but for this part of its value: the result of the
-    /// program's work.
+    /// A field that has to be the same in all scenarios, but for this part of its value: the result
+    /// of the program's work.
     pub same: Option<(&'static str, f64)>,
     /// Of all that a run has printed: what is wrong with it, if so.
     pub check: Option<Check>,
@@ -81,9 +81,9 @@ pub struct Scenario {
     pub effort: Option<Effort>,
 }
 
-/// How many rounds the runs of a program have (`--rounds`, which follows the scenario's command), where one
-/// scenario may take 10,000 times as long as another: as many as fit into a part of the limit. The metric has
-/// to be microseconds a unit.
+/// How many rounds the runs of a program have (`--rounds`, which follows the scenario's command),
+/// where one scenario may take 10,000 times as long as another: as many as fit into a part of the
+/// limit. The metric has to be microseconds a unit.
 #[derive(Clone, Copy)]
 pub struct Effort {
     /// Where they take no longer than that.
@@ -96,7 +96,8 @@ pub struct Effort {
     pub aim: f64,
 }
 
-/// A run has at most so many times the rounds of the one before: the first rounds are not like the others.
+/// A run has at most so many times the rounds of the one before: the first rounds are not like the
+/// others.
 const STEP: u64 = 100;
 
 impl Effort {
@@ -159,9 +160,9 @@ pub struct Cell {
     /// Of a run of the program, the last that was begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
-    /// What the value of the last run is at least, because it was not done within the limit. That makes a
-    /// lower limit of `value`, too, and of the ratios of this cell; ratios to this cell are at most what they
-    /// say.
+    /// What the value of the last run is at least, because it was not done within the limit. That
+    /// makes a lower limit of `value`, too, and of the ratios of this cell; ratios to this cell are
+    /// at most what they say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,8 +218,8 @@ impl Spread {
     }
 }
 
-/// Each value against the one of the same round. A machine's speed drifts over minutes: neighbours in time
-/// share most of it, medians of whole series do not.
+/// Each value against the one of the same round. A machine's speed drifts over minutes: neighbours
+/// in time share most of it, medians of whole series do not.
 pub fn pairwise(values: &[f64], base: &[f64], compare: Compare) -> Option<Spread> {
     let pairs = values.iter().zip(base);
     let compared: Vec<f64> = match compare {
@@ -265,9 +266,9 @@ impl Counted {
     }
 }
 
-/// A warm-up and `rounds` rounds, in each of which every scenario has its turn (ABCD ABCD ...). A scenario
-/// that has failed or was too slow once is left out from then on. `run` is told how many rounds the program
-/// is to do.
+/// A warm-up and `rounds` rounds, in each of which every scenario has its turn (ABCD ABCD ...). A
+/// scenario that has failed or was too slow once is left out from then on. `run` is told how many
+/// rounds the program is to do.
 pub fn measure<E>(
     group: &Group,
     rounds: usize,
@@ -337,8 +338,13 @@ impl Cell {
         }
     }
 
-    /// Finds out how many rounds a run may have. These runs do not count, unless a single round was too much.
-    fn pilot<E>(&mut self, effort: &Effort, mut run: impl FnMut(u64) -> Result<Ran, E>) -> Result<(), E> {
+    /// Finds out how many rounds a run may have. These runs do not count, unless a single round was
+    /// too much.
+    fn pilot<E>(
+        &mut self,
+        effort: &Effort,
+        mut run: impl FnMut(u64) -> Result<Ran, E>,
+    ) -> Result<(), E> {
         let (mut rounds, mut done) = (1, 0);
         loop {
             self.rounds = Some(rounds);
@@ -394,7 +400,8 @@ impl Cell {
             Outcome::Done(_) => {}
             Outcome::Timeout => {
                 self.state = State::Timeout;
-                self.at_least = effort.zip(self.rounds).map(|(effort, rounds)| effort.at_least(rounds));
+                self.at_least =
+                    effort.zip(self.rounds).map(|(effort, rounds)| effort.at_least(rounds));
             }
             Outcome::Failed(error) => {
                 self.state = State::Failed;
@@ -424,10 +431,12 @@ fn check_same(cells: &mut [Cell], field: &str, tolerance: f64) {
     let read = |sample: &Sample| sample.output[field].as_f64();
     let Some(reference) = cells.iter().flat_map(|c| &c.samples).find_map(read) else { return };
     for cell in cells {
-        let differs =
-            |s: &Sample| read(s).is_none_or(|v| (v - reference).abs() > tolerance * reference.abs());
+        let differs = |s: &Sample| {
+            read(s).is_none_or(|v| (v - reference).abs() > tolerance * reference.abs())
+        };
         if let Some(sample) = cell.samples.iter().find(|s| differs(s)) {
-            cell.error = Some(format!("its {field} is {} and not {reference}", sample.output[field]));
+            cell.error =
+                Some(format!("its {field} is {} and not {reference}", sample.output[field]));
             cell.state = State::Failed;
         }
     }
@@ -446,7 +455,11 @@ fn summarize(cells: &mut [Cell], compare: Compare) {
         let against = |base: &Option<(Vec<f64>, bool)>| {
             let (base, at_least) = base.as_ref()?;
             // Of two that were not done nothing follows.
-            if *at_least && cell.at_least.is_some() { None } else { pairwise(&values, base, compare) }
+            if *at_least && cell.at_least.is_some() {
+                None
+            } else {
+                pairwise(&values, base, compare)
+            }
         };
         if cell.scenario != BOUND {
             cell.to_bound = against(&bound);
@@ -464,8 +477,13 @@ mod tests {
     const TIME: Metric = Metric { field: "seconds", unit: "s", compare: Compare::Ratio };
 
     fn group(names: &[&'static str]) -> Group {
-        let scenario =
-            |&name| Scenario { name, switch: None, around: vec![], command: vec![name.into()], effort: None };
+        let scenario = |&name| Scenario {
+            name,
+            switch: None,
+            around: vec![],
+            command: vec![name.into()],
+            effort: None,
+        };
         Group {
             workload: "w".into(),
             threads: 8,
@@ -475,16 +493,27 @@ mod tests {
     }
 
     fn done(value: f64) -> Ran {
-        let sample =
-            Sample { value, output: serde_json::json!({ "error": value }), process: Process::default() };
-        Ran { outcome: Outcome::Done(sample), statistics: None, native_because: None, counted: None }
+        let sample = Sample {
+            value,
+            output: serde_json::json!({ "error": value }),
+            process: Process::default(),
+        };
+        Ran {
+            outcome: Outcome::Done(sample),
+            statistics: None,
+            native_because: None,
+            counted: None,
+        }
     }
 
     #[test]
     fn medians() {
         assert_eq!(Spread::of(&[]), None);
         assert_eq!(Spread::of(&[1.0, f64::NAN]), None);
-        assert_eq!(Spread::of(&[3.0, 1.0, 2.0]), Some(Spread { median: 2.0, least: 1.0, most: 3.0 }));
+        assert_eq!(
+            Spread::of(&[3.0, 1.0, 2.0]),
+            Some(Spread { median: 2.0, least: 1.0, most: 3.0 })
+        );
         let even = Spread::of(&[4.0, 1.0, 2.0, 3.0]).expect("numbers");
         assert_eq!(even.median, 2.5);
         assert_eq!(even.relative(), 3.0 / 2.5);
@@ -527,7 +556,8 @@ mod tests {
     fn a_scenario_that_fails_is_not_tried_again_and_the_others_go_on() {
         let mut slow = 0;
         let measured = measure(&group(&[BOUND, NATIVE, "user"]), 3, |scenario, turn, _| {
-            let failed = |outcome| Ran { outcome, statistics: None, native_because: None, counted: None };
+            let failed =
+                |outcome| Ran { outcome, statistics: None, native_because: None, counted: None };
             Ok::<_, ()>(match (scenario.name, turn) {
                 (NATIVE, _) => {
                     slow += 1;
@@ -566,13 +596,16 @@ mod tests {
             NATIVE => 1.04,
             _ => 1.06,
         };
-        let measured = measure(&group, 1, |s, _, _| Ok::<_, ()>(done(value(s.name)))).expect("no error");
+        let measured =
+            measure(&group, 1, |s, _, _| Ok::<_, ()>(done(value(s.name)))).expect("no error");
         let states: Vec<State> = measured.cells.iter().map(|c| c.state).collect();
         assert_eq!(states, [State::Ok, State::Ok, State::Failed]);
     }
 
     /// A scenario of so many seconds a round, under a limit of 20 s.
-    fn with_rounds(seconds: impl Fn(&str, Turn) -> f64) -> (Measured, Vec<(&'static str, Turn, u64)>) {
+    fn with_rounds(
+        seconds: impl Fn(&str, Turn) -> f64,
+    ) -> (Measured, Vec<(&'static str, Turn, u64)>) {
         let mut group = group(&[BOUND, NATIVE, "user"]);
         for scenario in &mut group.scenarios {
             scenario.effort = Some(Effort { rounds: 1_000_000, units: 8.0, limit: 20.0, aim: 2.0 });
@@ -583,8 +616,11 @@ mod tests {
             order.push((scenario.name, turn, rounds));
             let seconds = seconds(scenario.name, turn) * rounds as f64;
             let output = serde_json::json!({ "seconds": seconds });
-            let sample =
-                Sample { value: seconds * 1e6 / (rounds as f64 * 8.0), output, process: Process::default() };
+            let sample = Sample {
+                value: seconds * 1e6 / (rounds as f64 * 8.0),
+                output,
+                process: Process::default(),
+            };
             let outcome = if seconds > 20.0 { Outcome::Timeout } else { Outcome::Done(sample) };
             Ok::<_, ()>(Ran { outcome, statistics: None, native_because: None, counted: None })
         });

@@ -1,4 +1,5 @@
-//! `lissom bench locality`: what a context switch costs by the caches and TLBs that others have used.
+//! `lissom bench locality`: what a context switch costs by the caches and TLBs that others have
+//! used.
 
 use std::ffi::OsString;
 
@@ -46,8 +47,11 @@ pub struct LocalityArgs {
 
 const PATTERNS: [&str; 4] = ["sequential-read", "sequential-write", "random-read", "random-write"];
 
-const INDIRECT: Metric =
-    Metric { field: "indirect_us", unit: "us a switch, beyond the switch itself", compare: Compare::Nothing };
+const INDIRECT: Metric = Metric {
+    field: "indirect_us",
+    unit: "us a switch, beyond the switch itself",
+    compare: Compare::Nothing,
+};
 
 /// Of each of the three phases, at --scale 1.
 const SECONDS: f64 = 0.1;
@@ -56,15 +60,19 @@ pub fn prepare(args: &LocalityArgs, session: &Session) -> anyhow::Result<Bench> 
     let program = workload::compile(session, LOCALITY)?;
     let around = one_cpu()?;
     let mut groups = Vec::new();
-    let wanted =
-        PATTERNS.iter().filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == *p));
+    let wanted = PATTERNS
+        .iter()
+        .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == *p));
     for pattern in wanted {
         for &kib in &args.kib {
             for &threads in &args.threads {
                 let mut command: Vec<OsString> = vec![program.clone().into(), (*pattern).into()];
                 let seconds = SECONDS * args.common.scale;
-                let options =
-                    [("--threads", f64::from(threads)), ("--work", f64::from(kib)), ("--seconds", seconds)];
+                let options = [
+                    ("--threads", f64::from(threads)),
+                    ("--work", f64::from(kib)),
+                    ("--seconds", seconds),
+                ];
                 workload::add(&mut command, &options);
                 let scenario = |name, switch| Scenario {
                     name,
@@ -74,7 +82,8 @@ pub fn prepare(args: &LocalityArgs, session: &Session) -> anyhow::Result<Bench> 
                     effort: None,
                 };
                 let mut scenarios = vec![scenario(NATIVE, None)];
-                scenarios.extend(args.common.switches().map(|switch| scenario(switch, Some(switch))));
+                scenarios
+                    .extend(args.common.switches().map(|switch| scenario(switch, Some(switch))));
                 groups.push(Group {
                     workload: format!("{pattern}, {}", size(kib)),
                     threads,
@@ -96,7 +105,11 @@ pub fn prepare(args: &LocalityArgs, session: &Session) -> anyhow::Result<Bench> 
 }
 
 fn size(kib: u32) -> String {
-    if kib >= 1024 && kib.is_multiple_of(1024) { format!("{} MiB", kib / 1024) } else { format!("{kib} KiB") }
+    if kib >= 1024 && kib.is_multiple_of(1024) {
+        format!("{} MiB", kib / 1024)
+    } else {
+        format!("{kib} KiB")
+    }
 }
 
 #[cfg(test)]

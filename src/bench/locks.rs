@@ -57,7 +57,8 @@ pub fn prepare(args: &LocksArgs, session: &Session) -> anyhow::Result<Bench> {
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(&library);
     let mut groups = Vec::new();
-    let wanted = |p: &&(&str, f64)| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.0);
+    let wanted =
+        |p: &&(&str, f64)| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.0);
     for &(name, rounds) in PATTERNS.iter().filter(wanted) {
         let rounds = (rounds * args.common.scale).ceil().to_string();
         // The program is compiled once; a command for each number of threads.
@@ -69,10 +70,16 @@ pub fn prepare(args: &LocksArgs, session: &Session) -> anyhow::Result<Bench> {
             commands.insert(threads, command);
         }
         for &threads in &args.threads {
-            let mut list = scenarios(threads, Some(cpus), &args.common, |threads| commands[&threads].clone());
+            let mut list =
+                scenarios(threads, Some(cpus), &args.common, |threads| commands[&threads].clone());
             let at = list.iter().position(|s| s.name == NATIVE).map_or(list.len(), |i| i + 1);
             list.splice(at..at, NAMES.map(|lock| with_lock(lock, &preload, &commands[&threads])));
-            groups.push(Group { workload: name.into(), threads, scenarios: list, ..Group::of(sync::TIME) });
+            groups.push(Group {
+                workload: name.into(),
+                threads,
+                scenarios: list,
+                ..Group::of(sync::TIME)
+            });
         }
     }
     Ok(Bench {

@@ -18,7 +18,8 @@ pub struct Machine {
     pub memory_kib: u64,
     pub kernel: String,
     pub glibc: String,
-    /// Groups of processes, by session, then share the CPUs evenly, whatever their numbers of threads.
+    /// Groups of processes, by session, then share the CPUs evenly, whatever their numbers of
+    /// threads.
     pub autogroup: bool,
     /// Of the last minute, when the benchmark began.
     pub load: f64,
@@ -39,10 +40,13 @@ impl Machine {
             cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             cpus_online: u32::try_from(online).ok(),
             cpu_model: field("model name").unwrap_or_else(|| "unknown CPU".into()),
-            virtual_machine: field("flags").is_some_and(|f| f.split(' ').any(|f| f == "hypervisor")),
+            virtual_machine: field("flags")
+                .is_some_and(|f| f.split(' ').any(|f| f == "hypervisor")),
             smt: read("/sys/devices/system/cpu/smt/active").trim() == "1",
-            governor: Some(read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").trim().to_string())
-                .filter(|g| !g.is_empty()),
+            governor: Some(
+                read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").trim().to_string(),
+            )
+            .filter(|g| !g.is_empty()),
             memory_kib: first_number(total.unwrap_or_default()).unwrap_or(0.0) as u64,
             kernel: read("/proc/sys/kernel/osrelease").trim().to_string(),
             glibc: doctor::glibc_version().unwrap_or_else(|_| "none".into()),
@@ -54,7 +58,10 @@ impl Machine {
     /// What a report begins with. `cpus`: that the benchmark uses.
     pub fn title(&self, benchmark: &str, cpus: u32) -> String {
         let version = env!("CARGO_PKG_VERSION");
-        format!("lissom {version} bench {benchmark}: {cpus} CPUs, {}, Linux {}", self.cpu_model, self.kernel)
+        format!(
+            "lissom {version} bench {benchmark}: {cpus} CPUs, {}, Linux {}",
+            self.cpu_model, self.kernel
+        )
     }
 }
 

@@ -48,10 +48,12 @@ fn heading(group: &Measured) -> String {
 }
 
 fn row(group: &Measured) -> String {
-    let mut fields = vec![group.workload.clone(), group.metric.unit.into(), group.threads.to_string()];
+    let mut fields =
+        vec![group.workload.clone(), group.metric.unit.into(), group.threads.to_string()];
     fields.extend(group.cells.iter().map(value));
     let compares = group.metric.compare != Compare::Nothing;
-    for (base, of) in [(NATIVE, (|c| &c.to_native) as fn(&Cell) -> &Option<Spread>), (BOUND, |c| &c.to_bound)]
+    for (base, of) in
+        [(NATIVE, (|c| &c.to_native) as fn(&Cell) -> &Option<Spread>), (BOUND, |c| &c.to_bound)]
     {
         if group.cells.iter().any(|c| c.scenario == base) {
             fields.extend(managed(group).map(|c| match of(c) {
@@ -74,7 +76,9 @@ pub fn line<S: Borrow<str>>(fields: &[S]) -> String {
 
 fn value(cell: &Cell) -> String {
     match (cell.state, &cell.value) {
-        (State::Timeout, Some(value)) if cell.at_least.is_some() => format!(">={}", number(value.median)),
+        (State::Timeout, Some(value)) if cell.at_least.is_some() => {
+            format!(">={}", number(value.median))
+        }
         (State::Timeout, _) => "timeout".into(),
         (State::Failed, _) => "failed".into(),
         (State::Ok, Some(value)) => spread(value),

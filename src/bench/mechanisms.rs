@@ -1,4 +1,5 @@
-//! `lissom bench mechanisms`: what each of lissom's mechanisms brings, by switching one off at a time.
+//! `lissom bench mechanisms`: what each of lissom's mechanisms brings, by switching one off at a
+//! time.
 
 use std::ffi::OsString;
 
@@ -80,9 +81,13 @@ pub fn prepare(args: &MechanismsArgs, session: &Session) -> anyhow::Result<Bench
                 spin::timed(name, session, threads, per_us)
             };
             match command(threads).and_then(|many| Ok((many, command(session.cpus())?))) {
-                Ok((many, few)) => groups.push(group(name, threads, many, few, timeout, args.common.scale)),
+                Ok((many, few)) => {
+                    groups.push(group(name, threads, many, few, timeout, args.common.scale))
+                }
                 // A compiler without OpenMP can compile the others.
-                Err(error) if name.contains("omp") => notes.push(format!("{name} is left out: {error:#}")),
+                Err(error) if name.contains("omp") => {
+                    notes.push(format!("{name} is left out: {error:#}"))
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -114,11 +119,14 @@ fn group(
         command: command.clone(),
         effort: effort(units),
     };
-    let mut scenarios =
-        vec![scenario(BOUND, None, vec![], &few, units_of_few), scenario(NATIVE, None, vec![], &many, units)];
+    let mut scenarios = vec![
+        scenario(BOUND, None, vec![], &few, units_of_few),
+        scenario(NATIVE, None, vec![], &many, units),
+    ];
     scenarios.extend(COLUMNS.map(|(name, switch, setting)| {
-        let around = setting
-            .map_or(vec![], |(variable, value)| vec!["env".into(), format!("{variable}={value}").into()]);
+        let around = setting.map_or(vec![], |(variable, value)| {
+            vec!["env".into(), format!("{variable}={value}").into()]
+        });
         scenario(name, Some(switch), around, &many, units)
     }));
     let environment: &[&str] = if name == "omp-active" { &["OMP_WAIT_POLICY=active"] } else { &[] };

@@ -1,4 +1,5 @@
-//! `lissom bench ml`: gradient boosting, natively written programs that people do run with too many threads.
+//! `lissom bench ml`: gradient boosting, natively written programs that people do run with too many
+//! threads.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,8 @@ impl Library {
 
 pub const PROGRAM: &str = include_str!("../../workloads/ml.py");
 const TREES: f64 = 100.0;
-const TIME: Metric = Metric { field: "seconds", unit: "seconds of training", compare: Compare::Ratio };
+const TIME: Metric =
+    Metric { field: "seconds", unit: "seconds of training", compare: Compare::Ratio };
 
 /// Sums depend on the order of the threads a little, so the models differ a little.
 const SAME_MODEL: (&str, f64) = ("error", 0.05);
@@ -128,7 +130,8 @@ pub fn default_python() -> PathBuf {
 fn probe(session: &Session, python: &Path, libraries: &[Library]) -> anyhow::Result<Value> {
     let mut command: Vec<OsString> = vec![python.into(), "-c".into(), PROBE.into(), "numpy".into()];
     command.extend(libraries.iter().map(|l| l.names().1.into()));
-    let output = session.output(&command).context("Python cannot be run; --python names another")?;
+    let output =
+        session.output(&command).context("Python cannot be run; --python names another")?;
     let mut answer: Value = serde_json::from_str(&output).context("Python's answer")?;
     if let Some((module, error)) = answer["missing"].as_object().and_then(|m| m.iter().next()) {
         bail!(

@@ -1,7 +1,7 @@
 //! `lissom bench`: how long programs take natively and under lissom, on this machine.
 //!
-//! A benchmark prepares groups (harness.rs); this module runs them and reports. A new benchmark is a module
-//! with a `prepare` and a variant of `What`.
+//! A benchmark prepares groups (harness.rs); this module runs them and reports. A new benchmark is
+//! a module with a `prepare` and a variant of `What`.
 
 mod ab;
 mod adapt;
@@ -98,7 +98,13 @@ lissom, 2 if options are wrong. Ctrl-C ends it and shows what is complete.";
 #[command(after_long_help = EXIT_CODES)]
 pub struct Common {
     /// Ways of switching to measure beside the bound and native
-    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_value = "kernel,user")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "kernel,user"
+    )]
     pub switch: Vec<Switch>,
 
     /// Rounds; each runs every column once. One more comes first and does not count
@@ -129,7 +135,15 @@ pub struct Common {
 
 impl Default for Common {
     fn default() -> Common {
-        Common { switch: vec![], runs: 5, timeout: None, hog: false, scale: 1.0, json: None, markdown: None }
+        Common {
+            switch: vec![],
+            runs: 5,
+            timeout: None,
+            hog: false,
+            scale: 1.0,
+            json: None,
+            markdown: None,
+        }
     }
 }
 
@@ -200,7 +214,8 @@ fn scenarios(
         command: command(threads),
         effort: None,
     };
-    let mut list: Vec<Scenario> = bound.map(|cpus| scenario(BOUND, None, cpus)).into_iter().collect();
+    let mut list: Vec<Scenario> =
+        bound.map(|cpus| scenario(BOUND, None, cpus)).into_iter().collect();
     list.push(scenario(NATIVE, None, threads));
     list.extend(common.switches().map(|switch| scenario(switch, Some(switch), threads)));
     list
@@ -220,7 +235,9 @@ pub fn bench(args: &BenchArgs) -> i32 {
         What::Switch(a) => measure_and_report(&a.common, |session| switch::prepare(a, session)),
         What::Locality(a) => measure_and_report(&a.common, |session| locality::prepare(a, session)),
         What::Locks(a) => measure_and_report(&a.common, |session| locks::prepare(a, session)),
-        What::Mechanisms(a) => measure_and_report(&a.common, |session| mechanisms::prepare(a, session)),
+        What::Mechanisms(a) => {
+            measure_and_report(&a.common, |session| mechanisms::prepare(a, session))
+        }
         What::Mixes(a) => mixes::measure_and_report(a),
         What::Idle(a) => idle::measure_and_report(a),
         What::List(a) => study::list(a),
@@ -253,8 +270,11 @@ fn measure_and_report(
     let time = time();
     let session = Session::begin()?;
     let bench = prepare(&session)?;
-    let hogs =
-        if common.hog { Hogs::start(&workload::compile(&session, workload::SYNC)?)? } else { Hogs::none() };
+    let hogs = if common.hog {
+        Hogs::start(&workload::compile(&session, workload::SYNC)?)?
+    } else {
+        Hogs::none()
+    };
     let (groups, watched, interrupted) = session.measure(&bench, common, hogs)?;
     let mut notes = bench.notes;
     notes.extend(bench.summary.map(|of| of(&groups)).unwrap_or_default());
@@ -263,7 +283,12 @@ fn measure_and_report(
         benchmark: bench.name,
         time,
         machine: session.machine,
-        options: Options { runs: common.runs, timeout: bench.timeout, hog: common.hog, scale: common.scale },
+        options: Options {
+            runs: common.runs,
+            timeout: bench.timeout,
+            hog: common.hog,
+            scale: common.scale,
+        },
         parameters: bench.parameters,
         noise: noise::noise(&groups, common.hog),
         groups,
@@ -272,7 +297,11 @@ fn measure_and_report(
         interrupted,
     };
     let text = || {
-        if report.benchmark == "programs" { programs::show::text(&report) } else { table::render(&report) }
+        if report.benchmark == "programs" {
+            programs::show::text(&report)
+        } else {
+            table::render(&report)
+        }
     };
     outputs.write(&report, || markdown::render(&report), text)?;
     Ok(report.exit_code())
@@ -376,7 +405,8 @@ impl Session {
         let busy = busy_seconds();
         let exited = child::run_counted(&command, &self.signals, &self.scratch, limit)?;
         let busy = busy_seconds() - busy;
-        let process = exited.as_ref().map(|e| Process::new(e.seconds, &e.used, busy)).unwrap_or_default();
+        let process =
+            exited.as_ref().map(|e| Process::new(e.seconds, &e.used, busy)).unwrap_or_default();
         let outcome = match exited.map(|e| e.ended) {
             Some(Ended::Well(output)) => read(&output, group, process),
             Some(Ended::Badly(why)) => Outcome::Failed(why),
@@ -424,8 +454,8 @@ fn read(output: &str, group: &Group, process: Process) -> Outcome {
     }
 }
 
-/// Why no process was managed, by `lissom run --stats=json`. A run that fails open is right for users, but
-/// its time says nothing about lissom.
+/// Why no process was managed, by `lissom run --stats=json`. A run that fails open is right for
+/// users, but its time says nothing about lissom.
 fn native_because(statistics: &Value) -> Option<String> {
     let command = &statistics["command"]["native"];
     if let Some(reason) = command.as_str() {
@@ -444,7 +474,12 @@ fn native_because(statistics: &Value) -> Option<String> {
 fn waits(statistics: &Value) -> Option<u64> {
     let processes = statistics["processes"].as_array()?;
     let counters = ["blocks", "blocks_spun", "blocks_kernel", "parks"];
-    Some(processes.iter().flat_map(|p| counters.map(|c| p["counters"][c].as_u64().unwrap_or(0))).sum())
+    Some(
+        processes
+            .iter()
+            .flat_map(|p| counters.map(|c| p["counters"][c].as_u64().unwrap_or(0)))
+            .sum(),
+    )
 }
 
 /// A line on standard error that says how far it is, if somebody looks.
@@ -461,7 +496,8 @@ impl Progress {
     }
 
     fn show(&mut self, group: &Group, scenario: &Scenario, turn: Turn, rounds: usize) {
-        let threads = if group.threads == 0 { String::new() } else { format!(", {} threads", group.threads) };
+        let threads =
+            if group.threads == 0 { String::new() } else { format!(", {} threads", group.threads) };
         let place = format!("{}{threads}, {}", group.workload, scenario.name);
         match turn {
             Turn::Pilot => self.print(&format!("{place}: pilot")),
@@ -479,7 +515,8 @@ impl Progress {
         if !self.shown {
             return;
         }
-        let line = format!("[{}/{}, {} s] {text}", self.turn, self.turns, self.begun.elapsed().as_secs());
+        let line =
+            format!("[{}/{}, {} s] {text}", self.turn, self.turns, self.begun.elapsed().as_secs());
         eprint!("\r\x1b[K{}", line.chars().take(79).collect::<String>());
     }
 }
@@ -501,7 +538,8 @@ mod tests {
     #[test]
     fn results_are_read_from_the_last_line() {
         let metric = Metric { field: "seconds", unit: "s", compare: Compare::Ratio };
-        let group = Group { workload: "w".into(), threads: 1, scenarios: vec![], ..Group::of(metric) };
+        let group =
+            Group { workload: "w".into(), threads: 1, scenarios: vec![], ..Group::of(metric) };
         let value = |text| match read(text, &group, Process::default()) {
             Outcome::Done(sample) => Ok(sample.value),
             Outcome::Failed(why) => Err(why),
@@ -519,8 +557,7 @@ mod tests {
         let process = |state: &str| json!({ "state": state, "reason": "seccomp" });
         let native = json!({ "command": { "native": null }, "processes": [process("native")] });
         assert_eq!(native_because(&native), Some("seccomp".into()));
-        let one =
-            json!({ "command": { "native": null }, "processes": [process("native"), process("active")] });
+        let one = json!({ "command": { "native": null }, "processes": [process("native"), process("active")] });
         assert_eq!(native_because(&one), None);
     }
 }

@@ -1,11 +1,12 @@
-//! Whether a measurement is to be trusted: how much what should be steady varied, and whether something else ran
-//! meanwhile. Pure functions.
+//! Whether a measurement is to be trusted: how much what should be steady varied, and whether
+//! something else ran meanwhile. Pure functions.
 
 use super::harness::{BOUND, Cell, Compare, Measured, NATIVE};
 
 /// Above this, differences of a few percent say nothing.
 const SPREAD: f64 = 0.15;
-/// CPUs that others have used, on average over the runs. A quiet machine has 0.01 to 0.05 here, by ticks.
+/// CPUs that others have used, on average over the runs. A quiet machine has 0.01 to 0.05 here, by
+/// ticks.
 const OTHERS: f64 = 0.15;
 /// Seconds that a benchmark's runs have to take together for that to be known: ticks are 10 ms.
 const KNOWN: f64 = 0.5;
@@ -39,13 +40,15 @@ fn others(groups: &[Measured]) -> Option<f64> {
     (seconds >= KNOWN).then(|| used / seconds)
 }
 
-/// What varies with the machine and not by nature, as native waiting in loops does with more threads than CPUs.
+/// What varies with the machine and not by nature, as native waiting in loops does with more
+/// threads than CPUs.
 fn steadiest(group: &Measured) -> &'static str {
     let has_bound = group.cells.iter().any(|c: &Cell| c.scenario == BOUND);
     if has_bound && group.cells.iter().any(|c| c.rounds.is_some()) { BOUND } else { NATIVE }
 }
 
-/// Where and how much, if too much. A number that is compared with nothing (fairness) varies by nature.
+/// Where and how much, if too much. A number that is compared with nothing (fairness) varies by
+/// nature.
 fn spread(group: &Measured) -> Option<String> {
     let steady = group.cells.iter().find(|c| c.scenario == steadiest(group))?;
     let noise = steady.value.as_ref()?.relative();

@@ -74,7 +74,8 @@ const PATTERNS: [Pattern; 8] = [
 const TIME: Metric = Metric { field: "seconds", unit: "seconds", compare: Compare::Ratio };
 
 impl Pattern {
-    /// What is tried beside the defaults: the name of the column, by the way of switching, and the setting.
+    /// What is tried beside the defaults: the name of the column, by the way of switching, and the
+    /// setting.
     fn variant(&self, switch: &str) -> Option<(&'static str, &'static str)> {
         let region = self.workload == "region";
         let name = match (switch, region) {
@@ -106,7 +107,13 @@ impl Pattern {
         command
     }
 
-    fn scenarios(&self, args: &OmpArgs, session: &Session, program: &Path, threads: u32) -> Vec<Scenario> {
+    fn scenarios(
+        &self,
+        args: &OmpArgs,
+        session: &Session,
+        program: &Path,
+        threads: u32,
+    ) -> Vec<Scenario> {
         let command = |threads| self.command(program, threads, args.common.scale);
         let mut list = scenarios(threads, Some(session.cpus()), &args.common, command);
         let variants: Vec<Scenario> = list
@@ -114,7 +121,13 @@ impl Pattern {
             .filter_map(|s| {
                 let (name, setting) = self.variant(s.switch?)?;
                 let around = vec!["env".into(), setting.into()];
-                Some(Scenario { name, switch: s.switch, around, command: command(threads), effort: None })
+                Some(Scenario {
+                    name,
+                    switch: s.switch,
+                    around,
+                    command: command(threads),
+                    effort: None,
+                })
             })
             .collect();
         list.extend(variants);
@@ -124,7 +137,8 @@ impl Pattern {
 
 pub fn prepare(args: &OmpArgs, session: &Session) -> anyhow::Result<Bench> {
     let program = workload::compile(session, OMP_LOOPS)?;
-    let wanted = |p: &&Pattern| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name);
+    let wanted =
+        |p: &&Pattern| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name);
     let mut groups = Vec::new();
     for pattern in PATTERNS.iter().filter(wanted) {
         groups.extend(args.threads.iter().map(|&threads| Group {

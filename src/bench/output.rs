@@ -20,7 +20,8 @@ impl Outputs {
             File::create(path).with_context(|| format!("{option} {}", path.display()))
         };
         let json_to_stdout = json == Some(Path::new("-"));
-        let json = json.filter(|_| !json_to_stdout).map(|path| create("--json", path)).transpose()?;
+        let json =
+            json.filter(|_| !json_to_stdout).map(|path| create("--json", path)).transpose()?;
         let markdown = markdown.map(|path| create("--markdown", path)).transpose()?;
         Ok(Outputs { json_to_stdout, json, markdown })
     }
@@ -39,7 +40,9 @@ impl Outputs {
         }
         let text = if self.json_to_stdout { crate::json(report) } else { text() };
         match crate::print(text.as_bytes()) {
-            Err(e) if e.kind() != ErrorKind::BrokenPipe => bail!("cannot write to standard output: {e}"),
+            Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+                bail!("cannot write to standard output: {e}")
+            }
             _ => Ok(()),
         }
     }

@@ -1,5 +1,5 @@
-//! How many of those who wait in a loop are recognised, for each of the locks and for some other kinds of
-//! loops.
+//! How many of those who wait in a loop are recognised, for each of the locks and for some other
+//! kinds of loops.
 
 use std::ffi::OsString;
 
@@ -29,8 +29,8 @@ struct Way {
 }
 
 const WAYS: [Way; 2] = [
-    // Nobody runs but those who wait, so each sample is of a thread that does, but for the few moments between two
-    // waits. Nothing is done about them, or there would be a few samples only.
+    // Nobody runs but those who wait, so each sample is of a thread that does, but for the few
+    // moments between two waits. Nothing is done about them, or there would be a few samples only.
     Way {
         what: What::Sensitivity,
         option: "--spin=observe",
@@ -40,8 +40,8 @@ const WAYS: [Way; 2] = [
         holds: 10.0,
         samples: 1000.0,
     },
-    // Longer than the longest time between two samples, which is 6 ms: a thread is looked at if it has not let another one
-    // run from one tick of 3 ms to the next.
+    // Longer than the longest time between two samples, which is 6 ms: a thread is looked at if it
+    // has not let another one run from one tick of 3 ms to the next.
     Way {
         what: What::Waits,
         option: "--spin=auto",
@@ -65,7 +65,8 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
         for (lock, pause) in variants(&locks, args) {
             for switch in args.common.switches() {
                 let mut command: Vec<OsString> = vec![spin.clone().into(), "sensitivity".into()];
-                let mut option = |name: &str, value: &str| command.extend([name.into(), value.into()]);
+                let mut option =
+                    |name: &str, value: &str| command.extend([name.into(), value.into()]);
                 option("--lock", lock);
                 option("--threads", &way.threads.to_string());
                 option("--hold", way.hold);

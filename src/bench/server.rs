@@ -66,10 +66,16 @@ pub struct ServerArgs {
 
 const NAMES: [&str; 4] = ["memcached-max", "memcached-load", "postgres-max", "postgres-load"];
 
-const THROUGHPUT: Metric =
-    Metric { field: "throughput", unit: "requests a second (more is better)", compare: Compare::Ratio };
-const TAIL: Metric =
-    Metric { field: "p99_us", unit: "us until 99% are answered (less is better)", compare: Compare::Ratio };
+const THROUGHPUT: Metric = Metric {
+    field: "throughput",
+    unit: "requests a second (more is better)",
+    compare: Compare::Ratio,
+};
+const TAIL: Metric = Metric {
+    field: "p99_us",
+    unit: "us until 99% are answered (less is better)",
+    compare: Compare::Ratio,
+};
 
 /// What the server may use.
 #[derive(Clone, Copy)]
@@ -102,7 +108,8 @@ trait Server {
     /// In front of `lissom run`.
     fn become_user(&self) -> Vec<OsString>;
     fn command(&self, threads: u32) -> Vec<OsString>;
-    /// Whether it answers as much with a thread for each CPU as with many, so that this is its bound.
+    /// Whether it answers as much with a thread for each CPU as with many, so that this is its
+    /// bound.
     fn few_threads_do(&self) -> bool;
 }
 
@@ -124,7 +131,8 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
     if let Some(more) = cpus.iter().find(|n| **n > session.cpus()) {
         bail!("--cpus {more}: there are {}", session.cpus());
     }
-    let places = cpus.into_iter().map(Place::Cpus).chain(args.quota.iter().map(|q| Place::Quota(*q)));
+    let places =
+        cpus.into_iter().map(Place::Cpus).chain(args.quota.iter().map(|q| Place::Quota(*q)));
     let places: Vec<Place> = places.collect();
     for kind in ["memcached", "postgres"] {
         let asked = |what: &str| {
@@ -149,7 +157,9 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
                 let group = |what: &str, metric, rate| Group {
                     workload: format!("{kind}-{what}, {}", place.name()),
                     threads,
-                    scenarios: scenarios(args, &*server, place, threads, |threads| around(threads, rate)),
+                    scenarios: scenarios(args, &*server, place, threads, |threads| {
+                        around(threads, rate)
+                    }),
                     ..Group::of(metric)
                 };
                 if asked("max") {
@@ -159,10 +169,19 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
                     let rate = match args.rate {
                         Some(rate) => rate,
                         None => {
-                            args.load * native_throughput(&*server, session, around(threads, None), threads)?
+                            args.load
+                                * native_throughput(
+                                    &*server,
+                                    session,
+                                    around(threads, None),
+                                    threads,
+                                )?
                         }
                     };
-                    rates.insert(format!("{kind}, {}, {threads} threads", place.name()), json!(rate));
+                    rates.insert(
+                        format!("{kind}, {}, {threads} threads", place.name()),
+                        json!(rate),
+                    );
                     groups.push(group("load", TAIL, Some(rate)));
                 }
             }
@@ -205,7 +224,14 @@ fn around(
         }
         Place::Quota(quota) => ("quota", quota.to_string()),
     };
-    command.extend(["--".into(), schedule.into(), "--by".into(), by.into(), "--steps".into(), steps.into()]);
+    command.extend([
+        "--".into(),
+        schedule.into(),
+        "--by".into(),
+        by.into(),
+        "--steps".into(),
+        steps.into(),
+    ]);
     command.push("--".into());
     command.extend(server.become_user());
     command
@@ -219,7 +245,8 @@ fn scenarios(
     around: impl Fn(u32) -> Vec<OsString>,
 ) -> Vec<Scenario> {
     let bound = server.few_threads_do().then_some(place.cpus());
-    let mut list = super::scenarios(threads, bound, &args.common, |threads| server.command(threads));
+    let mut list =
+        super::scenarios(threads, bound, &args.common, |threads| server.command(threads));
     for scenario in &mut list {
         scenario.around = around(if scenario.name == BOUND { place.cpus() } else { threads });
     }
@@ -279,7 +306,8 @@ impl Server for Memcached {
             command.extend(["-u".into(), "root".into()]);
         }
         let connections = (self.connections + 100).to_string();
-        for word in ["-l", "127.0.0.1", "-p", "{port}", "-U", "0", "-m", "1024", "-c", &connections] {
+        for word in ["-l", "127.0.0.1", "-p", "{port}", "-U", "0", "-m", "1024", "-c", &connections]
+        {
             command.push(word.into());
         }
         command.extend(["-t".into(), threads.to_string().into()]);
@@ -293,7 +321,8 @@ impl Server for Memcached {
 
 // --- PostgreSQL ---
 
-/// A cluster of its own in the session's folder, of the user `postgres` if we are root: it refuses to be that.
+/// A cluster of its own in the session's folder, of the user `postgres` if we are root: it refuses
+/// to be that.
 struct Postgres {
     bin: PathBuf,
     folder: PathBuf,
@@ -312,14 +341,22 @@ impl Postgres {
         if process::euid() == 0 {
             let name = Path::new("/etc/passwd");
             let users = std::fs::read_to_string(name).unwrap_or_default();
-            let fields = users.lines().find(|l| l.starts_with("postgres:")).context("no user postgres")?;
+            let fields =
+                users.lines().find(|l| l.starts_with("postgres:")).context("no user postgres")?;
             let ids: Vec<u32> = fields.split(':').skip(2).take(2).flat_map(str::parse).collect();
             let &[uid, gid] = &ids[..] else { bail!("{}: {fields}", name.display()) };
             // What is in it is read by that user: the database, and the runtime.
-            std::fs::set_permissions(session.scratch.path(), std::fs::Permissions::from_mode(0o711))?;
+            std::fs::set_permissions(
+                session.scratch.path(),
+                std::fs::Permissions::from_mode(0o711),
+            )?;
             chown(&folder, Some(uid), Some(gid))?;
             chown(session.scratch.write(STATISTICS, "")?, Some(uid), Some(gid))?;
-            user = vec!["setpriv".into(), format!("--reuid={uid}").into(), format!("--regid={gid}").into()];
+            user = vec![
+                "setpriv".into(),
+                format!("--reuid={uid}").into(),
+                format!("--regid={gid}").into(),
+            ];
             user.push("--clear-groups".into());
         }
         let server = Postgres { bin, folder, user };
@@ -327,7 +364,8 @@ impl Postgres {
         init.push(server.bin.join("initdb").into());
         init.extend(["-D".into(), server.folder.join("data").into()]);
         init.extend(
-            ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"].map(OsString::from),
+            ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]
+                .map(OsString::from),
         );
         session.output(&init)?;
         // pgbench's tables, by way of a server that ends with it.
@@ -339,7 +377,12 @@ impl Postgres {
         "#;
         let mut fill: Vec<OsString> =
             vec!["env".into(), format!("SCALE={SCALE}").into(), "sh".into(), "-ec".into()];
-        fill.extend([script.into(), "sh".into(), server.folder.clone().into(), server.bin.clone().into()]);
+        fill.extend([
+            script.into(),
+            "sh".into(),
+            server.folder.clone().into(),
+            server.bin.clone().into(),
+        ]);
         fill.extend(server.user.iter().cloned().chain(server.command(4)));
         session.output(&fill)?;
         Ok(server)
@@ -350,7 +393,10 @@ impl Postgres {
         let mut folders: Vec<PathBuf> = debian.map(|e| e.path().join("bin")).collect();
         folders.sort();
         folders.extend(in_path("postgres").and_then(|p| p.parent().map(Path::to_path_buf)));
-        folders.into_iter().rev().find(|f| f.join("postgres").is_file() && f.join("pgbench").is_file())
+        folders
+            .into_iter()
+            .rev()
+            .find(|f| f.join("postgres").is_file() && f.join("pgbench").is_file())
     }
 }
 

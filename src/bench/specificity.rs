@@ -1,5 +1,5 @@
-//! How many samples of programs that do not wait in loops are taken for waits: programs that people run, and
-//! loops of ours that look like waiting.
+//! How many samples of programs that do not wait in loops are taken for waits: programs that people
+//! run, and loops of ours that look like waiting.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,12 +11,13 @@ use super::spin::SpinArgs;
 use super::watch::{Watch, What, is_missing};
 use super::workload::{self, WORK};
 
-/// Where threads can be had, more of them than CPUs as a rule. NumPy has one only: its linear algebra's own
-/// threads do wait in loops.
+/// Where threads can be had, more of them than CPUs as a rule. NumPy has one only: its linear
+/// algebra's own threads do wait in loops.
 const PROGRAMS: &[(&str, &str, &str)] = &[
     // name, the process, what a shell is to run
     ("gzip", "gzip", "exec gzip -9 -c data data data data >/dev/null"),
-    ("xz", "xz", "exec xz -T1 -2 -c data data data >/dev/null"), // its threads block all signals: only main is seen
+    // its threads block all signals: only main is seen
+    ("xz", "xz", "exec xz -T1 -2 -c data data data >/dev/null"),
     ("zstd", "zstd", "exec zstd -q -T8 -12 -c data >/dev/null"),
     ("sort", "sort", "exec sort --parallel=8 -S 64M data data data data -o /dev/null"),
     ("sha256sum", "sha256sum", "exec sha256sum $(yes data | head -n 30) >/dev/null"),
@@ -41,7 +42,8 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
     if python.components().count() > 1 {
         python = std::path::absolute(&python).context("--python")?; // it is run in another folder
     }
-    let has_numpy = session.output(&[python.clone().into(), "-c".into(), "import numpy".into()]).is_ok();
+    let has_numpy =
+        session.output(&[python.clone().into(), "-c".into(), "import numpy".into()]).is_ok();
     let mut watches = Vec::new();
     for &(name, process, script) in PROGRAMS {
         let needed: OsString = match process {
@@ -85,7 +87,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
     }
 }
@@ -94,7 +97,9 @@ impl Random {
 pub fn data(bytes: usize) -> String {
     let mut random = Random(1);
     let words: Vec<String> = (0..2000)
-        .map(|_| (0..2 + random.below(8)).map(|_| char::from(b'a' + random.below(26) as u8)).collect())
+        .map(|_| {
+            (0..2 + random.below(8)).map(|_| char::from(b'a' + random.below(26) as u8)).collect()
+        })
         .collect();
     let mut text = String::with_capacity(bytes + 256);
     while text.len() < bytes {

@@ -97,8 +97,19 @@ impl Pause {
 }
 
 /// Those of workloads/locks.
-const LOCKS: [&str; 11] =
-    ["array", "clh", "mcs", "malthusian", "partitioned", "pthread", "ticket", "ttas", "cna", "queued", "aqs"];
+const LOCKS: [&str; 11] = [
+    "array",
+    "clh",
+    "mcs",
+    "malthusian",
+    "partitioned",
+    "pthread",
+    "ticket",
+    "ttas",
+    "cna",
+    "queued",
+    "aqs",
+];
 
 impl SpinArgs {
     /// Those asked for, or the eleven.
@@ -193,14 +204,23 @@ const PATTERNS: [Pattern; 11] = [
     PIPELINE,
     Pattern { name: "pipeline-bare", command: &["pipeline", "--no-pause"], ..PIPELINE },
     Pattern { name: "pipeline-volatile", command: &["pipeline", "--flag", "volatile"], ..PIPELINE },
-    Pattern { name: "lock-pipeline", command: &["lock-pipeline"], locks: Locks::Pipeline, ..PIPELINE },
+    Pattern {
+        name: "lock-pipeline",
+        command: &["lock-pipeline"],
+        locks: Locks::Pipeline,
+        ..PIPELINE
+    },
     Pattern {
         name: "contended",
         command: &["contended"],
         locks: Locks::Contended,
         count: 1.6e6,
         work: Work::InAndOut(0.1),
-        metric: Metric { field: "us_per_round", unit: "us an acquisition", compare: Compare::Ratio },
+        metric: Metric {
+            field: "us_per_round",
+            unit: "us an acquisition",
+            compare: Compare::Ratio,
+        },
         ..BARRIER
     },
     BARRIER,
@@ -263,15 +283,18 @@ pub fn prepare(args: &SpinArgs, session: &Session) -> anyhow::Result<Bench> {
     })
 }
 
-/// A pattern without locks: its command without `--rounds`, which follow it, its metric, and units of that in a round.
+/// A pattern without locks: its command without `--rounds`, which follow it, its metric, and units
+/// of that in a round.
 pub fn timed(
     name: &str,
     session: &Session,
     threads: u32,
     per_us: f64,
 ) -> anyhow::Result<(Vec<OsString>, Metric, f64)> {
-    let pattern =
-        PATTERNS.iter().find(|p| p.name == name).with_context(|| format!("{name} is no pattern"))?;
+    let pattern = PATTERNS
+        .iter()
+        .find(|p| p.name == name)
+        .with_context(|| format!("{name} is no pattern"))?;
     let program = workload::compile(session, pattern.program)?;
     let command = pattern.command(&program, None, Pause::Yes, threads, session.cpus(), per_us);
     Ok((command, pattern.metric, pattern.unit.of_round(threads)))
@@ -295,7 +318,10 @@ impl Pattern {
             Locks::Contended => args.locks().map(|lock| (Some(lock), Pause::Yes)).collect(),
             Locks::Pipeline => {
                 let locks: Vec<&str> = args.locks().collect();
-                variants(&locks, args).into_iter().map(|(lock, pause)| (Some(lock), pause)).collect()
+                variants(&locks, args)
+                    .into_iter()
+                    .map(|(lock, pause)| (Some(lock), pause))
+                    .collect()
             }
         };
         let mut groups = Vec::new();
@@ -405,9 +431,15 @@ mod tests {
     fn locks_and_pauses_are_rows() {
         let names = |line| groups(line).into_iter().map(|g| g.workload).collect::<Vec<_>>();
         assert_eq!(names("spin lock-pipeline --threads 8").len(), 2 * LOCKS.len());
-        assert_eq!(names("spin lock-pipeline --threads 8 --pause no --lock mcs"), ["lock-pipeline-mcs-bare"]);
+        assert_eq!(
+            names("spin lock-pipeline --threads 8 --pause no --lock mcs"),
+            ["lock-pipeline-mcs-bare"]
+        );
         assert_eq!(names("spin contended --threads 8"), ["contended-pthread"]);
-        assert_eq!(names("spin contended --threads 8 --lock clh,cna"), ["contended-clh", "contended-cna"]);
+        assert_eq!(
+            names("spin contended --threads 8 --lock clh,cna"),
+            ["contended-clh", "contended-cna"]
+        );
         assert!(names("spin sensitivity").is_empty());
     }
 

@@ -46,14 +46,19 @@ pub struct SwitchArgs {
 }
 
 /// Name, microseconds of a piece, and pieces, so that the bound takes some 0.3 s.
-const PATTERNS: [(&str, f64, f64); 4] =
-    [("compute", 100.0, 3000.0), ("atomic", 1.0, 300e3), ("yield", 1.0, 200e3), ("futex", 1.0, 100e3)];
+const PATTERNS: [(&str, f64, f64); 4] = [
+    ("compute", 100.0, 3000.0),
+    ("atomic", 1.0, 300e3),
+    ("yield", 1.0, 200e3),
+    ("futex", 1.0, 100e3),
+];
 
 pub fn prepare(args: &SwitchArgs, session: &Session) -> anyhow::Result<Bench> {
     let per_us = args.calibration.per_us(session)?;
     let program = workload::compile(session, SWITCH)?;
     let around = one_cpu()?;
-    let wanted = |p: &&(&str, f64, f64)| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.0);
+    let wanted =
+        |p: &&(&str, f64, f64)| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.0);
     let mut groups = Vec::new();
     for &(name, us, rounds) in PATTERNS.iter().filter(wanted) {
         let command = |threads: u32| -> Vec<OsString> {
@@ -75,7 +80,9 @@ pub fn prepare(args: &SwitchArgs, session: &Session) -> anyhow::Result<Bench> {
                 effort: None,
             };
             let mut scenarios = vec![scenario(BOUND, None, 1), scenario(NATIVE, None, threads)];
-            scenarios.extend(args.common.switches().map(|switch| scenario(switch, Some(switch), threads)));
+            scenarios.extend(
+                args.common.switches().map(|switch| scenario(switch, Some(switch), threads)),
+            );
             groups.push(Group { workload: name.into(), threads, scenarios, ..Group::of(TIME) });
         }
     }

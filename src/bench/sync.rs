@@ -75,12 +75,19 @@ enum Work {
     Each(f64),
 }
 
-pub const TIME: Metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
-const FAIRNESS: Metric =
-    Metric { field: "fairness", unit: "least thread's share of the mean", compare: Compare::Nothing };
+pub const TIME: Metric =
+    Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
+const FAIRNESS: Metric = Metric {
+    field: "fairness",
+    unit: "least thread's share of the mean",
+    compare: Compare::Nothing,
+};
 const LATENESS: Metric = Metric { field: "late_us", unit: "us late", compare: Compare::Ratio };
-const MEMORY: Metric =
-    Metric { field: "rss_kib_per_thread", unit: "resident KiB a thread", compare: Compare::Difference };
+const MEMORY: Metric = Metric {
+    field: "rss_kib_per_thread",
+    unit: "resident KiB a thread",
+    compare: Compare::Difference,
+};
 
 const BARRIER: Pattern = Pattern {
     name: "barrier",
@@ -172,7 +179,12 @@ pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
 }
 
 /// The command of a pattern that is compared by its time, without `--rounds`; these follow it.
-pub fn timed(name: &str, session: &Session, threads: u32, per_us: f64) -> anyhow::Result<Vec<OsString>> {
+pub fn timed(
+    name: &str,
+    session: &Session,
+    threads: u32,
+    per_us: f64,
+) -> anyhow::Result<Vec<OsString>> {
     let pattern = PATTERNS.iter().find(|p| p.name == name && p.metric.field == TIME.field);
     let pattern = pattern.with_context(|| format!("{name} is no pattern with a time"))?;
     let program = workload::compile(session, pattern.program)?;
@@ -182,7 +194,13 @@ pub fn timed(name: &str, session: &Session, threads: u32, per_us: f64) -> anyhow
 }
 
 impl Pattern {
-    fn groups(&self, args: &SyncArgs, session: &Session, program: &Path, per_us: f64) -> Vec<Group> {
+    fn groups(
+        &self,
+        args: &SyncArgs,
+        session: &Session,
+        program: &Path,
+        per_us: f64,
+    ) -> Vec<Group> {
         let threads = match self.threads {
             Threads::Fixed(threads) => vec![threads],
             Threads::Asked if args.threads.is_empty() => vec![2, 8, 32, 128],
@@ -201,7 +219,14 @@ impl Pattern {
         threads.into_iter().map(group).collect()
     }
 
-    fn command(&self, program: &Path, threads: u32, cpus: u32, per_us: f64, scale: f64) -> Vec<OsString> {
+    fn command(
+        &self,
+        program: &Path,
+        threads: u32,
+        cpus: u32,
+        per_us: f64,
+        scale: f64,
+    ) -> Vec<OsString> {
         let work = match self.work {
             Work::Split(us) => us * f64::from(cpus),
             Work::Each(us) => us,
@@ -232,13 +257,22 @@ mod tests {
             let command = pattern.command(Path::new("sync"), threads, 4, 500.0, 0.5);
             command.iter().map(|s| s.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(text(&PATTERNS[0], 2), "sync barrier --threads 2 --work 120000 --outside 0 --rounds 4000");
+        assert_eq!(
+            text(&PATTERNS[0], 2),
+            "sync barrier --threads 2 --work 120000 --outside 0 --rounds 4000"
+        );
         assert_eq!(
             text(&PATTERNS[0], 128),
             "sync barrier --threads 128 --work 120000 --outside 0 --rounds 4000"
         );
-        assert_eq!(text(&PATTERNS[3], 8), "sync mutex --threads 8 --work 50 --outside 50 --rounds 500000");
-        assert_eq!(text(&PATTERNS[4], 8), "sync mutex --threads 8 --work 50 --outside 50 --seconds 0.5");
+        assert_eq!(
+            text(&PATTERNS[3], 8),
+            "sync mutex --threads 8 --work 50 --outside 50 --rounds 500000"
+        );
+        assert_eq!(
+            text(&PATTERNS[4], 8),
+            "sync mutex --threads 8 --work 50 --outside 50 --seconds 0.5"
+        );
     }
 
     #[test]

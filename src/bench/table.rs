@@ -210,12 +210,22 @@ mod tests {
 
     fn group(threads: u32, cells: Vec<Cell>) -> Measured {
         let metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
-        Measured { workload: "barrier".into(), threads, metric, options: &[], environment: &[], cells }
+        Measured {
+            workload: "barrier".into(),
+            threads,
+            metric,
+            options: &[],
+            environment: &[],
+            cells,
+        }
     }
 
     fn cell(scenario: &'static str, values: [f64; 3]) -> Cell {
-        let sample =
-            |&value: &f64| Sample { value, output: serde_json::Value::Null, process: Process::default() };
+        let sample = |&value: &f64| Sample {
+            value,
+            output: serde_json::Value::Null,
+            process: Process::default(),
+        };
         Cell {
             scenario,
             managed: true,
@@ -242,7 +252,8 @@ mod tests {
         let mut unmanaged = cell("user", wide);
         unmanaged.native_because =
             Some("a reason that is long enough to need more than a line of its own".into());
-        let cells = vec![cell(BOUND, wide), cell(NATIVE, wide), slow, unmanaged, cell("auto", wide)];
+        let cells =
+            vec![cell(BOUND, wide), cell(NATIVE, wide), slow, unmanaged, cell("auto", wide)];
         let report = Report {
             version: "0.1.0",
             benchmark: "sync",
@@ -258,7 +269,10 @@ mod tests {
         };
         let text = render(&report);
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
-        assert!(text.contains("     128 12.3k 11.1k-98.8k 12.3k 11.1k-98.8k           timeout"), "{text}");
+        assert!(
+            text.contains("     128 12.3k 11.1k-98.8k 12.3k 11.1k-98.8k           timeout"),
+            "{text}"
+        );
         assert!(text.contains("x bound") && text.contains("auto"), "{text}");
         assert!(text.contains("user ran natively"), "{text}");
     }

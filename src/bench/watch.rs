@@ -1,5 +1,5 @@
-//! Programs that are not timed: what counts is how often the runtime looked at their threads, and how often
-//! it found them waiting in a loop.
+//! Programs that are not timed: what counts is how often the runtime looked at their threads, and
+//! how often it found them waiting in a loop.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -43,7 +43,8 @@ pub struct Watch {
     pub missing: Option<String>,
 }
 
-/// A program that is looked at so rarely that it would take more is left at what it has given by then.
+/// A program that is looked at so rarely that it would take more is left at what it has given by
+/// then.
 const MOST_RUNS: u64 = 300;
 /// After so many runs that can be told; without a sample there will be none.
 const UNSEEN_RUNS: u64 = 3;
@@ -58,7 +59,8 @@ pub struct Watched {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     pub runs: u64,
-    /// How often a thread was looked at, and how often it was found waiting. Of Waits: all, and those found.
+    /// How often a thread was looked at, and how often it was found waiting. Of Waits: all, and
+    /// those found.
     pub samples: u64,
     pub waits: u64,
     /// What the program said, by run, if it is JSON: of sensitivity, how much of it was on a CPU.
@@ -117,7 +119,9 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
                 watched.add(&output, &statistics, watch.process)
             }
             Ended::Badly(why) => Some(why),
-            Ended::TooSlow => Some(format!("not finished in {} s (--timeout)", limit.as_secs_f64())),
+            Ended::TooSlow => {
+                Some(format!("not finished in {} s (--timeout)", limit.as_secs_f64()))
+            }
         };
         if error.is_some() {
             (watched.state, watched.error) = (Watching::Failed, error);
@@ -142,11 +146,13 @@ impl Watched {
         self.runs += 1;
         self.samples += samples;
         self.waits += waits;
-        (self.samples == 0 && self.runs == UNSEEN_RUNS).then(|| "its threads were not looked at".into())
+        (self.samples == 0 && self.runs == UNSEEN_RUNS)
+            .then(|| "its threads were not looked at".into())
     }
 
     fn hopeless(&self, samples: u64) -> bool {
-        self.runs >= MOST_RUNS || (self.runs >= UNSEEN_RUNS && self.samples * MOST_RUNS < samples * self.runs)
+        self.runs >= MOST_RUNS
+            || (self.runs >= UNSEEN_RUNS && self.samples * MOST_RUNS < samples * self.runs)
     }
 
     /// Found of looked at, as 0 to 1.
@@ -163,7 +169,8 @@ fn counted_waits(said: &Value) -> (u64, u64) {
 /// How often the processes of that name were looked at, and found waiting.
 fn counted(statistics: &Value, process: &str) -> (u64, u64) {
     let processes = statistics["processes"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let named = processes.iter().filter(|p| p["name"].as_str().is_some_and(|n| n.starts_with(process)));
+    let named =
+        processes.iter().filter(|p| p["name"].as_str().is_some_and(|n| n.starts_with(process)));
     named.fold((0, 0), |(samples, waits), p| {
         let counter = |name| p["counters"][name].as_u64().unwrap_or(0);
         (samples + counter("spin_samples"), waits + counter("spin_waits"))
@@ -192,9 +199,13 @@ fn rows(watched: &[Watched], what: What) -> (Vec<&'static str>, Vec<Row<'_>>) {
 
 fn title(what: What) -> &'static str {
     match what {
-        What::Sensitivity => "sensitivity: samples of waiting threads, and how many were recognised",
+        What::Sensitivity => {
+            "sensitivity: samples of waiting threads, and how many were recognised"
+        }
         What::Waits => "sensitivity: waits of 10 ms, and how many were recognised",
-        What::Specificity => "specificity: samples of working threads, and how many were taken for a wait",
+        What::Specificity => {
+            "specificity: samples of working threads, and how many were taken for a wait"
+        }
     }
 }
 
@@ -267,8 +278,7 @@ mod tests {
     #[test]
     fn only_the_named_process_counts() {
         let process = |name: &str, samples: u64| json!({ "name": name, "counters": { "spin_samples": samples, "spin_waits": 1 } });
-        let statistics =
-            json!({ "processes": [process("sh", 7), process("python3.11", 10), process("python3", 20)] });
+        let statistics = json!({ "processes": [process("sh", 7), process("python3.11", 10), process("python3", 20)] });
         assert_eq!(counted(&statistics, "python3"), (30, 2));
         assert_eq!(counted(&Value::Null, "python3"), (0, 0));
     }

@@ -8,7 +8,8 @@ use clap::Args;
 
 use super::Session;
 
-/// The name of the source without its `.c`, and the flags that it needs beside the usual ones: behind the source, so libraries work.
+/// The name of the source without its `.c`, and the flags that it needs beside the usual ones:
+/// behind the source, so libraries work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Program(&'static str, &'static [&'static str]);
 
@@ -37,7 +38,8 @@ macro_rules! sources {
     ($($name:literal)*) => { [$(($name, include_str!(concat!("../../workloads/", $name)))),*] };
 }
 
-/// Each program includes some of the headers; all are written, side by side as they are in workloads/.
+/// Each program includes some of the headers; all are written, side by side as they are in
+/// workloads/.
 const SOURCES: &[(&str, &str)] = &sources! {
     "sync.c" "sync_omp.c" "omp_loops.c" "spin.c" "spin_omp.c" "work.c" "pool.c" "switch.c" "locality.c" "known.c" "handover.h" "idle.c" "schedule.c"
     "ep.c" "cg.c" "particle.c" "stencil.c" "pathfinder.c" "blackscholes.c" "fft3d.c" "mix.h"
@@ -59,7 +61,8 @@ pub fn compiler_version(session: &Session) -> String {
     text.lines().next().unwrap_or_default().into()
 }
 
-/// Into the session's own folder each time: it takes a moment, and nothing has to be trusted or found stale.
+/// Into the session's own folder each time: it takes a moment, and nothing has to be trusted or
+/// found stale.
 pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
     let Program(name, flags) = program;
     let folder = session.scratch.path();
@@ -83,7 +86,9 @@ pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
 
 /// Adds options of a workload.
 pub fn add(command: &mut Vec<OsString>, options: &[(&str, f64)]) {
-    command.extend(options.iter().flat_map(|(name, value)| [OsString::from(name), value.to_string().into()]));
+    command.extend(
+        options.iter().flat_map(|(name, value)| [OsString::from(name), value.to_string().into()]),
+    );
 }
 
 #[derive(Args)]
@@ -103,12 +108,17 @@ impl Calibration {
 /// Iterations of the workloads' loop that take a microsecond, with as many threads as CPUs.
 fn calibrate(session: &Session) -> anyhow::Result<f64> {
     let threads = session.cpus().to_string();
-    let command = [compile(session, SYNC)?.into(), "calibrate".into(), "--threads".into(), threads.into()];
+    let command =
+        [compile(session, SYNC)?.into(), "calibrate".into(), "--threads".into(), threads.into()];
     let output = session.output(&command).context(
         "the workloads cannot be run (TMPDIR must name a folder in which programs may be executed)",
     )?;
-    let output: serde_json::Value = serde_json::from_str(&output).context("the calibration's output")?;
-    output["iterations_per_us"].as_f64().filter(|n| *n > 0.0).context("the calibration measured nothing")
+    let output: serde_json::Value =
+        serde_json::from_str(&output).context("the calibration's output")?;
+    output["iterations_per_us"]
+        .as_f64()
+        .filter(|n| *n > 0.0)
+        .context("the calibration measured nothing")
 }
 
 #[cfg(test)]

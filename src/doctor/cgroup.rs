@@ -9,8 +9,8 @@ pub struct Hierarchy {
     pub folders: Vec<PathBuf>,
 }
 
-/// Where `controller` (cpu, cpuset, pids) is visible. Version 1 wins where it has the controller, because
-/// a controller belongs to one version only.
+/// Where `controller` (cpu, cpuset, pids) is visible. Version 1 wins where it has the controller,
+/// because a controller belongs to one version only.
 pub fn hierarchy(controller: &str) -> Option<Hierarchy> {
     hierarchy_of("self", controller)
 }
@@ -94,11 +94,15 @@ fn parse_cpu_max(text: &str) -> Option<f64> {
     (period > 0.0).then_some(quota / period)
 }
 
-/// The CPUs of this process's own group, as the kernel lists them, and the file that restricts them.
+/// The CPUs of this process's own group, as the kernel lists them, and the file that restricts
+/// them.
 pub fn cpuset() -> Option<Limit<String>> {
     let hierarchy = hierarchy("cpuset")?;
-    let names: &[&str] =
-        if hierarchy.v2 { &["cpuset.cpus.effective"] } else { &["cpuset.effective_cpus", "cpuset.cpus"] };
+    let names: &[&str] = if hierarchy.v2 {
+        &["cpuset.cpus.effective"]
+    } else {
+        &["cpuset.effective_cpus", "cpuset.cpus"]
+    };
     let own = hierarchy.folders.first()?;
     let file = names.iter().map(|n| own.join(n)).find(|f| f.exists())?;
     let value = fs::read_to_string(&file).ok()?.trim().to_string();

@@ -23,7 +23,11 @@ fn cpus() -> Finding {
         return Finding::ok("CPUs", why);
     }
     let file = set.map(|s| format!(", or write to {}", s.file.display())).unwrap_or_default();
-    Finding::limited("CPUs", why, format!("taskset -pc 0-{} $${file}", online - 1).replace("$$", "\"$$\""))
+    Finding::limited(
+        "CPUs",
+        why,
+        format!("taskset -pc 0-{} $${file}", online - 1).replace("$$", "\"$$\""),
+    )
 }
 
 fn quota() -> Finding {
@@ -82,7 +86,11 @@ fn threads() -> Finding {
         return Finding::ok("thread count", "no limit found");
     };
     let why = format!("at most {least} threads ({name})");
-    if least >= MANY { Finding::ok("thread count", why) } else { Finding::limited("thread count", why, fix) }
+    if least >= MANY {
+        Finding::ok("thread count", why)
+    } else {
+        Finding::limited("thread count", why, fix)
+    }
 }
 
 /// glibc gives a thread as much stack as RLIMIT_STACK says; that is address space until it is used.

@@ -52,7 +52,9 @@ fn switched_off() -> Finding {
         return Finding::off(what, "LISSOM_SWITCH=off preloads nothing", "unset LISSOM_SWITCH");
     }
     match std::env::var("LD_PRELOAD") {
-        Ok(list) if !list.is_empty() => Finding::ok(what, format!("LD_PRELOAD keeps its entries: {list}")),
+        Ok(list) if !list.is_empty() => {
+            Finding::ok(what, format!("LD_PRELOAD keeps its entries: {list}"))
+        }
         _ => Finding::ok(what, "nothing in it switches lissom off"),
     }
 }
@@ -62,7 +64,8 @@ fn kernel() -> Finding {
     let (machine, release) = unsafe {
         let mut name: libc::utsname = std::mem::zeroed();
         libc::uname(&mut name);
-        let text = |bytes: &[libc::c_char]| CStr::from_ptr(bytes.as_ptr()).to_string_lossy().into_owned();
+        let text =
+            |bytes: &[libc::c_char]| CStr::from_ptr(bytes.as_ptr()).to_string_lossy().into_owned();
         (text(&name.machine), text(&name.release))
     };
     let why = format!("Linux {release} on {machine}");
@@ -75,8 +78,9 @@ fn kernel() -> Finding {
     Finding::ok("kernel", why)
 }
 
-/// A dynamically linked program of this machine, and arguments with which it does nothing. This binary, unless it carries its own libc
-/// (as that of the packages does): then what says most about the machine's programs is its shell.
+/// A dynamically linked program of this machine, and arguments with which it does nothing. This
+/// binary, unless it carries its own libc (as that of the packages does): then what says most about
+/// the machine's programs is its shell.
 fn sample() -> io::Result<(PathBuf, &'static [&'static str])> {
     if cfg!(target_feature = "crt-static") {
         return Ok(("/bin/sh".into(), &["-c", ":"]));
@@ -93,7 +97,9 @@ pub fn glibc_version() -> Result<String, String> {
 fn glibc() -> Finding {
     let wanted = "glibc 2.31 or newer (Debian 11, Ubuntu 20.04)";
     match glibc_version() {
-        Ok(text) if version(&text) < OLDEST_GLIBC => Finding::off("glibc", format!("version {text}"), wanted),
+        Ok(text) if version(&text) < OLDEST_GLIBC => {
+            Finding::off("glibc", format!("version {text}"), wanted)
+        }
         Ok(text) => Finding::ok("glibc", format!("version {text}")),
         Err(reason) => Finding::off("glibc", reason, wanted),
     }
@@ -127,9 +133,10 @@ fn shadow_stacks(status: &str) -> Finding {
 fn seccomp(status: &str) -> Finding {
     match field(status, "Seccomp") {
         Some("1") => Finding::off("seccomp", "strict mode", "start it outside of the sandbox"),
-        Some("2") => {
-            Finding::ok("seccomp", "a filter is installed; the trial run below shows whether it matters")
-        }
+        Some("2") => Finding::ok(
+            "seccomp",
+            "a filter is installed; the trial run below shows whether it matters",
+        ),
         _ => Finding::ok("seccomp", "no filter"),
     }
 }
@@ -154,7 +161,8 @@ fn tracer(status: &str) -> Finding {
 
 /// Tries a sampling event on this thread.
 fn perf_events() -> Finding {
-    // struct perf_event_attr, version 0: type, size, config, period, sample_type, read_format, flags, ...
+    // struct perf_event_attr, version 0: type, size, config, period, sample_type, read_format,
+    // flags, ...
     let mut attributes = [0_u64; 8];
     const SOFTWARE: u64 = 1;
     const TASK_CLOCK: u64 = 1;
@@ -217,7 +225,8 @@ fn trial_run() -> Finding {
         }
         serde_json::from_slice(&output.stderr).map_err(io::Error::other)
     };
-    let fix = "see the lines above; LISSOM_VERBOSE=1 lissom run -- CMD shows the runtime's own words";
+    let fix =
+        "see the lines above; LISSOM_VERBOSE=1 lissom run -- CMD shows the runtime's own words";
     let report = match trial() {
         Ok(report) => report,
         Err(e) => return Finding::off(what, format!("a trial program did not run: {e}"), fix),
@@ -232,10 +241,11 @@ fn trial_run() -> Finding {
             format!("active: {patched} system call sites redirected, {left} left alone"),
         );
     }
-    let reason = [text(&report["command"]["native"]), text(&process["reason"]), text(&process["state"])]
-        .into_iter()
-        .find(|r| !r.is_empty())
-        .unwrap_or_else(|| "the runtime did not report".into());
+    let reason =
+        [text(&report["command"]["native"]), text(&process["reason"]), text(&process["state"])]
+            .into_iter()
+            .find(|r| !r.is_empty())
+            .unwrap_or_else(|| "the runtime did not report".into());
     Finding::off(what, reason, fix)
 }
 

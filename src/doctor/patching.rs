@@ -19,8 +19,9 @@ impl Page {
     fn map(file: Option<&fs::File>, protection: i32) -> io::Result<Page> {
         let (kind, fd) = file.map_or((libc::MAP_ANONYMOUS, -1), |f| (0, f.as_raw_fd()));
         // SAFETY: a new mapping; the result is checked.
-        let page =
-            unsafe { libc::mmap(std::ptr::null_mut(), PAGE, protection, libc::MAP_PRIVATE | kind, fd, 0) };
+        let page = unsafe {
+            libc::mmap(std::ptr::null_mut(), PAGE, protection, libc::MAP_PRIVATE | kind, fd, 0)
+        };
         if page == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Page(page)) }
     }
 
@@ -57,7 +58,8 @@ struct Outcome {
 }
 
 fn try_all(asked_for: bool) -> io::Result<Outcome> {
-    let stubs = Page::map(None, libc::PROT_READ | libc::PROT_WRITE).and_then(|page| page.protect(CODE));
+    let stubs =
+        Page::map(None, libc::PROT_READ | libc::PROT_WRITE).and_then(|page| page.protect(CODE));
     let file = fs::File::open("/proc/self/exe")?;
     let page = Page::map(Some(&file), CODE)?;
     let memory = match fs::OpenOptions::new().read(true).write(true).open("/proc/self/mem") {
@@ -111,8 +113,10 @@ fn judge(outcome: Outcome, asked_for: bool) -> Finding {
         }
         (forced, by_mprotect) => {
             let reason = |r: io::Result<()>| r.err().map(|e| e.to_string()).unwrap_or_default();
-            let mut why =
-                format!("mprotect does not make code writable: {}", reason(by_mprotect.unwrap_or(Ok(()))));
+            let mut why = format!(
+                "mprotect does not make code writable: {}",
+                reason(by_mprotect.unwrap_or(Ok(())))
+            );
             if forced.is_err() {
                 why += &format!("; and /proc/self/mem refuses forced writes: {}", reason(forced));
             }
@@ -148,7 +152,9 @@ mod tests {
     #[test]
     fn refused() {
         let neither = judge(outcome(Err(error(libc::EIO)), Some(Err(error(libc::EACCES)))), false);
-        assert!(neither.state == State::Off && neither.fix.is_some_and(|f| f.contains("PR_SET_MDWE")));
+        assert!(
+            neither.state == State::Off && neither.fix.is_some_and(|f| f.contains("PR_SET_MDWE"))
+        );
         let stubs = Outcome { stubs: Err(error(libc::EACCES)), ..outcome(Ok(()), None) };
         assert!(judge(stubs, false).state == State::Off);
         let memory = Outcome { memory: Err(error(libc::ENOENT)), ..outcome(Ok(()), None) };

@@ -1,4 +1,5 @@
-//! Whether threads can be switched in user space: the runtime's own condition, `runtime/prim/vector.c`, linked into this binary as it is.
+//! Whether threads can be switched in user space: the runtime's own condition,
+//! `runtime/prim/vector.c`, linked into this binary as it is.
 
 use super::Finding;
 
@@ -20,7 +21,8 @@ const NO_XSAVEC: u32 = 2;
 
 pub fn finding() -> Finding {
     let mut state = VectorState { mask: 0, has_amx: false };
-    // SAFETY: getauxval cannot fail; the structure is laid out as in vector.h, and written in this call only.
+    // SAFETY: getauxval cannot fail; the structure is laid out as in vector.h, and written in this
+    // call only.
     let verdict = unsafe { vector_state(libc::getauxval(libc::AT_HWCAP2), &mut state) };
     judge(verdict)
 }
@@ -29,9 +31,10 @@ fn judge(verdict: u32) -> Finding {
     let what = "user switch";
     let (lacks, fix) = match verdict {
         FITS => return Finding::ok(what, "threads can be switched in user space"),
-        NO_FSGSBASE => {
-            ("no fsgsbase", "remove nofsgsbase from the kernel's command line, or use a CPU of 2012 or newer")
-        }
+        NO_FSGSBASE => (
+            "no fsgsbase",
+            "remove nofsgsbase from the kernel's command line, or use a CPU of 2012 or newer",
+        ),
         NO_XSAVEC => (
             "no XSAVEC",
             "remove noxsave and noxsaves from the kernel's command line, use a CPU of 2016 or newer, or let the \
@@ -63,7 +66,8 @@ mod tests {
         }
     }
 
-    /// Whatever the CPU: without fsgsbase there is no switch, and nothing is written but the two fields.
+    /// Whatever the CPU: without fsgsbase there is no switch, and nothing is written but the two
+    /// fields.
     #[test]
     fn the_runtime_s_condition() {
         let mut state = VectorState { mask: 1, has_amx: true };

@@ -52,7 +52,8 @@ pub fn examine(name: &OsStr) -> Target {
     let path = match program::find(name, std::env::var_os("PATH").as_deref()) {
         Ok(path) => path,
         Err(refused) => {
-            let (why, fix) = refused.message.split_once("; ").unwrap_or((&refused.message, "give its path"));
+            let (why, fix) =
+                refused.message.split_once("; ").unwrap_or((&refused.message, "give its path"));
             target.findings.push(Finding::off("program", why, fix));
             target.is_missing = true;
             return target;
@@ -73,7 +74,9 @@ pub fn examine(name: &OsStr) -> Target {
         return target;
     }
     if program::has_capabilities(file) {
-        target.findings.push(Finding::ok("capabilities", "the file has some; they do not matter to root"));
+        target
+            .findings
+            .push(Finding::ok("capabilities", "the file has some; they do not matter to root"));
     }
     if elf.shadow_stack {
         target
@@ -84,13 +87,18 @@ pub fn examine(name: &OsStr) -> Target {
     target
 }
 
-/// The libraries that are loaded at start. Only the system's own loader is asked, with `--list`: `ldd` would
-/// run whatever loader the file names, which for a file from elsewhere could be anything.
+/// The libraries that are loaded at start. Only the system's own loader is asked, with `--list`:
+/// `ldd` would run whatever loader the file names, which for a file from elsewhere could be
+/// anything.
 fn objects(target: &mut Target, file: &Path, loader: &Path) {
     let trusted = loader.parent().is_some_and(|folder| unpack::trusted_folder(folder).is_ok());
     if !trusted {
         let why = format!("not listed: others could change {}", loader.display());
-        target.findings.push(Finding::limited("libraries", why, "install the program's loader as root"));
+        target.findings.push(Finding::limited(
+            "libraries",
+            why,
+            "install the program's loader as root",
+        ));
         return;
     }
     let output = match list(file, loader) {
@@ -102,10 +110,15 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
         }
     };
     let list = String::from_utf8_lossy(&output.stdout).into_owned();
-    let missing: Vec<&str> = list.lines().filter_map(|l| l.trim().strip_suffix(" => not found")).collect();
+    let missing: Vec<&str> =
+        list.lines().filter_map(|l| l.trim().strip_suffix(" => not found")).collect();
     if !missing.is_empty() || !output.status.success() {
         let why = format!("not found: {}", missing.join(", "));
-        target.findings.push(Finding::off("libraries", why, "install them, or set LD_LIBRARY_PATH"));
+        target.findings.push(Finding::off(
+            "libraries",
+            why,
+            "install them, or set LD_LIBRARY_PATH",
+        ));
     }
     let mut paths = vec![file.to_path_buf()];
     paths.extend(list.lines().filter_map(listed_path));
@@ -116,7 +129,9 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
         .objects
         .iter()
         .filter(|o| o.syscalls > 0)
-        .map(|o| format!("{} {}", o.path.file_name().unwrap_or_default().to_string_lossy(), o.syscalls))
+        .map(|o| {
+            format!("{} {}", o.path.file_name().unwrap_or_default().to_string_lossy(), o.syscalls)
+        })
         .collect();
     let text = if with.is_empty() { "none".to_string() } else { with.join(", ") };
     let why = format!("{text}; in {} objects, without those it loads later", target.objects.len());
@@ -139,12 +154,15 @@ fn loops(objects: &[Object]) -> Option<Finding> {
     };
     let (chunks, none) = (names(Loops::Chunks), names(Loops::Static));
     if !chunks.is_empty() {
-        let why = format!("malleable with schedule dynamic or guided: {chunks}; static ones by slots only");
+        let why = format!(
+            "malleable with schedule dynamic or guided: {chunks}; static ones by slots only"
+        );
         return Some(Finding::ok("OpenMP loops", why));
     }
     let fix = "compile loops with schedule(runtime), and give --omp-schedule";
-    (!none.is_empty())
-        .then(|| Finding::limited("OpenMP loops", format!("static, malleable by slots only: {none}"), fix))
+    (!none.is_empty()).then(|| {
+        Finding::limited("OpenMP loops", format!("static, malleable by slots only: {none}"), fix)
+    })
 }
 
 /// By the names of what is imported. An OpenMP library itself has them, too.
@@ -168,7 +186,8 @@ fn loops_of(path: &Path, data: &[u8]) -> Option<Loops> {
     found
 }
 
-/// `libm.so.6 => /lib/libm.so.6 (0x...)` or `/lib64/ld-linux-x86-64.so.2 (0x...)`; the vdso has no path.
+/// `libm.so.6 => /lib/libm.so.6 (0x...)` or `/lib64/ld-linux-x86-64.so.2 (0x...)`; the vdso has no
+/// path.
 fn listed_path(line: &str) -> Option<PathBuf> {
     let line = line.trim();
     let path = line.split_once(" => ").map_or(line, |(_, path)| path);
@@ -179,17 +198,23 @@ fn listed_path(line: &str) -> Option<PathBuf> {
 fn count(path: PathBuf) -> Option<Object> {
     let data = fs::read(&path).ok()?;
     let Kind::Elf(elf) = elf::classify(&data) else { return None };
-    Some(Object { syscalls: elf::count_syscalls(&data, &elf), openmp_loops: loops_of(&path, &data), path })
+    Some(Object {
+        syscalls: elf::count_syscalls(&data, &elf),
+        openmp_loops: loops_of(&path, &data),
+        path,
+    })
 }
 
-/// What libc.so.6 says of itself in its greeting, which ends with its version; reading it runs nothing.
+/// What libc.so.6 says of itself in its greeting, which ends with its version; reading it runs
+/// nothing.
 fn greeting(path: &Path) -> Option<String> {
     if path.file_name()? != "libc.so.6" {
         return None;
     }
     let data = fs::read(path).ok()?;
     let start = data.windows(13).position(|w| w == b"GNU C Library")?;
-    let line: Vec<u8> = data[start..].iter().copied().take_while(|&b| b != b'\n' && b != 0).collect();
+    let line: Vec<u8> =
+        data[start..].iter().copied().take_while(|&b| b != b'\n' && b != 0).collect();
     Some(String::from_utf8_lossy(&line).trim_end_matches('.').to_string())
 }
 
@@ -227,7 +252,10 @@ mod tests {
     #[test]
     fn openmp_loops() {
         let of = |name, data: &[u8]| loops_of(Path::new(name), data);
-        assert_eq!(of("a.out", b"x\0GOMP_parallel\0GOMP_loop_ull_guided_next\0"), Some(Loops::Chunks));
+        assert_eq!(
+            of("a.out", b"x\0GOMP_parallel\0GOMP_loop_ull_guided_next\0"),
+            Some(Loops::Chunks)
+        );
         assert_eq!(of("a.out", b"\0GOMP_parallel\0GOMP_loop_static_next\0"), Some(Loops::Static));
         assert_eq!(of("a.out", b"\0__kmpc_dispatch_next_8u\0"), Some(Loops::Chunks));
         assert_eq!(of("/lib/libgomp.so.1", b"\0GOMP_loop_dynamic_next\0"), None);
@@ -237,7 +265,10 @@ mod tests {
     #[test]
     fn loader_lines() {
         let path = |line| listed_path(line).map(|p| p.display().to_string());
-        assert_eq!(path("\tlibm.so.6 => /lib/libm.so.6 (0x00007f)").as_deref(), Some("/lib/libm.so.6"));
+        assert_eq!(
+            path("\tlibm.so.6 => /lib/libm.so.6 (0x00007f)").as_deref(),
+            Some("/lib/libm.so.6")
+        );
         assert_eq!(path("\t/lib64/ld.so (0x00007f)").as_deref(), Some("/lib64/ld.so"));
         assert_eq!(path("\tlinux-vdso.so.1 (0x00007f)"), None);
         assert_eq!(path("\tlibx.so => not found"), None);

@@ -1,4 +1,5 @@
-//! The kernel's types, and those of KVM's modules: whether it has what a program wants to be attached to.
+//! The kernel's types, and those of KVM's modules: whether it has what a program wants to be
+//! attached to.
 
 use std::ffi::CString;
 use std::path::Path;
@@ -15,7 +16,8 @@ impl Types {
     pub fn load() -> anyhow::Result<Types> {
         // SAFETY: takes nothing; what it makes is freed in drop.
         let kernel = NonNull::new(unsafe { libbpf_sys::btf__load_vmlinux_btf() });
-        let kernel = kernel.context("the kernel's types (/sys/kernel/btf/vmlinux) cannot be read")?;
+        let kernel =
+            kernel.context("the kernel's types (/sys/kernel/btf/vmlinux) cannot be read")?;
         let mut types = Types { tables: vec![kernel] };
         for module in ["kvm", "kvm_intel", "kvm_amd"] {
             if !Path::new("/sys/kernel/btf").join(module).exists() {

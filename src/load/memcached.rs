@@ -1,4 +1,5 @@
-//! memcached's text protocol, from many connections of one thread: it shall take as little as possible of the CPUs.
+//! memcached's text protocol, from many connections of one thread: it shall take as little as
+//! possible of the CPUs.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -75,7 +76,9 @@ impl Requests {
 
     fn set(&self, key: usize, to: &mut Vec<u8>) {
         let size = self.value.len() - 2;
-        for part in [b"set ", self.keys[key].as_bytes(), format!(" 0 0 {size}\r\n").as_bytes(), &self.value] {
+        for part in
+            [b"set ", self.keys[key].as_bytes(), format!(" 0 0 {size}\r\n").as_bytes(), &self.value]
+        {
             to.extend(part);
         }
     }
@@ -161,8 +164,10 @@ pub fn run(mut args: MemcachedArgs) -> anyhow::Result<Value> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut server = Server::start(&args.common.server, args.common.beside)?;
     server.wait_until(|| std::net::TcpStream::connect(address).is_ok())?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let (seen, server_cpus) = LocalSet::new().block_on(&runtime, measure(&args, &server, address))?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let (seen, server_cpus) =
+        LocalSet::new().block_on(&runtime, measure(&args, &server, address))?;
     super::report(&seen, server, server_cpus)
 }
 
@@ -170,7 +175,11 @@ fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-async fn measure(args: &MemcachedArgs, server: &Server, address: SocketAddr) -> anyhow::Result<(Seen, f64)> {
+async fn measure(
+    args: &MemcachedArgs,
+    server: &Server,
+    address: SocketAddr,
+) -> anyhow::Result<(Seen, f64)> {
     let requests = Rc::new(Requests::new(args));
     fill(&requests, address).await.context("filling the cache")?;
     let mut streams = Vec::new();
@@ -189,7 +198,9 @@ async fn measure(args: &MemcachedArgs, server: &Server, address: SocketAddr) -> 
             for (i, (read, write)) in streams.into_iter().enumerate() {
                 let (requests, seen) = (requests.clone(), seen.clone());
                 let random = fastrand::Rng::with_seed(i as u64);
-                tasks.push(tokio::task::spawn_local(closed(read, write, requests, random, window, seen)));
+                tasks.push(tokio::task::spawn_local(closed(
+                    read, write, requests, random, window, seen,
+                )));
             }
         }
         Some(rate) => {
@@ -198,7 +209,12 @@ async fn measure(args: &MemcachedArgs, server: &Server, address: SocketAddr) -> 
                 let (sender, receiver) = unbounded_channel();
                 let asked: Asked = Rc::default();
                 tokio::task::spawn_local(send(write, receiver));
-                tasks.push(tokio::task::spawn_local(receive(read, asked.clone(), window, seen.clone())));
+                tasks.push(tokio::task::spawn_local(receive(
+                    read,
+                    asked.clone(),
+                    window,
+                    seen.clone(),
+                )));
                 waiting.push(asked.clone());
                 senders.push((sender, asked));
             }
@@ -290,7 +306,12 @@ async fn send(mut to: OwnedWriteHalf, mut requests: UnboundedReceiver<Vec<u8>>) 
     Ok(())
 }
 
-async fn receive(from: OwnedReadHalf, asked: Asked, window: Window, seen: Shared) -> io::Result<()> {
+async fn receive(
+    from: OwnedReadHalf,
+    asked: Asked,
+    window: Window,
+    seen: Shared,
+) -> io::Result<()> {
     let mut answers = Answers::new(from);
     let mut complete = false;
     while !complete || !asked.due.borrow().is_empty() {
@@ -308,7 +329,8 @@ async fn receive(from: OwnedReadHalf, asked: Asked, window: Window, seen: Shared
     Ok(())
 }
 
-/// Random moments: the time between two is exponentially distributed. Tokio's own timers have milliseconds.
+/// Random moments: the time between two is exponentially distributed. Tokio's own timers have
+/// milliseconds.
 async fn dispatch(
     rate: f64,
     senders: Vec<(UnboundedSender<Vec<u8>>, Asked)>,
@@ -340,7 +362,8 @@ async fn dispatch(
 fn timer() -> io::Result<OwnedFd> {
     // SAFETY: plain system call; the descriptor is new and nobody else's.
     unsafe {
-        let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC);
+        let fd =
+            libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
     }
 }
@@ -349,8 +372,10 @@ fn timer() -> io::Result<OwnedFd> {
 fn set(timer: &OwnedFd, after: Duration) -> io::Result<()> {
     // Zero would stop it.
     let after = after.max(Duration::from_nanos(1));
-    let value =
-        libc::timespec { tv_sec: after.as_secs() as libc::time_t, tv_nsec: after.subsec_nanos().into() };
+    let value = libc::timespec {
+        tv_sec: after.as_secs() as libc::time_t,
+        tv_nsec: after.subsec_nanos().into(),
+    };
     let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let time = libc::itimerspec { it_interval: never, it_value: value };
     // SAFETY: the times live on the stack; the old one is not asked for.
@@ -373,13 +398,16 @@ mod tests {
         assert_eq!(length("VALUE k 0 3\r\nabc\r\nEND\r\n"), Ok(Some(23)));
         // The value may look like the end of an answer.
         assert_eq!(length("VALUE k 0 8\r\nEND\r\nEND"), Ok(None));
-        assert!(length("SERVER_ERROR out of memory\r\n").is_err_and(|e| e.contains("out of memory")));
+        assert!(
+            length("SERVER_ERROR out of memory\r\n").is_err_and(|e| e.contains("out of memory"))
+        );
         assert!(length("VALUE k 0 x\r\n").is_err());
     }
 
     #[test]
     fn requests_are_of_the_protocol() {
-        let requests = Requests { keys: vec!["0000key".into()], value: b"ab\r\n".to_vec(), sets: 1.0 };
+        let requests =
+            Requests { keys: vec!["0000key".into()], value: b"ab\r\n".to_vec(), sets: 1.0 };
         let mut bytes = Vec::new();
         requests.get(0, &mut bytes);
         requests.random(&mut fastrand::Rng::with_seed(0), &mut bytes);

@@ -1,5 +1,5 @@
-//! The load of `lissom bench server`: starts a server, asks it for some seconds from outside, and says how soon it has answered. A verb of its own
-//! because the harness measures commands.
+//! The load of `lissom bench server`: starts a server, asks it for some seconds from outside, and
+//! says how soon it has answered. A verb of its own because the harness measures commands.
 
 mod memcached;
 mod pgbench;
@@ -37,8 +37,8 @@ struct Common {
     #[arg(long, default_value_t = 0.5)]
     warm_up: f64,
 
-    /// Requests a second, at random moments, whether or not those before have been answered: time counts from that moment. Without it, each
-    /// connection asks again when it has its answer
+    /// Requests a second, at random moments, whether or not those before have been answered: time
+    /// counts from that moment. Without it, each connection asks again when it has its answer
     #[arg(long)]
     rate: Option<f64>,
 
@@ -68,7 +68,8 @@ impl Seen {
     }
 
     fn record(&mut self, latency: Duration) {
-        self.latency.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX).max(1));
+        self.latency
+            .saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX).max(1));
     }
 
     fn json(&self, server_cpus: f64) -> Value {
@@ -111,7 +112,9 @@ fn report(seen: &Seen, server: Server, server_cpus: f64) -> anyhow::Result<Value
     let mut report = seen.json(server_cpus);
     let said = server.end()?;
     let last = said.lines().last().unwrap_or_default();
-    if let (Some(report), Ok(Value::Object(members))) = (report.as_object_mut(), serde_json::from_str(last)) {
+    if let (Some(report), Ok(Value::Object(members))) =
+        (report.as_object_mut(), serde_json::from_str(last))
+    {
         report.extend(members);
     }
     Ok(report)

@@ -42,8 +42,16 @@ pub fn run(args: PgbenchArgs) -> anyhow::Result<Value> {
     let prefix = args.socket.join("transactions");
     let (warm_up, seconds) = (args.common.warm_up, args.common.seconds);
     let mut command = Command::new(args.bin.join("pgbench"));
-    command.args(["-n", "-S", "-j", "1", "--log"]).arg("-h").arg(&args.socket).args(["-U", &args.user]);
-    command.arg("-c").arg(args.clients.to_string()).arg("-T").arg((warm_up + seconds).ceil().to_string());
+    command
+        .args(["-n", "-S", "-j", "1", "--log"])
+        .arg("-h")
+        .arg(&args.socket)
+        .args(["-U", &args.user]);
+    command
+        .arg("-c")
+        .arg(args.clients.to_string())
+        .arg("-T")
+        .arg((warm_up + seconds).ceil().to_string());
     command.arg(format!("--log-prefix={}", prefix.display()));
     if let Some(rate) = args.common.rate {
         command.arg("-R").arg(rate.to_string());
@@ -62,9 +70,12 @@ pub fn run(args: PgbenchArgs) -> anyhow::Result<Value> {
     let begin = begin.duration_since(SystemTime::UNIX_EPOCH)?.as_secs_f64();
     let mut seen = Seen::new(seconds);
     let mut found = 0;
-    for log in fs::read_dir(&args.socket)?.flatten().map(|e| e.path()).filter(|p| is_log(p, &prefix)) {
+    for log in
+        fs::read_dir(&args.socket)?.flatten().map(|e| e.path()).filter(|p| is_log(p, &prefix))
+    {
         for line in fs::read_to_string(&log)?.lines() {
-            let (end, latency) = transaction(line).with_context(|| format!("{}: {line}", log.display()))?;
+            let (end, latency) =
+                transaction(line).with_context(|| format!("{}: {line}", log.display()))?;
             if end >= begin && end < begin + seconds {
                 seen.record(latency);
             }
@@ -82,8 +93,8 @@ fn is_log(path: &Path, prefix: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().starts_with(prefix.as_os_str().as_encoded_bytes())
 }
 
-/// client, number, latency in us, script, and when it ended in s and us; of pgbench(1), "Per-Transaction Logging". With --rate,
-/// the latency counts from when it was due.
+/// client, number, latency in us, script, and when it ended in s and us; of pgbench(1),
+/// "Per-Transaction Logging". With --rate, the latency counts from when it was due.
 fn transaction(line: &str) -> Option<(f64, Duration)> {
     let fields: Vec<f64> = line.split(' ').map_while(|field| field.parse().ok()).collect();
     match fields[..] {
@@ -104,7 +115,10 @@ mod tests {
             transaction("0 199 2241 0 1175850568 995598"),
             Some((1175850568.995598, Duration::from_micros(2241)))
         );
-        assert_eq!(transaction("0 199 2241 0 1 5 30"), Some((1.000005, Duration::from_micros(2241))));
+        assert_eq!(
+            transaction("0 199 2241 0 1 5 30"),
+            Some((1.000005, Duration::from_micros(2241)))
+        );
         assert_eq!(transaction("0 199 skipped 0 1 5"), None);
     }
 }

@@ -25,7 +25,8 @@ impl Server {
         let output = File::from(crate::process::inherited_memfd("output").context("memfd")?);
         let mut prepared = Command::new(&command[0]);
         prepared.args(&command[1..]).stdin(Stdio::null()).stdout(output.try_clone()?);
-        // SAFETY: a system call, between fork and exec. If this process is killed, nobody would end the server.
+        // SAFETY: a system call, between fork and exec. If this process is killed, nobody would end
+        // the server.
         unsafe {
             prepared.pre_exec(|| {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
@@ -77,7 +78,8 @@ impl Server {
 
     fn signal(&self, signal: i32) {
         if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
-            // SAFETY: plain system call; the child has not been waited for, or try_wait would have said so.
+            // SAFETY: plain system call; the child has not been waited for, or try_wait would have
+            // said so.
             unsafe { libc::kill(pid, signal) };
         }
     }
@@ -95,11 +97,14 @@ impl Drop for Server {
     }
 }
 
-/// utime, stime, cutime and cstime of proc(5), in ticks: children that were waited for are in their parent's.
+/// utime, stime, cutime and cstime of proc(5), in ticks: children that were waited for are in their
+/// parent's.
 fn descendants_time(root: u32) -> u64 {
     let mut processes: HashMap<u32, (u32, u64)> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         // The name in parentheses may hold anything.
         let Some((_, fields)) = stat.rsplit_once(')') else { continue };

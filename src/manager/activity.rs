@@ -1,5 +1,6 @@
-//! What programs do, as the kernel tells: every change of the number of a process's runnable threads is counted by BPF programs (bpf/activity.bpf.c), in
-//! memory that is mapped here, so that a look costs no system calls. Nothing is missed, but it takes privileges.
+//! What programs do, as the kernel tells: every change of the number of a process's runnable
+//! threads is counted by BPF programs (bpf/activity.bpf.c), in memory that is mapped here, so that
+//! a look costs no system calls. Nothing is missed, but it takes privileges.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -44,12 +45,14 @@ struct State {
 #[repr(C, align(64))]
 struct Aligned<T: ?Sized>(T);
 
-static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/activity.bpf.o")));
+static OBJECT: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/activity.bpf.o")));
 
 /// Looks again at a record that changes meanwhile: a look takes less than a microsecond.
 const RETRIES: u32 = 1000;
 
-/// The runtime is mapped a moment after the exec: who has not had it in one period is asked in the next one again.
+/// The runtime is mapped a moment after the exec: who has not had it in one period is asked in the
+/// next one again.
 const ASKED: u32 = 2;
 
 pub struct Activity {
@@ -79,7 +82,8 @@ struct Program {
 }
 
 impl Activity {
-    /// Fails without the privileges, on kernels without types (CONFIG_DEBUG_INFO_BTF) or older than 5.12, and where process numbers are not the kernel's own.
+    /// Fails without the privileges, on kernels without types (CONFIG_DEBUG_INFO_BTF) or older than
+    /// 5.12, and where process numbers are not the kernel's own.
     pub fn load() -> anyhow::Result<Activity> {
         if !crate::process::in_first_pid_namespace() {
             bail!(
@@ -99,7 +103,10 @@ impl Activity {
         }
         let object = object.load()?;
         let map = |name: &str| -> anyhow::Result<Map<'_>> {
-            object.maps().find(|m| m.name().to_string_lossy().ends_with(name)).context("a map is missing")
+            object
+                .maps()
+                .find(|m| m.name().to_string_lossy().ends_with(name))
+                .context("a map is missing")
         };
         let records = map("processes")?;
         assert_eq!(records.value_size() as usize, size_of::<Record>());
@@ -114,11 +121,14 @@ impl Activity {
                 false => links.push(link),
             }
         }
-        // Now that changes are seen: who is there already. Reading to the end is all it takes. Twice, for a thread that is made before its process is
-        // found, and that the first pass is past by then.
+        // Now that changes are seen: who is there already. Reading to the end is all it takes.
+        // Twice, for a thread that is made before its process is found, and that the first pass is
+        // past by then.
         let first_look = first_look.context("a program is missing")?;
         for _ in 0..2 {
-            Iter::new(&first_look)?.read_to_end(&mut Vec::new()).context("the threads that run already")?;
+            Iter::new(&first_look)?
+                .read_to_end(&mut Vec::new())
+                .context("the threads that run already")?;
         }
         Ok(Activity {
             records,
@@ -131,7 +141,8 @@ impl Activity {
         })
     }
 
-    /// What has happened since the last call, or since it was loaded: of this user's processes, without this one; root's: everybody's. By process number.
+    /// What has happened since the last call, or since it was loaded: of this user's processes,
+    /// without this one; root's: everybody's. By process number.
     pub fn seen(&mut self) -> Vec<Seen> {
         let now = now();
         let period = now - self.until;
@@ -141,7 +152,8 @@ impl Activity {
         let mut seen = Vec::new();
         for (slot, record) in self.records.iter().enumerate().take(used) {
             let slot = slot as u32;
-            let (start, pid) = (record.start.load(Ordering::Acquire), record.pid.load(Ordering::Relaxed));
+            let (start, pid) =
+                (record.start.load(Ordering::Acquire), record.pid.load(Ordering::Relaxed));
             let threads = record.threads.load(Ordering::Relaxed);
             // One that has ended, and waits for its parent, is none.
             if start == 0 || threads <= 0 || pid == own {
@@ -150,7 +162,8 @@ impl Activity {
             }
             let execs = record.execs.load(Ordering::Relaxed);
             if self.known.get(&slot).is_none_or(|k| k.start != start) {
-                let new = Known { start, history: History::new(), execs, program: program(pid, user) };
+                let new =
+                    Known { start, history: History::new(), execs, program: program(pid, user) };
                 self.known.insert(slot, new);
             }
             let known = self.known.get_mut(&slot).expect("just made, if it was not there");
@@ -158,27 +171,36 @@ impl Activity {
                 known.execs = execs;
                 known.program = program(pid, user);
             }
-            let Some(activity) = known.history.advance(record, start, now, period) else { continue };
+            let Some(activity) = known.history.advance(record, start, now, period) else {
+                continue;
+            };
             let Some(program) = &mut known.program else { continue };
             if activity.ran() && !program.malleable && program.asked < ASKED {
                 program.asked += 1;
                 program.malleable = Process::new(pid as i32).is_ok_and(|p| has_runtime(&p));
             }
-            seen.push(Seen::new(pid, program.name.clone(), threads as u32, program.malleable, activity));
+            seen.push(Seen::new(
+                pid,
+                program.name.clone(),
+                threads as u32,
+                program.malleable,
+                activity,
+            ));
         }
         self.say_lost();
         seen.sort_unstable_by_key(|s| s.id);
         seen
     }
 
-    /// For how long a process has had 0, 1, 2 ... threads, the last entry: as many or more, since it was started or, if that was earlier, this was loaded. Also of one that has ended
-    /// and that its parent has not waited for. None: it is gone.
+    /// For how long a process has had 0, 1, 2 ... threads, the last entry: as many or more, since
+    /// it was started or, if that was earlier, this was loaded. Also of one that has ended and that
+    /// its parent has not waited for. None: it is gone.
     #[allow(dead_code, reason = "for programs that print profiles")]
     pub fn profile(&self, process: Id) -> Option<Vec<Duration>> {
         let used = (self.state[0].used.load(Ordering::Relaxed) as usize).min(self.records.len());
-        let record = self.records[..used]
-            .iter()
-            .find(|r| r.pid.load(Ordering::Relaxed) == process && r.start.load(Ordering::Acquire) != 0)?;
+        let record = self.records[..used].iter().find(|r| {
+            r.pid.load(Ordering::Relaxed) == process && r.start.load(Ordering::Acquire) != 0
+        })?;
         let start = record.start.load(Ordering::Acquire);
         let totals = totals(&snapshot(record, start)?, now());
         Some(totals.iter().map(|&t| Duration::from_nanos(t)).collect())
@@ -215,8 +237,15 @@ impl History {
         History { totals: [0; ENTRIES], open: 0, raw: i64::MIN }
     }
 
-    /// The time between this call and the one before. None: the record does not hold still, or is another process's by now.
-    fn advance(&mut self, record: &Record, start: u64, now: u64, period: u64) -> Option<ActivityVector> {
+    /// The time between this call and the one before. None: the record does not hold still, or is
+    /// another process's by now.
+    fn advance(
+        &mut self,
+        record: &Record,
+        start: u64,
+        now: u64,
+        period: u64,
+    ) -> Option<ActivityVector> {
         if record.time[self.open].load(Ordering::Relaxed) == self.raw {
             self.totals[self.open] += period;
             return Some(vector(self.open + 1, |i| if i == self.open { period } else { 0 }));
@@ -239,7 +268,8 @@ fn vector(length: usize, ns: impl Fn(usize) -> u64) -> ActivityVector {
     ActivityVector::new(time, valid)
 }
 
-/// The entries at one moment: while a change is made, their sum is not what it has to be. None: always so, or `start` is not the record's any more.
+/// The entries at one moment: while a change is made, their sum is not what it has to be. None:
+/// always so, or `start` is not the record's any more.
 fn snapshot(record: &Record, start: u64) -> Option<[i64; ENTRIES]> {
     for _ in 0..RETRIES {
         let raw = std::array::from_fn(|i| record.time[i].load(Ordering::Relaxed));
@@ -362,7 +392,9 @@ mod tests {
         let mut history = History::new();
         let mut period = |counted: &Counted, from: i64, to: i64| {
             let (now, period) = ((START + to * MS) as u64, ((to - from) * MS) as u64);
-            ms(&history.advance(&counted.record, START as u64, now, period).expect("it holds still"))
+            ms(&history
+                .advance(&counted.record, START as u64, now, period)
+                .expect("it holds still"))
         };
         counted.change(1, START + 10 * MS);
         counted.change(3, START + 30 * MS);

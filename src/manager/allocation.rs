@@ -1,10 +1,13 @@
-//! Which CPUs each program is to have: the core allocation of the elasticity manager (Rubio et al., Algorithm 1). Pure functions: no clock, no I/O.
+//! Which CPUs each program is to have: the core allocation of the elasticity manager (Rubio et al.,
+//! Algorithm 1). Pure functions: no clock, no I/O.
 //!
-//! Programs that are not malleable have as many threads as they have. They are *active* if they ran during the period, and *idle* if not. What they
-//! leave is shared among the malleable ones, which then have so many threads, or slots. The two kinds get CPUs of their own: malleable programs those
-//! with the highest numbers, the others those below.
+//! Programs that are not malleable have as many threads as they have. They are *active* if they ran
+//! during the period, and *idle* if not. What they leave is shared among the malleable ones, which
+//! then have so many threads, or slots. The two kinds get CPUs of their own: malleable programs
+//! those with the highest numbers, the others those below.
 //!
-//! Beyond the paper: programs that may run on some CPUs only, weights, caps, and packing by what CPUs share (packing.rs).
+//! Beyond the paper: programs that may run on some CPUs only, weights, caps, and packing by what
+//! CPUs share (packing.rs).
 
 use std::collections::BTreeMap;
 
@@ -46,21 +49,29 @@ pub enum Kind {
 /// What one program gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Of a malleable program: as many threads, or slots, as it is to have. None: it decides itself.
+    /// Of a malleable program: as many threads, or slots, as it is to have. None: it decides
+    /// itself.
     pub target_threads: Option<u32>,
     /// Where it may run. Several programs may have the same.
     pub cpus: Vec<usize>,
 }
 
-/// `cpus`: those that there are to give, in the order of packing by number: from the last one on for malleable programs, the others for the rest. Post: each
-/// program has at least one; only of those that it may use. One that may use none of `cpus` keeps what it has, and no target.
+/// `cpus`: those that there are to give, in the order of packing by number: from the last one on
+/// for malleable programs, the others for the rest. Post: each program has at least one; only of
+/// those that it may use. One that may use none of `cpus` keeps what it has, and no target.
 /// Pre: `cpus` is not empty, and no `may_use` is.
-pub fn allocate(applications: &[Application], cpus: &[usize], packing: &Packing) -> BTreeMap<Id, Share> {
+pub fn allocate(
+    applications: &[Application],
+    cpus: &[usize],
+    packing: &Packing,
+) -> BTreeMap<Id, Share> {
     let mut shares = BTreeMap::new();
     let mut programs = Vec::new();
     for application in applications {
-        let allowed: Vec<bool> =
-            cpus.iter().map(|c| application.may_use.as_ref().is_none_or(|m| m.contains(c))).collect();
+        let allowed: Vec<bool> = cpus
+            .iter()
+            .map(|c| application.may_use.as_ref().is_none_or(|m| m.contains(c)))
+            .collect();
         match allowed.iter().filter(|&&a| a).count() {
             0 => {
                 let cpus = application.may_use.clone().unwrap_or_default();
@@ -78,9 +89,11 @@ pub fn allocate(applications: &[Application], cpus: &[usize], packing: &Packing)
     packing::settle(&mut matching, &grown, packing, cpus);
 
     // How many malleable programs a CPU has.
-    let is_malleables =
-        |cpu: usize| matching.owner(cpu).is_some_and(|i| i < programs.len() && programs[i].malleable);
-    let mut users: Vec<usize> = (0..cpus.len()).map(|cpu| usize::from(is_malleables(cpu))).collect();
+    let is_malleables = |cpu: usize| {
+        matching.owner(cpu).is_some_and(|i| i < programs.len() && programs[i].malleable)
+    };
+    let mut users: Vec<usize> =
+        (0..cpus.len()).map(|cpu| usize::from(is_malleables(cpu))).collect();
     for (i, program) in programs.iter().enumerate() {
         let usable = |cpu: &usize| program.allowed[*cpu];
         let own = |cpu: &usize| matching.owner(*cpu) == Some(i);
@@ -90,8 +103,11 @@ pub fn allocate(applications: &[Application], cpus: &[usize], packing: &Packing)
             ((0..cpus.len()).filter(own).collect(), Some(counts[i] as u32))
         } else {
             // More programs than CPUs that they may use: where the fewest are.
-            let shared =
-                (0..cpus.len()).rev().filter(usable).min_by_key(|&cpu| users[cpu]).expect("it may use one");
+            let shared = (0..cpus.len())
+                .rev()
+                .filter(usable)
+                .min_by_key(|&cpu| users[cpu])
+                .expect("it may use one");
             users[shared] += 1;
             (vec![shared], Some(1))
         };
@@ -133,8 +149,13 @@ impl Program {
         }
     }
 
-    /// What malleable programs leave, or all where they leave nothing. With a cap, those first that no other needs.
-    fn rigid_share(&self, matching: &Matching, is_malleables: impl Fn(usize) -> bool) -> Vec<usize> {
+    /// What malleable programs leave, or all where they leave nothing. With a cap, those first that
+    /// no other needs.
+    fn rigid_share(
+        &self,
+        matching: &Matching,
+        is_malleables: impl Fn(usize) -> bool,
+    ) -> Vec<usize> {
         let all: Vec<usize> = (0..self.allowed.len()).filter(|&cpu| self.allowed[cpu]).collect();
         let mut left: Vec<usize> = all.iter().copied().filter(|&cpu| !is_malleables(cpu)).collect();
         if left.is_empty() {
@@ -146,16 +167,19 @@ impl Program {
     }
 }
 
-/// How many CPUs each program gets, and one way to give them so; 0: a malleable program that finds none of its own.
+/// How many CPUs each program gets, and one way to give them so; 0: a malleable program that finds
+/// none of its own.
 fn counts(programs: &[Program], cpus: usize) -> (Matching, Vec<usize>) {
     let mut allowed: Vec<Vec<bool>> = programs.iter().map(|p| p.allowed.clone()).collect();
-    // One more for all that are idle now: when they begin to run, there is a core until the next period.
+    // One more for all that are idle now: when they begin to run, there is a core until the next
+    // period.
     let idle: Vec<&Program> = programs.iter().filter(|p| !p.malleable && p.limit == 0).collect();
     allowed.push((0..cpus).map(|cpu| idle.iter().any(|p| p.allowed[cpu])).collect());
     let mut matching = Matching::new(allowed, cpus);
     let mut counts = vec![0; programs.len()];
 
-    let of_kind = |malleable: bool| (0..programs.len()).filter(move |&i| programs[i].malleable == malleable);
+    let of_kind =
+        |malleable: bool| (0..programs.len()).filter(move |&i| programs[i].malleable == malleable);
     for i in of_kind(true) {
         counts[i] = usize::from(matching.grow(i));
     }
@@ -213,8 +237,14 @@ mod tests {
     #[test]
     fn worked_examples() {
         // A sequential phase leaves seven of eight cores.
-        assert_eq!(shown(&[rigid(1, 1), malleable(2, 8)], 8), ["1: on [0]", "2: 7 on [1, 2, 3, 4, 5, 6, 7]"]);
-        assert_eq!(shown(&[rigid(1, 6), malleable(2, 8)], 8), ["1: on [0, 1, 2, 3, 4, 5]", "2: 2 on [6, 7]"]);
+        assert_eq!(
+            shown(&[rigid(1, 1), malleable(2, 8)], 8),
+            ["1: on [0]", "2: 7 on [1, 2, 3, 4, 5, 6, 7]"]
+        );
+        assert_eq!(
+            shown(&[rigid(1, 6), malleable(2, 8)], 8),
+            ["1: on [0, 1, 2, 3, 4, 5]", "2: 2 on [6, 7]"]
+        );
         // A malleable program has a core even if the others want all.
         assert_eq!(shown(&[rigid(1, 9), malleable(2, 8)], 4), ["1: on [0, 1, 2]", "2: 1 on [3]"]);
         // One core for all that are idle.
@@ -228,7 +258,10 @@ mod tests {
             ["1: on [0]", "5: 2 on [2, 3]", "7: 1 on [1]"]
         );
         // What one cannot use, the other gets.
-        assert_eq!(shown(&[malleable(1, 1), malleable(2, 9)], 4), ["1: 1 on [3]", "2: 3 on [0, 1, 2]"]);
+        assert_eq!(
+            shown(&[malleable(1, 1), malleable(2, 9)], 4),
+            ["1: 1 on [3]", "2: 3 on [0, 1, 2]"]
+        );
         // More programs than cores.
         assert_eq!(
             shown(&[malleable(1, 4), malleable(2, 4), malleable(3, 4), rigid(4, 1)], 2),
@@ -251,8 +284,11 @@ mod tests {
                 // Perhaps of CPUs that are not to be given at all.
                 let mut some: Vec<usize> = (0..60).filter(|_| random.u8(..10) == 0).collect();
                 some.push(random.usize(60..70));
-                one.may_use =
-                    Some(if random.bool() { some } else { vec![*random.choice(cpus).expect("one")] });
+                one.may_use = Some(if random.bool() {
+                    some
+                } else {
+                    vec![*random.choice(cpus).expect("one")]
+                });
             }
             if random.f64() < limited {
                 one.cap = Some(random.u32(1..6));
@@ -286,8 +322,13 @@ mod tests {
             let mut total = 0;
             for application in &list {
                 let share = &shares[&application.id];
-                let may_use = |c: &usize| application.may_use.as_ref().is_none_or(|m| m.contains(c));
-                assert!(!share.cpus.is_empty() && share.cpus.is_sorted() && share.cpus.iter().all(may_use));
+                let may_use =
+                    |c: &usize| application.may_use.as_ref().is_none_or(|m| m.contains(c));
+                assert!(
+                    !share.cpus.is_empty()
+                        && share.cpus.is_sorted()
+                        && share.cpus.iter().all(may_use)
+                );
                 if !cpus.iter().any(may_use) {
                     assert_eq!(share.target_threads, None);
                     continue;
@@ -313,13 +354,18 @@ mod tests {
                 assert!(share.cpus.iter().all(|c| given[c] == 1), "{list:?} {shares:?}");
             }
             let programs = shares.values().filter(|s| s.target_threads.is_some()).count();
-            assert!(limited > 0.0 || total <= cpus.len().max(programs), "more than there is: {list:?}");
-            // The two kinds do not meet while there is a core for each malleable program and one for the rest.
+            assert!(
+                limited > 0.0 || total <= cpus.len().max(programs),
+                "more than there is: {list:?}"
+            );
+            // The two kinds do not meet while there is a core for each malleable program and one
+            // for the rest.
             if limited == 0.0 && programs < cpus.len() && total < cpus.len() {
                 let rigid = list.iter().filter(|a| matches!(a.kind, Kind::Rigid { .. }));
                 assert!(rigid.flat_map(|a| &shares[&a.id].cpus).all(|c| !given.contains_key(c)));
             }
-            // The order in which they are found does not matter, so nothing changes when nothing changes.
+            // The order in which they are found does not matter, so nothing changes when nothing
+            // changes.
             let mut other = list.clone();
             random.shuffle(&mut other);
             assert_eq!(allocate(&other, &cpus, packing), shares);
@@ -342,10 +388,16 @@ mod tests {
                 let target = |a: &Application| shares[&a.id].target_threads;
                 let limit = max_threads.min(one.cap.unwrap_or(u32::MAX));
                 let count = target(one).expect("malleable");
-                // Nobody who could use more has less, for its weight, than another by more than one.
-                for other in list.iter().filter(|o| count < limit && target(o).is_some_and(|t| t > 1)) {
+                // Nobody who could use more has less, for its weight, than another by more than
+                // one.
+                for other in
+                    list.iter().filter(|o| count < limit && target(o).is_some_and(|t| t > 1))
+                {
                     let of_other = target(other).expect("malleable");
-                    assert!((of_other - 1) * one.weight <= count * other.weight, "{list:?} {shares:?}");
+                    assert!(
+                        (of_other - 1) * one.weight <= count * other.weight,
+                        "{list:?} {shares:?}"
+                    );
                 }
             }
         }
@@ -364,7 +416,10 @@ mod tests {
         );
         // What a heavy one cannot use goes to the others.
         let capped = with(weighted, |a| a.cap = Some(2));
-        assert_eq!(shown(&[malleable(1, 9), capped], 8), ["1: 6 on [2, 3, 4, 5, 6, 7]", "2: 2 on [0, 1]"]);
+        assert_eq!(
+            shown(&[malleable(1, 9), capped], 8),
+            ["1: 6 on [2, 3, 4, 5, 6, 7]", "2: 2 on [0, 1]"]
+        );
         // One that is bound gets its own, and the others those that it does not need.
         let bound = with(malleable(2, 9), |a| a.may_use = Some(vec![3]));
         assert_eq!(shown(&[malleable(1, 9), bound], 4), ["1: 3 on [0, 1, 2]", "2: 1 on [3]"]);

@@ -1,5 +1,6 @@
-//! A cap found by feedback: when a program that grows slows its neighbours, by the memory bandwidth that all share for example (Rubio et al., Fig. 5), it goes back to where
-//! it was, and tries again later. Pure: no clock, no I/O; a period is a call.
+//! A cap found by feedback: when a program that grows slows its neighbours, by the memory bandwidth
+//! that all share for example (Rubio et al., Fig. 5), it goes back to where it was, and tries again
+//! later. Pure: no clock, no I/O; a period is a call.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,7 +18,8 @@ pub struct Progress {
     pub id: Id,
     /// As many threads, or slots, as it had.
     pub target: u32,
-    /// Work done for each second, in units of its own. None: it does not tell, so nobody knows whether it is slowed.
+    /// Work done for each second, in units of its own. None: it does not tell, so nobody knows
+    /// whether it is slowed.
     pub rate: Option<f64>,
 }
 
@@ -68,7 +70,8 @@ impl Feedback {
         }
     }
 
-    /// What has happened in the last period. Returns what each program may have at most in the next; who is not in it has no such bound.
+    /// What has happened in the last period. Returns what each program may have at most in the
+    /// next; who is not in it has no such bound.
     pub fn period(&mut self, programs: &[Progress]) -> BTreeMap<Id, u32> {
         let targets: BTreeMap<Id, u32> = programs.iter().map(|p| (p.id, p.target)).collect();
         if targets != self.targets {
@@ -85,7 +88,8 @@ impl Feedback {
     /// This period is a mixture of before and after, so its rates are not looked at.
     fn changed(&mut self, targets: BTreeMap<Id, u32>) {
         let same_programs = targets.keys().eq(self.targets.keys());
-        let mut changes = targets.iter().filter(|(id, target)| self.targets.get(id) != Some(target));
+        let mut changes =
+            targets.iter().filter(|(id, target)| self.targets.get(id) != Some(target));
         let grown = match (changes.next(), changes.next()) {
             (Some((&id, &to)), None) if same_programs => {
                 Some((id, self.targets[&id])).filter(|&(_, from)| from < to)
@@ -93,7 +97,8 @@ impl Feedback {
             _ => None,
         };
         self.trial = grown.map(|(id, from)| {
-            let known = self.rates.iter().filter(|(other, rates)| **other != id && rates.len() == WINDOW);
+            let known =
+                self.rates.iter().filter(|(other, rates)| **other != id && rates.len() == WINDOW);
             Trial { id, from, before: known.map(|(&other, rates)| (other, mean(rates))).collect() }
         });
         // Where more than one thing has changed, nobody can be blamed: it tries another time.
@@ -132,7 +137,9 @@ impl Feedback {
 
     fn judge(&mut self, trial: &Trial) {
         let harmed = trial.before.iter().any(|(other, before)| {
-            self.rates.get(other).is_some_and(|after| is_slower(*before, mean(after), self.slowdown))
+            self.rates
+                .get(other)
+                .is_some_and(|after| is_slower(*before, mean(after), self.slowdown))
         });
         let target = self.targets[&trial.id];
         if harmed {
@@ -140,7 +147,8 @@ impl Feedback {
             let wait = (2 * known).min(LONGEST_WAIT);
             self.caps.insert(trial.id, Cap { at: trial.from, trying: false, wait, left: wait });
         } else if let Some(cap) = self.caps.get_mut(&trial.id) {
-            *cap = Cap { at: cap.at.max(target), trying: false, wait: FIRST_WAIT, left: FIRST_WAIT };
+            *cap =
+                Cap { at: cap.at.max(target), trying: false, wait: FIRST_WAIT, left: FIRST_WAIT };
         }
     }
 
@@ -168,7 +176,8 @@ fn mean(rates: &VecDeque<f64>) -> Mean {
     Mean { value, error: variance / n }
 }
 
-/// By more than the fraction, and by more than what the rates vary by anyway (three standard errors).
+/// By more than the fraction, and by more than what the rates vary by anyway (three standard
+/// errors).
 fn is_slower(before: Mean, after: Mean, slowdown: f64) -> bool {
     let lost = before.value - after.value;
     lost > slowdown * before.value && lost > 3.0 * (before.error + after.error).sqrt()
@@ -193,10 +202,17 @@ mod tests {
     impl Machine {
         fn new(bandwidth: f64, noise: f64) -> Machine {
             let random = fastrand::Rng::with_seed(7);
-            Machine { feedback: Feedback::new(0.05), bandwidth, noise, random, caps: BTreeMap::new() }
+            Machine {
+                feedback: Feedback::new(0.05),
+                bandwidth,
+                noise,
+                random,
+                caps: BTreeMap::new(),
+            }
         }
 
-        /// A period in which the growing program would like to have `wanted`; the neighbour, if there is one, has 2. How many it had.
+        /// A period in which the growing program would like to have `wanted`; the neighbour, if
+        /// there is one, has 2. How many it had.
         fn period(&mut self, wanted: u32, neighbour: bool) -> u32 {
             let target = wanted.min(self.caps.get(&GROWING).copied().unwrap_or(u32::MAX));
             let all = f64::from(target) + if neighbour { 2.0 } else { 0.0 };
@@ -204,7 +220,8 @@ mod tests {
                 let noise = 1.0 + self.noise * (2.0 * self.random.f64() - 1.0);
                 Some(threads * (self.bandwidth / all).min(1.0) * noise)
             };
-            let mut programs = vec![Progress { id: GROWING, target, rate: rate(f64::from(target)) }];
+            let mut programs =
+                vec![Progress { id: GROWING, target, rate: rate(f64::from(target)) }];
             if neighbour {
                 programs.push(Progress { id: NEIGHBOUR, target: 2, rate: rate(2.0) });
             }
@@ -273,7 +290,9 @@ mod tests {
         let mut run = |periods: u32, wanted: [u32; 2], rate: f64| {
             let mut most = 0;
             for _ in 0..periods {
-                let target = |id: Id| wanted[id as usize - 2].min(caps.get(&id).copied().unwrap_or(u32::MAX));
+                let target = |id: Id| {
+                    wanted[id as usize - 2].min(caps.get(&id).copied().unwrap_or(u32::MAX))
+                };
                 let grown = target(2) + target(3) > 2;
                 let programs = [
                     Progress { id: 1, target: 1, rate: Some(if grown { rate } else { 1.0 }) },
@@ -296,14 +315,18 @@ mod tests {
     fn nobody_is_blamed_when_more_changes_at_once() {
         let mut feedback = Feedback::new(0.05);
         let both = |a: u32, b: u32, rate: f64| {
-            [Progress { id: 1, target: a, rate: Some(rate) }, Progress { id: 2, target: b, rate: Some(rate) }]
+            [
+                Progress { id: 1, target: a, rate: Some(rate) },
+                Progress { id: 2, target: b, rate: Some(rate) },
+            ]
         };
         (0..10).for_each(|_| assert!(feedback.period(&both(1, 1, 1.0)).is_empty()));
         (0..10).for_each(|_| assert!(feedback.period(&both(2, 2, 0.5)).is_empty()));
         // Nor is one who gets smaller, nor where nobody tells.
         (0..10).for_each(|_| assert!(feedback.period(&both(2, 1, 0.3)).is_empty()));
-        let silent =
-            |target: u32| [Progress { id: 1, target, rate: None }, Progress { id: 2, target: 1, rate: None }];
+        let silent = |target: u32| {
+            [Progress { id: 1, target, rate: None }, Progress { id: 2, target: 1, rate: None }]
+        };
         (1..10).for_each(|n| assert!(feedback.period(&silent(n)).is_empty()));
     }
 }

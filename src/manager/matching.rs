@@ -1,4 +1,5 @@
-//! Which program gets which CPU, while each may run on some only: a bipartite matching, each program to as many CPUs as it has been given. Pure.
+//! Which program gets which CPU, while each may run on some only: a bipartite matching, each
+//! program to as many CPUs as it has been given. Pure.
 
 /// Programs and CPUs by index.
 pub struct Matching {
@@ -8,7 +9,8 @@ pub struct Matching {
     owner: Vec<Option<usize>>,
     /// `[cpu]`: whether the owner stays.
     settled: Vec<bool>,
-    /// `[cpu]`: from where a search has found no way to a free one. There will be none while programs only grow, so nobody looks there again.
+    /// `[cpu]`: from where a search has found no way to a free one. There will be none while
+    /// programs only grow, so nobody looks there again.
     exhausted: Vec<bool>,
 }
 
@@ -36,7 +38,8 @@ impl Matching {
         (0..self.owner.len()).filter(move |&cpu| self.allowed[program][cpu] && !self.settled[cpu])
     }
 
-    /// One CPU more for a program. The others keep as many as they have, but perhaps not the same. False: that is not possible, nor will it be, and nothing has changed.
+    /// One CPU more for a program. The others keep as many as they have, but perhaps not the same.
+    /// False: that is not possible, nor will it be, and nothing has changed.
     /// Pre: nothing is settled.
     pub fn grow(&mut self, program: usize) -> bool {
         let mut visited = self.exhausted.clone();
@@ -50,7 +53,8 @@ impl Matching {
     fn augment(&mut self, program: usize, visited: &mut [bool]) -> bool {
         // Those that nobody has first: most often there is one, and the search ends here.
         let usable = |m: &Matching, cpu: usize| m.allowed[program][cpu] && !m.settled[cpu];
-        let free = (0..self.owner.len()).rev().find(|&cpu| usable(self, cpu) && self.owner[cpu].is_none());
+        let free =
+            (0..self.owner.len()).rev().find(|&cpu| usable(self, cpu) && self.owner[cpu].is_none());
         if let Some(cpu) = free {
             self.owner[cpu] = Some(program);
             return true;
@@ -69,7 +73,8 @@ impl Matching {
         false
     }
 
-    /// The program gets this CPU for good, in place of one that it has. False: somebody would have fewer then, or it may not, or all of its CPUs are settled; nothing has changed.
+    /// The program gets this CPU for good, in place of one that it has. False: somebody would have
+    /// fewer then, or it may not, or all of its CPUs are settled; nothing has changed.
     pub fn settle(&mut self, program: usize, cpu: usize) -> bool {
         if !self.allowed[program][cpu] || self.settled[cpu] {
             return false;

@@ -1,6 +1,8 @@
-//! What the manager and the programs under lissom do, for Prometheus: OpenMetrics over HTTP. docs/metrics.md lists the names.
+//! What the manager and the programs under lissom do, for Prometheus: OpenMetrics over HTTP.
+//! docs/metrics.md lists the names.
 //!
-//! Whoever can reach the port can read process numbers, names and counts, and do nothing else. All numbers are read when somebody asks.
+//! Whoever can reach the port can read process numbers, names and counts, and do nothing else. All
+//! numbers are read when somebody asks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -57,7 +59,8 @@ impl Metrics {
             format!("cannot listen at {address} (--metrics ADDRESS:PORT takes another one)")
         })?;
         let address = listener.local_addr()?;
-        let http = tiny_http::Server::from_listener(listener, None).map_err(anyhow::Error::from_boxed)?;
+        let http =
+            tiny_http::Server::from_listener(listener, None).map_err(anyhow::Error::from_boxed)?;
         let (http, ended) = (Arc::new(http), Arc::new(AtomicBool::new(false)));
         let decisions = Arc::new(Mutex::new(Decisions::default()));
         let registry = {
@@ -103,7 +106,8 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port));
     }
-    text.parse().map_err(|_| "PORT or ADDRESS:PORT is needed, such as 9754 or 127.0.0.1:9754".into())
+    text.parse()
+        .map_err(|_| "PORT or ADDRESS:PORT is needed, such as 9754 or 127.0.0.1:9754".into())
 }
 
 fn answer(request: tiny_http::Request, registry: &Registry) {
@@ -146,8 +150,10 @@ struct Labelled<'a> {
 }
 
 fn labelled(look: &Look) -> Vec<Labelled<'_>> {
-    let under =
-        look.programs.values().filter(|seen| !matches!(seen.runtime, Runtime::None | Runtime::Hidden));
+    let under = look
+        .programs
+        .values()
+        .filter(|seen| !matches!(seen.runtime, Runtime::None | Runtime::Hidden));
     under
         .map(|seen| Labelled {
             seen,
@@ -179,7 +185,11 @@ impl Collector for Programs {
     }
 }
 
-fn of_manager(encoder: &mut DescriptorEncoder, decisions: &Decisions, programs: usize) -> fmt::Result {
+fn of_manager(
+    encoder: &mut DescriptorEncoder,
+    decisions: &Decisions,
+    programs: usize,
+) -> fmt::Result {
     let version = [("version", env!("CARGO_PKG_VERSION"))];
     let one = ConstGauge::new(1i64);
     let mut metric = encoder.encode_descriptor(
@@ -241,7 +251,9 @@ fn gauge(
     programs: &[Labelled],
     value: impl Fn(&Labelled) -> Option<i64>,
 ) -> fmt::Result {
-    each(encoder, Name(name, help, None), MetricType::Gauge, programs, |p| value(p).map(ConstGauge::new))
+    each(encoder, Name(name, help, None), MetricType::Gauge, programs, |p| {
+        value(p).map(ConstGauge::new)
+    })
 }
 
 fn counter(
@@ -251,7 +263,9 @@ fn counter(
     programs: &[Labelled],
     value: impl Fn(&Labelled) -> Option<u64>,
 ) -> fmt::Result {
-    each(encoder, Name(name, help, None), MetricType::Counter, programs, |p| value(p).map(ConstCounter::new))
+    each(encoder, Name(name, help, None), MetricType::Counter, programs, |p| {
+        value(p).map(ConstCounter::new)
+    })
 }
 
 fn seconds(
@@ -266,7 +280,9 @@ fn seconds(
 }
 
 fn of_kernel(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Result {
-    gauge(encoder, "program_threads", "Threads that it has", programs, |p| Some(p.seen.threads().into()))?;
+    gauge(encoder, "program_threads", "Threads that it has", programs, |p| {
+        Some(p.seen.threads().into())
+    })?;
     seconds(encoder, "program_cpu", "CPU time that it has used", programs, |p| Some(p.seen.cpu))?;
     let delay = |p: &Labelled| Some(p.seen.totals.run_delay);
     seconds(
@@ -285,14 +301,32 @@ fn of_kernel(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Res
         throttled,
     )?;
     let migrations = |p: &Labelled| p.seen.totals.migrations;
-    counter(encoder, "program_migrations", "Moves of its threads between CPUs", programs, migrations)
+    counter(
+        encoder,
+        "program_migrations",
+        "Moves of its threads between CPUs",
+        programs,
+        migrations,
+    )
 }
 
 fn of_runtime(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Result {
     let told = |f: fn(&Told) -> u32| move |p: &Labelled| p.told.map(|t| i64::from(f(t)));
     gauge(encoder, "program_slots", "Threads that may run at a time", programs, told(|t| t.slots))?;
-    gauge(encoder, "program_slots_limit", "As many as it would have alone", programs, told(|t| t.limit))?;
-    gauge(encoder, "program_threads_running", "Threads that have a slot", programs, told(|t| t.running))?;
+    gauge(
+        encoder,
+        "program_slots_limit",
+        "As many as it would have alone",
+        programs,
+        told(|t| t.limit),
+    )?;
+    gauge(
+        encoder,
+        "program_threads_running",
+        "Threads that have a slot",
+        programs,
+        told(|t| t.running),
+    )?;
     gauge(
         encoder,
         "program_threads_ready",
@@ -343,7 +377,10 @@ mod tests {
         let metrics = Metrics::serve(address("0").expect("a port")).expect("a free port");
         metrics.decided(2, 1, BTreeMap::from([(7, 2)]));
         let get = |path: &str| {
-            ask(metrics.address(), &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+            ask(
+                metrics.address(),
+                &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+            )
         };
         let answer = get("/metrics");
         assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(CONTENT_TYPE), "{answer}");

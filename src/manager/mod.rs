@@ -117,7 +117,9 @@ pub fn manager(args: &ManagerArgs) -> i32 {
         Ok(()) => 0,
         // The reader has seen enough.
         Err(error)
-            if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
+            if error
+                .downcast_ref::<io::Error>()
+                .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
         {
             0
         }
@@ -139,7 +141,8 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     }
     let mut source = Source::open(args.activity, args.quiet)?;
     let packing = args.limits.packing();
-    let mut feedback = args.limits.slowdown.map(|percent| Feedback::new(f64::from(percent) / 100.0));
+    let mut feedback =
+        args.limits.slowdown.map(|percent| Feedback::new(f64::from(percent) / 100.0));
     let (mut rates, mut caps) = (Rates::default(), BTreeMap::new());
     let mut idle_for = BTreeMap::new();
     let mut last = None;
@@ -245,7 +248,8 @@ fn listen(args: &ManagerArgs) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// Targets hold for some periods, so that one that comes late is no gap. A malleable program that is idle, or comes, may begin with what the active ones of the others leave.
+/// Targets hold for some periods, so that one that comes late is no gap. A malleable program that
+/// is idle, or comes, may begin with what the active ones of the others leave.
 fn tell(
     server: &mut Server,
     seen: &[Seen],
@@ -257,10 +261,13 @@ fn tell(
     let lasting = Duration::from_millis(args.period) * 3 + Duration::from_millis(200);
     let needed: u32 = seen.iter().filter(|s| !s.malleable).map(|s| counts[&s.id]).sum();
     let given: u32 = shares.values().filter_map(|s| s.target_threads).sum();
-    // Where there are more threads than CPUs, some of them would be tied to the same ones while the kernel could take turns.
+    // Where there are more threads than CPUs, some of them would be tied to the same ones while the
+    // kernel could take turns.
     let bind = !args.no_bind && needed + given <= cpus.len() as u32;
-    let target =
-        |threads: u32, cpus: &[usize]| Target { threads, cpus: if bind { cpus.into() } else { Vec::new() } };
+    let target = |threads: u32, cpus: &[usize]| Target {
+        threads,
+        cpus: if bind { cpus.into() } else { Vec::new() },
+    };
     let left = (cpus.len() as u32).saturating_sub(needed).max(1);
     let left = target(left, &cpus[cpus.len().saturating_sub(left as usize)..]);
     for program in seen.iter().filter(|s| s.malleable) {
@@ -311,7 +318,12 @@ fn milliseconds(activity: &ActivityVector) -> Vec<f64> {
 }
 
 /// At most 80 columns. Idle programs are counted only.
-fn table(seen: &[Seen], counts: &BTreeMap<Id, u32>, shares: &BTreeMap<Id, Share>, cpus: &[usize]) -> String {
+fn table(
+    seen: &[Seen],
+    counts: &BTreeMap<Id, u32>,
+    shares: &BTreeMap<Id, Share>,
+    cpus: &[usize],
+) -> String {
     let mut lines = vec![format!(
         "{:>8} {:<20} {:<10} {:>7} {:>7} {:>6}  CPUS",
         "PID", "PROGRAM", "KIND", "THREADS", "TYPICAL", "TARGET"

@@ -48,7 +48,9 @@ impl Limits {
         }
     }
 
-    /// A program that was not made to change keeps to the CPUs of its first thread's mask. One under lissom binds its threads itself, so their masks do not say what it may use: its report does. found: a cap by feedback.
+    /// A program that was not made to change keeps to the CPUs of its first thread's mask. One
+    /// under lissom binds its threads itself, so their masks do not say what it may use: its report
+    /// does. found: a cap by feedback.
     pub fn application(
         &self,
         seen: &Seen,
@@ -64,7 +66,11 @@ impl Limits {
             None => None,
         };
         let weight = given(&self.weight, &seen.name).unwrap_or(1);
-        let cap = given(&self.cap, &seen.name).into_iter().chain(report.map(|r| r.limit)).chain(found).min();
+        let cap = given(&self.cap, &seen.name)
+            .into_iter()
+            .chain(report.map(|r| r.limit))
+            .chain(found)
+            .min();
         Application { may_use, weight, cap, ..Application::new(seen.id, kind) }
     }
 }

@@ -11,12 +11,19 @@ use super::topology::{Place, Topology};
 pub enum Packing {
     /// Those with the highest numbers, one program after the other, as in the paper.
     Number,
-    /// Those that share cores, caches and nodes with each other, and as little as possible with anybody else.
+    /// Those that share cores, caches and nodes with each other, and as little as possible with
+    /// anybody else.
     Topology(Topology),
 }
 
-/// `programs`: (index, CPUs that it has), by index. `cpus`: the numbers of the CPUs that `matching` knows by index. Post: all CPUs of these programs are settled.
-pub fn settle(matching: &mut Matching, programs: &[(usize, usize)], packing: &Packing, cpus: &[usize]) {
+/// `programs`: (index, CPUs that it has), by index. `cpus`: the numbers of the CPUs that `matching`
+/// knows by index. Post: all CPUs of these programs are settled.
+pub fn settle(
+    matching: &mut Matching,
+    programs: &[(usize, usize)],
+    packing: &Packing,
+    cpus: &[usize],
+) {
     match packing {
         Packing::Number => {
             for &(program, count) in programs {
@@ -26,7 +33,8 @@ pub fn settle(matching: &mut Matching, programs: &[(usize, usize)], packing: &Pa
         }
         Packing::Topology(topology) => {
             let places: Vec<Place> = cpus.iter().map(|&cpu| topology.place(cpu)).collect();
-            // Who has little choice before who has much, and the large before the small, which fill what is left.
+            // Who has little choice before who has much, and the large before the small, which fill
+            // what is left.
             let mut order: Vec<(usize, usize)> = programs.to_vec();
             order.sort_by_key(|&(program, count)| (matching.open(program).count(), Reverse(count)));
             for (program, count) in order {
@@ -39,7 +47,8 @@ pub fn settle(matching: &mut Matching, programs: &[(usize, usize)], packing: &Pa
                     left -= take(matching, program, left, chosen.clone());
                     candidates.retain(|cpu| domain.contains(cpu) && !chosen.contains(cpu));
                 }
-                let held = (0..cpus.len()).filter(|&cpu| matching.owner(cpu) == Some(program)).collect();
+                let held =
+                    (0..cpus.len()).filter(|&cpu| matching.owner(cpu) == Some(program)).collect();
                 take(matching, program, left, held);
             }
         }
@@ -62,8 +71,10 @@ fn cores_in_use(matching: &Matching, places: &[Place]) -> BTreeSet<Place> {
     (0..places.len()).filter(|&cpu| matching.is_settled(cpu)).map(|cpu| places[cpu]).collect()
 }
 
-/// The next CPUs to take of the candidates for a program that needs `count`, and those among which to look for the rest: a core, cache, node or all, the closest that has
-/// enough of them; of equally close ones that where it shares no core with others, but for an odd thread, and then that which has the least left. In it, the largest part that is not too large.
+/// The next CPUs to take of the candidates for a program that needs `count`, and those among which
+/// to look for the rest: a core, cache, node or all, the closest that has enough of them; of
+/// equally close ones that where it shares no core with others, but for an odd thread, and then
+/// that which has the least left. In it, the largest part that is not too large.
 fn closest(
     candidates: &[usize],
     count: usize,
@@ -86,8 +97,9 @@ fn closest(
         };
         let best = enough.min_by_key(|g| (shared(g), g.len(), Reverse(g.last().copied())));
         if let Some(domain) = best {
-            let within =
-                parts.into_iter().filter(|p| p.len() <= count && p.iter().all(|cpu| domain.contains(cpu)));
+            let within = parts
+                .into_iter()
+                .filter(|p| p.len() <= count && p.iter().all(|cpu| domain.contains(cpu)));
             let chosen = within.max_by_key(|p| (p.len(), p.last().copied())).unwrap_or_default();
             return (chosen, domain.clone());
         }
@@ -135,7 +147,8 @@ mod tests {
     #[test]
     fn odd_counts_share_one_core() {
         let two = placed(&[malleable(1, 3), malleable(2, 5)]);
-        let cores = |of: &[usize]| of.iter().map(|c| c % 8).collect::<std::collections::BTreeSet<_>>();
+        let cores =
+            |of: &[usize]| of.iter().map(|c| c % 8).collect::<std::collections::BTreeSet<_>>();
         assert_eq!((cores(&two[0]).len(), cores(&two[1]).len()), (2, 3));
         assert!(two.concat().iter().all(|c| c % 8 >= 4), "one socket: {two:?}");
         assert_eq!(cores(&two.concat()).len(), 4);

@@ -1,4 +1,6 @@
-//! How fast programs under lissom get on: how many waits of their threads for each other have ended. In units of each program's own: a rate can be compared with earlier ones of the same program only.
+//! How fast programs under lissom get on: how many waits of their threads for each other have
+//! ended. In units of each program's own: a rate can be compared with earlier ones of the same
+//! program only.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +22,8 @@ struct Told {
 }
 
 impl Rates {
-    /// Of the programs that have a target. No rate: it is new, its monitor sleeps, or its threads have not waited, so it does not show how fast it is.
+    /// Of the programs that have a target. No rate: it is new, its monitor sleeps, or its threads
+    /// have not waited, so it does not show how fast it is.
     pub fn since_last(
         &mut self,
         reports: &BTreeMap<Id, Report>,
@@ -33,7 +36,8 @@ impl Rates {
             let waits = now.waits.checked_sub(before.waits).filter(|&n| n > 0)?;
             (now.heartbeat != before.heartbeat).then(|| waits as f64 / period.as_secs_f64())
         };
-        let progress = targets.iter().map(|(&id, &target)| Progress { id, target, rate: rate(id) }).collect();
+        let progress =
+            targets.iter().map(|(&id, &target)| Progress { id, target, rate: rate(id) }).collect();
         self.before = reports.iter().map(|(&id, report)| (id, told(report))).collect();
         progress
     }
@@ -54,7 +58,9 @@ mod tests {
         let mut look = |list: &[(Id, u64, u64)]| -> Vec<Option<f64>> {
             let reports = list.iter().map(|&(id, beat, waits)| (id, report(beat, waits))).collect();
             let found = rates.since_last(&reports, &targets, Duration::from_millis(100));
-            assert!(found.iter().map(|p| (p.id, p.target)).eq(targets.iter().map(|(&i, &t)| (i, t))));
+            assert!(
+                found.iter().map(|p| (p.id, p.target)).eq(targets.iter().map(|(&i, &t)| (i, t)))
+            );
             found.iter().map(|p| p.rate).collect()
         };
         assert_eq!(look(&[(1, 5, 100), (2, 5, 7), (3, 5, 50)]), [None; 4]);

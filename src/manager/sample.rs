@@ -1,5 +1,6 @@
-//! What programs do, as anybody can see it in /proc: for the own user, without privileges. Coarse: the states of threads are looked at a number of times in each
-//! period, so a burst between two looks is not seen, nor a process that has come and gone.
+//! What programs do, as anybody can see it in /proc: for the own user, without privileges. Coarse:
+//! the states of threads are looked at a number of times in each period, so a burst between two
+//! looks is not seen, nor a process that has come and gone.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -26,8 +27,20 @@ pub struct Seen {
 
 impl Seen {
     /// `threads`: with lissom's own, the monitor.
-    pub fn new(id: Id, name: String, threads: u32, malleable: bool, activity: ActivityVector) -> Seen {
-        Seen { id, name, threads: threads - u32::from(malleable && threads > 1), malleable, activity }
+    pub fn new(
+        id: Id,
+        name: String,
+        threads: u32,
+        malleable: bool,
+        activity: ActivityVector,
+    ) -> Seen {
+        Seen {
+            id,
+            name,
+            threads: threads - u32::from(malleable && threads > 1),
+            malleable,
+            activity,
+        }
     }
 }
 
@@ -56,7 +69,11 @@ struct Watched {
 
 impl Sampler {
     /// Looks for as long as `period`; waits in between, by `wait`.
-    pub fn period(&mut self, period: Duration, wait: &mut dyn FnMut(Duration)) -> anyhow::Result<Vec<Seen>> {
+    pub fn period(
+        &mut self,
+        period: Duration,
+        wait: &mut dyn FnMut(Duration),
+    ) -> anyhow::Result<Vec<Seen>> {
         let mut watched = self.find()?;
         let step = period / LOOKS;
         let mut last = Instant::now();
@@ -86,7 +103,8 @@ impl Sampler {
             }
             let cpu_time = stat.utime + stat.stime;
             let before = self.known.get(&id).filter(|k| k.start_time == stat.starttime);
-            // It may have become another program, with lissom or without, so what is active is asked again.
+            // It may have become another program, with lissom or without, so what is active is
+            // asked again.
             let active = stat.state == 'R' || before.is_none_or(|k| k.cpu_time != cpu_time);
             let malleable = match before {
                 Some(before) if !active => before.malleable,
@@ -157,7 +175,8 @@ mod tests {
         let (busy, idle) = (shell("while :; do :; done"), shell("exec sleep 100"));
         let mut sampler = Sampler::default();
         let mut count = |of: &Busy| {
-            let seen = sampler.period(Duration::from_millis(200), &mut std::thread::sleep).expect("/proc");
+            let seen =
+                sampler.period(Duration::from_millis(200), &mut std::thread::sleep).expect("/proc");
             let seen = seen.iter().find(|s| s.id == of.0.id()).expect("it runs");
             assert!(!seen.malleable && seen.threads == 1);
             seen.activity.typical_thread_count(Duration::from_millis(2))

@@ -1,11 +1,15 @@
-//! The socket to which programs under lissom connect, and the page of memory that each of them is handed (runtime/abi.h, struct lissom_program). Whatever a program does to its page or its
-//! connection concerns that program only: it is read as numbers that anybody may have written, and nothing here waits for it.
+//! The socket to which programs under lissom connect, and the page of memory that each of them is
+//! handed (runtime/abi.h, struct lissom_program). Whatever a program does to its page or its
+//! connection concerns that program only: it is read as numbers that anybody may have written, and
+//! nothing here waits for it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -17,8 +21,8 @@ use nix::fcntl::{FcntlArg, Flock, FlockArg, SealFlag, fcntl};
 use nix::poll::{self, PollFd, PollFlags, PollTimeout};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::{
-    self, AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, UnixCredentials,
-    sockopt,
+    self, AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr,
+    UnixCredentials, sockopt,
 };
 use nix::time::{ClockId, clock_gettime};
 
@@ -29,7 +33,8 @@ use crate::abi;
 const MAX_PROGRAMS_OF_A_USER: usize = 1024;
 const MAX_PROGRAMS: usize = 8192;
 
-/// Where the manager listens if LISSOM_MANAGER does not say: a place where the programs that it may manage look.
+/// Where the manager listens if LISSOM_MANAGER does not say: a place where the programs that it may
+/// manage look.
 pub fn default_socket() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os(abi::ENV_MANAGER) {
         return Ok(path.into());
@@ -55,8 +60,9 @@ struct Program {
 
 impl Program {
     fn page(&self) -> &abi::Program {
-        // SAFETY: the mapping is a page, aligned, as long as the structure and more; all of its fields are atomics, for which any bits
-        // are a value; the memory is sealed, so it cannot shrink.
+        // SAFETY: the mapping is a page, aligned, as long as the structure and more; all of its
+        // fields are atomics, for which any bits are a value; the memory is sealed, so it cannot
+        // shrink.
         unsafe { &*self.page.as_ptr().cast() }
     }
 }
@@ -112,7 +118,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `path`, of which the last folder is made. Whoever may connect: everybody if this is root, or else the same user.
+    /// Listens at `path`, of which the last folder is made. Whoever may connect: everybody if this
+    /// is root, or else the same user.
     pub fn listen(path: &Path) -> anyhow::Result<Server> {
         let user = crate::process::euid();
         let is_root = user == 0;
@@ -134,11 +141,19 @@ impl Server {
             SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
             None,
         )?;
-        let bound = UnixAddr::new(path).and_then(|address| socket::bind(listener.as_raw_fd(), &address));
+        let bound =
+            UnixAddr::new(path).and_then(|address| socket::bind(listener.as_raw_fd(), &address));
         bound.with_context(|| format!("cannot listen at {}", path.display()))?;
         fs::set_permissions(path, Permissions::from_mode(if is_root { 0o666 } else { 0o600 }))?;
         socket::listen(&listener, Backlog::new(1024)?)?;
-        Ok(Server { listener, path: path.into(), user, programs: HashMap::new(), first: None, _lock: lock })
+        Ok(Server {
+            listener,
+            path: path.into(),
+            user,
+            programs: HashMap::new(),
+            first: None,
+            _lock: lock,
+        })
     }
 
     pub fn path(&self) -> &Path {
@@ -179,7 +194,9 @@ impl Server {
                 Ok(fd) => self.admit(unsafe { OwnedFd::from_raw_fd(fd) }),
                 Err(Errno::EAGAIN) => return Ok(true),
                 Err(Errno::ECONNABORTED | Errno::EINTR) => {}
-                Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM) => return Ok(false),
+                Err(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM) => {
+                    return Ok(false);
+                }
                 Err(e) => return Err(e.into()),
             }
         }
@@ -193,7 +210,8 @@ impl Server {
         if poll::poll(&mut polled, PollTimeout::ZERO).is_err() {
             return;
         }
-        let open: Vec<bool> = polled.iter().map(|p| p.revents().is_some_and(|e| e.is_empty())).collect();
+        let open: Vec<bool> =
+            polled.iter().map(|p| p.revents().is_some_and(|e| e.is_empty())).collect();
         for (id, _) in ids.iter().zip(open).filter(|&(_, open)| !open) {
             self.programs.remove(id);
         }
@@ -207,11 +225,13 @@ impl Server {
         let of_user = self.programs.values().filter(|p| p.user == user).count();
         let is_known = self.programs.contains_key(&id);
         if !may_connect(&peer, self.user)
-            || (!is_known && (of_user >= MAX_PROGRAMS_OF_A_USER || self.programs.len() >= MAX_PROGRAMS))
+            || (!is_known
+                && (of_user >= MAX_PROGRAMS_OF_A_USER || self.programs.len() >= MAX_PROGRAMS))
         {
             return;
         }
-        // One that connects again (it has changed its user, or its monitor has been made anew) leaves its old page.
+        // One that connects again (it has changed its user, or its monitor has been made anew)
+        // leaves its old page.
         if let Ok(page) = hand_over(&connection) {
             self.programs.insert(id, Program { user, connection, page });
             if let Some((target, lasting)) = &self.first {
@@ -222,7 +242,8 @@ impl Server {
 
     /// Of the programs that are connected, and have looked at their page.
     pub fn reports(&self) -> BTreeMap<Id, Report> {
-        let looked = self.programs.iter().filter(|(_, program)| program.page().heartbeat.load(Relaxed) != 0);
+        let looked =
+            self.programs.iter().filter(|(_, program)| program.page().heartbeat.load(Relaxed) != 0);
         looked.map(|(&id, program)| (id, report(program.page()))).collect()
     }
 
@@ -237,7 +258,8 @@ impl Server {
         let Ok(now) = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from) else { return };
         let until = (now + lasting).as_millis() as u64;
         let threads = u64::from(target.threads.clamp(1, abi::MAX_SLOTS as u32));
-        // The program looks every few milliseconds: if it sees the one without the other, it soon sees both.
+        // The program looks every few milliseconds: if it sees the one without the other, it soon
+        // sees both.
         for (i, word) in program.page().keep_to.iter().enumerate() {
             let bits = target.cpus.iter().filter(|&cpu| cpu / 64 == i).map(|cpu| 1 << (cpu % 64));
             word.store(bits.fold(0, |all: u64, bit| all | bit), Relaxed);
@@ -259,7 +281,9 @@ fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
     let file = file.with_context(|| format!("cannot open {}", path.display()))?;
     file.set_permissions(Permissions::from_mode(0o600))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| match e {
-        Errno::EWOULDBLOCK => anyhow::anyhow!("a manager runs already: it holds {}", path.display()),
+        Errno::EWOULDBLOCK => {
+            anyhow::anyhow!("a manager runs already: it holds {}", path.display())
+        }
         e => anyhow::anyhow!("cannot lock {}: {e}", path.display()),
     })
 }
@@ -275,10 +299,12 @@ fn hand_over(connection: &OwnedFd) -> io::Result<MmapMut> {
     file.set_len(abi::PROGRAM_BYTES as u64)?;
     fcntl(
         &file,
-        FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL),
+        FcntlArg::F_ADD_SEALS(
+            SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL,
+        ),
     )?;
-    // SAFETY: the file is ours, as long as a page, and sealed: nobody can shrink it. That others write to it is meant, and seen through
-    // atomics only.
+    // SAFETY: the file is ours, as long as a page, and sealed: nobody can shrink it. That others
+    // write to it is meant, and seen through atomics only.
     let page = unsafe { MmapMut::map_mut(&file)? };
     // SAFETY: as in Program::page.
     let program: &abi::Program = unsafe { &*page.as_ptr().cast() };

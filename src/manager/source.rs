@@ -46,7 +46,11 @@ impl Source {
     }
 
     /// Waits for as long as `period`, by `wait`, and says what happened in it.
-    pub fn period(&mut self, period: Duration, wait: &mut dyn FnMut(Duration)) -> anyhow::Result<Vec<Seen>> {
+    pub fn period(
+        &mut self,
+        period: Duration,
+        wait: &mut dyn FnMut(Duration),
+    ) -> anyhow::Result<Vec<Seen>> {
         match self {
             Source::Bpf(activity) => {
                 wait(period);

@@ -1,4 +1,5 @@
-//! Which CPUs share what: SMT siblings a core, cores a last-level cache, caches a NUMA node. Plain data, read from /sys once.
+//! Which CPUs share what: SMT siblings a core, cores a last-level cache, caches a NUMA node. Plain
+//! data, read from /sys once.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,8 +20,9 @@ pub struct Topology(BTreeMap<usize, Place>);
 impl Topology {
     /// From /sys/devices/system; what cannot be read there is taken for shared by all.
     pub fn read(root: &Path) -> Topology {
-        let cpus =
-            fs::read_to_string(root.join("cpu/possible")).map(|text| parse_list(&text)).unwrap_or_default();
+        let cpus = fs::read_to_string(root.join("cpu/possible"))
+            .map(|text| parse_list(&text))
+            .unwrap_or_default();
         let nodes = nodes(&root.join("node"));
         let place = |cpu: usize| {
             let folder = root.join(format!("cpu/cpu{cpu}"));
@@ -43,7 +45,11 @@ impl Topology {
     }
 
     pub fn place(&self, cpu: usize) -> Place {
-        self.0.get(&cpu).copied().unwrap_or(Place { node: usize::MAX, cache: usize::MAX, core: cpu })
+        self.0.get(&cpu).copied().unwrap_or(Place {
+            node: usize::MAX,
+            cache: usize::MAX,
+            core: cpu,
+        })
     }
 }
 
@@ -62,7 +68,8 @@ fn nodes(folder: &Path) -> BTreeMap<usize, usize> {
 /// The first CPU of those that share the cache of the highest level.
 fn last_level_cache(folder: &Path) -> Option<usize> {
     let caches = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| {
-        let level: u32 = fs::read_to_string(entry.path().join("level")).ok()?.trim().parse().ok()?;
+        let level: u32 =
+            fs::read_to_string(entry.path().join("level")).ok()?.trim().parse().ok()?;
         let shared = fs::read_to_string(entry.path().join("shared_cpu_list")).ok()?;
         Some((level, *parse_list(&shared).first()?))
     });
@@ -105,7 +112,10 @@ mod tests {
         write("node/node1/cpulist", "2-3\n");
         for cpu in 0..4 {
             // Siblings are n and n + 2 here, as on many machines.
-            write(&format!("cpu/cpu{cpu}/topology/core_cpus_list"), if cpu % 2 == 0 { "0,2" } else { "1,3" });
+            write(
+                &format!("cpu/cpu{cpu}/topology/core_cpus_list"),
+                if cpu % 2 == 0 { "0,2" } else { "1,3" },
+            );
             write(&format!("cpu/cpu{cpu}/cache/index0/level"), "1");
             write(&format!("cpu/cpu{cpu}/cache/index0/shared_cpu_list"), &cpu.to_string());
             write(&format!("cpu/cpu{cpu}/cache/index3/level"), "3");

@@ -1,4 +1,5 @@
-//! How many runnable threads a program has had, and how many CPUs that calls for (Rubio et al.). Pure.
+//! How many runnable threads a program has had, and how many CPUs that calls for (Rubio et al.).
+//! Pure.
 
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use std::time::Duration;
 pub struct ActivityVector {
     /// `[i]`: with exactly i threads; the last one: with as many or more.
     time: Vec<Duration>,
-    /// `[i]`: whether `time[i]` is of this period. What is not counts as nothing, so that nobody has to clear a long vector each period.
+    /// `[i]`: whether `time[i]` is of this period. What is not counts as nothing, so that nobody
+    /// has to clear a long vector each period.
     valid: Vec<bool>,
 }
 
@@ -19,7 +21,10 @@ impl ActivityVector {
 
     /// `[i]`: with i threads, in this period.
     pub fn times(&self) -> impl Iterator<Item = Duration> {
-        self.time.iter().zip(&self.valid).map(|(&time, &valid)| if valid { time } else { Duration::ZERO })
+        self.time
+            .iter()
+            .zip(&self.valid)
+            .map(|(&time, &valid)| if valid { time } else { Duration::ZERO })
     }
 
     /// Whether there was a runnable thread at all.
@@ -27,8 +32,8 @@ impl ActivityVector {
         self.times().skip(1).any(|time| !time.is_zero())
     }
 
-    /// The largest number of threads that the process has had, or more, for at least `min_threshold` in all: what it had for less is no loss if it waits
-    /// for a core. 0: idle.
+    /// The largest number of threads that the process has had, or more, for at least
+    /// `min_threshold` in all: what it had for less is no loss if it waits for a core. 0: idle.
     pub fn typical_thread_count(&self, min_threshold: Duration) -> u32 {
         let mut with_as_many = Duration::ZERO;
         for i in (1..self.time.len()).rev() {

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The rule of bpf/scx_branches.h as functions, for the tests of branches.rs: the kernel runs it where no test can make up what the CPU says. */
+/* The rule of bpf/scx_branches.h as functions, for the tests of branches.rs: the kernel runs it
+ * where no test can make up what the CPU says. */
 #include <linux/types.h>
 #include <stdbool.h>
 
 #include "../../bpf/scx_branches.h"
 
-int branches_interval(const struct branch_look *before, const struct branch_look *now) { return (int)branch_interval(before, now); }
+int branches_interval(const struct branch_look *before, const struct branch_look *now)
+{
+    return (int)branch_interval(before, now);
+}
 
-__u64 branches_loop(const struct branch *branches, __u32 count, __u64 ip) { return branch_loop(branches, count, ip); }
+__u64 branches_loop(const struct branch *branches, __u32 count, __u64 ip)
+{
+    return branch_loop(branches, count, ip);
+}

@@ -1,5 +1,5 @@
-//! Last-branch records and counts of misses (bpf/scx_branches.bpf.h): whether this machine's CPUs have them, whether they tell what they should, and the events by
-//! which they are had.
+//! Last-branch records and counts of misses (bpf/scx_branches.bpf.h): whether this machine's CPUs
+//! have them, whether they tell what they should, and the events by which they are had.
 
 use std::os::fd::{AsRawFd as _, IntoRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
@@ -20,7 +20,8 @@ const TRY: &str = "try_branches";
 /// `COUNTERS`
 const COUNTERS: usize = 3;
 
-/// How long the loader's loop is looked at, and how often. Some hundred looks, of which one has to see it.
+/// How long the loader's loop is looked at, and how often. Some hundred looks, of which one has to
+/// see it.
 const TRIAL: Duration = Duration::from_millis(100);
 const TRIAL_PERIOD_NS: u64 = 100_000;
 
@@ -67,7 +68,8 @@ impl Source {
             let missed = u64::from(bpf::PERF_COUNT_HW_CACHE_RESULT_MISS) << 16;
             attributes(bpf::PERF_TYPE_HW_CACHE, u64::from(cache) | read | missed)
         };
-        let software = |event: bpf::perf_sw_ids| attributes(bpf::PERF_TYPE_SOFTWARE, u64::from(event));
+        let software =
+            |event: bpf::perf_sw_ids| attributes(bpf::PERF_TYPE_SOFTWARE, u64::from(event));
         if self == Source::Software {
             return [
                 software(bpf::PERF_COUNT_SW_DUMMY),
@@ -75,11 +77,14 @@ impl Source {
                 software(bpf::PERF_COUNT_SW_ALIGNMENT_FAULTS),
             ];
         }
-        // It takes a sample every some minutes, which nobody reads; what counts is that the CPU records branches while it counts.
-        let mut branches = attributes(bpf::PERF_TYPE_HARDWARE, u64::from(bpf::PERF_COUNT_HW_CPU_CYCLES));
+        // It takes a sample every some minutes, which nobody reads; what counts is that the CPU
+        // records branches while it counts.
+        let mut branches =
+            attributes(bpf::PERF_TYPE_HARDWARE, u64::from(bpf::PERF_COUNT_HW_CPU_CYCLES));
         branches.__bindgen_anon_1.sample_period = 1 << 40;
         branches.sample_type = u64::from(bpf::PERF_SAMPLE_BRANCH_STACK);
-        branches.branch_sample_type = u64::from(bpf::PERF_SAMPLE_BRANCH_USER | bpf::PERF_SAMPLE_BRANCH_ANY);
+        branches.branch_sample_type =
+            u64::from(bpf::PERF_SAMPLE_BRANCH_USER | bpf::PERF_SAMPLE_BRANCH_ANY);
         [branches, miss(bpf::PERF_COUNT_HW_CACHE_L1D), miss(bpf::PERF_COUNT_HW_CACHE_DTLB)]
     }
 }
@@ -105,9 +110,11 @@ impl Counters {
         Ok(Counters { source, map, events: Vec::new(), cpus: Vec::new() })
     }
 
-    /// A CPU that cannot count all at once has none: there, registers have to do. Fails if no CPU can.
+    /// A CPU that cannot count all at once has none: there, registers have to do. Fails if no CPU
+    /// can.
     pub fn open(&mut self, cpus: &[u32]) -> anyhow::Result<()> {
-        let keys = |cpu: u32| (0..COUNTERS as u32).map(move |i| (cpu * COUNTERS as u32 + i).to_ne_bytes());
+        let keys =
+            |cpu: u32| (0..COUNTERS as u32).map(move |i| (cpu * COUNTERS as u32 + i).to_ne_bytes());
         // The map holds them, too.
         for key in self.cpus.drain(..).flat_map(keys) {
             let _ = self.map.delete(&key);
@@ -125,7 +132,9 @@ impl Counters {
             self.cpus.push(cpu);
             for (key, event) in keys(cpu).zip(&group) {
                 let value = event.as_raw_fd().to_ne_bytes();
-                self.map.update(&key, &value, MapFlags::ANY).context("an event cannot be handed over")?;
+                self.map
+                    .update(&key, &value, MapFlags::ANY)
+                    .context("an event cannot be handed over")?;
             }
             self.events.extend(group);
         }
@@ -162,7 +171,8 @@ pub fn find(scheduler: &Scheduler, cpus: &[u32], source: Source) -> Result<Count
     let trial = try_out(scheduler).map_err(|e| odd(format!("{e:#}")))?;
     if std::env::var_os("LISSOM_VERBOSE").is_some() {
         let values = Trial::NAMES.iter().zip(trial.values());
-        let text: Vec<String> = values.map(|(name, value)| format!("{name} {}", value as i64)).collect();
+        let text: Vec<String> =
+            values.map(|(name, value)| format!("{name} {}", value as i64)).collect();
         eprintln!("lissom: a loop that was run, by branch records: {}", text.join(", "));
     }
     match trial.failure() {
@@ -172,7 +182,8 @@ pub fn find(scheduler: &Scheduler, cpus: &[u32], source: Source) -> Result<Count
 }
 
 fn try_out(scheduler: &Scheduler) -> anyhow::Result<Trial> {
-    let event = open(&mut clock(TRIAL_PERIOD_NS, false), 0, -1, None).context("no clock for this thread")?;
+    let event = open(&mut clock(TRIAL_PERIOD_NS, false), 0, -1, None)
+        .context("no clock for this thread")?;
     let link = scheduler.program(TRY)?.attach_perf_event(event.as_raw_fd());
     let link = link.context("the program cannot be attached")?;
     // Attached, it belongs to the link.
@@ -203,7 +214,9 @@ impl Trial {
             Trial { loops: 1.., .. } => return None,
             Trial { looks: 0, .. } => "nobody looked at a loop that was run".into(),
             Trial { full: 0, error: 0, .. } => "there are fewer than 16 records".into(),
-            Trial { full: 0, error, .. } => format!("the records cannot be read (error {})", *error as i64),
+            Trial { full: 0, error, .. } => {
+                format!("the records cannot be read (error {})", *error as i64)
+            }
             Trial { counted: 0, .. } => "the misses cannot be counted".into(),
             Trial { quiet: 0, .. } => "there are misses in a loop without loads".into(),
             _ => "the records do not show a loop that was run".into(),

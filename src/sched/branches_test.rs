@@ -1,4 +1,5 @@
-//! The rule by which branch records and counts are taken for a loop, on made-up ones, and what is said of a trial.
+//! The rule by which branch records and counts are taken for a loop, on made-up ones, and what is
+//! said of a trial.
 
 use super::*;
 
@@ -129,7 +130,8 @@ fn intervals() {
     const MISSED: i32 = 1;
     const QUIET: i32 = 2;
     // SAFETY: it reads both.
-    let between = |before: Look, now: Look| unsafe { branches_interval(&raw const before, &raw const now) };
+    let between =
+        |before: Look, now: Look| unsafe { branches_interval(&raw const before, &raw const now) };
     let look = Look { thread: 7, switches: 3, l1d_misses: 100, dtlb_misses: 10, blind_ns: 5 };
     assert_eq!(between(look, look), QUIET);
     assert_eq!(between(look, Look { l1d_misses: 101, ..look }), MISSED);
@@ -156,7 +158,10 @@ fn trials() {
     assert_eq!(why(Trial { quiet: 0, ..none }), "there are misses in a loop without loads");
     assert_eq!(why(Trial { quiet: 0, counted: 0, ..none }), "the misses cannot be counted");
     assert_eq!(why(Trial { full: 0, ..none }), "there are fewer than 16 records");
-    assert_eq!(why(Trial { full: 0, error: -2_i64 as u64, ..none }), "the records cannot be read (error -2)");
+    assert_eq!(
+        why(Trial { full: 0, error: -2_i64 as u64, ..none }),
+        "the records cannot be read (error -2)"
+    );
     assert_eq!(why(Trial::default()), "nobody looked at a loop that was run");
 }
 

@@ -18,7 +18,8 @@ pub fn attributes(kind: bpf::perf_type_id, config: u64) -> bpf::perf_event_attr 
     new
 }
 
-/// One that interrupts user code every so many ns; and the kernel, where guests are to be looked at: what interrupts one is taken there.
+/// One that interrupts user code every so many ns; and the kernel, where guests are to be looked
+/// at: what interrupts one is taken there.
 pub fn clock(period_ns: u64, of_guests: bool) -> bpf::perf_event_attr {
     let mut clock = attributes(bpf::PERF_TYPE_SOFTWARE, u64::from(bpf::PERF_COUNT_SW_CPU_CLOCK));
     clock.__bindgen_anon_1.sample_period = period_ns;
@@ -27,14 +28,16 @@ pub fn clock(period_ns: u64, of_guests: bool) -> bpf::perf_event_attr {
     clock
 }
 
-/// thread: -1 any, 0 the calling one. cpu: -1 any. group: the event that it counts together with, or not at all.
+/// thread: -1 any, 0 the calling one. cpu: -1 any. group: the event that it counts together with,
+/// or not at all.
 pub fn open(
     attributes: &mut bpf::perf_event_attr,
     thread: i32,
     cpu: i32,
     group: Option<RawFd>,
 ) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel reads a structure that says its own size, and writes that size at most; the result is checked.
+    // SAFETY: the kernel reads a structure that says its own size, and writes that size at most;
+    // the result is checked.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,

@@ -1,4 +1,5 @@
-//! The scheduler that runs, found through its maps in the kernel: whoever started it, and from where.
+//! The scheduler that runs, found through its maps in the kernel: whoever started it, and from
+//! where.
 
 use std::fs;
 
@@ -19,7 +20,9 @@ impl Running {
     /// Of its own, whether or not the process that made it ends.
     pub fn map(&self, name: &str) -> anyhow::Result<MapHandle> {
         let id = self.maps.iter().find(|(_, n)| n == name).map(|(id, _)| *id);
-        let id = id.with_context(|| format!("the scheduler has no map {name}: it is of another version"))?;
+        let id = id.with_context(|| {
+            format!("the scheduler has no map {name}: it is of another version")
+        })?;
         MapHandle::from_map_id(id).with_context(|| format!("the map {name} cannot be read"))
     }
 
@@ -29,7 +32,8 @@ impl Running {
     }
 }
 
-/// None: none runs. Fails without CAP_SYS_ADMIN, by which alone maps are found, and for one of another version.
+/// None: none runs. Fails without CAP_SYS_ADMIN, by which alone maps are found, and for one of
+/// another version.
 pub fn running() -> anyhow::Result<Option<Running>> {
     if !crate::process::is_admin() {
         bail!("only root, or who has CAP_SYS_ADMIN, can see what is loaded");
@@ -45,7 +49,8 @@ pub fn running() -> anyhow::Result<Option<Running>> {
             is_other_version = true;
             continue;
         };
-        // That the process has this very map open proves that it is the one, and not a later process of that number.
+        // That the process has this very map open proves that it is the one, and not a later
+        // process of that number.
         let held = held_by(state.pid);
         if held.contains(id) {
             let maps = all.iter().filter(|(id, _)| held.contains(id)).cloned().collect();
@@ -61,6 +66,12 @@ pub fn running() -> anyhow::Result<Option<Running>> {
 /// The maps that a process has open, by number.
 fn held_by(pid: u32) -> Vec<u32> {
     let files = fs::read_dir(format!("/proc/{pid}/fdinfo"));
-    let id = |text: String| text.lines().find_map(|l| l.strip_prefix("map_id:")?.trim().parse().ok());
-    files.into_iter().flatten().flatten().filter_map(|f| id(fs::read_to_string(f.path()).ok()?)).collect()
+    let id =
+        |text: String| text.lines().find_map(|l| l.strip_prefix("map_id:")?.trim().parse().ok());
+    files
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|f| id(fs::read_to_string(f.path()).ok()?))
+        .collect()
 }

@@ -1,15 +1,17 @@
-//! Whether a thread of another process waits in a loop: the interpreter of runtime/spin, which proves that for `lissom run`, on
-//! registers that the kernel side of the scheduler has sampled and on memory that is read from outside. docs/sched-judge.md says what
-//! is proved.
+//! Whether a thread of another process waits in a loop: the interpreter of runtime/spin, which
+//! proves that for `lissom run`, on registers that the kernel side of the scheduler has sampled and
+//! on memory that is read from outside. docs/sched-judge.md says what is proved.
 
 use std::ffi::{c_int, c_long, c_uint, c_void};
 
 use super::layout::{Candidate, Verdict};
 use super::memory::{self, Looking};
 
-/// Snapshots of memory that are tried. The thread goes on running, so one may be of another moment of its turn than the registers.
+/// Snapshots of memory that are tried. The thread goes on running, so one may be of another moment
+/// of its turn than the registers.
 const ATTEMPTS: u32 = 8;
-/// Instructions that are interpreted in all of them, or few more. An attempt that shows a wait takes some hundreds.
+/// Instructions that are interpreted in all of them, or few more. An attempt that shows a wait
+/// takes some hundreds.
 const BUDGET: u32 = 6000;
 /// That have to agree that a thread makes progress.
 const AGREEING: u32 = 3;
@@ -49,8 +51,8 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Decides about one candidate: in some 100 us, at most a few ms. The thread is not stopped, and goes on running. A process that is
-/// gone, or that this one may not look into, is `Unknown`.
+/// Decides about one candidate: in some 100 us, at most a few ms. The thread is not stopped, and
+/// goes on running. A process that is gone, or that this one may not look into, is `Unknown`.
 pub fn judge(candidate: &Candidate) -> Verdict {
     match loop_of(candidate) {
         Ok(_) => Verdict::Spins,
@@ -58,7 +60,8 @@ pub fn judge(candidate: &Candidate) -> Verdict {
     }
 }
 
-/// That; of one that waits, the first instruction of its loop, which is the same for each instruction of it that may be sampled.
+/// That; of one that waits, the first instruction of its loop, which is the same for each
+/// instruction of it that may be sampled.
 pub fn loop_of(candidate: &Candidate) -> Result<u64, Verdict> {
     const RSP: usize = 7;
     // A stack below 4 GiB is that of 32-bit code, which would be read as if it were 64-bit code.
@@ -72,7 +75,8 @@ pub fn loop_of(candidate: &Candidate) -> Result<u64, Verdict> {
     for _ in 0..ATTEMPTS {
         let mut attempt = Attempt::default();
         looking.anew();
-        // SAFETY: memory, registers and scratch are as orbit.h wants them; the callbacks read what `looking` has set up.
+        // SAFETY: memory, registers and scratch are as orbit.h wants them; the callbacks read what
+        // `looking` has set up.
         let verdict = unsafe {
             orbit_judge(
                 &MEMORY,
@@ -85,7 +89,9 @@ pub fn loop_of(candidate: &Candidate) -> Result<u64, Verdict> {
         match verdict {
             1 => return Ok(attempt.head),
             2 => works += 1,
-            _ if attempt.uses_fs && fs_base.is_none() => fs_base = Some(thread_pointer(candidate, &looking)),
+            _ if attempt.uses_fs && fs_base.is_none() => {
+                fs_base = Some(thread_pointer(candidate, &looking))
+            }
             _ => (),
         }
         steps += attempt.steps;
@@ -99,20 +105,27 @@ pub fn loop_of(candidate: &Candidate) -> Result<u64, Verdict> {
     Err(Verdict::Unknown)
 }
 
-/// Where the thread's fs segment begins. Nothing tells that of a running thread. glibc registers a list head within the thread's
-/// control block, whose first and third word are its own address, and that is where fs begins. None: not glibc, or user space switches
-/// contexts between threads, as `lissom run` does: then it may be another thread's.
+/// Where the thread's fs segment begins. Nothing tells that of a running thread. glibc registers a
+/// list head within the thread's control block, whose first and third word are its own address, and
+/// that is where fs begins. None: not glibc, or user space switches contexts between threads, as
+/// `lissom run` does: then it may be another thread's.
 fn thread_pointer(candidate: &Candidate, looking: &Looking) -> Option<u64> {
     let mut head = 0usize;
     let mut len = 0usize;
     // SAFETY: both are variables that the call fills in.
     let failed = unsafe {
-        libc::syscall(libc::SYS_get_robust_list, candidate.thread as c_int, &raw mut head, &raw mut len) != 0
+        libc::syscall(
+            libc::SYS_get_robust_list,
+            candidate.thread as c_int,
+            &raw mut head,
+            &raw mut len,
+        ) != 0
     };
     if failed || head == 0 || is_under_lissom(candidate.pid) {
         return None;
     }
-    let is_own = |at: usize| looking.word(at) == Some(at as u64) && looking.word(at + 16) == Some(at as u64);
+    let is_own =
+        |at: usize| looking.word(at) == Some(at as u64) && looking.word(at + 16) == Some(at as u64);
     (0..64).map(|n| (head & !63).wrapping_sub(n * 64)).find(|&at| is_own(at)).map(|at| at as u64)
 }
 

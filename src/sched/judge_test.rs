@@ -1,4 +1,5 @@
-//! The loops of tests/programs/sched_loops.c, each stopped for a moment at random, looked at by ptrace, and judged while it goes on.
+//! The loops of tests/programs/sched_loops.c, each stopped for a moment at random, looked at by
+//! ptrace, and judged while it goes on.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
@@ -14,10 +15,12 @@ const ENOUGH: usize = SAMPLES * 95 / 100;
 
 fn build(level: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = std::env::temp_dir().join(format!("lissom-sched-loops-{}{level}", std::process::id()));
+    let program =
+        std::env::temp_dir().join(format!("lissom-sched-loops-{}{level}", std::process::id()));
     // Other compilers and flags by hand: LOOP_CC=clang-14 LOOP_FLAGS=-static.
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    let compiler = Some(variable("LOOP_CC")).filter(|c| !c.is_empty()).unwrap_or_else(|| "gcc".into());
+    let compiler =
+        Some(variable("LOOP_CC")).filter(|c| !c.is_empty()).unwrap_or_else(|| "gcc".into());
     let status = Command::new(compiler)
         .args(["-std=gnu11", level, "-g", "-Wall", "-pthread", "-fno-builtin"])
         .args(variable("LOOP_FLAGS").split_whitespace())
@@ -58,7 +61,9 @@ impl Loop {
 
     fn ptrace(&self, request: libc::c_uint, data: *mut libc::c_void) {
         // SAFETY: data is null, or points to what the request fills in.
-        let r = unsafe { libc::ptrace(request, self.thread, std::ptr::null_mut::<libc::c_void>(), data) };
+        let r = unsafe {
+            libc::ptrace(request, self.thread, std::ptr::null_mut::<libc::c_void>(), data)
+        };
         assert_eq!(r, 0, "ptrace {request}: {}", std::io::Error::last_os_error());
     }
 
@@ -77,8 +82,8 @@ impl Loop {
             thread: self.thread as u32,
             ip: r.rip,
             registers: [
-                r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12,
-                r.r13, r.r14, r.r15, r.rip, r.eflags,
+                r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11,
+                r.r12, r.r13, r.r14, r.r15, r.rip, r.eflags,
             ],
         }
     }
@@ -165,7 +170,8 @@ fn not_optimised() {
 fn nothing_to_read() {
     let mut registers = [0; 18];
     registers[16] = 0x400000;
-    let mut candidate = Candidate { pid: 0x3fff_ffff, thread: 0x3fff_ffff, ip: 0x400000, registers };
+    let mut candidate =
+        Candidate { pid: 0x3fff_ffff, thread: 0x3fff_ffff, ip: 0x400000, registers };
     assert_eq!(judge(&candidate), Verdict::Unknown);
     candidate.registers[7] = 0x7fff_0000_0000;
     assert_eq!(judge(&candidate), Verdict::Unknown);

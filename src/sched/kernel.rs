@@ -30,7 +30,8 @@ pub struct SchedExt {
 impl SchedExt {
     /// None: this kernel has no sched_ext.
     pub fn read(folder: &Path) -> Option<SchedExt> {
-        let text = |name: &str| Some(fs::read_to_string(folder.join(name)).ok()?.trim().to_string());
+        let text =
+            |name: &str| Some(fs::read_to_string(folder.join(name)).ok()?.trim().to_string());
         let number = |name: &str| text(name).and_then(|n| n.parse().ok()).unwrap_or(0);
         Some(SchedExt {
             state: text("state")?,
@@ -76,9 +77,9 @@ pub struct Types(Btf<'static>);
 
 impl Types {
     pub fn read() -> anyhow::Result<Types> {
-        Btf::from_vmlinux()
-            .map(Types)
-            .map_err(|e| anyhow::anyhow!("the kernel's types (/sys/kernel/btf/vmlinux) cannot be read: {e}"))
+        Btf::from_vmlinux().map(Types).map_err(|e| {
+            anyhow::anyhow!("the kernel's types (/sys/kernel/btf/vmlinux) cannot be read: {e}")
+        })
     }
 
     pub fn has_member(&self, of: &str, member: &str) -> bool {
@@ -86,7 +87,8 @@ impl Types {
         found.is_some_and(|s| s.iter().any(|m| m.name.is_some_and(|n| n == member)))
     }
 
-    /// Since Linux 7.0, threads of sched_ext are given a little of a CPU that threads of another class never leave.
+    /// Since Linux 7.0, threads of sched_ext are given a little of a CPU that threads of another
+    /// class never leave.
     pub fn has_server(&self) -> bool {
         self.has_member("rq", "ext_server")
     }
@@ -109,7 +111,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("lissom-sched-{}", std::process::id()));
         assert_eq!(SchedExt::read(&folder), None);
         fs::create_dir_all(folder.join("root")).expect("a folder");
-        for (name, text) in [("state", "enabled\n"), ("switch_all", "1\n"), ("hotplug_seq", "4\n")] {
+        for (name, text) in [("state", "enabled\n"), ("switch_all", "1\n"), ("hotplug_seq", "4\n")]
+        {
             fs::write(folder.join(name), text).expect("a file");
         }
         let mut wanted = SchedExt {

@@ -1,5 +1,5 @@
-//! What the tool and the scheduler in the kernel share: bpf/scx_lissom.h, which explains it, in Rust. That both are the same is tested against the types in
-//! the compiled program.
+//! What the tool and the scheduler in the kernel share: bpf/scx_lissom.h, which explains it, in
+//! Rust. That both are the same is tested against the types in the compiled program.
 
 use serde::Serialize;
 
@@ -73,14 +73,20 @@ impl Counts {
     }
 
     fn merge(&self, other: &Counts, with: fn(u64, u64) -> u64) -> Counts {
-        let words: Vec<u8> =
-            self.values().iter().zip(other.values()).flat_map(|(&a, b)| with(a, b).to_ne_bytes()).collect();
+        let words: Vec<u8> = self
+            .values()
+            .iter()
+            .zip(other.values())
+            .flat_map(|(&a, b)| with(a, b).to_ne_bytes())
+            .collect();
         Counts::parse(&words).unwrap_or_default()
     }
 
     /// One for each CPU, as a map has them.
     pub fn sum(cpus: &[Vec<u8>]) -> Counts {
-        cpus.iter().filter_map(|bytes| Counts::parse(bytes)).fold(Counts::default(), |sum, c| sum.plus(&c))
+        cpus.iter()
+            .filter_map(|bytes| Counts::parse(bytes))
+            .fold(Counts::default(), |sum, c| sum.plus(&c))
     }
 }
 
@@ -271,7 +277,8 @@ mod tests {
 
     #[test]
     fn the_same_as_in_the_program() {
-        let types = Btf::from_raw("lissom", load::object()).expect("an object").expect("with types");
+        let types =
+            Btf::from_raw("lissom", load::object()).expect("an object").expect("with types");
         let check = |name: &str, bytes: usize, fields: &[(&str, usize)]| {
             let of: Struct = types.type_by_name(name).unwrap_or_else(|| panic!("no struct {name}"));
             assert_eq!(of.size(), bytes, "{name}");
@@ -280,7 +287,9 @@ mod tests {
                     .iter()
                     .find(|m| m.name.is_some_and(|n| n == *field))
                     .unwrap_or_else(|| panic!("{name} has no {field}"));
-                let MemberAttr::Normal { offset: bits } = member.attr else { panic!("{name}.{field}") };
+                let MemberAttr::Normal { offset: bits } = member.attr else {
+                    panic!("{name}.{field}")
+                };
                 assert_eq!(bits as usize, offset * 8, "{name}.{field}");
             }
         };
@@ -298,7 +307,11 @@ mod tests {
         check("scx_site", Site::BYTES, &[("ip", 0), ("pid", 8)]);
         check("scx_site_info", SiteInfo::BYTES, &[("verdict", 0), ("seen", 8), ("kicks", 16)]);
         // Nothing in the program is of the type scx_candidate itself, so it is not among its types.
-        check("scx_exit", Exit::BYTES, &[("kind", 0), ("code", 8), ("reason", 16), ("message", 144)]);
+        check(
+            "scx_exit",
+            Exit::BYTES,
+            &[("kind", 0), ("code", 8), ("reason", 16), ("message", 144)],
+        );
     }
 
     #[test]
@@ -316,7 +329,13 @@ mod tests {
             let state = State { version: VERSION, pid: 77, started: 123, detector, config };
             assert_eq!(State::parse(&state.bytes()), Some(state));
         }
-        let state = State { version: VERSION, pid: 77, started: 123, detector: Detector::Registers, config };
+        let state = State {
+            version: VERSION,
+            pid: 77,
+            started: 123,
+            detector: Detector::Registers,
+            config,
+        };
         assert_eq!(State::parse(&State { version: VERSION + 1, ..state }.bytes()), None);
         assert_eq!(State::parse(&state.bytes()[..State::BYTES - 1]), None);
         let site = Site { ip: 0x1234_5678_9abc, pid: 9 };
@@ -344,7 +363,8 @@ mod tests {
     fn counts() {
         let a = Counts { wakeups: 5, spin_ns: 2, ..Counts::default() };
         let b = Counts { wakeups: 7, park_ends: 1, ..Counts::default() };
-        let bytes = |c: &Counts| c.values().iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>();
+        let bytes =
+            |c: &Counts| c.values().iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>();
         let sum = Counts::sum(&[bytes(&a), bytes(&b)]);
         assert_eq!(sum, Counts { wakeups: 12, spin_ns: 2, park_ends: 1, ..Counts::default() });
         assert_eq!(sum.since(&a), b);

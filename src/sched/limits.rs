@@ -1,4 +1,5 @@
-//! Which cgroups have a CPU limit (cpu.max). The kernel enforces it in its own scheduler only: threads of sched_ext would run without.
+//! Which cgroups have a CPU limit (cpu.max). The kernel enforces it in its own scheduler only:
+//! threads of sched_ext would run without.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -15,7 +15,8 @@ use super::{branches, vcpus};
 #[repr(C, align(64))]
 struct Aligned<T: ?Sized>(T);
 
-static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/scx_lissom.bpf.o")));
+static OBJECT: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/scx_lissom.bpf.o")));
 
 /// The kernel's structure of a scheduler's operations, and the program's variable of it.
 const OPERATIONS: (&str, &str) = ("sched_ext_ops", "lissom_ops");
@@ -43,7 +44,8 @@ pub fn object() -> &'static [u8] {
 /// The first operation that the program has and this kernel does not know.
 pub fn missing_operation(types: &Types) -> anyhow::Result<Option<String>> {
     let own = Btf::from_raw(NAME, object())?.context("the program has no types")?;
-    let operations: Struct = own.type_by_name(OPERATIONS.0).context("the program has no operations")?;
+    let operations: Struct =
+        own.type_by_name(OPERATIONS.0).context("the program has no operations")?;
     let names = operations.iter().filter_map(|m| m.name.map(|n| n.to_string_lossy().into_owned()));
     Ok(names.into_iter().find(|name| !types.has_member(OPERATIONS.0, name)))
 }
@@ -51,7 +53,8 @@ pub fn missing_operation(types: &Types) -> anyhow::Result<Option<String>> {
 pub struct Scheduler {
     link: Option<Link>,
     vcpu_link: Option<Link>,
-    /// Err: why threads that run a guest's CPU are not found while they spin. Known when it is attached.
+    /// Err: why threads that run a guest's CPU are not found while they spin. Known when it is
+    /// attached.
     pub vcpus: Result<(), String>,
     /// Err: why branch records cannot be looked at, whatever the CPU has.
     pub branches: Result<(), String>,
@@ -59,8 +62,13 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Into the kernel, but not at work yet. timeout: the kernel ends the scheduler when a thread that could run has not for so long.
-    pub fn load(config: &Config, timeout: Duration, with_branches: bool) -> anyhow::Result<Scheduler> {
+    /// Into the kernel, but not at work yet. timeout: the kernel ends the scheduler when a thread
+    /// that could run has not for so long.
+    pub fn load(
+        config: &Config,
+        timeout: Duration,
+        with_branches: bool,
+    ) -> anyhow::Result<Scheduler> {
         if std::env::var_os("LISSOM_VERBOSE").is_none() {
             libbpf_rs::set_print(None);
         }
@@ -83,7 +91,9 @@ impl Scheduler {
             loaded = load(config, timeout, vcpus.is_ok(), false);
         }
         let object = loaded.map_err(|e| {
-            anyhow::anyhow!("the kernel does not take the scheduler: {e:#} (LISSOM_VERBOSE=1 says more)")
+            anyhow::anyhow!(
+                "the kernel does not take the scheduler: {e:#} (LISSOM_VERBOSE=1 says more)"
+            )
         })?;
         Ok(Scheduler { link: None, vcpu_link: None, vcpus, branches, object })
     }
@@ -100,7 +110,8 @@ impl Scheduler {
         match link {
             Ok(link) => self.link = Some(link),
             Err(error) => {
-                let why = self.exit().map_or(String::new(), |e| format!(": {} {}", e.reason, e.message));
+                let why =
+                    self.exit().map_or(String::new(), |e| format!(": {} {}", e.reason, e.message));
                 bail!("the kernel does not start the scheduler{why}: {error} (dmesg may say more)");
             }
         }
@@ -108,14 +119,18 @@ impl Scheduler {
             Some(s) if s.state == "enabled" => {}
             s => match self.exit() {
                 Some(e) => bail!("the scheduler has ended at once: {} {}", e.reason, e.message),
-                None => bail!("sched_ext is {} after the start", s.map_or("gone".into(), |s| s.state)),
+                None => {
+                    bail!("sched_ext is {} after the start", s.map_or("gone".into(), |s| s.state))
+                }
             },
         }
         if self.vcpus.is_ok() {
             let link = self.program(vcpus::PROGRAM)?.attach();
             match link {
                 Ok(link) => self.vcpu_link = Some(link),
-                Err(e) => self.vcpus = Err(format!("{} cannot be traced here: {e}", vcpus::FUNCTION)),
+                Err(e) => {
+                    self.vcpus = Err(format!("{} cannot be traced here: {e}", vcpus::FUNCTION))
+                }
             }
         }
         Ok(())
@@ -153,7 +168,10 @@ impl Scheduler {
     }
 
     pub fn map(&self, name: &str) -> anyhow::Result<Map<'_>> {
-        self.object.maps().find(|m| m.name() == name).with_context(|| format!("the map {name} is missing"))
+        self.object
+            .maps()
+            .find(|m| m.name() == name)
+            .with_context(|| format!("the map {name} is missing"))
     }
 
     /// Of its own, to outlive a borrow of the scheduler.
@@ -169,13 +187,21 @@ impl Scheduler {
     }
 }
 
-fn load(config: &Config, timeout: Duration, with_vcpus: bool, with_branches: bool) -> anyhow::Result<Object> {
+fn load(
+    config: &Config,
+    timeout: Duration,
+    with_vcpus: bool,
+    with_branches: bool,
+) -> anyhow::Result<Object> {
     let mut object = ObjectBuilder::default().open_memory(object())?;
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name == ".rodata.config" {
             let value = map.initial_value_mut().context("a map is missing")?;
-            value.get_mut(..Config::BYTES).context("a map is too small")?.copy_from_slice(&config.bytes());
+            value
+                .get_mut(..Config::BYTES)
+                .context("a map is too small")?
+                .copy_from_slice(&config.bytes());
         } else if name == OPERATIONS.1 {
             let value = map.initial_value_mut().context("a map is missing")?;
             set_operations(value, config.is_partial != 0, timeout)?;
@@ -208,14 +234,22 @@ pub fn wait_until_off() -> anyhow::Result<()> {
             return Ok(());
         }
         if Instant::now() > end {
-            bail!("sched_ext is still {state} after {} s (SysRq-S ends a scheduler by force)", END.as_secs());
+            bail!(
+                "sched_ext is still {state} after {} s (SysRq-S ends a scheduler by force)",
+                END.as_secs()
+            );
         }
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// `operations` is the program's variable, laid out as the program has it, which is not as the kernel has it.
-fn set_operations(operations: &mut [u8], is_partial: bool, timeout: Duration) -> anyhow::Result<()> {
+/// `operations` is the program's variable, laid out as the program has it, which is not as the
+/// kernel has it.
+fn set_operations(
+    operations: &mut [u8],
+    is_partial: bool,
+    timeout: Duration,
+) -> anyhow::Result<()> {
     let own = Btf::from_raw(NAME, object())?.context("the program has no types")?;
     let layout: Struct = own.type_by_name(OPERATIONS.0).context("the program has no operations")?;
     let offset = |name: &str| -> anyhow::Result<usize> {

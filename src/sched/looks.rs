@@ -75,8 +75,13 @@ pub struct Looks {
 
 impl Looks {
     /// Fails where such clocks may not be had; then nothing is left behind.
-    pub fn start(scheduler: &Scheduler, period_ns: u64, counters: Option<Counters>) -> anyhow::Result<Looks> {
-        let mut looks = Looks { period_ns, clocks: Vec::new(), counters, cpus: Vec::new(), hotplug_seq: 0 };
+    pub fn start(
+        scheduler: &Scheduler,
+        period_ns: u64,
+        counters: Option<Counters>,
+    ) -> anyhow::Result<Looks> {
+        let mut looks =
+            Looks { period_ns, clocks: Vec::new(), counters, cpus: Vec::new(), hotplug_seq: 0 };
         looks.open(scheduler)?;
         Ok(looks)
     }
@@ -84,13 +89,15 @@ impl Looks {
     /// CPUs may have come since the last call; the clock of one that goes is lost for good.
     pub fn follow_cpus(&mut self, scheduler: &Scheduler) -> anyhow::Result<()> {
         let changes = SchedExt::now().map_or(0, |s| s.hotplug_seq);
-        if changes == self.hotplug_seq && kernel::online_cpus().is_none_or(|cpus| cpus == self.cpus) {
+        if changes == self.hotplug_seq && kernel::online_cpus().is_none_or(|cpus| cpus == self.cpus)
+        {
             return Ok(());
         }
         self.open(scheduler)
     }
 
-    /// kicks: of each CPU by its number, threads found waiting there so far. `may_have_found`: perhaps more, anywhere.
+    /// kicks: of each CPU by its number, threads found waiting there so far. `may_have_found`:
+    /// perhaps more, anywhere.
     pub fn keep_pace(&mut self, kicks: &[u64], may_have_found: bool) {
         let now = Instant::now();
         for clock in &mut self.clocks {
@@ -99,7 +106,8 @@ impl Looks {
                 continue;
             }
             let ns = clock.pace.ns(self.period_ns);
-            // SAFETY: the kernel reads a number; the descriptor is the link's, which is here. If it fails, the pace stays.
+            // SAFETY: the kernel reads a number; the descriptor is the link's, which is here. If it
+            // fails, the pace stays.
             unsafe { libc::ioctl(clock.event, PERF_EVENT_IOC_PERIOD, &raw const ns) };
         }
     }
@@ -108,23 +116,30 @@ impl Looks {
         self.clocks.clear();
         // Before the CPUs are looked at: one that comes meanwhile is noticed the next time.
         self.hotplug_seq = SchedExt::now().map_or(0, |s| s.hotplug_seq);
-        self.cpus = kernel::online_cpus().context("/sys/devices/system/cpu/online cannot be read")?;
+        self.cpus =
+            kernel::online_cpus().context("/sys/devices/system/cpu/online cannot be read")?;
         if let Some(counters) = &mut self.counters {
             // Where that fails now, though it did not at the start, looks go on without.
             let _ = counters.open(&self.cpus);
         }
-        let program = scheduler.program(if self.counters.is_some() { WITH_BRANCHES } else { PROGRAM })?;
+        let program =
+            scheduler.program(if self.counters.is_some() { WITH_BRANCHES } else { PROGRAM })?;
         for &cpu in &self.cpus {
-            let event = match open(&mut clock(self.period_ns, scheduler.vcpus.is_ok()), -1, cpu as i32, None)
-            {
+            let event = match open(
+                &mut clock(self.period_ns, scheduler.vcpus.is_ok()),
+                -1,
+                cpu as i32,
+                None,
+            ) {
                 Ok(event) => event,
                 // It has just gone.
                 Err(e) if e.raw_os_error() == Some(libc::ENODEV) => continue,
                 Err(e) => bail!("no clock for CPU {cpu}: {e}"),
             };
             // What is attached belongs to the link, and starts there.
-            let link =
-                program.attach_perf_event(event.as_raw_fd()).context("the program cannot be attached")?;
+            let link = program
+                .attach_perf_event(event.as_raw_fd())
+                .context("the program cannot be attached")?;
             let pace = Pace::new(Instant::now());
             self.clocks.push(Clock { cpu, pace, event: event.into_raw_fd(), _link: link });
         }

@@ -1,4 +1,5 @@
-//! The memory of another process, as a judgement reads it: page by page, each at most once for an attempt.
+//! The memory of another process, as a judgement reads it: page by page, each at most once for an
+//! attempt.
 
 use std::cell::RefCell;
 use std::ffi::{c_long, c_uint, c_void};
@@ -46,7 +47,8 @@ impl Pages {
 /// As it is now.
 fn read(pid: Pid, address: usize, to: &mut [u8]) -> bool {
     let len = to.len();
-    process_vm_readv(pid, &mut [IoSliceMut::new(to)], &[RemoteIoVec { base: address, len }]) == Ok(len)
+    process_vm_readv(pid, &mut [IoSliceMut::new(to)], &[RemoteIoVec { base: address, len }])
+        == Ok(len)
 }
 
 struct View {
@@ -110,7 +112,8 @@ fn copy(address: usize, to: &mut [u8], kind: Kind) -> bool {
 /// # Safety
 /// `to` has room for `bytes`.
 unsafe fn callback(address: usize, to: *mut c_void, bytes: c_uint, kind: Kind) -> c_long {
-    // SAFETY: the caller says so; the interpreter lends its own variable for the length of the call.
+    // SAFETY: the caller says so; the interpreter lends its own variable for the length of the
+    // call.
     let to = unsafe { std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes as usize) };
     if copy(address, to, kind) { 0 } else { -libc::EFAULT as c_long }
 }

@@ -1,4 +1,5 @@
-//! `lissom sched`: a scheduler for the whole machine, in the kernel (bpf/scx_lissom.bpf.c), by sched_ext.
+//! `lissom sched`: a scheduler for the whole machine, in the kernel (bpf/scx_lissom.bpf.c), by
+//! sched_ext.
 
 mod branches;
 mod events;
@@ -51,7 +52,9 @@ pub fn sched(args: &SchedArgs) -> i32 {
         Ok(code) => code,
         // The reader has seen enough.
         Err(error)
-            if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
+            if error
+                .downcast_ref::<io::Error>()
+                .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
         {
             0
         }

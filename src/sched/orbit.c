@@ -2,13 +2,15 @@
  *
  * What is asked beyond the interpreter's verdict that a wait has no end:
  *
- *   - The sample is part of it: at some moment of a turn the registers are those of the sample, and each word of the stack that has been stored is, at some
- *     moment, what the snapshot holds. Otherwise the thread only comes to a wait later, and what it does at the sample is work.
+ *   - The sample is part of it: at some moment of a turn the registers are those of the sample, and
+ *     each word of the stack that has been stored is, at some moment, what the snapshot holds.
+ *     Otherwise the thread only comes to a wait later, and what it does at the sample is work.
  *   - A branch or a jump table depends on what was loaded. A loop without that waits for nobody.
- *   - It stores nothing outside of the stack, but for locked instructions that change nothing. A loop that fills memory with what is there already would be an
- *     orbit as well.
+ *   - It stores nothing outside of the stack, but for locked instructions that change nothing. A
+ *     loop that fills memory with what is there already would be an orbit as well.
  *   - A turn is short.
- *   - The loaded words still are what they were in the snapshot. The thread has gone on running since the sample.
+ *   - The loaded words still are what they were in the snapshot. The thread has gone on running
+ *     since the sample.
  */
 #include "orbit.h"
 
@@ -17,18 +19,21 @@
 enum {
     LONGEST_TURN = 512, /* instructions, without those of delays that are brought forward */
     WORKS_VISITS = 2,
-    BUDGET = 2000,      /* instructions of an attempt, as in spin/look.c */
+    BUDGET = 2000, /* instructions of an attempt, as in spin/look.c */
 };
 
 struct judgement {
     struct spin_scratch scratch;
-    struct spin *s;                /* in it */
+    struct spin *s; /* in it */
     struct spin_config config;
     struct spin_registers from;
     struct spin_result result;
-    struct state start, visit;     /* where the proof ended; at the last visit of the sample's instruction */
-    uint8_t met[STORES];           /* bytes of a granule that have been seen as they are in the snapshot */
-    uint64_t head, outermost;      /* where a turn's stack is shortest, and there the lowest address: what identifies the loop */
+    /* where the proof ended; at the last visit of the sample's instruction */
+    struct state start, visit;
+    /* bytes of a granule that have been seen as they are in the snapshot */
+    uint8_t met[STORES];
+    /* where a turn's stack is shortest, and there the lowest address: what identifies the loop */
+    uint64_t head, outermost;
 };
 _Static_assert(sizeof(struct judgement) <= ORBIT_SCRATCH, "scratch");
 
@@ -37,7 +42,8 @@ static const uint64_t NOWHERE = 1ull << 62;
 
 static bool at_sample(const struct judgement *j)
 {
-    return j->s->now.rip == j->from.rip && !__builtin_memcmp(j->s->now.r, j->from.r, sizeof j->from.r);
+    return j->s->now.rip == j->from.rip &&
+           !__builtin_memcmp(j->s->now.r, j->from.r, sizeof j->from.r);
 }
 
 static void meet_memory(struct judgement *j)
@@ -83,7 +89,8 @@ static void meet_head(struct judgement *j)
     j->head = now->rip;
 }
 
-/* Pre: the interpretation was stopped at the end of a proof, in the loop's head. Goes around once more. Post: the sample lies on the way. */
+/* Pre: the interpretation was stopped at the end of a proof, in the loop's head. Goes around once
+ * more. Post: the sample lies on the way. */
 static bool passes_sample(struct judgement *j)
 {
     struct spin *s = j->s;
@@ -116,7 +123,8 @@ static bool words_stay(const struct judgement *j, const struct orbit_memory *mem
         uint64_t is = 0;
         bool own = false;
         for (unsigned k = 0; k < s->now.stores; k++)
-            own |= s->now.store[k].address + 4 > l->address && s->now.store[k].address < l->address + l->bytes;
+            own |= s->now.store[k].address + 4 > l->address &&
+                   s->now.store[k].address < l->address + l->bytes;
         /* What it stores itself differs from moment to moment. */
         if (!own && (memory->again(l->address, &is, l->bytes) || is != l->value))
             return false;
@@ -146,9 +154,11 @@ static bool has_segment(const struct spin *s)
     return false;
 }
 
-enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registers[18], uint64_t fs_base, void *scratch, struct orbit_attempt *a)
+enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registers[18],
+                       uint64_t fs_base, void *scratch, struct orbit_attempt *a)
 {
-    static const uint8_t order[16] = { RAX, RBX, RCX, RDX, RSI, RDI, RBP, RSP, 8, 9, 10, 11, 12, 13, 14, 15 };
+    static const uint8_t order[16] = {RAX, RBX, RCX, RDX, RSI, RDI, RBP, RSP,
+                                      8,   9,   10,  11,  12,  13,  14,  15};
     struct judgement *j = scratch;
     struct spin *s = j->s = (struct spin *)(void *)&j->scratch;
     struct difference d[DIFFERENCES];
@@ -160,7 +170,8 @@ enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registe
     j->from.fs_base = fs_base ? fs_base : NOWHERE;
     j->from.gs_base = NOWHERE;
     j->from.xmm = NULL;
-    j->config = (struct spin_config){ .load = memory->load, .fetch = memory->fetch, .budget = BUDGET };
+    j->config =
+        (struct spin_config){.load = memory->load, .fetch = memory->fetch, .budget = BUDGET};
     spin_begin(s, &j->config, &j->from, &j->result);
     spin_state_copy(&j->visit, &s->now);
     while (!s->stop) {
@@ -173,13 +184,15 @@ enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registe
             stood++;
         spin_state_copy(&j->visit, &s->now);
     }
-    *a = (struct orbit_attempt){ .steps = s->steps, .uses_fs = has_segment(s) };
-    if ((j->result.verdict == SPIN_ENDLESS || j->result.verdict == SPIN_PAUSE_ONLY) && j->result.reason == SPIN_R_NONE) {
+    *a = (struct orbit_attempt){.steps = s->steps, .uses_fs = has_segment(s)};
+    if ((j->result.verdict == SPIN_ENDLESS || j->result.verdict == SPIN_PAUSE_ONLY) &&
+        j->result.reason == SPIN_R_NONE) {
         enum orbit verdict = judge_orbit(j, memory);
         a->head = j->head;
         return verdict;
     }
-    /* Each time that it came back something had gone on. One that left its loop, because the wait is over by now, and came to the same loop in its next
-     * round would be seen to stand still there. */
+    /* Each time that it came back something had gone on. One that left its loop, because the wait
+     * is over by now, and came to the same loop in its next round would be seen to stand still
+     * there. */
     return moved >= WORKS_VISITS && !stood ? ORBIT_WORKS : ORBIT_UNKNOWN;
 }

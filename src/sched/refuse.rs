@@ -1,4 +1,5 @@
-//! Why the scheduler cannot be started, said before anything is changed, each in one line with what helps.
+//! Why the scheduler cannot be started, said before anything is changed, each in one line with what
+//! helps.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,9 @@ pub fn machine() -> anyhow::Result<Types> {
         );
     }
     if crate::process::is_locked_down() {
-        bail!("the kernel is locked down (lockdown=confidentiality), and then BPF may not read its memory");
+        bail!(
+            "the kernel is locked down (lockdown=confidentiality), and then BPF may not read its memory"
+        );
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
         bail!("this kernel does not say what its types are (CONFIG_DEBUG_INFO_BTF)");
@@ -41,7 +44,10 @@ pub fn machine() -> anyhow::Result<Types> {
     if !now.is_off() {
         match find::running() {
             Ok(Some(running)) => {
-                bail!("it runs already, as process {}: end that by lissom sched stop", running.state.pid)
+                bail!(
+                    "it runs already, as process {}: end that by lissom sched stop",
+                    running.state.pid
+                )
             }
             _ => bail!(
                 "another scheduler of sched_ext is {}: {}; end that one first",

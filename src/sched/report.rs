@@ -97,7 +97,8 @@ pub fn counts_line(since: &Counts, seconds: f64, sites: usize) -> String {
 
 /// Each count a second.
 pub fn rates(counts: &Counts, seconds: f64) -> Value {
-    let rate = |n: u64| if seconds > 0.0 { (n as f64 / seconds * 1000.0).round() / 1000.0 } else { 0.0 };
+    let rate =
+        |n: u64| if seconds > 0.0 { (n as f64 / seconds * 1000.0).round() / 1000.0 } else { 0.0 };
     let each = Counts::NAMES.iter().zip(counts.values());
     Value::Object(each.map(|(name, n)| (name.to_string(), json!(rate(n)))).collect::<Map<_, _>>())
 }
@@ -126,7 +127,14 @@ pub fn site_line(site: Site, info: &SiteInfo, kicks: &str, places: &mut Places) 
 }
 
 /// At most 80 columns.
-fn site_row(pid: &str, program: &str, verdict: &str, seen: &str, kicks: &str, place: &str) -> String {
+fn site_row(
+    pid: &str,
+    program: &str,
+    verdict: &str,
+    seen: &str,
+    kicks: &str,
+    place: &str,
+) -> String {
     let row = format!("{pid:>7} {program:<15.15} {verdict:<7} {seen:>5} {kicks:>7}  ");
     let room = 80 - row.chars().count();
     row + &place.chars().take(room).collect::<String>()
@@ -189,8 +197,14 @@ mod tests {
         assert_eq!(lines.len(), 1 + Counts::NAMES.len());
         let counts = Counts { wakeups: 20, spin_ns: 3_000_000_000, ..Counts::default() };
         let lines = counts_table(&counts, 2.0, &counts);
-        assert_eq!(lines[1], "wakeups          10       20  threads that had to wait for their turn");
-        assert_eq!(lines[6], "spin_s          1.5      3.0  CPU time seen to be wasted in loops, s");
+        assert_eq!(
+            lines[1],
+            "wakeups          10       20  threads that had to wait for their turn"
+        );
+        assert_eq!(
+            lines[6],
+            "spin_s          1.5      3.0  CPU time seen to be wasted in loops, s"
+        );
         assert!(lines.iter().all(|l| l.chars().count() <= 80), "{lines:?}");
         let (site, mut places) = (Site { ip: 16, pid: u32::MAX >> 1 }, Places::default());
         let info = SiteInfo { verdict: Verdict::Unknown, seen: 5, kicks: 0 };
@@ -204,7 +218,8 @@ mod tests {
 
     #[test]
     fn lines() {
-        let since = Counts { wakeups: 20, spin_ns: 500_000_000, spin_kicks: 5000, ..Counts::default() };
+        let since =
+            Counts { wakeups: 20, spin_ns: 500_000_000, spin_kicks: 5000, ..Counts::default() };
         assert_eq!(
             counts_line(&since, 2.0, 3),
             "a second: 10 waits, 0 idle CPUs, 0 steals, 0 looks, 2500 spins; 25 % of a CPU wasted; 3 sites"
@@ -215,8 +230,12 @@ mod tests {
 
     #[test]
     fn ends() {
-        let exit =
-            |kind, code, message: &str| Exit { kind, code, reason: "why".into(), message: message.into() };
+        let exit = |kind, code, message: &str| Exit {
+            kind,
+            code,
+            reason: "why".into(),
+            message: message.into(),
+        };
         let text = |e: Exit| end_text(&e, Duration::from_secs(5));
         assert!(text(exit(1026, 0, "x")).starts_with("why (x): a thread was not run for 5 s"));
         assert!(text(exit(65, 1, "")).contains("--ignore-cpu-max"));

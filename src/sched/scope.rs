@@ -1,4 +1,5 @@
-//! `--only`: whose threads the scheduler gets, by giving them the policy SCHED_EXT. What they start inherits it.
+//! `--only`: whose threads the scheduler gets, by giving them the policy SCHED_EXT. What they start
+//! inherits it.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -35,17 +36,24 @@ impl std::str::FromStr for Only {
 }
 
 impl Only {
-    /// What it names, which has to be there. A cgroup may be given by its folder, or as /proc/PID/cgroup has it.
+    /// What it names, which has to be there. A cgroup may be given by its folder, or as
+    /// /proc/PID/cgroup has it.
     pub fn resolve(&self, mounts: &[(PathBuf, bool)]) -> anyhow::Result<Only> {
         match self {
-            Only::Process(pid) if Path::new("/proc").join(pid.to_string()).exists() => Ok(self.clone()),
+            Only::Process(pid) if Path::new("/proc").join(pid.to_string()).exists() => {
+                Ok(self.clone())
+            }
             Only::Process(pid) => bail!("there is no process {pid}"),
             Only::Group(path) => {
                 let below = path.strip_prefix("/").unwrap_or(path);
-                let candidates = [path.clone()].into_iter().chain(mounts.iter().map(|(m, _)| m.join(below)));
+                let candidates =
+                    [path.clone()].into_iter().chain(mounts.iter().map(|(m, _)| m.join(below)));
                 match candidates.into_iter().find(|folder| folder.join("cgroup.procs").exists()) {
                     Some(folder) => Ok(Only::Group(folder.canonicalize()?)),
-                    None => bail!("{} is no cgroup: name its folder, or a process number", path.display()),
+                    None => bail!(
+                        "{} is no cgroup: name its folder, or a process number",
+                        path.display()
+                    ),
                 }
             }
         }
@@ -104,7 +112,9 @@ fn threads_of(pid: u32) -> Vec<u32> {
 
 /// Version 2 lists threads in cgroup.threads, version 1 in tasks.
 fn threads_below(folder: &Path, found: &mut HashSet<u32>) {
-    let list = ["cgroup.threads", "tasks"].iter().find_map(|name| fs::read_to_string(folder.join(name)).ok());
+    let list = ["cgroup.threads", "tasks"]
+        .iter()
+        .find_map(|name| fs::read_to_string(folder.join(name)).ok());
     found.extend(list.unwrap_or_default().lines().filter_map(|l| l.parse::<u32>().ok()));
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -127,10 +137,12 @@ impl Scope {
         Scope { only, given: HashSet::new(), own }
     }
 
-    /// Gives it those that it has not; real-time, batch and idle ones stay what they are. Returns how many threads of it there are.
+    /// Gives it those that it has not; real-time, batch and idle ones stay what they are. Returns
+    /// how many threads of it there are.
     pub fn follow(&mut self) -> usize {
         let mut count = 0;
-        // One that is not given yet may start another meanwhile; what starts them faster than this waits for the next time.
+        // One that is not given yet may start another meanwhile; what starts them faster than this
+        // waits for the next time.
         for _ in 0..8 {
             let threads = self.only.threads();
             count = threads.len();

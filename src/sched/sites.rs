@@ -1,4 +1,5 @@
-//! The places where threads were seen in the same state again and again: judged once each, and forgotten with their processes.
+//! The places where threads were seen in the same state again and again: judged once each, and
+//! forgotten with their processes.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -19,7 +20,8 @@ const BUDGET: Duration = Duration::from_millis(5);
 /// Sites in the map from which on those that nobody gave way at are dropped. It has room for 16384.
 const FULL: usize = 12_288;
 
-/// When a process was started, and where its code lies: another one when it has become another program.
+/// When a process was started, and where its code lies: another one when it has become another
+/// program.
 type Life = (u64, u64);
 
 pub struct Sites {
@@ -42,7 +44,13 @@ impl Sites {
             0
         })?;
         let ring = builder.build()?;
-        Ok(Sites { ring, waiting, map: scheduler.handle(load::SITES)?, lives: HashMap::new(), judged: false })
+        Ok(Sites {
+            ring,
+            waiting,
+            map: scheduler.handle(load::SITES)?,
+            lives: HashMap::new(),
+            judged: false,
+        })
     }
 
     /// Readable when there are candidates.
@@ -81,12 +89,14 @@ impl Sites {
         let Ok(Some(value)) = self.map.lookup(&key, MapFlags::ANY) else { return };
         let Some(info) = SiteInfo::parse(&value) else { return };
         if info.verdict != verdict {
-            // What was counted between the two is lost, and it may have been dropped: neither matters.
+            // What was counted between the two is lost, and it may have been dropped: neither
+            // matters.
             let _ = self.map.update(&key, &SiteInfo { verdict, ..info }.bytes(), MapFlags::EXIST);
         }
     }
 
-    /// Drops what belongs to processes that have ended, or have become another program. Returns how many sites are left.
+    /// Drops what belongs to processes that have ended, or have become another program. Returns how
+    /// many sites are left.
     pub fn forget_ended(&mut self) -> usize {
         let mut lives: HashMap<u32, Option<Life>> = HashMap::new();
         let (mut left, mut idle) = (0, Vec::new());
@@ -95,7 +105,8 @@ impl Sites {
         for key in keys {
             let Some(site) = Site::parse(&key) else { continue };
             let now = *lives.entry(site.pid).or_insert_with(|| life(site.pid));
-            let is_same = now.is_some_and(|now| self.lives.get(&site.pid).is_none_or(|then| *then == now));
+            let is_same =
+                now.is_some_and(|now| self.lives.get(&site.pid).is_none_or(|then| *then == now));
             if !is_same {
                 let _ = self.map.delete(&key);
                 continue;

@@ -1,4 +1,5 @@
-//! `lissom sched start`: loads the scheduler and stays, to judge what it finds, until one of them is ended.
+//! `lissom sched start`: loads the scheduler and stays, to judge what it finds, until one of them
+//! is ended.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -144,8 +145,11 @@ fn timeout(text: &str) -> Result<Duration, String> {
 
 fn time(text: &str, from: &str, to: &str) -> Result<Duration, String> {
     let parse = |text: &str| humantime::parse_duration(text).ok();
-    let inside = |d: &Duration| parse(from).is_some_and(|f| *d >= f) && parse(to).is_some_and(|t| *d <= t);
-    parse(text).filter(inside).ok_or_else(|| format!("a time with its unit, from {from} to {to}, is needed"))
+    let inside =
+        |d: &Duration| parse(from).is_some_and(|f| *d >= f) && parse(to).is_some_and(|t| *d <= t);
+    parse(text)
+        .filter(inside)
+        .ok_or_else(|| format!("a time with its unit, from {from} to {to}, is needed"))
 }
 
 /// Between two looks whether it still runs.
@@ -228,8 +232,18 @@ impl<'a> Daemon<'a> {
         scheduler.attach(&state)?;
         let begin = Instant::now();
         let (looks, scope) = (None, None);
-        let mut daemon =
-            Daemon { args, only, mounts, config, begin, looks, scope, sites, scheduler, site_count: 0 };
+        let mut daemon = Daemon {
+            args,
+            only,
+            mounts,
+            config,
+            begin,
+            looks,
+            scope,
+            sites,
+            scheduler,
+            site_count: 0,
+        };
         if config.sample_ns > 0 {
             daemon.looks = Some(
                 Looks::start(&daemon.scheduler, config.sample_ns, counters)
@@ -277,7 +291,8 @@ impl<'a> Daemon<'a> {
                 stop.wait(Instant::now() + PAUSE);
             }
             if let Some(looks) = &mut self.looks {
-                let kicks: Vec<u64> = self.scheduler.counts_of_cpus()?.iter().map(|c| c.spin_kicks).collect();
+                let kicks: Vec<u64> =
+                    self.scheduler.counts_of_cpus()?.iter().map(|c| c.spin_kicks).collect();
                 looks.keep_pace(&kicks, self.sites.has_judged());
             }
             let now = Instant::now();
@@ -328,7 +343,8 @@ impl<'a> Daemon<'a> {
 
     fn print_line(&self, since: &Counts, total: &Counts, seconds: f64) -> anyhow::Result<()> {
         let text = if self.args.json {
-            let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
+            let time =
+                SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
             json!({
                 "time": (time * 1000.0).round() / 1000.0,
                 "seconds": (seconds * 1000.0).round() / 1000.0,
@@ -401,13 +417,18 @@ impl Drop for Daemon<'_> {
     }
 }
 
-/// Before all threads that are scheduled, so that they cannot keep this one from its work; and in memory, because to be read from a disk takes threads that
-/// wait for their turn. Both are a help, not a need.
+/// Before all threads that are scheduled, so that they cannot keep this one from its work; and in
+/// memory, because to be read from a disk takes threads that wait for their turn. Both are a help,
+/// not a need.
 fn put_first() {
     let parameter = libc::sched_param { sched_priority: 1 };
     // SAFETY: a structure that the kernel reads, and numbers.
     let is_done = unsafe {
-        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameter) == 0
+        libc::sched_setscheduler(
+            0,
+            libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
+            &raw const parameter,
+        ) == 0
             && libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) == 0
     };
     if !is_done && std::env::var_os("LISSOM_VERBOSE").is_some() {

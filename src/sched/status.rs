@@ -218,7 +218,10 @@ mod tests {
             (&site["ip"], &site["verdict"], &site["kicks"]),
             (&json!(1), &json!("spins"), &json!(12_345))
         );
-        assert_eq!((&site["comm"], &site["hits"], &site["place"]), (&json!("?"), &json!(3), &Value::Null));
+        assert_eq!(
+            (&site["comm"], &site["hits"], &site["place"]),
+            (&json!("?"), &json!(3), &Value::Null)
+        );
         let nothing = super::document(None, None);
         assert_eq!((&nothing["state"], &nothing["counts"]), (&Value::Null, &Value::Null));
     }
@@ -226,7 +229,10 @@ mod tests {
     #[test]
     fn detectors() {
         let none = Hardware { branches: false, l1d_misses: false, dtlb_misses: false };
-        assert_eq!(detector_line("registers", &none), "detector: registers (no counters of the CPU here)");
+        assert_eq!(
+            detector_line("registers", &none),
+            "detector: registers (no counters of the CPU here)"
+        );
         let some = Hardware { branches: true, ..none };
         assert_eq!(detector_line("off", &some), "detector: off (not used: last-branch records)");
         assert_eq!(detector_line("branches", &some), "detector: branches (last-branch records)");

@@ -25,7 +25,8 @@ pub fn stop(_args: &StopArgs) -> anyhow::Result<i32> {
         bail!("lissom's scheduler does not run: {}", who(&before));
     };
     let pid = running.state.pid;
-    // SAFETY: plain numbers. That the process is the one was found by what it has open, a moment ago.
+    // SAFETY: plain numbers. That the process is the one was found by what it has open, a moment
+    // ago.
     if unsafe { libc::kill(pid as libc::pid_t, libc::SIGTERM) } != 0 {
         let error = std::io::Error::last_os_error();
         bail!("process {pid} cannot be ended: {error}");

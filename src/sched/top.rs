@@ -39,7 +39,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 pub fn top(args: &TopArgs) -> anyhow::Result<i32> {
     let now = refuse::kernel()?;
     let running = find::running()?;
-    let running = running.with_context(|| format!("lissom's scheduler does not run: {}", stop::who(&now)))?;
+    let running =
+        running.with_context(|| format!("lissom's scheduler does not run: {}", stop::who(&now)))?;
     let stop = Stop::on_signals()?;
     let is_live = io::stdout().is_terminal();
     let mut places = Places::default();
@@ -65,14 +66,18 @@ pub fn top(args: &TopArgs) -> anyhow::Result<i32> {
 /// No more than so many lines.
 fn table(before: &Seen, seen: &Seen, seconds: f64, rows: usize, places: &mut Places) -> String {
     let config = report::config_text(&seen.config);
-    let head = format!("{}, process {}, for {:.0} s: {config}", load::NAME, seen.pid, seen.uptime_s);
+    let head =
+        format!("{}, process {}, for {:.0} s: {config}", load::NAME, seen.pid, seen.uptime_s);
     let mut lines = vec![head.chars().take(80).collect()];
     lines.extend(report::counts_table(&seen.counts.since(&before.counts), seconds, &seen.counts));
     lines.push(report::sites_head("KICKS/S"));
-    let old: HashMap<Site, u64> = before.sites.iter().map(|(site, info)| (*site, info.kicks)).collect();
+    let old: HashMap<Site, u64> =
+        before.sites.iter().map(|(site, info)| (*site, info.kicks)).collect();
     let kicks = |site: &Site, all: u64| all - old.get(site).map_or(0, |&old| old.min(all));
     let mut sites = seen.sites.clone();
-    sites.sort_by_key(|(site, info)| std::cmp::Reverse((kicks(site, info.kicks), info.kicks, info.seen)));
+    sites.sort_by_key(|(site, info)| {
+        std::cmp::Reverse((kicks(site, info.kicks), info.kicks, info.seen))
+    });
     let room = rows.saturating_sub(lines.len() + 2).max(1);
     for (site, info) in sites.iter().take(room) {
         let rate = terminal::short(kicks(site, info.kicks) as f64 / seconds);
@@ -99,7 +104,12 @@ mod tests {
         Seen {
             pid: 77,
             uptime_s: 2.0,
-            config: Config { slice_ns: 3_000_000, sample_ns: 100_000, is_partial: 1, ..Config::default() },
+            config: Config {
+                slice_ns: 3_000_000,
+                sample_ns: 100_000,
+                is_partial: 1,
+                ..Config::default()
+            },
             detector: Detector::Registers,
             counts: Counts { wakeups, ..Counts::default() },
             sites: kicks.iter().enumerate().map(site).collect(),

@@ -1,4 +1,5 @@
-//! Threads that run a guest's CPU and spin there: whether this machine's KVM says so (bpf/scx_vcpu.bpf.h).
+//! Threads that run a guest's CPU and spin there: whether this machine's KVM says so
+//! (bpf/scx_vcpu.bpf.h).
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Whether a process's group is frozen: by a container's pause, a batch system's suspend, or systemd.
+//! Whether a process's group is frozen: by a container's pause, a batch system's suspend, or
+//! systemd.
 
 use std::fs;
 
@@ -12,8 +13,9 @@ pub fn is_frozen(pid: u32) -> bool {
     fs::read_to_string(file).is_ok_and(|text| says_so(&text))
 }
 
-/// Both files tell what is in force, whichever group's freezing it is. Version 1 says FREEZING while some thread is not there yet, and of a group whose
-/// threads wait in the kernel it may go on saying so.
+/// Both files tell what is in force, whichever group's freezing it is. Version 1 says FREEZING
+/// while some thread is not there yet, and of a group whose threads wait in the kernel it may go on
+/// saying so.
 fn says_so(text: &str) -> bool {
     text.lines().any(|line| matches!(line, "frozen 1" | "FROZEN" | "FREEZING"))
 }

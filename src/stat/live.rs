@@ -1,5 +1,7 @@
-//! What the runtime of a running process says of itself (runtime/sched/live.c). It is found below /proc, so whoever may look into the process may read it.
-//! It is bytes that any process of that user may have written: numbers are taken as such, and bounded where they count something of ours.
+//! What the runtime of a running process says of itself (runtime/sched/live.c). It is found below
+//! /proc, so whoever may look into the process may read it. It is bytes that any process of that
+//! user may have written: numbers are taken as such, and bounded where they count something of
+//! ours.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -15,7 +17,8 @@ const WORDS: usize = size_of::<abi::Live>().div_ceil(8);
 
 impl Copy {
     pub fn get(&self) -> &abi::Live {
-        // SAFETY: as long as the structure, aligned for u64, and made of integers only, for which all bits are a value.
+        // SAFETY: as long as the structure, aligned for u64, and made of integers only, for which
+        // all bits are a value.
         unsafe { &*self.0.as_ptr().cast() }
     }
 
@@ -25,7 +28,8 @@ impl Copy {
             return Err(Trouble::Garbage);
         }
         let words = bytes.chunks_exact(8).take(WORDS);
-        let copy = Copy(words.map(|w| u64::from_ne_bytes(w.try_into().expect("eight bytes"))).collect());
+        let copy =
+            Copy(words.map(|w| u64::from_ne_bytes(w.try_into().expect("eight bytes"))).collect());
         let live = copy.get();
         match (live.magic.load(Relaxed), live.version.load(Relaxed)) {
             (abi::LIVE_MAGIC, abi::LIVE_VERSION)
@@ -33,7 +37,9 @@ impl Copy {
             {
                 Ok(copy)
             }
-            (abi::LIVE_MAGIC, version) if version != abi::LIVE_VERSION => Err(Trouble::Version(version)),
+            (abi::LIVE_MAGIC, version) if version != abi::LIVE_VERSION => {
+                Err(Trouble::Version(version))
+            }
             _ => Err(Trouble::Garbage),
         }
     }
@@ -152,6 +158,8 @@ mod tests {
     #[test]
     fn names_of_links() {
         assert!(is_live("/memfd:lissom-live (deleted)"));
-        assert!(!is_live("/memfd:lissom-lively (deleted)") && !is_live("/tmp/lissom-live (deleted)"));
+        assert!(
+            !is_live("/memfd:lissom-lively (deleted)") && !is_live("/tmp/lissom-live (deleted)")
+        );
     }
 }

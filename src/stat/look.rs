@@ -1,4 +1,5 @@
-//! What all programs are doing at one moment, and what two such looks say about the time between them.
+//! What all programs are doing at one moment, and what two such looks say about the time between
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -45,7 +46,8 @@ pub struct Seen {
     pub runtime: Runtime,
     /// Between the last look and this one, by samples.
     pub spinning: Found,
-    /// Not under lissom: on how many looks since it is watched, and the futexes on which threads were found waiting.
+    /// Not under lissom: on how many looks since it is watched, and the futexes on which threads
+    /// were found waiting.
     pub waits: Option<(u32, Vec<Lock>)>,
 }
 
@@ -109,7 +111,11 @@ pub struct Watch {
 
 impl Watch {
     pub fn new(which: Which) -> Watch {
-        Watch { sampling: Sampling::start(), looks_at_waits: true, ..Watch::without_sampling(which) }
+        Watch {
+            sampling: Sampling::start(),
+            looks_at_waits: true,
+            ..Watch::without_sampling(which)
+        }
     }
 
     /// Costs less, and does not see who spins, nor what those wait for who do not tell.
@@ -152,8 +158,12 @@ impl Watch {
 
     fn processes(&self) -> anyhow::Result<Vec<Process>> {
         match &self.which {
-            Which::All => Ok(procfs::process::all_processes().context("/proc")?.flatten().collect()),
-            Which::These(pids) => Ok(pids.iter().filter_map(|&pid| Process::new(pid as i32).ok()).collect()),
+            Which::All => {
+                Ok(procfs::process::all_processes().context("/proc")?.flatten().collect())
+            }
+            Which::These(pids) => {
+                Ok(pids.iter().filter_map(|&pid| Process::new(pid as i32).ok()).collect())
+            }
         }
     }
 
@@ -221,9 +231,13 @@ impl Known {
             Presence::NotAllowed => return Runtime::Hidden,
             Presence::Yes => {}
         }
-        let known = self.live.as_ref().and_then(|live| live.read().ok()).map(|copy| Told::new(&copy));
-        // What has not been written for so long may be another monitor's, which has been made anew since.
-        if let Some(told) = known.filter(|told| told.is_asleep || told.age <= Duration::from_secs(1)) {
+        let known =
+            self.live.as_ref().and_then(|live| live.read().ok()).map(|copy| Told::new(&copy));
+        // What has not been written for so long may be another monitor's, which has been made anew
+        // since.
+        if let Some(told) =
+            known.filter(|told| told.is_asleep || told.age <= Duration::from_secs(1))
+        {
             return Runtime::Tells(Box::new(told));
         }
         match Live::find(pid).and_then(|live| Ok((live.read()?, live))) {

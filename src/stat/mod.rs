@@ -27,10 +27,10 @@ use text::Column;
 
 /// Say what programs do, and what lissom does for them
 ///
-/// Looks twice, and shows what happened in between: of one program everything, of all of them a line
-/// each. Programs under `lissom run` tell much more than others. With root's rights (or CAP_PERFMON and
-/// CAP_SYS_PTRACE), CPU time lost in loops that wait is found in all programs, under lissom or not:
-/// a clock looks at each CPU 99 times a second meanwhile.
+/// Looks twice, and shows what happened in between: of one program everything, of all of them a
+/// line each. Programs under `lissom run` tell much more than others. With root's rights (or
+/// CAP_PERFMON and CAP_SYS_PTRACE), CPU time lost in loops that wait is found in all programs,
+/// under lissom or not: a clock looks at each CPU 99 times a second meanwhile.
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["pids", "all"])))]
 #[command(after_long_help = "\
@@ -129,10 +129,12 @@ fn show(args: &StatArgs) -> anyhow::Result<i32> {
     let (now, mut programs) = loop {
         let now = second_look(&mut watch, args, &stop)?;
         let programs = past.programs(&before, &now);
-        let is_there = |pid: &u32| programs.iter().any(|p| p.pid == *pid && p.state != State::Ended);
+        let is_there =
+            |pid: &u32| programs.iter().any(|p| p.pid == *pid && p.state != State::Ended);
         match args.wait_for {
             Some(condition)
-                if args.pids.iter().all(is_there) && !programs.iter().all(|p| condition.holds(p)) =>
+                if args.pids.iter().all(is_there)
+                    && !programs.iter().all(|p| condition.holds(p)) =>
             {
                 before = now;
             }
@@ -200,7 +202,9 @@ fn overview(programs: &[Program], watch: &Watch) -> String {
         text += "no program is under lissom, and none has run\n";
     }
     if let Some(why) = watch.no_sampling() {
-        text += &(wrap(&format!("SPIN% is not known without root's rights: {why}"), "", 2).join("\n") + "\n");
+        text += &(wrap(&format!("SPIN% is not known without root's rights: {why}"), "", 2)
+            .join("\n")
+            + "\n");
     }
     text
 }

@@ -10,7 +10,8 @@ use crate::place::{Place, Places};
 #[derive(Clone, Debug, Serialize)]
 pub struct SpinSite {
     pub place: String,
-    /// Of the samples that were judged, in percent: CPU time that was lost here. None: seen by the runtime only.
+    /// Of the samples that were judged, in percent: CPU time that was lost here. None: seen by the
+    /// runtime only.
     pub percent: Option<f64>,
     /// Times that a thread gave way here, by the runtime: these cost no CPU time.
     pub gave_way: Option<u64>,
@@ -82,17 +83,21 @@ pub fn hot_locks(program: &Program, places: &mut Places, n: usize) -> Vec<HotLoc
             name: name(places, lock),
             address: lock.address,
             waits: program.looks_at_locks.is_none().then_some(lock.waits),
-            threads: program.looks_at_locks.map(|looks| lock.waits as f64 / f64::from(looks.max(1))),
+            threads: program
+                .looks_at_locks
+                .map(|looks| lock.waits as f64 / f64::from(looks.max(1))),
             waiter: waiter(program.pid, lock, places),
         })
         .collect()
 }
 
-/// The innermost caller that is not part of what waits: the first address on the stack that is that of an instruction behind a call, in another object. Else, where the wait began.
+/// The innermost caller that is not part of what waits: the first address on the stack that is that
+/// of an instruction behind a call, in another object. Else, where the wait began.
 fn waiter(pid: u32, lock: &Lock, places: &mut Places) -> Option<String> {
     let (&began, stack) = lock.code.split_first()?;
     let began = places.of(pid, began).cloned();
     let is_other = |place: &&Place| began.as_ref().is_none_or(|b| b.object != place.object);
-    let caller = stack.iter().find_map(|&at| places.of_caller(pid, at).filter(is_other).map(of_function));
+    let caller =
+        stack.iter().find_map(|&at| places.of_caller(pid, at).filter(is_other).map(of_function));
     caller.or_else(|| began.as_ref().map(of_function))
 }

@@ -11,7 +11,8 @@ use super::spinning::Found;
 use super::told::Lock;
 use crate::stats::{Names, SpinLoop};
 
-/// Older numbers than that are of a monitor that does not run: it writes ten times a second, and is late where CPUs are short.
+/// Older numbers than that are of a monitor that does not run: it writes ten times a second, and is
+/// late where CPUs are short.
 const STUCK: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -73,7 +74,8 @@ pub struct Program {
     /// Slots that it would have alone.
     pub limit: Option<u32>,
     pub cpu_percent: f64,
-    /// Of one CPU, as the line above: what threads spent in loops that wait, by samples. None: not known.
+    /// Of one CPU, as the line above: what threads spent in loops that wait, by samples. None: not
+    /// known.
     pub spin_percent: Option<f64>,
     /// For how long threads have waited for a CPU, all together.
     pub delay_percent: f64,
@@ -106,7 +108,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Threads that run or would, if there were a CPU: the kernel knows those with a slot, the runtime those without one.
+    /// Threads that run or would, if there were a CPU: the kernel knows those with a slot, the
+    /// runtime those without one.
     pub fn could_run(&self) -> u32 {
         self.runnable + self.ready.unwrap_or(0)
     }
@@ -127,7 +130,8 @@ impl Past {
             all.add(&seen.spinning);
             programs.push(program(last.unwrap_or(seen), seen, time, all.clone()));
         }
-        let is_gone = |b: &&Seen| now.programs.get(&b.pid).is_none_or(|n| n.start_time != b.start_time);
+        let is_gone =
+            |b: &&Seen| now.programs.get(&b.pid).is_none_or(|n| n.start_time != b.start_time);
         for seen in before.programs.values().filter(is_gone) {
             let last = program(seen, seen, time, Found::default());
             programs.push(Program {
@@ -139,7 +143,9 @@ impl Past {
                 ..last
             });
         }
-        self.0.retain(|(pid, start), _| now.programs.get(pid).is_some_and(|p| p.start_time == *start));
+        self.0.retain(|(pid, start), _| {
+            now.programs.get(pid).is_some_and(|p| p.start_time == *start)
+        });
         programs
     }
 }
@@ -149,7 +155,8 @@ fn program(last: &Seen, now: &Seen, time: Duration, spinning: Found) -> Program 
     let percent = |d: Duration| d.as_secs_f64() / seconds * 100.0;
     let (old, told) = (last.told(), now.told());
     let cpu_percent = percent(now.cpu.saturating_sub(last.cpu));
-    let share = now.spinning.share().or_else(|| (cpu_percent > 0.0).then(|| spinning.share()).flatten());
+    let share =
+        now.spinning.share().or_else(|| (cpu_percent > 0.0).then(|| spinning.share()).flatten());
     let throttled = now.throttled.map(|n| n.saturating_sub(last.throttled.unwrap_or(n)));
     let throttled_percent = throttled.map(|t| percent(t).min(100.0));
     let rate = |name: &str| {
@@ -193,18 +200,20 @@ fn program(last: &Seen, now: &Seen, time: Duration, spinning: Found) -> Program 
 
 fn state(seen: &Seen) -> (State, Option<String>) {
     match (seen.state, &seen.runtime) {
-        ('Z' | 'X', _) => {
-            (State::Dead, Some("it has ended, and its parent has not asked for its exit code".into()))
-        }
+        ('Z' | 'X', _) => (
+            State::Dead,
+            Some("it has ended, and its parent has not asked for its exit code".into()),
+        ),
         ('T' | 't', _) => (State::Stopped, Some("by a signal or a debugger".into())),
         (_, Runtime::None) => (State::Other, None),
         (_, Runtime::Hidden) => (State::Hidden, Some(Trouble::NotAllowed.text())),
         (_, Runtime::Silent(Trouble::Gone)) => (State::Ended, None),
         (_, Runtime::Silent(trouble)) => (State::Silent, Some(trouble.text())),
         (_, Runtime::Tells(told)) => match told.state {
-            _ if told.is_native => {
-                (State::Native, Some("it has given up, for good: all waits are the kernel's".into()))
-            }
+            _ if told.is_native => (
+                State::Native,
+                Some("it has given up, for good: all waits are the kernel's".into()),
+            ),
             "native" | "off" => (State::Native, None),
             _ if told.is_asleep => (State::Idle, None),
             _ if seen.is_frozen => (State::Stopped, Some("its group is frozen (cgroup)".into())),
@@ -272,7 +281,10 @@ pub mod tests {
         let of = |past: &mut Past, a: &Look, b: &Look| past.programs(a, b).remove(0);
         let program = of(&mut past, &first, &second);
         assert_eq!((program.cpu_percent, program.spin_percent), (200.0, Some(100.0)));
-        assert_eq!((program.throttled_percent, program.throttled_spinning_percent), (Some(25.0), Some(12.5)));
+        assert_eq!(
+            (program.throttled_percent, program.throttled_spinning_percent),
+            (Some(25.0), Some(12.5))
+        );
         assert_eq!(program.migrations_per_s, Some(200.0));
         assert_eq!((program.state, program.slots), (State::Other, None));
         // A new process with the number of an old one has done nothing yet.
@@ -280,7 +292,10 @@ pub mod tests {
         let third = look(begin + Duration::from_secs(3), Some(other));
         let programs = past.programs(&second, &third);
         assert_eq!(programs[0].cpu_percent, 0.0);
-        assert_eq!((programs[1].state, programs[1].pid, programs[1].could_run()), (State::Ended, 7, 0));
+        assert_eq!(
+            (programs[1].state, programs[1].pid, programs[1].could_run()),
+            (State::Ended, 7, 0)
+        );
         // Counts of who is gone are not kept.
         assert_eq!(past.0.len(), 1);
         let zombie = Seen { state: 'Z', ..seen(0, 0, None) };

@@ -1,5 +1,7 @@
-//! Who wastes its CPU time in loops that wait, seen from outside: a clock interrupts each CPU, and of the threads that it finds some are judged by the interpreter
-//! that `lissom sched` uses (docs/sched-judge.md). It needs to see everybody's registers: root, or CAP_PERFMON and CAP_SYS_PTRACE.
+//! Who wastes its CPU time in loops that wait, seen from outside: a clock interrupts each CPU, and
+//! of the threads that it finds some are judged by the interpreter that `lissom sched` uses
+//! (docs/sched-judge.md). It needs to see everybody's registers: root, or CAP_PERFMON and
+//! CAP_SYS_PTRACE.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -135,7 +135,11 @@ pub fn details(p: &Program) -> Vec<String> {
     }
     say(match (p.slots, p.limit) {
         (Some(slots), Some(limit)) => {
-            format!("{} threads on {slots} of {limit} slots: {} could run", p.threads, p.could_run())
+            format!(
+                "{} threads on {slots} of {limit} slots: {} could run",
+                p.threads,
+                p.could_run()
+            )
         }
         _ => format!("{} threads: {} could run", p.threads, p.could_run()),
     });
@@ -191,12 +195,17 @@ pub fn hot_lock(lock: &HotLock) -> String {
 pub fn places(sites: &[SpinSite], locks: &[HotLock]) -> Vec<String> {
     let mut lines = Vec::new();
     if !sites.is_empty() {
-        lines.push("  loops that wait: % of its CPU time lost there, or times that it gave way".into());
+        lines.push(
+            "  loops that wait: % of its CPU time lost there, or times that it gave way".into(),
+        );
         lines.extend(sites.iter().map(|s| cut(&spin_site(s))));
     }
     if !locks.is_empty() {
-        let unit =
-            if locks[0].threads.is_some() { "threads at a time" } else { "about how often since it began" };
+        let unit = if locks[0].threads.is_some() {
+            "threads at a time"
+        } else {
+            "about how often since it began"
+        };
         lines.push(format!("  futexes that threads wait on: {unit}"));
         lines.extend(locks.iter().map(|l| cut(&hot_lock(l))));
     }

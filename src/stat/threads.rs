@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
-/// Of all threads together. Times and moves do not go back when a thread ends, though the kernel forgets them then: what it did since the last look is lost.
+/// Of all threads together. Times and moves do not go back when a thread ends, though the kernel
+/// forgets them then: what it did since the last look is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub threads: u32,
@@ -86,7 +87,10 @@ mod tests {
         assert_eq!(state("12 (a) b) R 1 2"), Some('R'));
         assert_eq!(state("12"), None);
         assert_eq!(run_delay("123 456 7\n"), Some(456));
-        assert_eq!(migrations("x (1, #threads: 1)\n---\nse.nr_migrations      :      17\n"), Some(17));
+        assert_eq!(
+            migrations("x (1, #threads: 1)\n---\nse.nr_migrations      :      17\n"),
+            Some(17)
+        );
         assert_eq!(migrations(""), None);
     }
 
@@ -101,7 +105,8 @@ mod tests {
     fn a_thread_that_ends_takes_nothing_back() {
         let mut threads = Threads::default();
         let mut sums = |now: &[(u32, u64, u64)]| {
-            let of = |&(tid, ms, moves): &(u32, u64, u64)| (tid, (Duration::from_millis(ms), moves));
+            let of =
+                |&(tid, ms, moves): &(u32, u64, u64)| (tid, (Duration::from_millis(ms), moves));
             threads.add(now.iter().map(of).collect());
             (threads.run_delay.as_millis(), threads.migrations)
         };

@@ -15,8 +15,8 @@ pub struct Throttling {
 }
 
 impl Throttling {
-    /// For how long its groups have been stopped in all, by the one of its groups where that is longest: it stops with any of them. None: no group of
-    /// it counts that.
+    /// For how long its groups have been stopped in all, by the one of its groups where that is
+    /// longest: it stops with any of them. None: no group of it counts that.
     pub fn of(&mut self, pid: u32, start_time: u64) -> Option<Duration> {
         let files = self.files.entry((pid, start_time)).or_insert_with(|| files(pid));
         files.iter().filter_map(|file| throttled(file)).max()
@@ -40,7 +40,8 @@ fn throttled(file: &Path) -> Option<Duration> {
 /// cpu.stat of version 2 counts microseconds, of version 1 nanoseconds.
 fn parse(text: &str) -> Option<Duration> {
     let value = |name: &str| {
-        text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
+        text.lines()
+            .find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
     };
     value("throttled_usec")
         .map(Duration::from_micros)

@@ -63,7 +63,8 @@ impl Told {
         }
     }
 
-    /// Its monitor writes ten times a second, and has missed several of them: CPUs are short, or it may not run.
+    /// Its monitor writes ten times a second, and has missed several of them: CPUs are short, or it
+    /// may not run.
     pub fn is_late(&self) -> bool {
         !self.is_asleep && self.age > Duration::from_millis(500)
     }

@@ -1,4 +1,5 @@
-//! On which futexes the threads of programs wait that are not under lissom: seen from outside, at moments. `/proc/PID/task/TID/syscall` says what a blocked thread has asked the kernel for.
+//! On which futexes the threads of programs wait that are not under lissom: seen from outside, at
+//! moments. `/proc/PID/task/TID/syscall` says what a blocked thread has asked the kernel for.
 
 use std::collections::HashMap;
 use std::fs;
@@ -42,7 +43,8 @@ impl Waits {
 
     fn add(&mut self, pid: u32, waiter: &Waiter) {
         if self.futexes.len() == KEPT && !self.futexes.contains_key(&waiter.futex) {
-            let coldest = self.futexes.values().min_by_key(|l| (l.waits, l.address)).map(|l| l.address);
+            let coldest =
+                self.futexes.values().min_by_key(|l| (l.waits, l.address)).map(|l| l.address);
             self.futexes.remove(&coldest.unwrap_or(0));
         }
         let lock = self.futexes.entry(waiter.futex).or_insert_with(|| Lock {
@@ -66,7 +68,8 @@ impl Waits {
     }
 }
 
-/// Of `NUMBER ARGUMENT... STACK INSTRUCTION`, with six arguments. None: it runs, or waits for something else.
+/// Of `NUMBER ARGUMENT... STACK INSTRUCTION`, with six arguments. None: it runs, or waits for
+/// something else.
 fn waiter(text: &str) -> Option<Waiter> {
     let hex = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
     let mut words = text.split_whitespace();
@@ -90,7 +93,10 @@ fn stack(pid: u32, address: u64) -> Vec<u64> {
     let mut bytes = [0; STACK_WORDS * 8];
     let memory = fs::File::open(format!("/proc/{pid}/mem"));
     let read = memory.and_then(|m| m.read_at(&mut bytes, address)).unwrap_or(0);
-    bytes[..read].chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8"))).collect()
+    bytes[..read]
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().expect("8")))
+        .collect()
 }
 
 #[cfg(test)]
@@ -100,7 +106,10 @@ mod tests {
     #[test]
     fn what_the_kernel_writes() {
         let text = "202 0x55d0 0x189 0x0 0x0 0x0 0xffffffff 0x7ffc10 0x7f3b20\n";
-        assert_eq!(waiter(text), Some(Waiter { futex: 0x55d0, stack: 0x7ffc10, instruction: 0x7f3b20 }));
+        assert_eq!(
+            waiter(text),
+            Some(Waiter { futex: 0x55d0, stack: 0x7ffc10, instruction: 0x7f3b20 })
+        );
         for other in [
             "running\n",
             "-1 0x7ffc10 0x7f3b20\n",
@@ -116,7 +125,8 @@ mod tests {
     #[test]
     fn those_with_the_fewest_threads_are_dropped() {
         let mut waits = Waits::default();
-        let add = |waits: &mut Waits, futex| waits.add(0, &Waiter { futex, stack: 0, instruction: 1 });
+        let add =
+            |waits: &mut Waits, futex| waits.add(0, &Waiter { futex, stack: 0, instruction: 1 });
         add(&mut waits, 1);
         add(&mut waits, 1);
         (2..1000).for_each(|futex| add(&mut waits, futex));

@@ -22,8 +22,8 @@ use view::{Asked, View};
 
 /// Show what programs do, and what lissom does for them, live
 ///
-/// The table of `lissom stat --all`, again and again, and below it the loops and locks of the chosen
-/// program. `lissom stat --help` explains the columns.
+/// The table of `lissom stat --all`, again and again, and below it the loops and locks of the
+/// chosen program. `lissom stat --help` explains the columns.
 #[derive(Args)]
 #[command(after_long_help = "\
 Keys:
@@ -62,7 +62,9 @@ pub fn top(args: &TopArgs) -> i32 {
 
 fn show(args: &TopArgs) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        bail!("standard input and output have to be a terminal; `lissom stat --all` writes to anything");
+        bail!(
+            "standard input and output have to be a terminal; `lissom stat --all` writes to anything"
+        );
     }
     let which = if args.pids.is_empty() { Which::All } else { Which::These(args.pids.clone()) };
     let mut watch = Watch::new(which);

@@ -43,13 +43,17 @@ pub fn draw(frame: &mut Frame, view: &mut View, known: &mut Places) {
 }
 
 fn summary(view: &View, rows: &[&Program]) -> Line<'static> {
-    let under: Vec<&&Program> =
-        rows.iter().filter(|p| !matches!(p.state, State::Other | State::Hidden | State::Ended)).collect();
+    let under: Vec<&&Program> = rows
+        .iter()
+        .filter(|p| !matches!(p.state, State::Other | State::Hidden | State::Ended))
+        .collect();
     let threads: u32 = under.iter().map(|p| p.threads).sum();
-    let slots: u32 = under.iter().filter(|p| p.state == State::Active).filter_map(|p| p.slots).sum();
+    let slots: u32 =
+        under.iter().filter(|p| p.state == State::Active).filter_map(|p| p.slots).sum();
     let cpu: f64 = rows.iter().filter(|p| is_worth_a_line(p)).map(|p| p.cpu_percent).sum();
     let spin: f64 = rows.iter().filter_map(|p| p.spin_percent).sum();
-    let spin = if view.no_sampling.is_some() { String::new() } else { format!(", {spin:.0} % spinning") };
+    let spin =
+        if view.no_sampling.is_some() { String::new() } else { format!(", {spin:.0} % spinning") };
     let paused = if view.is_paused { "  STANDS STILL" } else { "" };
     let text = format!(
         "lissom: {} under it, {threads} threads on {slots} slots; CPU {cpu:.0} %{spin}{paused}",
@@ -64,10 +68,12 @@ fn draw_table(frame: &mut Frame, view: &View, rows: &[&Program], chosen: usize, 
         Cell::from(if column.is_left() { line } else { line.right_aligned() })
     };
     let head = Column::ALL.map(|c| {
-        let style = if c == view.sort() { Modifier::REVERSED | Modifier::BOLD } else { Modifier::BOLD };
+        let style =
+            if c == view.sort() { Modifier::REVERSED | Modifier::BOLD } else { Modifier::BOLD };
         align(c, c.head().into()).style(Style::new().add_modifier(style))
     });
-    let body = rows.iter().map(|p| Row::new(Column::ALL.map(|c| align(c, c.cell(p)))).style(colour(p)));
+    let body =
+        rows.iter().map(|p| Row::new(Column::ALL.map(|c| align(c, c.cell(p)))).style(colour(p)));
     let widths = Column::ALL.map(|c| match c {
         // What the screen has more than 80 columns goes to names.
         Column::Program => Constraint::Min(c.width() as u16),
@@ -118,7 +124,10 @@ fn draw_details(frame: &mut Frame, view: &View, program: &Program, known: &mut P
 
 fn keys(view: &View) -> Line<'static> {
     if view.is_typing {
-        return Line::from(format!("name or number has: {}_   Enter: keep  Esc: all again", view.filter));
+        return Line::from(format!(
+            "name or number has: {}_   Enter: keep  Esc: all again",
+            view.filter
+        ));
     }
     let key = |key: &'static str| Span::styled(key, Style::new().add_modifier(Modifier::BOLD));
     let mut spans = if view.filter.is_empty() {
@@ -168,7 +177,10 @@ fn draw_help(frame: &mut Frame) {
     let middle = Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height };
     frame.render_widget(Clear, middle);
     let lines: Vec<Line> = HELP.iter().map(|l| Line::from(*l)).collect();
-    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" keys, columns ")), middle);
+    frame.render_widget(
+        Paragraph::new(lines).block(Block::bordered().title(" keys, columns ")),
+        middle,
+    );
 }
 
 #[cfg(test)]

@@ -204,7 +204,13 @@ pub mod tests {
         assert_eq!(pids(&view), [9, 10]);
         press(
             &mut view,
-            &[KeyCode::Char('a'), KeyCode::Char('/'), KeyCode::Char('s'), KeyCode::Char('h'), KeyCode::Enter],
+            &[
+                KeyCode::Char('a'),
+                KeyCode::Char('/'),
+                KeyCode::Char('s'),
+                KeyCode::Char('h'),
+                KeyCode::Enter,
+            ],
         );
         assert_eq!(pids(&view), [11]);
         assert_eq!(press(&mut view, &[KeyCode::Esc]), Asked::GoOn);

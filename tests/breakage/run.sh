@@ -3,8 +3,8 @@
 #
 #     tests/breakage/run.sh [NAME ...]      all breakages, or those named
 #
-# Works on a copy of the tree in target/breakage, with a build folder of its own. Prints a line for each breakage.
-# Last line: `N noticed, M unnoticed`. Exits with 1 if one was not noticed.
+# Works on a copy of the tree in target/breakage, with a build folder of its own. Prints a line for
+# each breakage. Last line: `N noticed, M unnoticed`. Exits with 1 if one was not noticed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
@@ -47,10 +47,10 @@ noticed_by() {
     esac
 }
 
-all="constructor_returns_at_once patching_finds_no_site every_thread_is_pinned doctor_says_active
-    user_switch_becomes_kernel_hand_off"
+[ $# -gt 0 ] || set -- constructor_returns_at_once patching_finds_no_site every_thread_is_pinned \
+    doctor_says_active user_switch_becomes_kernel_hand_off
 noticed=0 unnoticed=0
-for breakage in ${*:-$all}; do
+for breakage; do
     rm -rf "$copy"
     mkdir -p "$copy"
     git ls-files -z | xargs -0 cp --parents -t "$copy"

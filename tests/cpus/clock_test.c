@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * runtime/prim/clock.c: the rate of the time stamp counter, by a thread that is interrupted at any point.
+ * runtime/prim/clock.c: the rate of the time stamp counter, by a thread that is interrupted at any
+ * point.
  */
 #include "prim/clock.h"
 
@@ -9,20 +10,21 @@
 
 enum { RATE = 2600 }; /* ticks in a microsecond */
 
-static uint64_t now, calls;                 /* ns */
-static uint64_t step, chance, longest;      /* what a call takes; one in so many stops is a long one, up to so long */
+static uint64_t now, calls; /* ns */
+/* what a call takes; one in so many stops is a long one, up to so long */
+static uint64_t step, chance, longest;
 static uint64_t state = 1;
 
-static uint64_t random_below(uint64_t n)
-{
+static uint64_t random_below(uint64_t n) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (state >> 33) % n;
 }
 
-static void pass(void) { now += step + (chance && random_below(chance) == 0 ? random_below(longest) : 0); }
+static void pass(void) {
+    now += step + (chance && random_below(chance) == 0 ? random_below(longest) : 0);
+}
 
-static void read_simulated(struct clock_reading *r)
-{
+static void read_simulated(struct clock_reading *r) {
     calls++;
     pass();
     r->tsc = now * RATE / 1000;
@@ -32,15 +34,14 @@ static void read_simulated(struct clock_reading *r)
     r->width = now * RATE / 1000 - r->tsc;
 }
 
-int main(void)
-{
-    static const struct { const char *what; uint64_t step, chance, longest, patience; } cases[] = {
-        {"never interrupted", 40, 0, 1, 0},
-        {"now and then", 40, 1000, 30000000, 200},
-        {"often", 40, 10, 30000000, 2000},
-        {"nearly always", 40, 2, 3000000, 100000},
-        {"a slow clock", 3000, 0, 1, 0},
-        {"a slow clock, often", 3000, 10, 30000000, 5000},
+int main(void) {
+    static const struct {
+        const char *what;
+        uint64_t step, chance, longest, patience;
+    } cases[] = {
+        {"never interrupted", 40, 0, 1, 0}, {"now and then", 40, 1000, 30000000, 200},
+        {"often", 40, 10, 30000000, 2000},  {"nearly always", 40, 2, 3000000, 100000},
+        {"a slow clock", 3000, 0, 1, 0},    {"a slow clock, often", 3000, 10, 30000000, 5000},
     };
     int passed = 0, failed = 0;
     for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -48,12 +49,14 @@ int main(void)
         for (int i = 0; i < 2000; i++) {
             uint64_t from = now, rate = clock_tsc_per_us(read_simulated);
             uint64_t ms = (now - from) / 1000000;
-            if (rate >= RATE * 98 / 100 && rate <= RATE * 102 / 100 && ms <= cases[c].patience + 2) {
+            if (rate >= RATE * 98 / 100 && rate <= RATE * 102 / 100 &&
+                ms <= cases[c].patience + 2) {
                 passed++;
                 continue;
             }
             if (failed++ < 5)
-                printf("%s: %lu ticks in a us, after %lu ms\n", cases[c].what, (unsigned long)rate, (unsigned long)ms);
+                printf("%s: %lu ticks in a us, after %lu ms\n", cases[c].what, (unsigned long)rate,
+                       (unsigned long)ms);
         }
     }
     uint64_t rate = clock_tsc_per_us(clock_read), again = clock_tsc_per_us(clock_read);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Tests of what is read of cgroups: trees of files as machines, containers and careless people have them; of how CPUs are shared; and of clocks.
-# Last line: `N passed, M failed`.
+# Tests of what is read of cgroups: trees of files as machines, containers and careless people have
+# them; of how CPUs are shared; and of clocks. Last line: `N passed, M failed`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

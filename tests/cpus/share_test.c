@@ -11,22 +11,18 @@
 enum { MOST = 128 };
 static int failed, passed;
 
-static void fail(const char *what, uint32_t pool, const uint32_t *want, uint32_t n, uint32_t turn)
-{
+static void fail(const char *what, uint32_t pool, const uint32_t *want, uint32_t n, uint32_t turn) {
     printf("%s: pool %u, turn %u, want", what, pool, turn);
-    for (uint32_t i = 0; i < n; i++)
-        printf(" %u", want[i]);
+    for (uint32_t i = 0; i < n; i++) printf(" %u", want[i]);
     puts("");
     failed++;
 }
 
 /* Texts of numbers: what all want, and what they get. */
-static void example(uint32_t pool, uint32_t turn, const char *wants, const char *gets)
-{
+static void example(uint32_t pool, uint32_t turn, const char *wants, const char *gets) {
     uint32_t want[MOST], n = 0;
     char got[256] = "", *end;
-    for (const char *p = wants; *p; p = end)
-        want[n++] = (uint32_t)strtoul(p, &end, 10);
+    for (const char *p = wants; *p; p = end) want[n++] = (uint32_t)strtoul(p, &end, 10);
     for (uint32_t i = 0; i < n; i++)
         sprintf(got + strlen(got), "%s%u", i ? " " : "", share_of(pool, want, n, i, turn));
     if (strcmp(got, gets)) {
@@ -37,14 +33,11 @@ static void example(uint32_t pool, uint32_t turn, const char *wants, const char 
     }
 }
 
-static void always(uint32_t pool, const uint32_t *want, uint32_t n)
-{
+static void always(uint32_t pool, const uint32_t *want, uint32_t n) {
     uint64_t wanted = 0, total[MOST] = {0};
     uint32_t turns = 1, fewer = 0, below = 0;
-    for (uint32_t i = 0; i < n; i++)
-        wanted += want[i];
-    for (uint32_t i = 0; i < n; i++)
-        turns += want[i] != 0;
+    for (uint32_t i = 0; i < n; i++) wanted += want[i];
+    for (uint32_t i = 0; i < n; i++) turns += want[i] != 0;
     for (uint32_t turn = 0; turn < turns * 12; turn++) {
         uint64_t sum = 0, minimal = 0;
         for (uint32_t i = 0; i < n; i++) {
@@ -63,23 +56,19 @@ static void always(uint32_t pool, const uint32_t *want, uint32_t n)
         }
         if (wanted > pool && sum > pool + minimal)
             return fail("more than there is", pool, want, n, turn);
-        if (wanted > pool && sum < pool)
-            return fail("less than there is", pool, want, n, turn);
+        if (wanted > pool && sum < pool) return fail("less than there is", pool, want, n, turn);
     }
-    if (wanted <= pool)
-        return;
+    if (wanted <= pool) return;
     /* Over some turns, nobody who wanted more has less than another. */
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < n; j++) {
             fewer = want[i] <= want[j] ? want[i] : want[j];
             below = total[i] + turns * 12 / 2 < total[j];
-            if (fewer && want[i] >= want[j] && below)
-                return fail("unfair", pool, want, n, 0);
+            if (fewer && want[i] >= want[j] && below) return fail("unfair", pool, want, n, 0);
         }
 }
 
-int main(void)
-{
+int main(void) {
     example(2, 0, "8 8 8 8", "1 1 1 1");
     example(2, 0, "8 8", "1 1");
     example(2, 0, "8", "2");
@@ -97,8 +86,7 @@ int main(void)
     srand(1);
     for (int k = 0; k < 20000; k++) {
         uint32_t want[MOST], n = 1 + (uint32_t)rand() % 12;
-        for (uint32_t i = 0; i < n; i++)
-            want[i] = (uint32_t)rand() % (rand() % 2 ? 4 : 200);
+        for (uint32_t i = 0; i < n; i++) want[i] = (uint32_t)rand() % (rand() % 2 ? 4 : 200);
         always((uint32_t)rand() % 70, want, n);
     }
     passed += !failed;

@@ -3,7 +3,8 @@
 import re
 
 COLUMNS = 24
-# Of Grafana's own panels and units (@grafana/data, valueFormats), those that an administrator's dashboard may want.
+# Of Grafana's own panels and units (@grafana/data, valueFormats), those that an administrator's
+# dashboard may want.
 PANELS = {"stat", "timeseries", "gauge", "bargauge", "table", "row", "text"}
 UNITS = {
     "short",
@@ -121,7 +122,8 @@ def wrong(dashboard):
         yield "no uid"
     if not dashboard.get("title"):
         yield "no title"
-    # A number of the Grafana that it was exported from; another one takes it for a dashboard of its own.
+    # A number of the Grafana that it was exported from; another one takes it for a dashboard of its
+    # own.
     if dashboard.get("id") is not None:
         yield "it has an id"
     known = {v["name"]: v for v in dashboard["templating"]["list"]}

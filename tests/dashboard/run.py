@@ -25,7 +25,8 @@ SECONDS = 24
 SCRAPE = 1
 # What Grafana thinks: rates are over four of them, and a busy machine may miss some.
 TOLD_SCRAPE = 3
-# Whatever stands in a program's name has to get through the metrics, Prometheus and the choice of a program.
+# Whatever stands in a program's name has to get through the metrics, Prometheus and the choice of a
+# program.
 ODD = 'a"b\\c {d}(1)+'
 OURS = {"stat_target", "by_kernel", "spins", "comes_and_goes", "spin_omp", ODD}
 

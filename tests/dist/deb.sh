@@ -1,4 +1,5 @@
-# Sourced: the package on a bare Debian. Pre: $machine is one, with python3 and xz-utils. Post: it is as it was before.
+# Sourced: the package on a bare Debian. Pre: $machine is one, with python3 and xz-utils. Post: it
+# is as it was before.
 files >"$work/files.before"
 mkdir "$machine/package"
 cp "$dist/$deb" "$machine/package/"

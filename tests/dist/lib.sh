@@ -1,6 +1,8 @@
-# Sourced by tests/dist/test_*.sh. A test ends with 0, with 77 if it was skipped (the reason is its last line), or it failed.
-# What it does on the machine that it makes is written out, with what that printed: docs/install.md shows it.
-# Post: $work is a folder that goes when the test ends, $machine the root file system in it, $dist the folder of the packages.
+# Sourced by tests/dist/test_*.sh. A test ends with 0, with 77 if it was skipped (the reason is its
+# last line), or it failed. What it does on the machine that it makes is written out, with what that
+# printed: docs/install.md shows it.
+# Post: $work is a folder that goes when the test ends, $machine the root file system in it, $dist
+# the folder of the packages.
 set -euo pipefail
 umask 022
 
@@ -23,7 +25,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 machine=$work/machine
 
-# debian SUITE [PACKAGE]...: a bare Debian in $machine, with these packages besides. It is made once and kept, packed.
+# debian SUITE [PACKAGE]...: a bare Debian in $machine, with these packages besides. It is made once
+# and kept, packed.
 debian() {
     local suite=$1 name mirror
     shift
@@ -46,7 +49,8 @@ debian() {
     fi
 }
 
-# enter COMMAND...: runs it on the machine, which has a /proc, and nothing of this one's /run and /dev/shm.
+# enter COMMAND...: runs it on the machine, which has a /proc, and nothing of this one's /run and
+# /dev/shm.
 enter() {
     mkdir -p "$machine"/{proc,sys,dev,run,tmp}
     chmod 1777 "$machine/tmp"
@@ -72,7 +76,8 @@ show() {
     inside "${inside_shell:-/bin/sh}" -c "$*" 2>&1
 }
 
-# files: every file of the machine, its mode, owner and kind; not what package managers note for themselves, and what they cache.
+# files: every file of the machine, its mode, owner and kind; not what package managers note for
+# themselves, and what they cache.
 files() {
     (cd "$machine" && find . -xdev \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log -o -path ./tmp -o -path ./proc \
         -o -path ./sys -o -path ./dev -o -path ./run -o -path ./package \) -prune -o -printf '%P %M %u:%g %l\n' | LC_ALL=C sort)
@@ -85,7 +90,8 @@ same_files() {
     echo "(the same files as before)"
 }
 
-# decent: of all files that are there now and were not in BEFORE, nobody but their owner, root, may write one, and none gives its user rights.
+# decent: of all files that are there now and were not in BEFORE, nobody but their owner, root, may
+# write one, and none gives its user rights.
 decent() {
     files >"$work/files.now"
     local bad
@@ -93,7 +99,8 @@ decent() {
     [ -z "$bad" ] || fail "modes or owners: $bad"
 }
 
-# programs LISSOM PROGRAM...: each of the real programs does under lissom what it does without, and the runtime is at work in it.
+# programs LISSOM PROGRAM...: each of the real programs does under lissom what it does without, and
+# the runtime is at work in it.
 programs() {
     local lissom=$1 name
     shift

@@ -12,8 +12,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t barrier;
 static unsigned turns;
 
-static void *work(void *unused)
-{
+static void *work(void *unused) {
     for (unsigned i = 0; i < TURNS; i++) {
         pthread_barrier_wait(&barrier);
         pthread_mutex_lock(&lock);
@@ -23,19 +22,16 @@ static void *work(void *unused)
     return unused;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     pthread_t thread[THREADS];
     pthread_barrier_init(&barrier, NULL, THREADS);
     for (unsigned i = 0; i < THREADS; i++)
-        if (pthread_create(&thread[i], NULL, work, NULL))
-            return 1;
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(thread[i], NULL);
+        if (pthread_create(&thread[i], NULL, work, NULL)) return 1;
+    for (unsigned i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
     const char *preload = getenv("LD_PRELOAD");
-    printf("%d threads, %u turns\nLD_PRELOAD is %s\n", THREADS, turns, preload ? preload : "not set");
+    printf("%d threads, %u turns\nLD_PRELOAD is %s\n", THREADS, turns,
+           preload ? preload : "not set");
     fflush(stdout);
-    if (argc > 1 && strcmp(argv[1], "signal") == 0)
-        raise(SIGTERM);
+    if (argc > 1 && strcmp(argv[1], "signal") == 0) raise(SIGTERM);
     return argc > 1 ? atoi(argv[1]) : 0;
 }

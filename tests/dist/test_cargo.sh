@@ -1,4 +1,5 @@
-# `cargo install --path .` on a bare Debian 12, with the packages that docs/install.md names and this machine's Rust, without a network.
+# `cargo install --path .` on a bare Debian 12, with the packages that docs/install.md names and
+# this machine's Rust, without a network.
 . "$(dirname "$0")/lib.sh"
 debian bookworm gcc libc6-dev clang-19 make cmake pkg-config autoconf automake autopoint flex bison gawk
 sysroot=$(rustc --print sysroot)

@@ -1,11 +1,13 @@
-# Images that are built from ours, by buildah: the application of docs/install.md, and the agent of packaging/kubernetes. Their public bases may not be
-# within reach, so bases are made here: a Debian 12, and one with this machine's Go in the place that the public image has it.
+# Images that are built from ours, by buildah: the application of docs/install.md, and the agent of
+# packaging/kubernetes. Their public bases may not be within reach, so bases are made here: a Debian
+# 12, and one with this machine's Go in the place that the public image has it.
 . "$(dirname "$0")/lib.sh"
 for tool in buildah go; do
     command -v "$tool" >/dev/null || skip "no $tool: scripts/need.sh dist_test kubernetes installs it"
 done
 
-# Images and containers of our own, not the machine's. vfs and chroot need nothing of the kernel that a container may lack.
+# Images and containers of our own, not the machine's. vfs and chroot need nothing of the kernel
+# that a container may lack.
 store=(--root "$work/storage" --runroot "$work/run" --storage-driver vfs)
 export BUILDAH_ISOLATION=chroot
 build() {

@@ -1,5 +1,5 @@
-# What is different before glibc 2.34, where threads are a library of their own: programs of tests/programs and of old/, compiled and run
-# on Debian 11.
+# What is different before glibc 2.34, where threads are a library of their own: programs of
+# tests/programs and of old/, compiled and run on Debian 11.
 . "$(dirname "$0")/lib.sh"
 debian bullseye gcc libc6-dev
 tar -xzf "$dist/$archive.tar.gz" -C "$machine/usr" --strip-components=1

@@ -1,4 +1,5 @@
-# The container image: what the tools for images say of it; unpacked and run by chroot; and its files in an image of glibc.
+# The container image: what the tools for images say of it; unpacked and run by chroot; and its
+# files in an image of glibc.
 . "$(dirname "$0")/lib.sh"
 for tool in skopeo umoci; do
     command -v "$tool" >/dev/null || skip "no $tool: scripts/need.sh dist_test installs it"

@@ -1,4 +1,5 @@
-# A machine with musl in place of glibc, as Alpine is one: lissom runs as a command; programs run natively, and it says why.
+# A machine with musl in place of glibc, as Alpine is one: lissom runs as a command; programs run
+# natively, and it says why.
 . "$(dirname "$0")/lib.sh"
 command -v musl-gcc >/dev/null || skip "no musl-gcc: scripts/need.sh dist_test installs it"
 mkdir -p "$machine"/{bin,lib,usr/bin,etc}

@@ -1,4 +1,5 @@
-# The package where systemd is at work: Debian 12 is booted, in namespaces of its own, and starts, confines, restarts and ends the manager.
+# The package where systemd is at work: Debian 12 is booted, in namespaces of its own, and starts,
+# confines, restarts and ends the manager.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/vm/until.sh"
 mountpoint -q /sys/fs/cgroup/unified && unified=/sys/fs/cgroup/unified || unified=/sys/fs/cgroup
@@ -26,7 +27,8 @@ ln -sf /dev/null "$machine/etc/systemd/system/console-getty.service"
 rm -f "$machine/etc/machine-id"
 touch "$machine/etc/machine-id"
 
-# What the kernel is told by /proc/sys and /sys concerns this machine too, so only the groups can be written.
+# What the kernel is told by /proc/sys and /sys concerns this machine too, so only the groups can be
+# written.
 bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' enter-group "$group" \
     unshare --mount --pid --uts --ipc --cgroup --fork --kill-child bash -c '
         set -e
@@ -84,7 +86,8 @@ state() { [ "$(inside systemctl show --property=ActiveState,SubState --value lis
 log() { inside journalctl --no-pager --output=cat --unit=lissom-manager; }
 listens() { inside test -S /run/lissom/manager.sock; }
 manager() { inside systemctl show --property=MainPID --value lissom-manager; }
-# connected N: it has so many connections. They are in the network namespace of the programs, which is ours, not in its own.
+# connected N: it has so many connections. They are in the network namespace of the programs, which
+# is ours, not in its own.
 connected() {
     inside sh -c "find /proc/$(manager)/fd -type l -printf '%l\\n' | sed -n 's/^socket:.\\([0-9]*\\).$/\\1/p'" >"$work/sockets" 2>/dev/null
     [ "$(awk 'NR == FNR { its[$1]; next } $7 in its && $8 == "/run/lissom/manager.sock" { n++ } END { print n + 0 }' "$work/sockets" /proc/net/unix)" = "$1" ]
@@ -98,7 +101,8 @@ show 'systemctl status --no-pager lissom-manager | head -n 9'
 # Its rights are those of the unit, and it goes on with them.
 inside sh -c "grep -E '^(CapBnd|NoNewPrivs|Seccomp):' /proc/$(manager)/status"
 
-# Programs of root and of others find it; when it is killed systemd starts it again, and they find that one.
+# Programs of root and of others find it; when it is killed systemd starts it again, and they find
+# that one.
 cat >"$machine/usr/local/share/busy.py" <<'PYTHON'
 import threading, time
 end = time.monotonic() + 300

@@ -1,4 +1,5 @@
-# The wheel, by Debian 11's pip for its Python 3.9: installed into an environment of its own, used, removed.
+# The wheel, by Debian 11's pip for its Python 3.9: installed into an environment of its own, used,
+# removed.
 . "$(dirname "$0")/lib.sh"
 debian bullseye python3 python3-venv xz-utils
 mkdir "$machine/package"
@@ -25,7 +26,8 @@ unset inside_home
 programs /opt/env/bin/lissom sort xz python3
 
 show '/opt/env/bin/pip uninstall -y lissom'
-# What it unpacked is no part of the environment: for root it is gone with /run, and nothing is in the cache.
+# What it unpacked is no part of the environment: for root it is gone with /run, and nothing is in
+# the cache.
 rmdir "$machine/root/.cache"
 rm -r "$machine/home/user" "$machine/tmp/t"
 files | grep -v __pycache__ >"$work/files.now"

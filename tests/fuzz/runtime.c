@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What other processes may write to the runtime: entries of the file in which programs of one user meet (cpus/peers.c), and a manager's messages and page
- * (cpus/manager.c). `runtime N SEED`: N inputs, made of whole fields with values that code tends to get wrong. What must hold is checked, and the sanitizers look for the rest.
+ * What other processes may write to the runtime: entries of the file in which programs of one user
+ * meet (cpus/peers.c), and a manager's messages and page (cpus/manager.c). `runtime N SEED`: N
+ * inputs, made of whole fields with values that code tends to get wrong. What must hold is checked,
+ * and the sanitizers look for the rest.
  */
 #include "abi.h"
 #undef LISSOM_PEERS_PATH
@@ -16,17 +18,14 @@
 struct scheduler sched;
 static struct lissom_record own_record;
 struct lissom_record *record = &own_record;
-uint32_t slots_demand(uint32_t *running)
-{
-    if (running)
-        *running = 1;
+uint32_t slots_demand(uint32_t *running) {
+    if (running) *running = 1;
     return 3;
 }
 uint64_t cgroup_quota_group(void) { return 77; }
 
 static uint64_t state;
-static uint64_t any(void)
-{
+static uint64_t any(void) {
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
@@ -34,8 +33,7 @@ static uint64_t any(void)
 }
 static uint32_t below(uint32_t n) { return (uint32_t)(any() % n); }
 
-static uint64_t value(uint64_t now)
-{
+static uint64_t value(uint64_t now) {
     switch (below(9)) {
     case 0: return 0;
     case 1: return 1;
@@ -49,83 +47,80 @@ static uint64_t value(uint64_t now)
     }
 }
 
-static void check(bool holds, const char *what, uint64_t input)
-{
-    if (holds)
-        return;
+static void check(bool holds, const char *what, uint64_t input) {
+    if (holds) return;
     fprintf(stderr, "input %llu: %s\n", (unsigned long long)input, what);
     abort();
 }
 
 /* What the test itself needs of the kernel. */
-static void need(bool done, const char *call)
-{
-    if (done)
-        return;
+static void need(bool done, const char *call) {
+    if (done) return;
     perror(call);
     abort();
 }
 
-static struct cpu_mask some_mask(void)
-{
+static struct cpu_mask some_mask(void) {
     struct cpu_mask m = {.bytes = 8};
     m.word[0] = any() | 1;
-    if (below(4) == 0)
-        m.word[below(CPU_MASK_WORDS)] = any();
+    if (below(4) == 0) m.word[below(CPU_MASK_WORDS)] = any();
     return m;
 }
 
-/* --- the file of the peers -------------------------------------------------------------------------------------------------- */
+/* --- the file of the peers -------------------------------------------------------------------- */
 
-static int peers_file(void)
-{
+static int peers_file(void) {
     char path[64];
     snprintf(path, sizeof path, LISSOM_PEERS_PATH "%u", geteuid());
     return open(path, O_RDWR);
 }
 
-static void scribble(int fd, uint64_t now)
-{
+static void scribble(int fd, uint64_t now) {
     uint32_t n = below(6);
     for (uint32_t k = 0; k < n; k++) {
-        struct lissom_peer p = {value(now), (uint32_t)value(now), (uint32_t)value(now), (uint32_t)value(now), (uint32_t)value(now), value(now),
-                                below(2) ? own.entry.pid_namespace : value(now), below(2) ? 77 : value(now), below(2), {0}};
+        struct lissom_peer p = {value(now),
+                                (uint32_t)value(now),
+                                (uint32_t)value(now),
+                                (uint32_t)value(now),
+                                (uint32_t)value(now),
+                                value(now),
+                                below(2) ? own.entry.pid_namespace : value(now),
+                                below(2) ? 77 : value(now),
+                                below(2),
+                                {0}};
         uint32_t i = below(LISSOM_MAX_PEERS);
         need(pwrite(fd, &p, sizeof p, i * sizeof p) >= 0, "pwrite");
         struct lissom_peer_mask m;
-        for (uint32_t w = 0; w < LISSOM_PEER_CPUS / 64; w++)
-            m.word[w] = value(now);
-        need(pwrite(fd, &m, below(sizeof m + 1), LISSOM_MAX_PEERS * sizeof p + i * sizeof m) >= 0, "pwrite");
+        for (uint32_t w = 0; w < LISSOM_PEER_CPUS / 64; w++) m.word[w] = value(now);
+        need(pwrite(fd, &m, below(sizeof m + 1), LISSOM_MAX_PEERS * sizeof p + i * sizeof m) >= 0,
+             "pwrite");
     }
-    if (below(50) == 0)
-        need(ftruncate(fd, below(20000)) == 0, "ftruncate");
+    if (below(50) == 0) need(ftruncate(fd, below(20000)) == 0, "ftruncate");
 }
 
-static void peers_input(uint64_t input)
-{
+static void peers_input(uint64_t input) {
     static int fd = -1;
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
-    if (fd >= 0)
-        scribble(fd, now);
+    if (fd >= 0) scribble(fd, now);
     struct cpu_mask mask = some_mask();
-    uint32_t limit = 1 + below(LISSOM_MAX_SLOTS), share = peers_share(limit, &mask, below(2) ? 1 + below(8) : 0);
+    uint32_t limit = 1 + below(LISSOM_MAX_SLOTS),
+             share = peers_share(limit, &mask, below(2) ? 1 + below(8) : 0);
     check(share >= 1 && share <= limit, "a share of no slots, or of more than there are", input);
-    if (below(20) == 0)
-        peers_asleep();
-    if (fd < 0)
-        fd = peers_file();
+    if (below(20) == 0) peers_asleep();
+    if (fd < 0) fd = peers_file();
 }
 
-/* --- a manager ---------------------------------------------------------------------------------------------------------------- */
+/* --- a manager -------------------------------------------------------------------------------- */
 
-static int some_file(uint32_t kind, struct lissom_program **page)
-{
+static int some_file(uint32_t kind, struct lissom_program **page) {
     int fd = kind == 5 ? open("/dev/zero", O_RDONLY) : memfd_create("fuzz", MFD_ALLOW_SEALING);
     *page = NULL;
-    if (kind == 5)
-        return fd;
+    if (kind == 5) return fd;
     need(fd >= 0, "memfd_create");
-    need(ftruncate(fd, kind == 1 ? 100 : kind == 2 ? 3 * LISSOM_PROGRAM_BYTES : LISSOM_PROGRAM_BYTES) == 0, "ftruncate");
+    need(ftruncate(fd, kind == 1   ? 100
+                       : kind == 2 ? 3 * LISSOM_PROGRAM_BYTES
+                                   : LISSOM_PROGRAM_BYTES) == 0,
+         "ftruncate");
     if (kind != 3)
         need(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | (below(2) ? F_SEAL_GROW : 0)) == 0, "fcntl");
     if (kind != 1) {
@@ -138,8 +133,7 @@ static int some_file(uint32_t kind, struct lissom_program **page)
 }
 
 /* Post: *page: of the first file that was sent, mapped; or NULL. */
-static void some_message(int to, struct lissom_program **page)
-{
+static void some_message(int to, struct lissom_program **page) {
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(3 * sizeof(int))];
@@ -168,22 +162,18 @@ static void some_message(int to, struct lissom_program **page)
         memcpy(CMSG_DATA(c), fds, n * sizeof(int));
     }
     sendmsg(to, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
-    for (uint32_t i = 0; i < n; i++)
-        close(fds[i]);
+    for (uint32_t i = 0; i < n; i++) close(fds[i]);
 }
 
-static void scribble_page(struct lissom_program *p, uint64_t now)
-{
+static void scribble_page(struct lissom_program *p, uint64_t now) {
     uint64_t *word = (uint64_t *)p;
     for (uint32_t k = below(8); k > 0; k--)
         word[2 + below(LISSOM_PROGRAM_BYTES / 8 - 2)] = value(now);
-    if (below(2))
-        p->target = (now / 1000000 + below(70000)) << 16 | below(below(2) ? 70000 : 5);
+    if (below(2)) p->target = (now / 1000000 + below(70000)) << 16 | below(below(2) ? 70000 : 5);
 }
 
 /* A page is kept for some looks: what it says changes under the reader. */
-static void manager_input(uint64_t input)
-{
+static void manager_input(uint64_t input) {
     int pair[2];
     struct lissom_program *page = NULL;
     need(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "socketpair");
@@ -198,34 +188,28 @@ static void manager_input(uint64_t input)
         const struct cpu_mask *told = manager_cpus(&mask, target);
         for (uint32_t w = 0; told && w < LISSOM_PEER_CPUS / 64; w++)
             check(!(told->word[w] & ~mask.word[w]), "a CPU that the program may not use", input);
-        if (page)
-            scribble_page(page, now);
-        if (manager.socket < 0)
-            break;
+        if (page) scribble_page(page, now);
+        if (manager.socket < 0) break;
         if (below(8) == 0) {
             struct lissom_program *other = NULL;
             some_message(pair[1], &other);
-            if (other)
-                munmap(other, LISSOM_PROGRAM_BYTES);
+            if (other) munmap(other, LISSOM_PROGRAM_BYTES);
         }
     }
     disconnect();
     close(pair[1]);
-    if (page)
-        munmap(page, LISSOM_PROGRAM_BYTES);
+    if (page) munmap(page, LISSOM_PROGRAM_BYTES);
 }
 
-static uint32_t open_descriptors(void)
-{
+static uint32_t open_descriptors(void) {
     uint32_t n = 0;
-    for (int fd = 0; fd < 20000; fd++)
-        n += fcntl(fd, F_GETFD) >= 0;
+    for (int fd = 0; fd < 20000; fd++) n += fcntl(fd, F_GETFD) >= 0;
     return n;
 }
 
-int main(int argc, char **argv)
-{
-    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000, seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+int main(int argc, char **argv) {
+    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000,
+             seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     state = seed * 0x9e3779b97f4a7c15ull | 1;
     sched.shares = true;
     sched.slots = 2;

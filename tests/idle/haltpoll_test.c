@@ -11,8 +11,7 @@ enum { MAX = 200000 };
 
 static int passed, failed;
 
-static void check(int ok, const char *what)
-{
+static void check(int ok, const char *what) {
     if (ok) {
         passed++;
     } else {
@@ -22,16 +21,14 @@ static void check(int ok, const char *what)
 }
 
 /* The window after n waits of `waited` ns. */
-static uint32_t after(uint32_t window, int n, uint64_t waited)
-{
-    while (n--)
-        window = haltpoll_next(window, waited, MAX);
+static uint32_t after(uint32_t window, int n, uint64_t waited) {
+    while (n--) window = haltpoll_next(window, waited, MAX);
     return window;
 }
 
-int main(void)
-{
-    check(haltpoll_next(0, 1, MAX) == HALTPOLL_GROW_START_NS, "the first short wait opens a window");
+int main(void) {
+    check(haltpoll_next(0, 1, MAX) == HALTPOLL_GROW_START_NS,
+          "the first short wait opens a window");
     check(haltpoll_next(0, 0, MAX) == 0, "no wait, no window");
     check(haltpoll_next(0, MAX, MAX) == 0, "a long wait opens none");
     check(haltpoll_next(40000, 30000, MAX) == 40000, "a wait that was caught leaves it");
@@ -43,7 +40,8 @@ int main(void)
     check(haltpoll_next(3000000, 1, MAX) == MAX, "another wait's most: brought down to its own");
     check(haltpoll_next(0, 5, 0) == 0, "none where none is allowed");
     check(haltpoll_next(0, 5, 3000) == 3000, "the first window is not above the most");
-    check(after(0, 100, 60000) >= 60000 && after(0, 100, 60000) < 120000, "settles at a window that catches a steady wait");
+    check(after(0, 100, 60000) >= 60000 && after(0, 100, 60000) < 120000,
+          "settles at a window that catches a steady wait");
     check(after(MAX, 5, UINT64_MAX) == 0, "long waits close it");
     srandom(1);
     int within = 1, steady = 1;

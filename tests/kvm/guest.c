@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* Virtual machines of a few hundred bytes, whose vCPUs contend for a ticket lock with PAUSE in the waiting loop: what
- * pause-loop exiting is for. With --hlt they sleep in between, by HLT and a timer of their own: what halt polling is for.
+/* Virtual machines of a few hundred bytes, whose vCPUs contend for a ticket lock with PAUSE in the
+ * waiting loop: what pause-loop exiting is for. With --hlt they sleep in between, by HLT and a
+ * timer of their own: what halt polling is for.
  *
  *     gcc -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -o guest tests/kvm/guest.c
  *
- * Prints a line for each VM and one for all. Exit code: 0, 1 if something failed or the lock let two in, 2 for wrong use. */
+ * Prints a line for each VM and one for all. Exit code: 0, 1 if something failed or the lock let
+ * two in, 2 for wrong use. */
 #define _GNU_SOURCE
 #include <err.h>
 #include <errno.h>
@@ -28,7 +30,16 @@
 enum { MEMORY = 2 << 20, MAX_VCPUS = 64, VECTOR = 0x40, STOP_PORT = 0x10 };
 
 /* Where things are in a guest's memory, which is mapped to itself with one large page. */
-enum { GDT = 0x1000, IDT = 0x2000, PML4 = 0x3000, PDPT = 0x4000, PD = 0x5000, CODE = 0x6000, SHARED = 0x8000, STACKS = 0x10000 };
+enum {
+    GDT = 0x1000,
+    IDT = 0x2000,
+    PML4 = 0x3000,
+    PDPT = 0x4000,
+    PD = 0x5000,
+    CODE = 0x6000,
+    SHARED = 0x8000,
+    STACKS = 0x10000
+};
 
 /* At SHARED. The code below knows the offsets. A cache line each for what different vCPUs write. */
 struct shared {
@@ -50,7 +61,8 @@ struct shared {
 };
 _Static_assert(sizeof(struct shared) == 256 + 64 * MAX_VCPUS, "the guest's code counts on it");
 
-/* rdi: the shared part. rbx: this vCPU's counters. The timer is the x2APIC's, one shot; KVM's APIC counts ns. */
+/* rdi: the shared part. rbx: this vCPU's counters. The timer is the x2APIC's, one shot; KVM's APIC
+ * counts ns. */
 extern const char guest_begin[], guest_timer[], guest_end[];
 __asm__(".pushsection .rodata\n"
         "guest_begin:\n"
@@ -93,7 +105,8 @@ __asm__(".pushsection .rodata\n"
         "    xor %edx, %edx\n"
         "    wrmsr\n"
         "    incq 16(%rbx)\n"
-        "    sti\n" /* holds interrupts off for one instruction more, so the timer cannot come before the HLT */
+        "    sti\n" /* holds interrupts off for one instruction more, so the timer cannot come
+                       before the HLT */
         "    hlt\n"
         "    cli\n"
         "    jmp 1b\n"
@@ -129,8 +142,7 @@ static struct result *results;
 
 static volatile sig_atomic_t asked_to_stop;
 
-static void stop(int signal)
-{
+static void stop(int signal) {
     (void)signal;
     asked_to_stop = 1;
 }
@@ -142,21 +154,18 @@ struct vcpu {
     int index, number;
 };
 
-static double now(void)
-{
+static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static int checked(int result, const char *what)
-{
+static int checked(int result, const char *what) {
     if (result < 0) err(1, "%s", what);
     return result;
 }
 
-static void *vcpu_main(void *argument)
-{
+static void *vcpu_main(void *argument) {
     struct vcpu *vcpu = argument;
     char name[16];
     snprintf(name, sizeof name, "vcpu %d/%d", vcpu->index, vcpu->number);
@@ -170,14 +179,14 @@ static void *vcpu_main(void *argument)
         if (vcpu->run->exit_reason == KVM_EXIT_INTR) continue;
         struct kvm_regs regs = {0};
         ioctl(vcpu->fd, KVM_GET_REGS, &regs);
-        errx(1, "vCPU %d: exit %u (internal error %u, failed entry %llx) at %llx", vcpu->number, vcpu->run->exit_reason,
-             vcpu->run->internal.suberror, (unsigned long long)vcpu->run->fail_entry.hardware_entry_failure_reason,
+        errx(1, "vCPU %d: exit %u (internal error %u, failed entry %llx) at %llx", vcpu->number,
+             vcpu->run->exit_reason, vcpu->run->internal.suberror,
+             (unsigned long long)vcpu->run->fail_entry.hardware_entry_failure_reason,
              (unsigned long long)regs.rip);
     }
 }
 
-static void set_registers(int kvm, struct vcpu *vcpu)
-{
+static void set_registers(int kvm, struct vcpu *vcpu) {
     static _Thread_local union {
         struct kvm_cpuid2 header;
         char room[sizeof(struct kvm_cpuid2) + 256 * sizeof(struct kvm_cpuid_entry2)];
@@ -185,22 +194,24 @@ static void set_registers(int kvm, struct vcpu *vcpu)
     cpuid.header.nent = 256;
     checked(ioctl(kvm, KVM_GET_SUPPORTED_CPUID, &cpuid), "KVM_GET_SUPPORTED_CPUID");
     for (unsigned i = 0; i < cpuid.header.nent; i++)
-        if (cpuid.header.entries[i].function == 1) cpuid.header.entries[i].ecx |= 1 << 21; /* x2APIC */
+        if (cpuid.header.entries[i].function == 1)
+            cpuid.header.entries[i].ecx |= 1 << 21; /* x2APIC */
     checked(ioctl(vcpu->fd, KVM_SET_CPUID2, &cpuid), "KVM_SET_CPUID2");
 
     struct kvm_sregs s;
     checked(ioctl(vcpu->fd, KVM_GET_SREGS, &s), "KVM_GET_SREGS");
-    s.cs = (struct kvm_segment){.limit = ~0u, .selector = 8, .type = 11, .present = 1, .s = 1, .l = 1, .g = 1};
-    s.ds = s.es = s.fs = s.gs = s.ss =
-        (struct kvm_segment){.limit = ~0u, .selector = 16, .type = 3, .present = 1, .s = 1, .db = 1, .g = 1};
+    s.cs = (struct kvm_segment){
+        .limit = ~0u, .selector = 8, .type = 11, .present = 1, .s = 1, .l = 1, .g = 1};
+    s.ds = s.es = s.fs = s.gs = s.ss = (struct kvm_segment){
+        .limit = ~0u, .selector = 16, .type = 3, .present = 1, .s = 1, .db = 1, .g = 1};
     s.tr = (struct kvm_segment){.limit = 0x67, .selector = 24, .type = 11, .present = 1};
     s.gdt = (struct kvm_dtable){.base = GDT, .limit = 3 * 8 - 1};
     s.idt = (struct kvm_dtable){.base = IDT, .limit = 256 * 16 - 1};
     s.cr3 = PML4;
-    s.cr4 = 1 << 5;                     /* PAE */
+    s.cr4 = 1 << 5;                         /* PAE */
     s.cr0 = 1u << 31 | 1 << 5 | 1 << 4 | 1; /* paging, NE, ET, protected mode */
-    s.efer = 1 << 10 | 1 << 8;          /* long mode, active and enabled */
-    s.apic_base |= 3 << 10;             /* x2APIC */
+    s.efer = 1 << 10 | 1 << 8;              /* long mode, active and enabled */
+    s.apic_base |= 3 << 10;                 /* x2APIC */
     checked(ioctl(vcpu->fd, KVM_SET_SREGS, &s), "KVM_SET_SREGS");
 
     struct kvm_regs r = {
@@ -216,8 +227,7 @@ static void set_registers(int kvm, struct vcpu *vcpu)
     checked(ioctl(vcpu->fd, KVM_SET_MP_STATE, &runnable), "KVM_SET_MP_STATE");
 }
 
-static struct shared *fill_memory(char *memory)
-{
+static struct shared *fill_memory(char *memory) {
     uint64_t *gdt = (uint64_t *)(memory + GDT), *idt = (uint64_t *)(memory + IDT);
     gdt[1] = 0x00af9b000000ffff;
     gdt[2] = 0x00cf93000000ffff;
@@ -235,8 +245,7 @@ static struct shared *fill_memory(char *memory)
     return shared;
 }
 
-static void run_vm(int index)
-{
+static void run_vm(int index) {
     int kvm = checked(open("/dev/kvm", O_RDWR | O_CLOEXEC), "/dev/kvm");
     int vm = checked(ioctl(kvm, KVM_CREATE_VM, 0), "KVM_CREATE_VM");
     /* Intel needs room of its own for real mode's sake. */
@@ -245,7 +254,8 @@ static void run_vm(int index)
     char *memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) err(1, "memory");
     struct shared *shared = fill_memory(memory);
-    struct kvm_userspace_memory_region region = {.memory_size = MEMORY, .userspace_addr = (uintptr_t)memory};
+    struct kvm_userspace_memory_region region = {.memory_size = MEMORY,
+                                                 .userspace_addr = (uintptr_t)memory};
     checked(ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region), "KVM_SET_USER_MEMORY_REGION");
     int run_size = checked(ioctl(kvm, KVM_GET_VCPU_MMAP_SIZE, 0), "KVM_GET_VCPU_MMAP_SIZE");
 
@@ -260,11 +270,14 @@ static void run_vm(int index)
     }
     double begin = now();
     for (int i = 0; i < options.vcpus; i++)
-        if (pthread_create(&vcpus[i].thread, NULL, vcpu_main, &vcpus[i])) errx(1, "no thread for a vCPU");
-    while (!asked_to_stop && (options.seconds == 0 || now() < begin + options.seconds)) usleep(10000);
+        if (pthread_create(&vcpus[i].thread, NULL, vcpu_main, &vcpus[i]))
+            errx(1, "no thread for a vCPU");
+    while (!asked_to_stop && (options.seconds == 0 || now() < begin + options.seconds))
+        usleep(10000);
     shared->stop = 1;
     double seconds = now() - begin;
-    /* All who have a ticket are served; if that takes for ever, the signal's default ends the process. */
+    /* All who have a ticket are served; if that takes for ever, the signal's default ends the
+     * process. */
     alarm(30);
     for (int i = 0; i < options.vcpus; i++) pthread_join(vcpus[i].thread, NULL);
 
@@ -275,25 +288,25 @@ static void run_vm(int index)
         result->slept += shared->vcpu[i].slept;
     }
     result->seconds = seconds;
-    result->broken = shared->inside != result->acquired * options.section || shared->serving != (uint32_t)result->acquired;
+    result->broken = shared->inside != result->acquired * options.section ||
+                     shared->serving != (uint32_t)result->acquired;
     result->done = true;
     for (int i = 0; i < options.vcpus; i++) close(vcpus[i].fd);
     close(vm);
     close(kvm);
 }
 
-static void *vm_thread(void *index)
-{
+static void *vm_thread(void *index) {
     run_vm((intptr_t)index);
     return NULL;
 }
 
-static void run_all(void)
-{
+static void run_all(void) {
     if (options.one_process) {
         pthread_t threads[options.vms];
         for (intptr_t i = 0; i < options.vms; i++)
-            if (pthread_create(&threads[i], NULL, vm_thread, (void *)i)) errx(1, "no thread for a VM");
+            if (pthread_create(&threads[i], NULL, vm_thread, (void *)i))
+                errx(1, "no thread for a VM");
         for (int i = 0; i < options.vms; i++) pthread_join(threads[i], NULL);
         return;
     }
@@ -306,14 +319,14 @@ static void run_all(void)
         }
     }
     for (int i = 0; i < options.vms; i++) {
-        /* Signals to this process are passed on; those to the whole group have arrived already, which does no harm. */
+        /* Signals to this process are passed on; those to the whole group have arrived already,
+         * which does no harm. */
         while (waitpid(children[i], NULL, 0) < 0 && errno == EINTR)
             for (int j = 0; asked_to_stop && j < options.vms; j++) kill(children[j], SIGTERM);
     }
 }
 
-static int report(void)
-{
+static int report(void) {
     struct result all = {.done = true};
     double rate = 0;
     for (int i = 0; i < options.vms; i++) {
@@ -323,8 +336,9 @@ static int report(void)
             all.done = false;
             continue;
         }
-        printf("vm %d: acquired %llu, pauses %llu, slept %llu, per second %.0f%s\n", i, (unsigned long long)r->acquired,
-               (unsigned long long)r->pauses, (unsigned long long)r->slept, r->acquired / r->seconds,
+        printf("vm %d: acquired %llu, pauses %llu, slept %llu, per second %.0f%s\n", i,
+               (unsigned long long)r->acquired, (unsigned long long)r->pauses,
+               (unsigned long long)r->slept, r->acquired / r->seconds,
                r->broken ? ", THE LOCK LET TWO IN" : "");
         all.acquired += r->acquired;
         all.pauses += r->pauses;
@@ -332,35 +346,39 @@ static int report(void)
         all.broken |= r->broken;
         rate += r->acquired / r->seconds;
     }
-    printf("all: acquired %llu, pauses %llu, slept %llu, per second %.0f\n", (unsigned long long)all.acquired,
-           (unsigned long long)all.pauses, (unsigned long long)all.slept, rate);
+    printf("all: acquired %llu, pauses %llu, slept %llu, per second %.0f\n",
+           (unsigned long long)all.acquired, (unsigned long long)all.pauses,
+           (unsigned long long)all.slept, rate);
     return all.done && !all.broken ? 0 : 1;
 }
 
-static long number(const char *text, long least, long most, const char *name)
-{
+static long number(const char *text, long least, long most, const char *name) {
     char *end;
     errno = 0;
     long n = strtol(text, &end, 10);
-    if (errno || *end || end == text || n < least || n > most) errx(2, "--%s: a number from %ld to %ld", name, least, most);
+    if (errno || *end || end == text || n < least || n > most)
+        errx(2, "--%s: a number from %ld to %ld", name, least, most);
     return n;
 }
 
-static const char usage[] = "usage: guest [OPTION]...\n"
-                            "  --vms N        virtual machines, a process each [default: 1]\n"
-                            "  --vcpus M      vCPUs of each [default: 2]\n"
-                            "  --seconds S    how long; 0: until SIGTERM or SIGINT [default: 5]\n"
-                            "  --section N    turns in the critical section [default: 100]\n"
-                            "  --outside N    turns outside [default: 100]\n"
-                            "  --hlt US       sleep so many microseconds after each acquisition [default: 0, never]\n"
-                            "  --burst N      ... or after each N [default: 1]\n"
-                            "  --one-process  all VMs in one process\n";
+static const char usage[] =
+    "usage: guest [OPTION]...\n"
+    "  --vms N        virtual machines, a process each [default: 1]\n"
+    "  --vcpus M      vCPUs of each [default: 2]\n"
+    "  --seconds S    how long; 0: until SIGTERM or SIGINT [default: 5]\n"
+    "  --section N    turns in the critical section [default: 100]\n"
+    "  --outside N    turns outside [default: 100]\n"
+    "  --hlt US       sleep so many microseconds after each acquisition [default: 0, never]\n"
+    "  --burst N      ... or after each N [default: 1]\n"
+    "  --one-process  all VMs in one process\n";
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static const struct option known[] = {
-        {"vms", 1, 0, 'n'},     {"vcpus", 1, 0, 'm'}, {"seconds", 1, 0, 's'},     {"section", 1, 0, 'c'}, {"outside", 1, 0, 'o'},
-        {"hlt", 1, 0, 't'},     {"burst", 1, 0, 'b'}, {"one-process", 0, 0, 'p'}, {"help", 0, 0, 'h'},    {0},
+        {"vms", 1, 0, 'n'},     {"vcpus", 1, 0, 'm'},
+        {"seconds", 1, 0, 's'}, {"section", 1, 0, 'c'},
+        {"outside", 1, 0, 'o'}, {"hlt", 1, 0, 't'},
+        {"burst", 1, 0, 'b'},   {"one-process", 0, 0, 'p'},
+        {"help", 0, 0, 'h'},    {0},
     };
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) switch (c) {
         case 'n': options.vms = number(optarg, 1, 256, "vms"); break;
@@ -381,7 +399,8 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = stop};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    results = mmap(NULL, options.vms * sizeof *results, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    results = mmap(NULL, options.vms * sizeof *results, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (results == MAP_FAILED) err(1, "memory");
     run_all();
     return report();

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # `lissom kvm halt-poll` on a real KVM, in a virtual machine:
 #     tests/kvm/halt-poll.sh [--kernel VERSION] [LISSOM]
-# Values are set and read back from the kernel; auto follows VMs that sleep shortly and then long, and what it has set is put
-# back after SIGTERM, SIGHUP and kill -9. LISSOM: the binary [default: target/debug/lissom].
-# Exit code: 0 if all is as it has to be, 1 if not, 125 if the machine did not start.
+# Values are set and read back from the kernel; auto follows VMs that sleep shortly and then long,
+# and what it has set is put back after SIGTERM, SIGHUP and kill -9. LISSOM: the binary [default:
+# target/debug/lissom]. Exit code: 0 if all is as it has to be, 1 if not, 125 if the machine did not
+# start.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Compares what `lissom kvm observe` counts with what the kernel's own tracing counts in the same run, in a virtual machine:
+# Compares what `lissom kvm observe` counts with what the kernel's own tracing counts in the same
+# run, in a virtual machine:
 #     tests/kvm/observe.sh [--kernel VERSION] [LISSOM]
-# VMs contend for a lock with PAUSE, others sleep by HLT, one process has two. Every event is counted twice, by different
-# means (BPF programs, and histograms of tracefs and kprobes), and PAUSEs a third time by the guests themselves.
-# LISSOM: the binary [default: target/debug/lissom]. Exit code: 0 if all agree, 1 if not, 125 if the machine did not start.
+# VMs contend for a lock with PAUSE, others sleep by HLT, one process has two. Every event is
+# counted twice, by different means (BPF programs, and histograms of tracefs and kprobes), and
+# PAUSEs a third time by the guests themselves. LISSOM: the binary [default: target/debug/lissom].
+# Exit code: 0 if all agree, 1 if not, 125 if the machine did not start.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -15,7 +15,8 @@ entry_direct:
     jmp *8(%rcx)
     .size entry_direct, .-entry_direct
 
-/* Makes the call itself and returns behind the stub's.  For one thread only: the site is kept in a variable. */
+/* Makes the call itself and returns behind the stub's. For one thread only: the site is kept in a
+ * variable. */
     .globl entry_emulate
     .hidden entry_emulate
     .type entry_emulate, @function

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds and runs the tests of runtime/patch. Last line: `N passed, M failed`. Exits non-zero on failure.
-# -v shows every check and what was patched.
+# Builds and runs the tests of runtime/patch. Last line: `N passed, M failed`. Exits non-zero on
+# failure. -v shows every check and what was patched.
 set -u
 cd "$(dirname "$0")"
 out=$(mktemp -d)
@@ -39,7 +39,8 @@ gcc $warn -fopenmp -o "$out/teams" teams.c
 g++ $warn -o "$out/throws" throws.cc
 set +e
 
-# nothing but the loader's list of objects may be wanted from outside, which is _r_debug if it is there
+# nothing but the loader's list of objects may be wanted from outside, which is _r_debug if it is
+# there
 only_dl_iterate_phdr() {
     ld -r -o "$out/all.o" "$out"/zydis-*.o "$out"/patch-*.o "$out"/prim-mem.o &&
         [ "$(nm -u "$out/all.o" | grep -v -e _GLOBAL_OFFSET_TABLE_ -e ' w _r_debug$' | tr -d ' ')" = Udl_iterate_phdr ]

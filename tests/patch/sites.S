@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * System calls in every shape that matters, as a library of its own.  Each function is entered by jump with
- * registers the test chooses and leaves by ret.  Number 110 is getppid: same answer every time, no arguments.
+ * System calls in every shape that matters, as a library of its own. Each function is entered by
+ * jump with registers the test chooses and leaves by ret. Number 110 is getppid: same answer every
+ * time, no arguments.
  *
- * The table `shapes` says what should become of each: the offset of its site from the function, and the
- * window expected, as first byte's offset and length; length 0: left alone.  Offsets are 32 bits, since a
- * 64-bit address anywhere in the object would count as a jump target.
+ * The table `shapes` says what should become of each: the offset of its site from the function, and
+ * the window expected, as first byte's offset and length; length 0: left alone. Offsets are 32
+ * bits, since a 64-bit address anywhere in the object would count as a jump target.
  */
     .macro begin name
     .text
@@ -37,7 +38,7 @@
     .type shapes, @object
 shapes:
 
-/* --- windows that must come out ------------------------------------------------------------------------ */
+/* --- windows that must come out --------------------------------------------------------------- */
 
 begin mov_imm
 11: mov $110, %eax
@@ -52,7 +53,8 @@ begin mov_wide
 13: ret
 finish mov_wide, 12b, 11b, 13b
 
-/* a table of another switch, read beyond its end, seems to lead into the middle of the call (libc of Debian 11) */
+/* a table of another switch, read beyond its end, seems to lead into the middle of the call (libc
+ * of Debian 11) */
 begin table_beyond
     lea 2f(%rip), %rdx
     and $1, %edi
@@ -250,7 +252,7 @@ gap:
     .size gap, .-gap
 shape gap, 12b, 11b, 13b
 
-/* --- sites that must stay -------------------------------------------------------------------------------- */
+/* --- sites that must stay --------------------------------------------------------------------- */
 
 begin no_room
     mov $110, %eax
@@ -382,7 +384,7 @@ begin sigreturn
     nop
 finish sigreturn, 12b, 12b, 12b
 
-/* --- 0F 05 that is no call --------------------------------------------------------------------------------- */
+/* --- 0F 05 that is no call -------------------------------------------------------------------- */
 
 begin constant_inside
     mov $110, %eax

@@ -5,14 +5,12 @@
 #include <omp.h>
 #include <stdio.h>
 
-int main(void)
-{
+int main(void) {
     long sum = 0, critical = 0, tasks = 0;
     omp_set_num_threads(8);
     for (int round = 0; round < 200; round++) {
 #pragma omp parallel for reduction(+ : sum) schedule(dynamic, 7)
-        for (int i = 0; i < 1000; i++)
-            sum += i;
+        for (int i = 0; i < 1000; i++) sum += i;
 #pragma omp parallel
         {
 #pragma omp critical

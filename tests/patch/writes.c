@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing code by mprotect (runtime/patch/write.c): beside threads that execute it, beside others that write, in a child of fork, and where it is
- * forbidden. writes SECONDS
+ * Writing code by mprotect (runtime/patch/write.c): beside threads that execute it, beside others
+ * that write, in a child of fork, and where it is forbidden. writes SECONDS
  */
 #define _GNU_SOURCE
 #include "../../runtime/patch/internal.h"
@@ -24,7 +24,8 @@
 #endif
 
 static unsigned passed, failed;
-#define check(ok, ...) ((ok) ? (void)passed++ : (void)(failed++, printf("FAILED: " __VA_ARGS__), puts("")))
+#define check(ok, ...) \
+    ((ok) ? (void)passed++ : (void)(failed++, printf("FAILED: " __VA_ARGS__), puts("")))
 
 /* A page of functions, 16 bytes apart: mov $0,%eax ; ret. */
 enum { FUNCTIONS = 256, PAGES = 3 };
@@ -33,11 +34,9 @@ static int memory;
 static volatile bool stop;
 static bool has_force; /* then what is not opened can be written as well */
 
-static uint8_t *map_code(int protection)
-{
+static uint8_t *map_code(int protection) {
     uint8_t *bytes = calloc(PAGES, PATCH_PAGE);
-    for (unsigned i = 0; i < FUNCTIONS * PAGES; i++)
-        memcpy(bytes + 16 * i, "\xb8\0\0\0\0\xc3", 6);
+    for (unsigned i = 0; i < FUNCTIONS * PAGES; i++) memcpy(bytes + 16 * i, "\xb8\0\0\0\0\xc3", 6);
     FILE *file = tmpfile();
     fwrite(bytes, PATCH_PAGE, PAGES, file);
     fflush(file);
@@ -47,18 +46,17 @@ static uint8_t *map_code(int protection)
     return at;
 }
 
-static void protection_of(const uint8_t *at, char as[5])
-{
+static void protection_of(const uint8_t *at, char as[5]) {
     FILE *maps = fopen("/proc/self/maps", "re");
     unsigned long lo, hi;
     strcpy(as, "none");
-    while (fscanf(maps, "%lx-%lx %4s %*[^\n]", &lo, &hi, as) == 3 && !((uintptr_t)at >= lo && (uintptr_t)at < hi))
+    while (fscanf(maps, "%lx-%lx %4s %*[^\n]", &lo, &hi, as) == 3 &&
+           !((uintptr_t)at >= lo && (uintptr_t)at < hi))
         strcpy(as, "none");
     fclose(maps);
 }
 
-static bool is(const uint8_t *at, const char *protection)
-{
+static bool is(const uint8_t *at, const char *protection) {
     char as[5];
     protection_of(at, as);
     return !strcmp(as, protection);
@@ -66,19 +64,16 @@ static bool is(const uint8_t *at, const char *protection)
 
 static int call(unsigned i) { return ((int (*)(void))(void *)(page + 16 * i))(); }
 
-static int write_one(unsigned i, uint8_t value)
-{
+static int write_one(unsigned i, uint8_t value) {
     uintptr_t at = (uintptr_t)page + 16 * i + 1;
     int err = patch_write_begin(memory, at, at + 1);
-    if (err < 0)
-        return err;
+    if (err < 0) return err;
     bool ok = patch_write(memory, at, &value, 1);
     patch_write_end();
     return ok ? 0 : PATCH_EIO;
 }
 
-static void *execute(void *arg)
-{
+static void *execute(void *arg) {
     long calls = 0;
     while (!stop)
         for (unsigned i = 0; i < FUNCTIONS * PAGES; i++, calls++)
@@ -90,8 +85,7 @@ static void *execute(void *arg)
     return (void *)calls;
 }
 
-static void *write_some(void *arg)
-{
+static void *write_some(void *arg) {
     unsigned from = (unsigned)(uintptr_t)arg;
     uint8_t value = 0;
     long n = 0;
@@ -109,21 +103,17 @@ static void *write_some(void *arg)
 }
 
 /* A child sees what its parent's threads have left in the middle, and can write itself. */
-static int child(void)
-{
+static int child(void) {
     alarm(10);
     memory = patch_memory(); /* the other one is the parent's */
     patch_after_fork();
     for (unsigned p = 0; p < PAGES; p++)
-        if (!is(page + p * PATCH_PAGE, "r-xp"))
-            return 1;
-    if (write_one(7, 77) != 0 || call(7) != 77)
-        return 2;
+        if (!is(page + p * PATCH_PAGE, "r-xp")) return 1;
+    if (write_one(7, 77) != 0 || call(7) != 77) return 2;
     return is(page, "r-xp") ? 0 : 3;
 }
 
-static void beside_others(int seconds)
-{
+static void beside_others(int seconds) {
     pthread_t t[6];
     for (uintptr_t i = 0; i < 6; i++)
         pthread_create(&t[i], NULL, i < 3 ? execute : write_some, (void *)i);
@@ -132,8 +122,7 @@ static void beside_others(int seconds)
     while (time(NULL) < end) {
         int status;
         pid_t pid = fork();
-        if (pid == 0)
-            _exit(child());
+        if (pid == 0) _exit(child());
         waitpid(pid, &status, 0);
         forks++;
         bad += status != 0;
@@ -152,13 +141,15 @@ static void beside_others(int seconds)
 }
 
 /* Everything else is left as it is. */
-static void other_protections(void)
-{
-    uint8_t *code = page, *open = map_code(PROT_READ | PROT_WRITE | PROT_EXEC), *data = map_code(PROT_READ);
+static void other_protections(void) {
+    uint8_t *code = page, *open = map_code(PROT_READ | PROT_WRITE | PROT_EXEC),
+            *data = map_code(PROT_READ);
     page = open;
-    check(write_one(1, 9) == 0 && call(1) == 9 && is(page, "rwxp"), "what was writable is so afterwards");
+    check(write_one(1, 9) == 0 && call(1) == 9 && is(page, "rwxp"),
+          "what was writable is so afterwards");
     page = data;
-    check((write_one(1, 9) == PATCH_EIO || has_force) && is(page, "r--p"), "what is no code is not made so");
+    check((write_one(1, 9) == PATCH_EIO || has_force) && is(page, "r--p"),
+          "what is no code is not made so");
     munmap(data, PAGES * PATCH_PAGE);
     check(write_one(1, 9) == PATCH_EIO, "what is gone does no harm");
     page = code;
@@ -166,23 +157,27 @@ static void other_protections(void)
     uintptr_t at = (uintptr_t)code;
     uint8_t value = 5;
     check(patch_write_begin(memory, at, at + PAGES * PATCH_PAGE) == 0, "several mappings at once");
-    check(is(code, "rwxp") && is(code + PATCH_PAGE, "r--p") && is(code + 2 * PATCH_PAGE, "rwxp"), "only code is opened");
-    check(patch_write(memory, at + 2 * PATCH_PAGE + 1, &value, 1) && call(2 * FUNCTIONS) == 5, "behind a gap");
+    check(is(code, "rwxp") && is(code + PATCH_PAGE, "r--p") && is(code + 2 * PATCH_PAGE, "rwxp"),
+          "only code is opened");
+    check(patch_write(memory, at + 2 * PATCH_PAGE + 1, &value, 1) && call(2 * FUNCTIONS) == 5,
+          "behind a gap");
     check(has_force || !patch_write(memory, at + PATCH_PAGE, &value, 1), "but not in it");
     patch_write_end();
-    check(is(code, "r-xp") && is(code + PATCH_PAGE, "r--p") && is(code + 2 * PATCH_PAGE, "r-xp"), "and all is closed");
+    check(is(code, "r-xp") && is(code + PATCH_PAGE, "r--p") && is(code + 2 * PATCH_PAGE, "r-xp"),
+          "and all is closed");
     mprotect(code + PATCH_PAGE, PATCH_PAGE, PROT_READ | PROT_EXEC);
 }
 
-static void forbidden(void)
-{
+static void forbidden(void) {
     pid_t pid = fork();
     if (pid == 0) {
         memory = patch_memory();
-        if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0))
-            _exit(77);
+        if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0)) _exit(77);
         int before = call(3);
-        _exit(write_one(3, 99) == PATCH_EACCES && call(3) == before && is(page, "r-xp") && write_one(3, 99) == PATCH_EACCES ? 0 : 1);
+        _exit(write_one(3, 99) == PATCH_EACCES && call(3) == before && is(page, "r-xp") &&
+                      write_one(3, 99) == PATCH_EACCES
+                  ? 0
+                  : 1);
     }
     int status;
     waitpid(pid, &status, 0);
@@ -192,15 +187,15 @@ static void forbidden(void)
         check(status == 0, "forbidden: it says so, and nothing is changed");
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IONBF, 0);
     memory = patch_memory();
     page = map_code(PROT_READ | PROT_EXEC);
     check(write_one(0, 3) == 0 && call(0) == 3 && is(page, "r-xp"), "as this kernel allows it");
     has_force = !patch_needs_mprotect();
     patch_write_by_mprotect(true);
-    check(write_one(0, 4) == 0 && call(0) == 4 && is(page, "r-xp") && patch_needs_mprotect(), "by mprotect");
+    check(write_one(0, 4) == 0 && call(0) == 4 && is(page, "r-xp") && patch_needs_mprotect(),
+          "by mprotect");
     other_protections();
     forbidden();
     beside_others(argc > 1 ? atoi(argv[1]) : 2);

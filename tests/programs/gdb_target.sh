@@ -1,5 +1,5 @@
-# What process_gdb.sh and spin_gdb.sh share: the program that gdb is attached to. It says "ready PID" and goes on until there is
-# a file named "stop"; its last line is "ok NAME". Sourced.
+# What process_gdb.sh and spin_gdb.sh share: the program that gdb is attached to. It says "ready
+# PID" and goes on until there is a file named "stop"; its last line is "ok NAME". Sourced.
 
 # start COMMAND...: until it is ready. Sets `target`, its process.
 start() {

@@ -1,4 +1,5 @@
-// A Go program is static and makes its futex calls itself: it must run natively, with the same result.
+// A Go program is static and makes its futex calls itself: it must run natively, with the same
+// result.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// A Go library for programs in C: its runtime comes with the library, sets actions and alternate stacks by system calls of its own, and
-// waits on futexes that nobody else sees.
+// A Go library for programs in C: its runtime comes with the library, sets actions and alternate
+// stacks by system calls of its own, and waits on futexes that nobody else sees.
 package main
 
 import "C"

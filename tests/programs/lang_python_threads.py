@@ -1,5 +1,6 @@
-# threading's Lock, RLock, Condition, Event, Semaphore, Barrier, Timer, local, queue; futures; asyncio's executor.
-# The GIL is a condition variable with a timeout, each lock a semaphore or a futex: both are exercised by switching often.
+# threading's Lock, RLock, Condition, Event, Semaphore, Barrier, Timer, local, queue; futures;
+# asyncio's executor. The GIL is a condition variable with a timeout, each lock a semaphore or a
+# futex: both are exercised by switching often.
 import asyncio
 import concurrent.futures
 import os

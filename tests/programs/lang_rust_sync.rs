@@ -1,5 +1,6 @@
-// Rust's std has futex locks of its own (no pthread underneath): Mutex, Condvar, RwLock, Once, park, channels,
-// Barrier, thread::scope, thread-locals, panics that unwind, sleeping; THREADS threads.
+// Rust's std has futex locks of its own (no pthread underneath): Mutex, Condvar, RwLock, Once,
+// park, channels, Barrier, thread::scope, thread-locals, panics that unwind, sleeping; THREADS
+// threads.
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{mpsc, Arc, Barrier, Condvar, Mutex, Once, OnceLock, RwLock};

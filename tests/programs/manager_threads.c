@@ -21,50 +21,42 @@ static int on_ms, off_ms;
 static sem_t ring[64];
 static int ring_length;
 
-static double now(void)
-{
+static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static void compute(double s)
-{
+static void compute(double s) {
     double end = now() + s;
     while (now() < end)
-        for (volatile int i = 0; i < 1000; i++) {
-        }
+        for (volatile int i = 0; i < 1000; i++) {}
 }
 
-static void *busy(void *unused)
-{
+static void *busy(void *unused) {
     for (;;) compute(1);
     return unused;
 }
 
 /* In step with the clock, so that all threads compute at once. */
-static void *pulses(void *unused)
-{
+static void *pulses(void *unused) {
     double period = (on_ms + off_ms) / 1e3;
     for (;;) {
         long turn = (long)(now() / period);
         double end = turn * period + on_ms / 1e3, next = (turn + 1) * period;
-        while (now() < end) {
-        }
+        while (now() < end) {}
         double left = next - now();
         if (left > 0) usleep((useconds_t)(left * 1e6));
     }
     return unused;
 }
 
-static void *sleeps(void *unused)
-{
+static void *sleeps(void *unused) {
     for (;;) pause();
     return unused;
 }
 
-static void *wakes(void *index)
-{
+static void *wakes(void *index) {
     int i = (int)(long)index;
     double end = now() + 0.3;
     while (now() < end) {
@@ -75,14 +67,12 @@ static void *wakes(void *index)
     return sleeps(NULL);
 }
 
-static void *short_life(void *unused)
-{
+static void *short_life(void *unused) {
     compute(0.0005);
     return unused;
 }
 
-static void churn(void)
-{
+static void churn(void) {
     for (double end = now() + 0.6; now() < end;) {
         pthread_t thread[8];
         for (int i = 0; i < 8; i++) pthread_create(&thread[i], NULL, short_life, NULL);
@@ -93,8 +83,7 @@ static void churn(void)
     }
 }
 
-static void *becomes_another(void *unused)
-{
+static void *becomes_another(void *unused) {
     usleep(100000);
     execl(self, self, "busy", "1", (char *)NULL);
     perror("execl");
@@ -102,16 +91,14 @@ static void *becomes_another(void *unused)
     return unused;
 }
 
-static void start(int n, void *(*body)(void *))
-{
+static void start(int n, void *(*body)(void *)) {
     for (long i = 0; i < n; i++) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, body, (void *)i) != 0) exit(1);
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     self = argv[0];
     const char *mode = argc > 1 ? argv[1] : "";
     int n = argc > 2 ? atoi(argv[2]) : 1;

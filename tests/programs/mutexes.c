@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// Mutexes and condition variables as programs use them, for whoever replaces them: threads that hold several at once,
-// trylock, locks and waits that time out, recursive mutexes, broadcasts, cancelled waits.
+// Mutexes and condition variables as programs use them, for whoever replaces them: threads that
+// hold several at once, trylock, locks and waits that time out, recursive mutexes, broadcasts,
+// cancelled waits.
 //
 //     mutexes THREADS ROUNDS
 #include <errno.h>
@@ -10,19 +11,20 @@
 #include <time.h>
 
 enum { LOCKS = 5 };
-static pthread_mutex_t locks[LOCKS] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
-                                       PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static pthread_mutex_t locks[LOCKS] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+                                       PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+                                       PTHREAD_MUTEX_INITIALIZER};
 static long counts[LOCKS];
 static pthread_mutex_t recursive, gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
 static long threads, rounds, arrived, phase, tried, entered;
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: not %s\n", __LINE__, #condition);                                                \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
+#define CHECK(condition) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "line %d: not %s\n", __LINE__, #condition); \
+            exit(1); \
+        } \
     } while (0)
 
 static struct timespec soon(long us) {
@@ -43,8 +45,7 @@ static void meet(void) {
         phase++;
         pthread_cond_broadcast(&gate_changed);
     }
-    while (phase == mine)
-        pthread_cond_wait(&gate_changed, &gate_lock);
+    while (phase == mine) pthread_cond_wait(&gate_changed, &gate_lock);
     pthread_mutex_unlock(&gate_lock);
 }
 
@@ -53,11 +54,11 @@ static void *work(void *argument) {
     for (long i = 0; i < rounds; i++) {
         random = random * 1103515245 + 12345;
         int a = (int)(random >> 16) % LOCKS, b = (int)(random >> 20) % LOCKS;
-        // In order, or else it is the program's own deadlock. Released in the order of locking as well as against it.
+        // In order, or else it is the program's own deadlock. Released in the order of locking as
+        // well as against it.
         int low = a < b ? a : b, high = a < b ? b : a;
         pthread_mutex_lock(&locks[low]);
-        if (high != low)
-            pthread_mutex_lock(&locks[high]);
+        if (high != low) pthread_mutex_lock(&locks[high]);
         counts[low]++;
         if (high != low) {
             counts[high]++;
@@ -80,8 +81,7 @@ static void *work(void *argument) {
             pthread_mutex_unlock(&recursive);
             pthread_mutex_unlock(&recursive);
         }
-        if (i % 64 == 0)
-            meet();
+        if (i % 64 == 0) meet();
     }
     return NULL;
 }
@@ -95,8 +95,7 @@ static void *wait_for_ever(void *argument) {
     pthread_mutex_lock(&locks[0]);
     pthread_cleanup_push(unlock, &locks[0]);
     __atomic_store_n(&arrived, 1, __ATOMIC_RELEASE);
-    for (;;)
-        pthread_cond_wait(&never, &locks[0]);
+    for (;;) pthread_cond_wait(&never, &locks[0]);
     pthread_cleanup_pop(1);
     return NULL;
 }
@@ -110,13 +109,10 @@ int main(int argc, char **argv) {
     pthread_mutex_init(&recursive, &attributes);
 
     pthread_t *list = calloc((size_t)threads, sizeof *list);
-    for (long i = 0; i < threads; i++)
-        CHECK(pthread_create(&list[i], NULL, work, (void *)i) == 0);
-    for (long i = 0; i < threads; i++)
-        pthread_join(list[i], NULL);
+    for (long i = 0; i < threads; i++) CHECK(pthread_create(&list[i], NULL, work, (void *)i) == 0);
+    for (long i = 0; i < threads; i++) pthread_join(list[i], NULL);
     long sum = 0;
-    for (int i = 0; i < LOCKS; i++)
-        sum += counts[i];
+    for (int i = 0; i < LOCKS; i++) sum += counts[i];
     CHECK(sum == entered + tried);
 
     // Time-outs.
@@ -133,8 +129,7 @@ int main(int argc, char **argv) {
     // Who is cancelled has the mutex when its handlers run.
     arrived = 0;
     CHECK(pthread_create(&other, NULL, wait_for_ever, NULL) == 0);
-    while (!__atomic_load_n(&arrived, __ATOMIC_ACQUIRE))
-        ;
+    while (!__atomic_load_n(&arrived, __ATOMIC_ACQUIRE));
     pthread_mutex_lock(&locks[0]); // it waits by now
     pthread_cancel(other);
     pthread_mutex_unlock(&locks[0]);

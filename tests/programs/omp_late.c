@@ -1,6 +1,7 @@
 // build: -ldl
-// omp_late [-s|-g LIBRARY]...: libraries that bring an OpenMP runtime along are loaded while threads run, and their loops are run by several threads, and all at once. -s: loaded so that its names are seen by
-// nobody else; -g: by all.
+// omp_late [-s|-g LIBRARY]...: libraries that bring an OpenMP runtime along are loaded while
+// threads run, and their loops are run by several threads, and all at once. -s: loaded so that its
+// names are seen by nobody else; -g: by all.
 #include "dlopen_test.h"
 #include "pthread_test.h"
 #include <dlfcn.h>
@@ -12,48 +13,50 @@ static int count, threads;
 static volatile int stop;
 
 static void *beside(void *arg) { // other threads, before and while libraries come
-	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-	static volatile long guarded;
-	while (!stop) {
-		OK(pthread_mutex_lock(&mutex));
-		guarded++;
-		OK(pthread_mutex_unlock(&mutex));
-		t_sleep_us(200);
-	}
-	return arg;
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static volatile long guarded;
+    while (!stop) {
+        OK(pthread_mutex_lock(&mutex));
+        guarded++;
+        OK(pthread_mutex_unlock(&mutex));
+        t_sleep_us(200);
+    }
+    return arg;
 }
 
 static void *team(void *arg) {
-	for (int r = 0; r < ROUNDS; r++) EQ(loops[(intptr_t)arg % count](threads, N), (long)N * (N - 1) / 2 * 4);
-	return arg;
+    for (int r = 0; r < ROUNDS; r++)
+        EQ(loops[(intptr_t)arg % count](threads, N), (long)N * (N - 1) / 2 * 4);
+    return arg;
 }
 
 int main(int argc, char **argv) {
-	t_watchdog();
-	threads = t_threads();
-	pthread_t t[4];
-	for (int i = 0; i < 4; i++) t[i] = t_spawn(beside, NULL);
-	t_sleep_ms(20);
-	for (int i = 1; i + 1 < argc && count < MOST; i += 2) {
-		void *library = dlopen(argv[i + 1], RTLD_NOW | (!strcmp(argv[i], "-g") ? RTLD_GLOBAL : RTLD_LOCAL));
-		CHECK(library, "%s", dlerror());
-		loops[count] = (loops_function *)dlsym(library, "late_loops");
-		CHECK(loops[count]);
-		count++;
-		team((void *)(intptr_t)(count - 1));
-	}
-	CHECK(count);
-	t_run(count * 2, team);
-	stop = 1;
-	for (int i = 0; i < 4; i++) t_join(t[i]);
-	// The copies of the runtime, by their files' names.
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[4096];
-	int copies = 0;
-	CHECK(maps);
-	while (fgets(line, sizeof line, maps))
-		copies += strstr(line, " r-xp ") && (strstr(line, "/libgomp") || strstr(line, "/libomp"));
-	fclose(maps);
-	printf("%d runtimes\n", copies);
-	return t_ok("omp_late");
+    t_watchdog();
+    threads = t_threads();
+    pthread_t t[4];
+    for (int i = 0; i < 4; i++) t[i] = t_spawn(beside, NULL);
+    t_sleep_ms(20);
+    for (int i = 1; i + 1 < argc && count < MOST; i += 2) {
+        void *library =
+            dlopen(argv[i + 1], RTLD_NOW | (!strcmp(argv[i], "-g") ? RTLD_GLOBAL : RTLD_LOCAL));
+        CHECK(library, "%s", dlerror());
+        loops[count] = (loops_function *)dlsym(library, "late_loops");
+        CHECK(loops[count]);
+        count++;
+        team((void *)(intptr_t)(count - 1));
+    }
+    CHECK(count);
+    t_run(count * 2, team);
+    stop = 1;
+    for (int i = 0; i < 4; i++) t_join(t[i]);
+    // The copies of the runtime, by their files' names.
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[4096];
+    int copies = 0;
+    CHECK(maps);
+    while (fgets(line, sizeof line, maps))
+        copies += strstr(line, " r-xp ") && (strstr(line, "/libgomp") || strstr(line, "/libomp"));
+    fclose(maps);
+    printf("%d runtimes\n", copies);
+    return t_ok("omp_late");
 }

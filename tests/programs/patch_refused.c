@@ -1,7 +1,8 @@
-// Runs a command where memory may not be made executable, or may not be writable and executable: patch_refused HOW COMMAND...
+// Runs a command where memory may not be made executable, or may not be writable and executable:
+// patch_refused HOW COMMAND...
 //   mdwe     PR_SET_MDWE: what was not executable does not become so
-//   exec     as systemd's MemoryDenyWriteExecute= without it: a filter refuses mprotect with PROT_EXEC
-//   write    a filter refuses mprotect with PROT_WRITE and PROT_EXEC
+//   exec as systemd's MemoryDenyWriteExecute= without it: a filter refuses mprotect with PROT_EXEC
+//   write a filter refuses mprotect with PROT_WRITE and PROT_EXEC
 #include "pthread_test.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -9,24 +10,26 @@
 #include <sys/prctl.h>
 
 static void filter(uint32_t refused) {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 4),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, refused),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof code / sizeof *code, code};
-	SYS(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	SYS(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, refused),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    SYS(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    SYS(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
 }
 
 int main(int argc, char **argv) {
-	CHECK(argc > 2, "patch_refused HOW COMMAND...");
-	if (!strcmp(argv[1], "mdwe")) SYS(prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0));
-	else filter(!strcmp(argv[1], "exec") ? PROT_EXEC : PROT_WRITE | PROT_EXEC);
-	execvp(argv[2], argv + 2);
-	FAIL("execvp %s: %s", argv[2], strerror(errno));
+    CHECK(argc > 2, "patch_refused HOW COMMAND...");
+    if (!strcmp(argv[1], "mdwe"))
+        SYS(prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0));
+    else
+        filter(!strcmp(argv[1], "exec") ? PROT_EXEC : PROT_WRITE | PROT_EXEC);
+    execvp(argv[2], argv + 2);
+    FAIL("execvp %s: %s", argv[2], strerror(errno));
 }

@@ -1,5 +1,6 @@
 #!/bin/bash
-# process_gdb.sh COMMAND...: starts the target, attaches gdb twice, detaches, and sees it end normally.
+# process_gdb.sh COMMAND...: starts the target, attaches gdb twice, detaches, and sees it end
+# normally.
 . "$(dirname "$0")/gdb_target.sh"
 threads=$((${THREADS:-4} & ~1))
 start "$@"

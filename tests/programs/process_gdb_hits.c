@@ -1,5 +1,5 @@
-// Threads that call checkpoint() a known number of times, computing and waiting in between: a debugger that stops there counts
-// neither more nor fewer.
+// Threads that call checkpoint() a known number of times, computing and waiting in between: a
+// debugger that stops there counts neither more nor fewer.
 #include "pthread_test.h"
 
 enum { CALLS = 8, THREADS = 16 };
@@ -8,19 +8,20 @@ static pthread_barrier_t barrier;
 void __attribute__((noinline)) checkpoint(int n) { __asm__ volatile("" : : "r"(n) : "memory"); }
 
 static void *work(void *arg) {
-	for (int i = 0; i < CALLS; i++) {
-		for (volatile int n = 0; n < 400000 * (1 + (int)(intptr_t)arg % 8); n++) {} // slices end while the debugger is at work
-		checkpoint(i);
-		if (i % 2) pthread_barrier_wait(&barrier);
-	}
-	return arg;
+    for (int i = 0; i < CALLS; i++) {
+        // slices end while the debugger is at work
+        for (volatile int n = 0; n < 400000 * (1 + (int)(intptr_t)arg % 8); n++) {}
+        checkpoint(i);
+        if (i % 2) pthread_barrier_wait(&barrier);
+    }
+    return arg;
 }
 
 int main(void) {
-	t_watchdog();
-	OK(pthread_barrier_init(&barrier, NULL, THREADS));
-	pthread_t t[THREADS];
-	for (int i = 0; i < THREADS; i++) t[i] = t_spawn(work, (void *)(intptr_t)i);
-	for (int i = 0; i < THREADS; i++) t_join(t[i]);
-	return t_ok("process_gdb_hits");
+    t_watchdog();
+    OK(pthread_barrier_init(&barrier, NULL, THREADS));
+    pthread_t t[THREADS];
+    for (int i = 0; i < THREADS; i++) t[i] = t_spawn(work, (void *)(intptr_t)i);
+    for (int i = 0; i < THREADS; i++) t_join(t[i]);
+    return t_ok("process_gdb_hits");
 }

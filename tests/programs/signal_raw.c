@@ -1,5 +1,6 @@
-// A program that sets signal actions and alternate stacks by system calls of its own, in code that no tool knows (a language runtime's,
-// say), while its threads compute: its handlers run, and nobody crashes.
+// A program that sets signal actions and alternate stacks by system calls of its own, in code that
+// no tool knows (a language runtime's, say), while its threads compute: its handlers run, and
+// nobody crashes.
 #include "pthread_test.h"
 #include <signal.h>
 #include <stdatomic.h>
@@ -7,63 +8,71 @@
 enum { STACK = 65536, RESTORER = 0x04000000 };
 typedef long raw_call(long nr, long a, long b, long c, long d);
 static raw_call *raw;
-struct raw_action { void (*handler)(int, siginfo_t *, void *); unsigned long flags; void (*restorer)(void); uint64_t mask; };
+struct raw_action {
+    void (*handler)(int, siginfo_t *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
 
 static void make_raw(void) {
-	static const unsigned char code[] = { 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6, 0x48, 0x89, 0xca, 0x4d, 0x89, 0xc2, 0x0f, 0x05, 0xc3 };
-	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	CHECK(p != MAP_FAILED, "mmap");
-	memcpy(p, code, sizeof code);
-	memcpy(&raw, &p, sizeof raw);
+    static const unsigned char code[] = {0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6,
+                                         0x48, 0x89, 0xca, 0x4d, 0x89, 0xc2, 0x0f, 0x05, 0xc3};
+    void *p =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(p != MAP_FAILED, "mmap");
+    memcpy(p, code, sizeof code);
+    memcpy(&raw, &p, sizeof raw);
 }
 __asm__(".globl raw_return\nraw_return:\n\tmov $15, %rax\n\tsyscall\n");
 extern void raw_return(void);
 
 static atomic_int handled, urgent, stop;
 static void handler(int sig, siginfo_t *info, void *context) {
-	(void)context;
-	if (sig == SIGUSR1) atomic_fetch_add(&handled, 1);
-	else if (info->si_code == SI_TKILL)
-		atomic_fetch_add(&urgent, 1);
+    (void)context;
+    if (sig == SIGUSR1)
+        atomic_fetch_add(&handled, 1);
+    else if (info->si_code == SI_TKILL)
+        atomic_fetch_add(&urgent, 1);
 }
 static void set_raw(int sig, unsigned long flags) {
-	struct raw_action a = { handler, flags | SA_SIGINFO | SA_RESTART | RESTORER, raw_return, 0 };
-	EQ(raw(SYS_rt_sigaction, sig, (long)&a, 0, 8), 0);
+    struct raw_action a = {handler, flags | SA_SIGINFO | SA_RESTART | RESTORER, raw_return, 0};
+    EQ(raw(SYS_rt_sigaction, sig, (long)&a, 0, 8), 0);
 }
 static void *work(void *arg) {
-	stack_t s = { .ss_sp = malloc(STACK), .ss_size = STACK };
-	EQ(raw(SYS_sigaltstack, (long)&s, 0, 0, 0), 0);
-	for (int i = 0; !stop; i++) {
-		for (volatile int k = 0; k < 100000; k++) {}
-		if (i % 16 == 0) {
-			OK(pthread_kill(pthread_self(), SIGUSR1));
-			EQ(raw(SYS_sigaltstack, (long)&s, 0, 0, 0), 0);
-			EQ(raw(SYS_tgkill, getpid(), gettid(), SIGURG, 0), 0);
-		}
-		if (i % 8 == 0) sched_yield();
-	}
-	s.ss_flags = SS_DISABLE;
-	SYS(sigaltstack(&s, NULL));
-	EQ(raw(SYS_sigaltstack, (long)&s, 0, 0, 0), 0);
-	return arg;
+    stack_t s = {.ss_sp = malloc(STACK), .ss_size = STACK};
+    EQ(raw(SYS_sigaltstack, (long)&s, 0, 0, 0), 0);
+    for (int i = 0; !stop; i++) {
+        for (volatile int k = 0; k < 100000; k++) {}
+        if (i % 16 == 0) {
+            OK(pthread_kill(pthread_self(), SIGUSR1));
+            EQ(raw(SYS_sigaltstack, (long)&s, 0, 0, 0), 0);
+            EQ(raw(SYS_tgkill, getpid(), gettid(), SIGURG, 0), 0);
+        }
+        if (i % 8 == 0) sched_yield();
+    }
+    s.ss_flags = SS_DISABLE;
+    SYS(sigaltstack(&s, NULL));
+    EQ(raw(SYS_sigaltstack, (long)&s, 0, 0, 0), 0);
+    return arg;
 }
 
 int main(void) {
-	t_watchdog();
-	make_raw();
-	int threads = t_threads();
-	pthread_t *t = calloc(1024, sizeof *t);
-	struct sigaction now;
-	set_raw(SIGUSR1, SA_ONSTACK);
-	for (int i = 0; i < threads; i++) t[i] = t_spawn(work, NULL);
-	t_sleep_ms(100);
-	set_raw(SIGURG, SA_ONSTACK);
-	set_raw(SIGSEGV, SA_ONSTACK);
-	t_sleep_ms(200);
-	SYS(sigaction(SIGSEGV, NULL, &now));
-	CHECK(now.sa_sigaction == handler, "the action is not known");
-	stop = 1;
-	for (int i = 0; i < threads; i++) t_join(t[i]);
-	CHECK(handled > 0 && urgent > 0, "%d and %d signals", handled, urgent);
-	return t_ok("signal_raw");
+    t_watchdog();
+    make_raw();
+    int threads = t_threads();
+    pthread_t *t = calloc(1024, sizeof *t);
+    struct sigaction now;
+    set_raw(SIGUSR1, SA_ONSTACK);
+    for (int i = 0; i < threads; i++) t[i] = t_spawn(work, NULL);
+    t_sleep_ms(100);
+    set_raw(SIGURG, SA_ONSTACK);
+    set_raw(SIGSEGV, SA_ONSTACK);
+    t_sleep_ms(200);
+    SYS(sigaction(SIGSEGV, NULL, &now));
+    CHECK(now.sa_sigaction == handler, "the action is not known");
+    stop = 1;
+    for (int i = 0; i < threads; i++) t_join(t[i]);
+    CHECK(handled > 0 && urgent > 0, "%d and %d signals", handled, urgent);
+    return t_ok("signal_raw");
 }

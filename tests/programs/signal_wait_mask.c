@@ -1,6 +1,7 @@
-// Calls that wait with a mask of their own (sigsuspend, ppoll, pselect, epoll_pwait): the handler that ends one runs with that
-// mask, its action's and its signal. The caller's mask is back afterwards, and what both block is still pending. The signals come
-// before the call or from another thread.
+// Calls that wait with a mask of their own (sigsuspend, ppoll, pselect, epoll_pwait): the handler
+// that ends one runs with that mask, its action's and its signal. The caller's mask is back
+// afterwards, and what both block is still pending. The signals come before the call or from
+// another thread.
 #include "pthread_test.h"
 
 #include <poll.h>
@@ -17,110 +18,98 @@ static __thread int epoll;
 static pthread_t thread[THREADS];
 static _Atomic int asks[THREADS]; // 1: signal me; -1: ended
 
-static void on_first(int sig)
-{
-	pthread_sigmask(SIG_SETMASK, NULL, &seen);
-	first++;
-	(void)sig;
+static void on_first(int sig) {
+    pthread_sigmask(SIG_SETMASK, NULL, &seen);
+    first++;
+    (void)sig;
 }
 
-static void on_second(int sig)
-{
-	second++;
-	(void)sig;
+static void on_second(int sig) {
+    second++;
+    (void)sig;
 }
 
-static void send(pthread_t to)
-{
-	pthread_kill(to, SIGUSR2);
-	pthread_kill(to, SIGUSR1);
+static void send(pthread_t to) {
+    pthread_kill(to, SIGUSR2);
+    pthread_kill(to, SIGUSR1);
 }
 
-static int wait_with(int call, const sigset_t *mask)
-{
-	struct epoll_event event;
-	switch (call) {
-	case 0: return sigsuspend(mask);
-	case 1: return ppoll(NULL, 0, NULL, mask);
-	case 2: return pselect(0, NULL, NULL, NULL, NULL, mask);
-	default: return epoll_pwait(epoll, &event, 1, -1, mask);
-	}
+static int wait_with(int call, const sigset_t *mask) {
+    struct epoll_event event;
+    switch (call) {
+    case 0: return sigsuspend(mask);
+    case 1: return ppoll(NULL, 0, NULL, mask);
+    case 2: return pselect(0, NULL, NULL, NULL, NULL, mask);
+    default: return epoll_pwait(epoll, &event, 1, -1, mask);
+    }
 }
 
 // Whether SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH and SIGALRM are in it.
-static int members(const sigset_t *s)
-{
-	static const int of[] = { SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM };
-	int is = 0;
-	for (int i = 0; i < 5; i++)
-		is = is * 10 + sigismember(s, of[i]);
-	return is;
+static int members(const sigset_t *s) {
+    static const int of[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM};
+    int is = 0;
+    for (int i = 0; i < 5; i++) is = is * 10 + sigismember(s, of[i]);
+    return is;
 }
 
-static void *work(void *arg)
-{
-	int me = (int)(intptr_t)arg;
-	sigset_t caller, waiting, is;
-	thread[me] = pthread_self();
-	epoll = epoll_create1(EPOLL_CLOEXEC);
-	sigemptyset(&caller);
-	sigaddset(&caller, SIGUSR1);
-	sigaddset(&caller, SIGUSR2);
-	sigemptyset(&waiting);
-	sigaddset(&waiting, SIGUSR2);
-	sigaddset(&waiting, SIGHUP);
-	for (int round = 0; round < ROUNDS; round++) {
-		int call = round / 2 % CALLS;
-		OK(pthread_sigmask(SIG_SETMASK, &caller, NULL));
-		first = second = 0;
-		if (round & 1)
-			send(pthread_self());
-		else
-			atomic_store(&asks[me], 1);
-		int r = wait_with(call, &waiting), error = errno;
-		CHECK(r == -1 && error == EINTR, "call %d: %d, %s", call, r, strerror(error));
-		EQ(first, 1);
-		EQ(members(&seen), 11110); // the call's, its own, and the action's SIGWINCH
-		OK(pthread_sigmask(SIG_SETMASK, NULL, &is));
-		EQ(members(&is), 1100);
-		EQ(second, 0);
-		while (atomic_load(&asks[me]))
-			sched_yield();
-		sigemptyset(&is);
-		OK(pthread_sigmask(SIG_SETMASK, &is, NULL));
-		EQ(second, 1);
-	}
-	close(epoll);
-	atomic_store(&asks[me], -1);
-	return NULL;
+static void *work(void *arg) {
+    int me = (int)(intptr_t)arg;
+    sigset_t caller, waiting, is;
+    thread[me] = pthread_self();
+    epoll = epoll_create1(EPOLL_CLOEXEC);
+    sigemptyset(&caller);
+    sigaddset(&caller, SIGUSR1);
+    sigaddset(&caller, SIGUSR2);
+    sigemptyset(&waiting);
+    sigaddset(&waiting, SIGUSR2);
+    sigaddset(&waiting, SIGHUP);
+    for (int round = 0; round < ROUNDS; round++) {
+        int call = round / 2 % CALLS;
+        OK(pthread_sigmask(SIG_SETMASK, &caller, NULL));
+        first = second = 0;
+        if (round & 1)
+            send(pthread_self());
+        else
+            atomic_store(&asks[me], 1);
+        int r = wait_with(call, &waiting), error = errno;
+        CHECK(r == -1 && error == EINTR, "call %d: %d, %s", call, r, strerror(error));
+        EQ(first, 1);
+        EQ(members(&seen), 11110); // the call's, its own, and the action's SIGWINCH
+        OK(pthread_sigmask(SIG_SETMASK, NULL, &is));
+        EQ(members(&is), 1100);
+        EQ(second, 0);
+        while (atomic_load(&asks[me])) sched_yield();
+        sigemptyset(&is);
+        OK(pthread_sigmask(SIG_SETMASK, &is, NULL));
+        EQ(second, 1);
+    }
+    close(epoll);
+    atomic_store(&asks[me], -1);
+    return NULL;
 }
 
-int main(void)
-{
-	t_watchdog();
-	struct sigaction a = { .sa_handler = on_first };
-	sigaddset(&a.sa_mask, SIGWINCH);
-	SYS(sigaction(SIGUSR1, &a, NULL));
-	sigemptyset(&a.sa_mask);
-	a.sa_handler = on_second;
-	SYS(sigaction(SIGUSR2, &a, NULL));
-	int n = t_threads(), left = n;
-	pthread_t t[THREADS];
-	for (int i = 0; i < n; i++)
-		t[i] = t_spawn(work, (void *)(intptr_t)i);
-	while (left) {
-		left = 0;
-		for (int i = 0; i < n; i++) {
-			int asked = atomic_load(&asks[i]);
-			left += asked >= 0;
-			if (asked != 1)
-				continue;
-			send(thread[i]);
-			atomic_store(&asks[i], 0);
-		}
-		sched_yield();
-	}
-	for (int i = 0; i < n; i++)
-		t_join(t[i]);
-	return t_ok("signal_wait_mask");
+int main(void) {
+    t_watchdog();
+    struct sigaction a = {.sa_handler = on_first};
+    sigaddset(&a.sa_mask, SIGWINCH);
+    SYS(sigaction(SIGUSR1, &a, NULL));
+    sigemptyset(&a.sa_mask);
+    a.sa_handler = on_second;
+    SYS(sigaction(SIGUSR2, &a, NULL));
+    int n = t_threads(), left = n;
+    pthread_t t[THREADS];
+    for (int i = 0; i < n; i++) t[i] = t_spawn(work, (void *)(intptr_t)i);
+    while (left) {
+        left = 0;
+        for (int i = 0; i < n; i++) {
+            int asked = atomic_load(&asks[i]);
+            left += asked >= 0;
+            if (asked != 1) continue;
+            send(thread[i]);
+            atomic_store(&asks[i], 0);
+        }
+        sched_yield();
+    }
+    for (int i = 0; i < n; i++) t_join(t[i]);
+    return t_ok("signal_wait_mask");
 }

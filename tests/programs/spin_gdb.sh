@@ -1,7 +1,8 @@
 #!/bin/bash
-# spin_gdb.sh COMMAND...: attaches gdb to a program whose threads spin, with a breakpoint in the loop once; every thread's
-# stack must lead to the spinning function and on to its caller. Detaches, and sees the program end normally. LEVEL user and
-# auto: threads that do not run have no kernel thread that gdb could show, so only those that it shows count.
+# spin_gdb.sh COMMAND...: attaches gdb to a program whose threads spin, with a breakpoint in the
+# loop once; every thread's stack must lead to the spinning function and on to its caller. Detaches,
+# and sees the program end normally. LEVEL user and auto: threads that do not run have no kernel
+# thread that gdb could show, so only those that it shows count.
 . "$(dirname "$0")/gdb_target.sh"
 threads=${THREADS:-4}
 [ "$threads" -gt 32 ] && threads=32
@@ -10,7 +11,8 @@ for round in 1 2 3; do
 	more=()
 	[ $round = 2 ] && more=(-ex 'break spin_here' -ex continue -ex delete)
 	timeout -s KILL 40 gdb -nx -batch -p "$target" "${more[@]}" -ex 'thread apply all bt 20' -ex detach > gdb.out 2>&1 < /dev/null || fail "gdb ends with $?"
-	# All but the one that has the token, which may be anywhere in member(), and the one that enters or leaves a loop.
+	# All but the one that has the token, which may be anywhere in member(), and the one that
+	# enters or leaves a loop.
 	h=$(grep -cE '^#[0-9]+ .*spin_here' gdb.out)
 	n=$(grep -cE '^#[0-9]+ .*spin_caller' gdb.out)
 	m=$(grep -cE '^#[0-9]+ .* member \(' gdb.out)

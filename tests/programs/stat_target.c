@@ -1,6 +1,8 @@
-/* For `lissom stat` to look at, until it is killed: threads that wait for each other in a known place. `barrier N`: N threads at `the_barrier`, which `wait_here`
- * waits at. `spin N`: N threads in the loop of `spin_here`, for a word that nobody writes. `come N`: N threads that compute for a moment and end, again and
- * again. `deadlock`: two threads with a lock each, which want the other's. `idle`: one thread that sleeps. */
+/* For `lissom stat` to look at, until it is killed: threads that wait for each other in a known
+ * place. `barrier N`: N threads at `the_barrier`, which `wait_here` waits at. `spin N`: N threads
+ * in the loop of `spin_here`, for a word that nobody writes. `come N`: N threads that compute for a
+ * moment and end, again and again. `deadlock`: two threads with a lock each, which want the
+ * other's. `idle`: one thread that sleeps. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,33 +13,28 @@
 pthread_barrier_t the_barrier;
 volatile int the_word;
 
-__attribute__((noinline)) void wait_here(void)
-{
+__attribute__((noinline)) void wait_here(void) {
     pthread_barrier_wait(&the_barrier);
     __asm__ volatile(""); /* not the last thing that it does: it stays on the stack */
 }
 
-__attribute__((noinline)) void spin_here(void)
-{
+__attribute__((noinline)) void spin_here(void) {
     while (!the_word) { /* most samples are behind one pause or the other, in two lines */
         __builtin_ia32_pause();
         __builtin_ia32_pause();
     }
 }
 
-static void *at_barrier(void *unused)
-{
+static void *at_barrier(void *unused) {
     (void)unused;
     for (;;) {
-        for (volatile int i = 0; i < 1000; i++)
-            ;
+        for (volatile int i = 0; i < 1000; i++);
         wait_here();
     }
     return NULL;
 }
 
-static void *spins(void *unused)
-{
+static void *spins(void *unused) {
     (void)unused;
     spin_here();
     return NULL;
@@ -45,8 +42,7 @@ static void *spins(void *unused)
 
 static pthread_mutex_t lock_a = PTHREAD_MUTEX_INITIALIZER, lock_b = PTHREAD_MUTEX_INITIALIZER;
 
-static void *wants_a(void *unused)
-{
+static void *wants_a(void *unused) {
     (void)unused;
     pthread_mutex_lock(&lock_b);
     pthread_barrier_wait(&the_barrier);
@@ -54,8 +50,7 @@ static void *wants_a(void *unused)
     return NULL;
 }
 
-static void *wants_b(void *unused)
-{
+static void *wants_b(void *unused) {
     (void)unused;
     pthread_mutex_lock(&lock_a);
     pthread_barrier_wait(&the_barrier);
@@ -63,8 +58,7 @@ static void *wants_b(void *unused)
     return NULL;
 }
 
-static void start(void *(*work)(void *))
-{
+static void start(void *(*work)(void *)) {
     pthread_t t;
     if (pthread_create(&t, NULL, work, NULL)) {
         perror("pthread_create");
@@ -72,36 +66,31 @@ static void start(void *(*work)(void *))
     }
 }
 
-static void *computes(void *unused)
-{
+static void *computes(void *unused) {
     (void)unused;
-    for (volatile int i = 0; i < 50 * 1000 * 1000; i++)
-        ;
+    for (volatile int i = 0; i < 50 * 1000 * 1000; i++);
     return NULL;
 }
 
-static void come_and_go(unsigned n)
-{
+static void come_and_go(unsigned n) {
     pthread_t threads[64];
     n = n < 64 ? n : 64;
     for (;;) {
         for (unsigned i = 0; i < n; i++)
-            if (pthread_create(&threads[i], NULL, computes, NULL))
-                abort();
-        for (unsigned i = 0; i < n; i++)
-            pthread_join(threads[i], NULL);
+            if (pthread_create(&threads[i], NULL, computes, NULL)) abort();
+        for (unsigned i = 0; i < n; i++) pthread_join(threads[i], NULL);
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     unsigned n = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
-    void *(*work)(void *) = strcmp(what, "barrier") == 0 ? at_barrier : strcmp(what, "spin") == 0 ? spins : NULL;
+    void *(*work)(void *) = strcmp(what, "barrier") == 0 ? at_barrier
+                            : strcmp(what, "spin") == 0  ? spins
+                                                         : NULL;
     bool deadlock = strcmp(what, "deadlock") == 0;
     pthread_barrier_init(&the_barrier, NULL, deadlock ? 3 : n);
-    for (unsigned i = 0; work && i < n; i++)
-        start(work);
+    for (unsigned i = 0; work && i < n; i++) start(work);
     if (deadlock) {
         start(wants_a);
         start(wants_b);
@@ -110,8 +99,6 @@ int main(int argc, char **argv)
     }
     puts("ready");
     fflush(stdout);
-    if (strcmp(what, "come") == 0)
-        come_and_go(n);
-    for (;;)
-        pause();
+    if (strcmp(what, "come") == 0) come_and_go(n);
+    for (;;) pause();
 }

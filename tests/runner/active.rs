@@ -68,9 +68,14 @@ fn sum<'a>(processes: impl IntoIterator<Item = &'a Process>, counter: &str) -> u
     processes.into_iter().filter_map(|p| p.counter(counter)).sum()
 }
 
-/// What is wrong, a line each. `witnesses` has the ids of the processes in which the runtime should have been active,
-/// once for each program that they executed.
-pub fn problems(case: &Case, level: Level, processes: &[Process], witnesses: &[u32]) -> Vec<String> {
+/// What is wrong, a line each. `witnesses` has the ids of the processes in which the runtime should
+/// have been active, once for each program that they executed.
+pub fn problems(
+    case: &Case,
+    level: Level,
+    processes: &[Process],
+    witnesses: &[u32],
+) -> Vec<String> {
     let mut problems: Vec<String> = Vec::new();
     let failed = case.counters.iter().filter(|c| !c.holds(sum(processes, &c.name)));
     problems.extend(failed.map(|c| format!("counter {} is {}", c.show(), sum(processes, &c.name))));
@@ -81,7 +86,9 @@ pub fn problems(case: &Case, level: Level, processes: &[Process], witnesses: &[u
         processes.iter().filter(|p| !matches!(p.state, "active" | "starting")).collect();
     match &case.native {
         Some(reason) if native.iter().any(|p| p.reason.contains(reason)) => return problems,
-        Some(reason) if reason.starts_with("not loaded") && processes.is_empty() => return problems,
+        Some(reason) if reason.starts_with("not loaded") && processes.is_empty() => {
+            return problems;
+        }
         Some(reason) => problems.push(format!("no process runs natively because of: {reason}")),
         None if processes.iter().all(|p| p.state == "starting") => {
             problems.push("the runtime was active in no process".into());
@@ -93,8 +100,10 @@ pub fn problems(case: &Case, level: Level, processes: &[Process], witnesses: &[u
         problems.push(format!("not active in process {pid} ({name}): {state} {reason}"));
     }
     problems.extend(missing(processes, witnesses));
-    let crowded: Vec<&Process> =
-        processes.iter().filter(|p| p.counter("threads_peak").is_some_and(|t| t > p.slots)).collect();
+    let crowded: Vec<&Process> = processes
+        .iter()
+        .filter(|p| p.counter("threads_peak").is_some_and(|t| t > p.slots))
+        .collect();
     let happened: &[&str] = match name {
         "user" => &["switches_user"],
         "kernel" => &["switches_kernel"],
@@ -123,7 +132,8 @@ fn missing(processes: &[Process], witnesses: &[u32]) -> Option<String> {
             _ => drop(write!(text, " {pid}")),
         }
     }
-    (!text.is_empty()).then(|| format!("the runtime was not active in the programs of the processes{text}"))
+    (!text.is_empty())
+        .then(|| format!("the runtime was not active in the programs of the processes{text}"))
 }
 
 /// For a report: every process, with the counters that tell most.

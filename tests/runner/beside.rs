@@ -30,8 +30,8 @@ impl Running {
     }
 }
 
-/// Starts the companion by `command`, whose last argument is the companion's script, and returns once it has printed
-/// its READY line, or its first line if it has no such line.
+/// Starts the companion by `command`, whose last argument is the companion's script, and returns
+/// once it has printed its READY line, or its first line if it has no such line.
 ///
 /// Errors: it cannot be started, ends without that line, or has not printed it at `deadline`.
 pub fn start(

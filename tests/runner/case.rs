@@ -172,7 +172,11 @@ impl Reader {
                 };
                 add(&mut case.environment, first, [entry]);
             }
-            "BEFORE" => add(&mut case.before, first, [Companion { command: value.to_string(), ready: None }]),
+            "BEFORE" => add(
+                &mut case.before,
+                first,
+                [Companion { command: value.to_string(), ready: None }],
+            ),
             "READY" => match case.before.last_mut() {
                 Some(companion) => companion.ready = Some(Line::parse(value)?),
                 None => return Err("READY without a BEFORE".into()),
@@ -181,7 +185,8 @@ impl Reader {
             "NATIVE" => case.native = Some(value.trim().to_string()),
             "UNSWITCHED" => match value.split_once(": ") {
                 Some((levels, reason)) if !reason.trim().is_empty() => {
-                    case.unswitched = levels.split_whitespace().map(level).collect::<Result<_, _>>()?;
+                    case.unswitched =
+                        levels.split_whitespace().map(level).collect::<Result<_, _>>()?;
                 }
                 _ => return Err("UNSWITCHED is followed by levels, a colon, and the reason".into()),
             },

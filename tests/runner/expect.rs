@@ -60,9 +60,12 @@ fn matches_from(pattern: &[&Line], lines: &[&str]) -> bool {
     match (pattern.first(), lines.first()) {
         (None, None) => true,
         (Some(Line::Any), _) => {
-            matches_from(&pattern[1..], lines) || (!lines.is_empty() && matches_from(pattern, &lines[1..]))
+            matches_from(&pattern[1..], lines)
+                || (!lines.is_empty() && matches_from(pattern, &lines[1..]))
         }
-        (Some(expected), Some(line)) => expected.accepts(line) && matches_from(&pattern[1..], &lines[1..]),
+        (Some(expected), Some(line)) => {
+            expected.accepts(line) && matches_from(&pattern[1..], &lines[1..])
+        }
         _ => false,
     }
 }

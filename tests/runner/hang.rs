@@ -16,7 +16,9 @@ fn members(session: i32) -> Vec<i32> {
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().to_string_lossy().parse().ok())
-        .filter(|&pid| stat(Path::new(&format!("/proc/{pid}"))).is_some_and(|s| s.session == session))
+        .filter(|&pid| {
+            stat(Path::new(&format!("/proc/{pid}"))).is_some_and(|s| s.session == session)
+        })
         .collect();
     found.sort_unstable();
     found
@@ -56,7 +58,8 @@ pub fn describe(session: i32) -> String {
 
 fn describe_threads(folder: &str, text: &mut String) {
     let task = format!("{folder}/task");
-    let mut threads: Vec<_> = fs::read_dir(task).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    let mut threads: Vec<_> =
+        fs::read_dir(task).into_iter().flatten().flatten().map(|e| e.path()).collect();
     threads.sort();
     // Twice, so that it shows who is using a CPU.
     let before: Vec<u64> = threads.iter().map(|t| stat(t).map_or(0, |s| s.ticks)).collect();

@@ -1,4 +1,5 @@
-//! Cases run in sessions of their own, which a Ctrl-C does not reach: whoever ends the runner ends them too.
+//! Cases run in sessions of their own, which a Ctrl-C does not reach: whoever ends the runner ends
+//! them too.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
@@ -35,7 +36,8 @@ extern "C" fn end(signal: libc::c_int) {
     for place in &RUNNING {
         let session = place.load(SeqCst);
         if session != 0 {
-            // SAFETY: plain system call. The leader's process group is the session, unless the case made more.
+            // SAFETY: plain system call. The leader's process group is the session, unless the case
+            // made more.
             unsafe { libc::kill(-session, libc::SIGKILL) };
         }
     }

@@ -1,4 +1,5 @@
-//! What is said of a run of the cases: which may be skipped, how long each took, how many ran at which level.
+//! What is said of a run of the cases: which may be skipped, how long each took, how many ran at
+//! which level.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -91,8 +92,11 @@ impl Outcomes {
             *levels.entry(entry.level).or_default() += 1;
         }
         let levels: Vec<String> = levels.iter().map(|(level, n)| format!("{n} {level}")).collect();
-        let _ =
-            writeln!(text, "ran: {}", if levels.is_empty() { "nothing".into() } else { levels.join(", ") });
+        let _ = writeln!(
+            text,
+            "ran: {}",
+            if levels.is_empty() { "nothing".into() } else { levels.join(", ") }
+        );
         text
     }
 }

@@ -40,7 +40,9 @@ impl Region {
         // SAFETY: `name` is a C string; the result is checked by `owned`.
         let low = owned(unsafe { libc::memfd_create(name.as_ptr(), flags) })?;
         // SAFETY: a descriptor that we own.
-        let file = owned(unsafe { libc::fcntl(low.as_raw_fd(), libc::F_DUPFD_CLOEXEC, LOWEST_DESCRIPTOR) })?;
+        let file = owned(unsafe {
+            libc::fcntl(low.as_raw_fd(), libc::F_DUPFD_CLOEXEC, LOWEST_DESCRIPTOR)
+        })?;
         file.set_len(abi::REGION_BYTES as u64)?;
         let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
         // SAFETY: a descriptor that we own.
@@ -50,7 +52,10 @@ impl Region {
         let put = |bytes: &[u8], offset: usize| file.write_all_at(bytes, offset as u64);
         put(&abi::ABI_VERSION.to_ne_bytes(), abi::C_OFFSET_LISSOM_HEADER_VERSION)?;
         put(&(abi::MAX_RECORDS as u32).to_ne_bytes(), abi::C_OFFSET_LISSOM_HEADER_RECORDS)?;
-        put(&(abi::C_SIZE_LISSOM_RECORD as u32).to_ne_bytes(), abi::C_OFFSET_LISSOM_HEADER_RECORD_BYTES)?;
+        put(
+            &(abi::C_SIZE_LISSOM_RECORD as u32).to_ne_bytes(),
+            abi::C_OFFSET_LISSOM_HEADER_RECORD_BYTES,
+        )?;
         put(&abi::ABI_MAGIC.to_ne_bytes(), abi::C_OFFSET_LISSOM_HEADER_MAGIC)?;
         Ok(Region(file))
     }
@@ -70,8 +75,8 @@ impl Region {
         self.0.as_raw_fd()
     }
 
-    /// The processes in the order in which they started; a process that executed another program is there
-    /// once for each. Processes beyond the region's capacity are missing.
+    /// The processes in the order in which they started; a process that executed another program is
+    /// there once for each. Processes beyond the region's capacity are missing.
     pub fn processes(&self) -> io::Result<Vec<Process>> {
         let mut word = [0; 4];
         self.0.read_exact_at(&mut word, abi::C_OFFSET_LISSOM_HEADER_CLAIMED as u64)?;
@@ -97,10 +102,12 @@ fn owned(descriptor: libc::c_int) -> io::Result<File> {
 
 impl Process {
     fn read(record: &[u8]) -> Process {
-        let u32_at =
-            |offset: usize| u32::from_ne_bytes(record[offset..offset + 4].try_into().unwrap_or_default());
-        let u64_at =
-            |offset: usize| u64::from_ne_bytes(record[offset..offset + 8].try_into().unwrap_or_default());
+        let u32_at = |offset: usize| {
+            u32::from_ne_bytes(record[offset..offset + 4].try_into().unwrap_or_default())
+        };
+        let u64_at = |offset: usize| {
+            u64::from_ne_bytes(record[offset..offset + 8].try_into().unwrap_or_default())
+        };
         let text_at = |offset: usize, length: usize| {
             let bytes = &record[offset..offset + length];
             let end = bytes.iter().position(|&b| b == 0).unwrap_or(length);
@@ -124,9 +131,11 @@ impl Process {
         }
     }
 
-    /// The value of a counter; `pinned.REASON` and `pinned.*` are threads pinned. None: no such counter.
+    /// The value of a counter; `pinned.REASON` and `pinned.*` are threads pinned. None: no such
+    /// counter.
     pub fn counter(&self, name: &str) -> Option<u64> {
-        let find = |list: &[(&str, u64)], name: &str| list.iter().find(|c| c.0 == name).map(|c| c.1);
+        let find =
+            |list: &[(&str, u64)], name: &str| list.iter().find(|c| c.0 == name).map(|c| c.1);
         match name.strip_prefix("pinned.") {
             Some("*") => Some(self.pins.iter().map(|p| p.1).sum()),
             Some(reason) => find(&self.pins, reason),

@@ -36,14 +36,17 @@ pub fn check(requirement: &str) -> Result<(), String> {
         Some((name, value)) => VALUED.contains(&name) && !value.is_empty(),
     };
     known.then_some(()).ok_or_else(|| {
-        format!("unknown requirement '{requirement}'; for a command in PATH write cmd:{requirement}")
+        format!(
+            "unknown requirement '{requirement}'; for a command in PATH write cmd:{requirement}"
+        )
     })
 }
 
 /// The first requirement that is not met here; each is tried once.
 pub fn missing(requirements: &[String]) -> Option<&str> {
     static KNOWN: OnceLock<Mutex<HashMap<String, bool>>> = OnceLock::new();
-    let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known =
+        KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     requirements
         .iter()
         .find(|r| !*known.entry(r.to_string()).or_insert_with(|| present(r)))
@@ -60,7 +63,9 @@ fn present(requirement: &str) -> bool {
         ("pids-cgroup", "") => cgroup(&["pids"], &["pids.max"]),
         ("cpu-cgroup", "") => cgroup(&["cpu", "cpu,cpuacct"], &["cpu.cfs_quota_us", "cpu.max"]),
         ("cpuset-cgroup", "") => cgroup(&["cpuset"], &["cpuset.cpus"]),
-        ("thread-ids", "") => fs::OpenOptions::new().write(true).open("/proc/sys/kernel/ns_last_pid").is_ok(),
+        ("thread-ids", "") => {
+            fs::OpenOptions::new().write(true).open("/proc/sys/kernel/ns_last_pid").is_ok()
+        }
         // SAFETY: cannot fail but by saying so.
         ("mdwe", "") => unsafe { libc::prctl(PR_GET_MDWE, 0_u64, 0_u64, 0_u64, 0_u64) >= 0 },
         ("cpus", n) => at_least(n, run::cpus() as u64),
@@ -73,7 +78,9 @@ fn present(requirement: &str) -> bool {
         ("file", path) => Path::new(path).exists(),
         ("glibc", version) => glibc_version() >= parse_version(version),
         ("x86_64", "") => cfg!(target_arch = "x86_64"),
-        ("active", "") => cfg!(target_arch = "x86_64") && glibc_version() >= (2, 31) && code_can_be_written(),
+        ("active", "") => {
+            cfg!(target_arch = "x86_64") && glibc_version() >= (2, 31) && code_can_be_written()
+        }
         ("bpf", "") => {
             Path::new("/sys/kernel/btf/vmlinux").exists()
                 && libbpf_rs::ProgramType::RawTracepoint.is_supported().unwrap_or(false)
@@ -87,9 +94,11 @@ fn present(requirement: &str) -> bool {
 /// Whether a cgroup can be made that has one of the files, in version 1 below one of the mounts.
 fn cgroup(mounts: &[&str], files: &[&str]) -> bool {
     mounts.iter().chain(&[""]).any(|mount| {
-        let folder =
-            Path::new("/sys/fs/cgroup").join(mount).join(format!("lissom-probe-{}", std::process::id()));
-        let limited = fs::create_dir(&folder).is_ok() && files.iter().any(|f| folder.join(f).exists());
+        let folder = Path::new("/sys/fs/cgroup")
+            .join(mount)
+            .join(format!("lissom-probe-{}", std::process::id()));
+        let limited =
+            fs::create_dir(&folder).is_ok() && files.iter().any(|f| folder.join(f).exists());
         let _ = fs::remove_dir(&folder);
         limited
     })
@@ -116,7 +125,8 @@ fn code_can_be_written() -> bool {
         memory.write_all(&[0xc3]).ok()
     };
     // SAFETY: the page that was just made.
-    let by_mprotect = || unsafe { libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_WRITE) == 0 };
+    let by_mprotect =
+        || unsafe { libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_WRITE) == 0 };
     let possible = by_file().is_some() || by_mprotect();
     // SAFETY: as above.
     unsafe { libc::munmap(page, 4096) };
@@ -131,7 +141,10 @@ fn can_sample() -> bool {
         Err(_) => return false,
     };
     let mut builder = perf_event::Builder::new(clock);
-    builder.observe_pid(child.id() as i32).sample_period(1_000_000).sample(perf_event::SampleFlag::IP);
+    builder
+        .observe_pid(child.id() as i32)
+        .sample_period(1_000_000)
+        .sample(perf_event::SampleFlag::IP);
     let possible = builder.build().is_ok();
     let _ = child.kill();
     let _ = child.wait();
@@ -164,7 +177,8 @@ fn glibc_version() -> (u32, u32) {
 
 /// The least of what the user, the machine and the cgroups allow.
 fn threads_allowed() -> u64 {
-    let number = |path: &Path| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };
+    let number =
+        |path: &Path| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };
     let mut limit = number(Path::new("/proc/sys/kernel/threads-max")).unwrap_or(u64::MAX);
     limit = limit.min(number(Path::new("/proc/sys/kernel/pid_max")).unwrap_or(u64::MAX));
     // SAFETY: rlimit is plain data, which getrlimit fills in.
@@ -183,7 +197,8 @@ fn threads_allowed() -> u64 {
             _ => continue,
         };
         for part in Path::new(path.trim_start_matches('/')).ancestors() {
-            limit = limit.min(number(&Path::new(mount).join(part).join("pids.max")).unwrap_or(u64::MAX));
+            limit = limit
+                .min(number(&Path::new(mount).join(part).join("pids.max")).unwrap_or(u64::MAX));
         }
     }
     limit

@@ -47,7 +47,8 @@ impl Variant {
 
 /// The binary under test.
 pub fn lissom() -> PathBuf {
-    std::env::var_os("LISSOM_TEST_BIN").map_or_else(|| env!("CARGO_BIN_EXE_lissom").into(), PathBuf::from)
+    std::env::var_os("LISSOM_TEST_BIN")
+        .map_or_else(|| env!("CARGO_BIN_EXE_lissom").into(), PathBuf::from)
 }
 
 pub fn target_dir() -> PathBuf {
@@ -66,7 +67,8 @@ pub fn set_beside_others(value: bool) {
     BESIDE_OTHERS.store(value, Ordering::Relaxed);
 }
 
-/// Then programs under lissom do not share the CPUs: they would have one slot each, and hand nothing between slots.
+/// Then programs under lissom do not share the CPUs: they would have one slot each, and hand
+/// nothing between slots.
 fn beside_others() -> bool {
     BESIDE_OTHERS.load(Ordering::Relaxed)
 }
@@ -83,8 +85,8 @@ pub fn first_seed() -> u32 {
 /// Which of a case's variants run.
 #[derive(Clone, Copy)]
 pub struct Selection {
-    /// Every level and ratio, and as often as the case says; otherwise the levels that switch, once, at the highest
-    /// ratio, which is what every change has to pass.
+    /// Every level and ratio, and as often as the case says; otherwise the levels that switch,
+    /// once, at the highest ratio, which is what every change has to pass.
     pub all: bool,
     /// Any case may be skipped whose requirements are missing.
     pub skips_allowed: bool,
@@ -104,12 +106,16 @@ impl Selection {
         if levels.is_empty() {
             levels.clone_from(&case.levels);
         }
-        let highest = if self.all { 0 } else { case.ratios.iter().copied().max().unwrap_or_default() };
+        let highest =
+            if self.all { 0 } else { case.ratios.iter().copied().max().unwrap_or_default() };
         let ratios = case.ratios.iter().copied().filter(|&r| r >= highest).map(Some);
-        let ratios: Vec<Option<u32>> = if case.ratios.is_empty() { vec![None] } else { ratios.collect() };
+        let ratios: Vec<Option<u32>> =
+            if case.ratios.is_empty() { vec![None] } else { ratios.collect() };
         levels
             .into_iter()
-            .flat_map(|level| ratios.iter().map(move |&ratio| Variant { level, ratio }).collect::<Vec<_>>())
+            .flat_map(|level| {
+                ratios.iter().map(move |&ratio| Variant { level, ratio }).collect::<Vec<_>>()
+            })
             .collect()
     }
 }
@@ -204,7 +210,8 @@ impl Run<'_> {
         deadline: Instant,
     ) -> Result<Vec<String>, String> {
         let mut command = self.command(script, beside);
-        let file = |name: &str| File::create(self.folder.0.join(name)).map_err(|e| format!("{name}: {e}"));
+        let file =
+            |name: &str| File::create(self.folder.0.join(name)).map_err(|e| format!("{name}: {e}"));
         command.stdout(file("stdout")?).stderr(file("stderr")?);
         let mut child = command.spawn().map_err(|e| format!("bash: {e}"))?;
         let session = child.id() as i32;
@@ -224,16 +231,21 @@ impl Run<'_> {
             problems.push(format!("still running after {:?}; its threads:\n{state}", case.timeout));
         }
         if let Some(status) = ended {
-            let exit = status.signal().map_or_else(|| Exit::Code(status.code().unwrap_or(-1)), Exit::Signal);
+            let exit = status
+                .signal()
+                .map_or_else(|| Exit::Code(status.code().unwrap_or(-1)), Exit::Signal);
             if exit != case.exit {
                 problems.push(format!("exit: {exit:?}, expected {:?}", case.exit));
             }
-            let stdout = case.stdout.as_ref().map(|lines| expect::whole(lines, &self.folder.text("stdout")));
+            let stdout =
+                case.stdout.as_ref().map(|lines| expect::whole(lines, &self.folder.text("stdout")));
             if let Some(Err(problem)) = stdout {
                 problems.push(format!("standard output: {problem}"));
             }
-            let stderr =
-                case.stderr.as_ref().map(|lines| expect::contains(lines, &self.folder.text("stderr")));
+            let stderr = case
+                .stderr
+                .as_ref()
+                .map(|lines| expect::contains(lines, &self.folder.text("stderr")));
             if let Some(Err(problem)) = stderr {
                 problems.push(format!("standard error: {problem}"));
             }
@@ -262,7 +274,8 @@ impl Run<'_> {
             let suffix = if number == 0 { String::new() } else { format!("_{}", number + 1) };
             command.env(format!("BEFORE_PID{suffix}"), companion.pid().to_string());
         }
-        let recorded = matches!(self.variant.level, Level::Switch(_)) || !self.case.counters.is_empty();
+        let recorded =
+            matches!(self.variant.level, Level::Switch(_)) || !self.case.counters.is_empty();
         if recorded {
             let (name, value) = self.region.variable();
             command.env(name, value).env("TEST_WITNESS", self.folder.0.join("witness"));
@@ -280,7 +293,8 @@ impl Run<'_> {
         // SAFETY: only async-signal-safe calls between fork and exec.
         unsafe {
             command.pre_exec(move || {
-                // A session, and with it a process group, of its own: it can be killed whole, and has no terminal.
+                // A session, and with it a process group, of its own: it can be killed whole, and
+                // has no terminal.
                 libc::setsid();
                 // What the runner itself was given besides the three is no business of the case.
                 libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32);
@@ -367,7 +381,8 @@ impl Scratch {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("case-{}-{count}", std::process::id());
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(folder.join("work")).map_err(|e| format!("{}: {e}", folder.display()))?;
+        fs::create_dir_all(folder.join("work"))
+            .map_err(|e| format!("{}: {e}", folder.display()))?;
         // Programs that give up root write into it, too.
         let witness = folder.join("witness");
         File::create(&witness)

@@ -1,5 +1,6 @@
-// Linked into each C and C++ program of the tests: it writes down which processes the runtime should be active in.
-// The runtime's own records cannot tell, since a runtime that does nothing writes none.
+// Linked into each C and C++ program of the tests: it writes down which processes the runtime
+// should be active in. The runtime's own records cannot tell, since a runtime that does nothing
+// writes none.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -10,19 +11,17 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-static void put_number(char **end, unsigned n)
-{
-    if (n >= 10)
-        put_number(end, n / 10);
+static void put_number(char **end, unsigned n) {
+    if (n >= 10) put_number(end, n / 10);
     *(*end)++ = (char)('0' + n % 10);
 }
 
-// A line `PID\n` in the file TEST_WITNESS, unless the program is linked statically, set-user-ID, or started without
-// the runtime in LD_PRELOAD.
-__attribute__((constructor)) static void witness(void)
-{
+// A line `PID\n` in the file TEST_WITNESS, unless the program is linked statically, set-user-ID, or
+// started without the runtime in LD_PRELOAD.
+__attribute__((constructor)) static void witness(void) {
     const char *path = getenv("TEST_WITNESS"), *preload = getenv("LD_PRELOAD");
-    if (!path || !preload || !strstr(preload, "lissom") || !getauxval(AT_BASE) || getauxval(AT_SECURE))
+    if (!path || !preload || !strstr(preload, "lissom") || !getauxval(AT_BASE) ||
+        getauxval(AT_SECURE))
         return;
     int saved = errno;
     char line[16], *end = line;
@@ -30,8 +29,7 @@ __attribute__((constructor)) static void witness(void)
     *end++ = '\n';
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (fd >= 0) {
-        if (write(fd, line, (size_t)(end - line)) < 0)
-            errno = saved;
+        if (write(fd, line, (size_t)(end - line)) < 0) errno = saved;
         close(fd);
     }
     errno = saved;

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Measures what a scheduler does for threads that wait for each other, in a virtual machine with one CPU that counts its instructions:
+# Measures what a scheduler does for threads that wait for each other, in a virtual machine with one
+# CPU that counts its instructions:
 #     tests/sched/figures.sh [OPTION]... [CONFIG]...
-# Each CONFIG is what is said to `lissom sched start`: tests/sched/figures.sh "--spin=off" "". The kernel's own scheduler comes first.
+# Each CONFIG is what is said to `lissom sched start`: tests/sched/figures.sh "--spin=off" "". The
+# kernel's own scheduler comes first.
 #
 #   --kernel VERSION   [default: 7.3]
 #   --runs N           [default: 5]
@@ -9,8 +11,9 @@
 #   --switch MODE      all of it once more, below `lissom run --switch=MODE --`; may be repeated
 #   --only NAME        one workload: barrier, cond, mutex or pipeline; may be repeated
 #
-# Prints us a round: the median of the runs, and the least and the most. 16 threads; the pipeline has 8, which wait in loops
-# for flags of their own, and never yield. The mutex is held for 4 us at a time.
+# Prints us a round: the median of the runs, and the least and the most. 16 threads; the pipeline
+# has 8, which wait in loops for flags of their own, and never yield. The mutex is held for 4 us at
+# a time.
 set -euo pipefail
 
 runs=5 rounds=100 switches='' only=''

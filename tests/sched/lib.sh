@@ -5,7 +5,8 @@ kernel=${KERNEL:-7.3}
 programs=$target/vm/programs
 mkdir -p "$programs"
 
-# compile NAME SOURCE [OPTION]...: $programs/NAME, unless it is newer than all that it may be made of
+# compile NAME SOURCE [OPTION]...: $programs/NAME, unless it is newer than all that it may be made
+# of
 compile() {
     local name=$1 source=$2
     shift 2
@@ -15,8 +16,9 @@ compile() {
     }
 }
 
-# put NAME...: programs for the machine, in its working directory: sync and spin of workloads/, guest of tests/kvm/, and those of this folder. Statically linked, because
-# such are what lissom cannot be preloaded into.
+# put NAME...: programs for the machine, in its working directory: sync and spin of workloads/,
+# guest of tests/kvm/, and those of this folder. Statically linked, because such are what lissom
+# cannot be preloaded into.
 put() {
     local name
     for name in "$@"; do
@@ -53,7 +55,8 @@ inside() {
         "${options[@]}" -- sh "$@"
 }
 
-# medians WIDTH DECIMALS: of lines LABEL|WORKLOAD|us a round that are in the order of these, with the least and the most. WIDTH: of the labels
+# medians WIDTH DECIMALS: of lines LABEL|WORKLOAD|us a round that are in the order of these, with
+# the least and the most. WIDTH: of the labels
 medians() {
     awk -F'|' -v width="$1" -v decimals="$2" '
         { key = $1 "|" $2; if (!(key in n)) order[++keys] = key; value[key, ++n[key]] = $3 }

@@ -4,11 +4,14 @@
 //     loops list works|spins
 //     loops NAME [--seconds S] [--hold MS] [--stay]
 //
-// Runs the loop for so long, and prints a line of JSON: `progress` is how often it came to its end, or how often it was let go; `cpu_seconds` is the
-// CPU time of the process, `waiting_seconds` that of the thread that waits in a loop (0 where nobody waits). The process has the loop's name, as ps shows it.
-// With --stay, it sleeps until SIGTERM after its report, so that what others know of it can be looked at.
+// Runs the loop for so long, and prints a line of JSON: `progress` is how often it came to its end,
+// or how often it was let go; `cpu_seconds` is the CPU time of the process, `waiting_seconds` that
+// of the thread that waits in a loop (0 where nobody waits). The process has the loop's name, as ps
+// shows it. With --stay, it sleeps until SIGTERM after its report, so that what others know of it
+// can be looked at.
 //
-// In a loop that spins, one thread computes for --hold ms [5], which is longer than a time slice, and another waits for it.
+// In a loop that spins, one thread computes for --hold ms [5], which is longer than a time slice,
+// and another waits for it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -38,9 +41,10 @@ static double clock_seconds(clockid_t clock) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// --- those that work ------------------------------------------------------------------------------------------
+// --- those that work -----------------------------------------------------------------------------
 //
-// Each function below does some milliseconds of it and returns, or never returns and counts in `progress` itself.
+// Each function below does some milliseconds of it and returns, or never returns and counts in
+// `progress` itself.
 
 static void register_counter(void) {
     uint64_t left = 20000000;
@@ -64,8 +68,7 @@ static void memory_countdown(void) {
 
 PLAIN static void stack_counter(void) {
     volatile long i;
-    for (i = 0; i < 3000000; i++)
-        ;
+    for (i = 0; i < 3000000; i++);
 }
 
 // The registers go round, and come back to what they were: what it has done is in memory.
@@ -77,9 +80,11 @@ static void chase(void) {
     for (int i = 0; i < 64; i++)
         ring[i].next = &ring[(i * 5 + 1) % 64]; // 5 and 1: one cycle through all
     struct node *first = ring;
-    __asm__ volatile("1: incq 8(%0)\n mov (%0), %0\n cmpq $100000, 8(%0)\n jb 1b" : "+r"(first) : : "cc", "memory");
-    for (int i = 0; i < 64; i++)
-        ring[i].visits = 0;
+    __asm__ volatile("1: incq 8(%0)\n mov (%0), %0\n cmpq $100000, 8(%0)\n jb 1b"
+                     : "+r"(first)
+                     :
+                     : "cc", "memory");
+    for (int i = 0; i < 64; i++) ring[i].visits = 0;
 }
 
 // The same again and again: the registers are the same in each pass.
@@ -88,8 +93,7 @@ static void hash(void) {
     static volatile uint64_t sum;
     for (volatile int pass = 0; pass < 1000; pass++) {
         uint64_t h = 14695981039346656037u;
-        for (size_t i = 0; i < sizeof buffer; i++)
-            h = (h ^ buffer[i]) * 1099511628211u;
+        for (size_t i = 0; i < sizeof buffer; i++) h = (h ^ buffer[i]) * 1099511628211u;
         sum += h;
     }
 }
@@ -110,7 +114,8 @@ static void wait_for_ticks(void) {
 }
 
 static void wait_for_clock(void) {
-    for (double begun = clock_seconds(CLOCK_MONOTONIC); clock_seconds(CLOCK_MONOTONIC) - begun < 5e-3;)
+    for (double begun = clock_seconds(CLOCK_MONOTONIC);
+         clock_seconds(CLOCK_MONOTONIC) - begun < 5e-3;)
         PAUSE();
 }
 
@@ -121,8 +126,7 @@ static void backoff(void) {
         for (int delay = 1; delay <= 1024; delay *= 2) {
             unsigned long seen = atomic_load_explicit(&count, memory_order_relaxed);
             atomic_compare_exchange_strong(&count, &seen, seen + 1);
-            for (int j = 0; j < delay; j++)
-                PAUSE();
+            for (int j = 0; j < delay; j++) PAUSE();
         }
     }
 }
@@ -130,24 +134,30 @@ static void backoff(void) {
 static void divide(void) {
     static volatile uint64_t quotient, left;
     left = 1000000;
-    __asm__ volatile("1: xor %%edx, %%edx\n mov $1000003, %%eax\n mov $7, %%ecx\n div %%rcx\n mov %%rax, %0\n decq %1\n jnz 1b"
-                     : "=m"(quotient), "+m"(left) : : "rax", "rcx", "rdx", "cc");
+    __asm__ volatile("1: xor %%edx, %%edx\n mov $1000003, %%eax\n mov $7, %%ecx\n div %%rcx\n mov "
+                     "%%rax, %0\n decq %1\n jnz 1b"
+                     : "=m"(quotient), "+m"(left)
+                     :
+                     : "rax", "rcx", "rdx", "cc");
 }
 
 // Only a vector register changes.
 static void vector(void) {
     double sum = 0, one = 1, end = 5e6;
-    __asm__ volatile("1: addsd %1, %0\n ucomisd %0, %2\n ja 1b" : "+x"(sum) : "x"(one), "x"(end) : "cc");
+    __asm__ volatile("1: addsd %1, %0\n ucomisd %0, %2\n ja 1b"
+                     : "+x"(sum)
+                     : "x"(one), "x"(end)
+                     : "cc");
 }
 
 static void system_calls(void) {
-    for (int i = 0; i < 20000; i++)
-        syscall(SYS_getppid);
+    for (int i = 0; i < 20000; i++) syscall(SYS_getppid);
 }
 
-// --- those that wait ------------------------------------------------------------------------------------------
+// --- those that wait -----------------------------------------------------------------------------
 //
-// `hold` is what the other one does before, `let_go` what it does after it has computed, `wait` what the waiter does.
+// `hold` is what the other one does before, `let_go` what it does after it has computed, `wait`
+// what the waiter does.
 
 static _Alignas(128) atomic_int word;
 static _Alignas(128) volatile int plain_word;
@@ -158,63 +168,55 @@ static void plain_hold(void) { plain_word = 1; }
 static void plain_let_go(void) { plain_word = 0; }
 
 static void flag_pause_wait(void) {
-    while (atomic_load_explicit(&word, memory_order_acquire))
-        PAUSE();
+    while (atomic_load_explicit(&word, memory_order_acquire)) PAUSE();
 }
 
-static void flag_wait(void) {
-    while (atomic_load_explicit(&word, memory_order_acquire))
-        ;
-}
+static void flag_wait(void) { while (atomic_load_explicit(&word, memory_order_acquire)); }
 
 PLAIN static void flag_plain_wait(void) {
     int seen = plain_word;
-    while (seen != 0)
-        seen = plain_word;
+    while (seen != 0) seen = plain_word;
 }
 
 __attribute__((noinline)) static int is_held(const volatile int *which) { return *which != 0; }
 
 static void flag_call_wait(void) {
-    while (is_held(&plain_word))
-        PAUSE();
+    while (is_held(&plain_word)) PAUSE();
 }
 
 static void ttas_pause_wait(void) {
     do {
-        while (atomic_load_explicit(&word, memory_order_relaxed))
-            PAUSE();
+        while (atomic_load_explicit(&word, memory_order_relaxed)) PAUSE();
     } while (atomic_exchange_explicit(&word, 1, memory_order_acquire));
     word_let_go();
 }
 
 static void ttas_wait(void) {
     do {
-        while (atomic_load_explicit(&word, memory_order_relaxed))
-            ;
+        while (atomic_load_explicit(&word, memory_order_relaxed));
     } while (atomic_exchange_explicit(&word, 1, memory_order_acquire));
     word_let_go();
 }
 
 static void ttas_backoff_wait(void) {
     for (int delay = 1;; delay = delay < 1024 ? delay * 2 : delay) {
-        if (!atomic_load_explicit(&word, memory_order_relaxed) && !atomic_exchange_explicit(&word, 1, memory_order_acquire))
+        if (!atomic_load_explicit(&word, memory_order_relaxed) &&
+            !atomic_exchange_explicit(&word, 1, memory_order_acquire))
             break;
-        for (int i = 0; i < delay; i++)
-            PAUSE();
+        for (int i = 0; i < delay; i++) PAUSE();
     }
     word_let_go();
 }
 
 static void exchange_wait(void) {
-    while (atomic_exchange_explicit(&word, 1, memory_order_acquire))
-        ;
+    while (atomic_exchange_explicit(&word, 1, memory_order_acquire));
     word_let_go();
 }
 
 static void compare_exchange_wait(void) {
     int expected = 0;
-    while (!atomic_compare_exchange_weak_explicit(&word, &expected, 1, memory_order_acquire, memory_order_relaxed))
+    while (!atomic_compare_exchange_weak_explicit(&word, &expected, 1, memory_order_acquire,
+                                                  memory_order_relaxed))
         expected = 0;
     word_let_go();
 }
@@ -223,8 +225,7 @@ static void compare_exchange_wait(void) {
 static void counted_wait(void) {
     for (;;) {
         for (long i = 1000000; i > 0; i--) {
-            if (!atomic_load_explicit(&word, memory_order_acquire))
-                return;
+            if (!atomic_load_explicit(&word, memory_order_acquire)) return;
             PAUSE();
         }
         sched_yield();
@@ -238,11 +239,12 @@ static struct {
 
 static void ticket_lock(void) {
     unsigned mine = atomic_fetch_add(&ticket.next, 1);
-    while (atomic_load_explicit(&ticket.serving, memory_order_acquire) != mine)
-        PAUSE();
+    while (atomic_load_explicit(&ticket.serving, memory_order_acquire) != mine) PAUSE();
 }
 
-static void ticket_unlock(void) { atomic_fetch_add_explicit(&ticket.serving, 1, memory_order_release); }
+static void ticket_unlock(void) {
+    atomic_fetch_add_explicit(&ticket.serving, 1, memory_order_release);
+}
 
 static void ticket_wait(void) {
     ticket_lock();
@@ -262,18 +264,15 @@ static void mcs_lock(struct queued *node) {
     struct queued *before = atomic_exchange(&tail, node);
     if (before) {
         atomic_store(&before->next, node);
-        while (atomic_load_explicit(&node->waits, memory_order_acquire))
-            PAUSE();
+        while (atomic_load_explicit(&node->waits, memory_order_acquire)) PAUSE();
     }
 }
 
 static void mcs_unlock(struct queued *node) {
     struct queued *mine = node, *next = atomic_load(&node->next);
     if (!next) {
-        if (atomic_compare_exchange_strong(&tail, &mine, NULL))
-            return;
-        while (!(next = atomic_load(&node->next)))
-            PAUSE();
+        if (atomic_compare_exchange_strong(&tail, &mine, NULL)) return;
+        while (!(next = atomic_load(&node->next))) PAUSE();
     }
     atomic_store_explicit(&next->waits, 0, memory_order_release);
 }
@@ -286,7 +285,7 @@ static void mcs_wait(void) {
     mcs_unlock(&waiter_node);
 }
 
-// --------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 static const struct loop {
     const char *name; // at most 15 characters, as those of processes
@@ -339,12 +338,11 @@ __attribute__((noreturn)) static void *hold(void *argument) {
     for (;;) {
         loop->hold();
         sem_post(&begun);
-        for (double end = clock_seconds(CLOCK_THREAD_CPUTIME_ID) + hold_seconds; clock_seconds(CLOCK_THREAD_CPUTIME_ID) < end;)
-            for (int i = 0; i < 10000; i++)
-                x = x * 6364136223846793005u + 1442695040888963407u;
+        for (double end = clock_seconds(CLOCK_THREAD_CPUTIME_ID) + hold_seconds;
+             clock_seconds(CLOCK_THREAD_CPUTIME_ID) < end;)
+            for (int i = 0; i < 10000; i++) x = x * 6364136223846793005u + 1442695040888963407u;
         loop->let_go();
-        while (sem_wait(&done) != 0)
-            ;
+        while (sem_wait(&done) != 0);
         progress++;
     }
 }
@@ -352,8 +350,7 @@ __attribute__((noreturn)) static void *hold(void *argument) {
 __attribute__((noreturn)) static void *wait_for_it(void *argument) {
     (void)argument;
     for (;;) {
-        while (sem_wait(&begun) != 0)
-            ;
+        while (sem_wait(&begun) != 0);
         loop->wait();
         sem_post(&done);
     }
@@ -362,20 +359,19 @@ __attribute__((noreturn)) static void *wait_for_it(void *argument) {
 // A loop that never ends can only be left by a signal.
 static void rest(int signal_number) {
     (void)signal_number;
-    for (;;)
-        pause();
+    for (;;) pause();
 }
 
 __attribute__((noreturn)) static void usage(void) {
-    fputs("usage: loops NAME [--seconds S] [--hold MS] [--stay] | loops list works|spins\n", stderr);
+    fputs("usage: loops NAME [--seconds S] [--hold MS] [--stay] | loops list works|spins\n",
+          stderr);
     exit(2);
 }
 
 static double number(const char *text) {
     char *end;
     double value = text ? strtod(text, &end) : -1;
-    if (!text || end == text || *end || !(value > 0 && value < 1e6))
-        usage();
+    if (!text || end == text || *end || !(value > 0 && value < 1e6)) usage();
     return value;
 }
 
@@ -399,18 +395,14 @@ int main(int argc, char **argv) {
     int stays = 0;
     if (argc == 3 && !strcmp(argv[1], "list")) {
         int spins = !strcmp(argv[2], "spins");
-        if (!spins && strcmp(argv[2], "works"))
-            usage();
+        if (!spins && strcmp(argv[2], "works")) usage();
         for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
-            if ((loops[i].work == NULL) == spins)
-                puts(loops[i].name);
+            if ((loops[i].work == NULL) == spins) puts(loops[i].name);
         return 0;
     }
     for (size_t i = 0; argc > 1 && i < sizeof loops / sizeof *loops; i++)
-        if (!strcmp(argv[1], loops[i].name))
-            loop = &loops[i];
-    if (!loop)
-        usage();
+        if (!strcmp(argv[1], loops[i].name)) loop = &loops[i];
+    if (!loop) usage();
     for (int i = 2; i < argc; i++) {
         if (!strcmp(argv[i], "--stay"))
             stays = 1;
@@ -439,16 +431,16 @@ int main(int argc, char **argv) {
         nanosleep(&t, NULL);
     }
     uint64_t made = progress;
-    printf("{\"loop\": \"%s\", \"kind\": \"%s\", \"seconds\": %.3f, \"progress\": %llu, \"cpu_seconds\": %.3f, \"waiting_seconds\": %.3f}\n",
-           loop->name, loop->work ? "works" : "spins", clock_seconds(CLOCK_MONOTONIC) - start, (unsigned long long)made,
-           clock_seconds(CLOCK_PROCESS_CPUTIME_ID), waiter ? cpu_seconds(waiter) : 0);
+    printf("{\"loop\": \"%s\", \"kind\": \"%s\", \"seconds\": %.3f, \"progress\": %llu, "
+           "\"cpu_seconds\": %.3f, \"waiting_seconds\": %.3f}\n",
+           loop->name, loop->work ? "works" : "spins", clock_seconds(CLOCK_MONOTONIC) - start,
+           (unsigned long long)made, clock_seconds(CLOCK_PROCESS_CPUTIME_ID),
+           waiter ? cpu_seconds(waiter) : 0);
     fflush(stdout);
     if (stays) {
         pthread_kill(worker, SIGUSR1);
-        if (waiter)
-            pthread_kill(waiter, SIGUSR1);
-        for (;;)
-            pause();
+        if (waiter) pthread_kill(waiter, SIGUSR1);
+        for (;;) pause();
     }
     return 0;
 }

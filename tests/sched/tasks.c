@@ -2,10 +2,11 @@
 // Tasks that a scheduler has to get right. Each ends by itself, with 0 if all was as it should be.
 //
 //     tasks pinned CPU SECONDS      computes on this CPU, and looks that it is always there
-//     tasks wander SECONDS          goes from CPU to CPU by its affinity, and looks that it is there
-//     tasks policies SECONDS        computes, and changes its policy and its nice value all the time
-//     tasks realtime CPU SECONDS    SCHED_FIFO: nobody else runs on this CPU meanwhile
-//     tasks short COUNT AT_A_TIME   so many processes that end at once, each tenth by exec; all are waited for
+//     tasks wander SECONDS          goes from CPU to CPU by its affinity, and looks that it is
+//     there tasks policies SECONDS        computes, and changes its policy and its nice value all
+//     the time tasks realtime CPU SECONDS    SCHED_FIFO: nobody else runs on this CPU meanwhile
+//     tasks short COUNT AT_A_TIME   so many processes that end at once, each tenth by exec; all are
+//     waited for
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
@@ -31,16 +32,14 @@ static double now(void) {
 
 static void compute(long iterations) {
     static volatile uint64_t x;
-    while (iterations-- > 0)
-        x = x * 6364136223846793005u + 1442695040888963407u;
+    while (iterations-- > 0) x = x * 6364136223846793005u + 1442695040888963407u;
 }
 
 static void go_to(int cpu) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET((size_t)cpu, &set);
-    if (sched_setaffinity(0, sizeof set, &set) != 0)
-        fail("sched_setaffinity");
+    if (sched_setaffinity(0, sizeof set, &set) != 0) fail("sched_setaffinity");
 }
 
 static void expect_cpu(int cpu) {
@@ -53,8 +52,7 @@ static void expect_cpu(int cpu) {
 
 static void pinned(int cpu, double seconds) {
     go_to(cpu);
-    for (double end = now() + seconds; now() < end; compute(10000))
-        expect_cpu(cpu);
+    for (double end = now() + seconds; now() < end; compute(10000)) expect_cpu(cpu);
 }
 
 static void wander(double seconds) {
@@ -66,8 +64,7 @@ static void wander(double seconds) {
             expect_cpu(cpu);
             compute(10000);
         }
-        if (cpu % 2 == 0)
-            usleep(1000);
+        if (cpu % 2 == 0) usleep(1000);
     }
 }
 
@@ -76,10 +73,8 @@ static void policies(double seconds) {
     const struct sched_param none = {0};
     int turn = 0;
     for (double end = now() + seconds; now() < end; turn++) {
-        if (sched_setscheduler(0, policy[turn % 4], &none) != 0)
-            fail("sched_setscheduler");
-        if (setpriority(PRIO_PROCESS, 0, turn % 20) != 0)
-            fail("setpriority");
+        if (sched_setscheduler(0, policy[turn % 4], &none) != 0) fail("sched_setscheduler");
+        if (setpriority(PRIO_PROCESS, 0, turn % 20) != 0) fail("setpriority");
         compute(100000);
     }
 }
@@ -87,16 +82,13 @@ static void policies(double seconds) {
 static void realtime(int cpu, double seconds) {
     const struct sched_param parameter = {.sched_priority = 10};
     go_to(cpu);
-    if (sched_setscheduler(0, SCHED_FIFO, &parameter) != 0)
-        fail("sched_setscheduler");
-    for (double end = now() + seconds; now() < end;)
-        compute(10000);
+    if (sched_setscheduler(0, SCHED_FIFO, &parameter) != 0) fail("sched_setscheduler");
+    for (double end = now() + seconds; now() < end;) compute(10000);
 }
 
 static void reap(void) {
     int status;
-    if (wait(&status) < 0)
-        fail("wait");
+    if (wait(&status) < 0) fail("wait");
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 7) {
         fprintf(stderr, "tasks: a child ended with status %#x\n", (unsigned)status);
         exit(1);
@@ -111,18 +103,15 @@ static void short_lived(long count, long at_a_time) {
             alive--;
         }
         pid_t child = fork();
-        if (child < 0)
-            fail("fork");
+        if (child < 0) fail("fork");
         if (child == 0) {
             compute(i % 7 * 1000);
-            if (i % 10 == 0)
-                execl("/bin/sh", "sh", "-c", "exit 7", (char *)NULL);
+            if (i % 10 == 0) execl("/bin/sh", "sh", "-c", "exit 7", (char *)NULL);
             _exit(7);
         }
         alive++;
     }
-    for (; alive > 0; alive--)
-        reap();
+    for (; alive > 0; alive--) reap();
 }
 
 int main(int argc, char **argv) {

@@ -1,5 +1,6 @@
-# The detector by last-branch records, where there are none: the kernel takes its programs, and it is refused, or nothing breaks; with records that are
-# made up, of all who run, nobody who works has to give way.
+# The detector by last-branch records, where there are none: the kernel takes its programs, and it
+# is refused, or nothing breaks; with records that are made up, of all who run, nobody who works has
+# to give way.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put loops

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * runtime/sched/ready.h. Time is the real one: a slice is made so long, or so short, that it does not matter. Prints `N passed, M failed`.
+ * runtime/sched/ready.h. Time is the real one: a slice is made so long, or so short, that it does
+ * not matter. Prints `N passed, M failed`.
  */
 #include "sched/ready.h"
 
@@ -16,8 +17,7 @@ static struct slot s;
 static struct thread t[THREADS];
 static int passed, failed;
 
-static void check(bool ok, const char *what)
-{
+static void check(bool ok, const char *what) {
     if (ok) {
         passed++;
     } else {
@@ -27,34 +27,29 @@ static void check(bool ok, const char *what)
 }
 
 /* A slice of hours, or of nothing. */
-static void begin(bool long_slice)
-{
+static void begin(bool long_slice) {
     sched.tsc_per_us = long_slice ? 1ull << 40 : 0;
     memset(&s, 0, sizeof s);
     memset(t, 0, sizeof t);
-    for (int i = 0; i < THREADS; i++)
-        ready_slice_ended(&t[i]);
+    for (int i = 0; i < THREADS; i++) ready_slice_ended(&t[i]);
 }
 
 static void has_credit(struct thread *of) { of->credit = (int64_t)1 << 50; }
 
-/* The numbers of the threads in the order in which they come, as letters; the list is empty then. */
-static const char *order(void)
-{
+/* The numbers of the threads in the order in which they come, as letters; the list is empty
+ * then. */
+static const char *order(void) {
     static char names[THREADS + 1];
     struct thread *next;
     int n = 0;
-    while ((next = ready_pop(&s)))
-        names[n++] = (char)('a' + (next - t));
+    while ((next = ready_pop(&s))) names[n++] = (char)('a' + (next - t));
     names[n] = 0;
     return names;
 }
 
-static void orders(void)
-{
+static void orders(void) {
     begin(true);
-    for (int i = 0; i < 4; i++)
-        ready_push(&s, &t[i]);
+    for (int i = 0; i < 4; i++) ready_push(&s, &t[i]);
     check(!strcmp(order(), "abcd"), "first come, first served");
     check(!ready_pop(&s), "nothing is left");
 
@@ -87,31 +82,26 @@ static void orders(void)
     check(!strcmp(order(), "cab"), "who was put back is where he was");
 
     begin(false);
-    for (int i = 2; i < 6; i++)
-        ready_push(&s, &t[i]);
+    for (int i = 2; i < 6; i++) ready_push(&s, &t[i]);
     ready_push_behind(&s, &t[0]);
     ready_push_behind(&s, &t[1]);
     ready_pop(&s); /* from then on the others wait */
-    for (uint64_t now = tsc(); tsc() - now < 1000;)
-        ;
+    for (uint64_t now = tsc(); tsc() - now < 1000;);
     check(ready_pop(&s) == &t[0], "after a slice it is the turn of those behind");
     check(ready_pop(&s) != &t[1], "of one of them");
 
     /* An extra thread that gives way sees who is next, and leaves him there. */
     begin(true);
-    for (int i = 1; i < 4; i++)
-        ready_push(&s, &t[i]);
+    for (int i = 1; i < 4; i++) ready_push(&s, &t[i]);
     ready_push_behind(&s, &t[0]);
     sched.tsc_per_us = 4; /* a slice is 12,000 ticks */
     int runs[4] = {0};
     for (int i = 0; i < 40; i++) {
-        for (uint64_t now = tsc(); tsc() - now < 20000;)
-            ;
+        for (uint64_t now = tsc(); tsc() - now < 20000;);
         struct thread *next = ready_pop(&s);
         runs[next - t]++;
         if (i % 2)
-            for (uint64_t now = tsc(); tsc() - now < 20000;)
-                ;
+            for (uint64_t now = tsc(); tsc() - now < 20000;);
         struct thread *after = ready_pop(&s);
         ready_push_behind(&s, next);
         ready_unpop(&s, after);
@@ -123,13 +113,13 @@ static void orders(void)
     has_credit(&t[1]);
     ready_push(&s, &t[1]);
     struct thread *list = ready_take_all(&s);
-    check(list == &t[1] && list->next == &t[0] && !t[0].next && !s.ready_count && !ready_pop(&s), "all are taken");
+    check(list == &t[1] && list->next == &t[0] && !t[0].next && !s.ready_count && !ready_pop(&s),
+          "all are taken");
     ready_push(&s, &t[2]);
     check(!strcmp(order(), "c"), "and others come");
 }
 
-static void credits(void)
-{
+static void credits(void) {
     begin(true);
     ready_charge(&s, &t[0]);
     check(t[0].credit == 0, "with nobody behind nothing is counted");
@@ -160,8 +150,7 @@ static void credits(void)
 }
 
 /* Against a list that is written down. */
-static void at_random(void)
-{
+static void at_random(void) {
     char list[THREADS];
     int n = 0, fresh = 0;
     bool on[THREADS] = {false}, good = true;
@@ -171,11 +160,9 @@ static void at_random(void)
         int i = rand() % THREADS, at;
         switch (rand() % 4) {
         case 0: /* push, with credit or without */
-            if (on[i])
-                break;
+            if (on[i]) break;
             ready_slice_ended(&t[i]);
-            if (rand() % 2)
-                has_credit(&t[i]);
+            if (rand() % 2) has_credit(&t[i]);
             at = t[i].credit || n == fresh ? fresh++ : n;
             memmove(list + at + 1, list + at, (size_t)(n++ - at));
             list[at] = (char)i;
@@ -183,8 +170,7 @@ static void at_random(void)
             ready_push(&s, &t[i]);
             break;
         case 1:
-            if (on[i])
-                break;
+            if (on[i]) break;
             list[n++] = (char)i;
             on[i] = true;
             ready_push_behind(&s, &t[i]);
@@ -192,8 +178,7 @@ static void at_random(void)
         default: {
             struct thread *next = ready_pop(&s);
             good = next ? n && next == &t[(int)list[0]] : !n;
-            if (!next || !good)
-                break;
+            if (!next || !good) break;
             if (rand() % 8 == 0) {
                 ready_unpop(&s, next);
                 break;
@@ -203,14 +188,14 @@ static void at_random(void)
             fresh -= fresh > 0;
         }
         }
-        good = good && s.ready_count == (uint32_t)n && s.fresh_count == (uint32_t)fresh && (n ? s.ready_tail == &t[(int)list[n - 1]] : !s.ready_tail) && !s.ready_head == !n &&
+        good = good && s.ready_count == (uint32_t)n && s.fresh_count == (uint32_t)fresh &&
+               (n ? s.ready_tail == &t[(int)list[n - 1]] : !s.ready_tail) && !s.ready_head == !n &&
                (fresh ? s.fresh_tail == &t[(int)list[fresh - 1]] : !s.fresh_tail);
     }
     check(good, "at random");
 }
 
-int main(void)
-{
+int main(void) {
     orders();
     credits();
     at_random();

@@ -1,5 +1,5 @@
-# Sourced by run.sh: a Slurm of one node, this machine, without systemd and without root if need be. Everything is in the folder that is given, and
-# nothing is left of it afterwards.
+# Sourced by run.sh: a Slurm of one node, this machine, without systemd and without root if need be.
+# Everything is in the folder that is given, and nothing is left of it afterwards.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../vm/until.sh"
 
@@ -23,7 +23,8 @@ queue_is_empty() {
     [ -z "$(squeue -h 2>/dev/null)" ]
 }
 
-# start_cluster FOLDER [TASKPLUGIN PROCTRACK]. Post: SLURM_CONF is set for srun and the like. False: it does not run, and the logs have been shown.
+# start_cluster FOLDER [TASKPLUGIN PROCTRACK]. Post: SLURM_CONF is set for srun and the like. False:
+# it does not run, and the logs have been shown.
 start_cluster() {
     local folder=$1 task=${2:-task/affinity} proctrack=${3:-proctrack/linuxproc} user host
     export PATH=$PATH:/usr/sbin

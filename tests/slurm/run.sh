@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs lissom and its Slurm plugin into a temporary folder, starts a Slurm of this machine with them, runs tests/slurm/test_*.sh, or those that are
-# named, and says of each: ok, skipped (why) or FAILED.
+# Installs lissom and its Slurm plugin into a temporary folder, starts a Slurm of this machine with
+# them, runs tests/slurm/test_*.sh, or those that are named, and says of each: ok, skipped (why) or
+# FAILED.
 #     tests/slurm/run.sh [NAME]...       NAME: what is between test_ and .sh
 #     LISSOM_TEST_BIN=/usr/bin/lissom    another binary than target/release/lissom
 cd "$(dirname "$0")" || exit

@@ -1,4 +1,5 @@
-# Cores that Slurm constrains by a cpuset (task/cgroup, ConstrainCores=yes), and jobs that it freezes: a cluster of its own that does so.
+# Cores that Slurm constrains by a cpuset (task/cgroup, ConstrainCores=yes), and jobs that it
+# freezes: a cluster of its own that does so.
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || skip "root is needed for cgroups"
 [ -e /sys/fs/cgroup/cpuset/cpuset.cpus ] && [ -e /sys/fs/cgroup/freezer/tasks ] || skip "no cgroups of version 1"
@@ -46,7 +47,8 @@ has out "ok pthread_barrier"
 srun -n 1 -c 2 --cpu-bind=none --lissom=verbose ./pthread_barrier >out 2>messages
 has messages "lissom: active, 2 slots"
 
-# A cpuset that changes meanwhile. Not to more than the job began with: slurmstepd has set the mask of its tasks, also without binding, and Linux keeps to that.
+# A cpuset that changes meanwhile. Not to more than the job began with: slurmstepd has set the mask
+# of its tasks, also without binding, and Linux keeps to that.
 srun --job-name=cores -n 1 -c "$(nproc)" --cpu-bind=none --lissom ./manager_threads busy "$threads" &
 step=$!
 until_true 60 task || fail "no task"

@@ -39,7 +39,8 @@ plugin default=off
 srun cat /proc/self/maps >maps
 lacks maps liblissom
 
-# The example, as `make install-slurm` has made it, and the library where the plugin looks for it by itself.
+# The example, as `make install-slurm` has made it, and the library where the plugin looks for it by
+# itself.
 grep -v '^#' "$prefix/share/lissom/plugstack.conf" >"$scratch/plugstack.conf"
 has "$scratch/plugstack.conf" "lib=$prefix/lib/lissom/liblissom.so"
 srun --lissom cat /proc/self/maps >maps

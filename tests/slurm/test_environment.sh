@@ -2,7 +2,8 @@
 . "$(dirname "$0")/lib.sh"
 unset OMP_NUM_THREADS OMP_WAIT_POLICY GOMP_SPINCOUNT KMP_BLOCKTIME GLIBC_TUNABLES LD_PRELOAD
 
-# same TEXT OPTIONS [NAME=VALUE]...: `srun --lissom=TEXT` and `lissom run OPTIONS`, with these variables
+# same TEXT OPTIONS [NAME=VALUE]...: `srun --lissom=TEXT` and `lissom run OPTIONS`, with these
+# variables
 same() {
     local ours='^(LISSOM|LD_PRELOAD|GLIBC_TUNABLES|GOMP_|KMP_|OMP_)'
     env "${@:3}" srun --lissom="$1" env >all

@@ -9,8 +9,9 @@ trap 'scancel --name=shared; kill "${managers[@]}"; wait "${managers[@]}" || tru
 until_true 20 test -S socket || fail "no manager: $(cat manager.messages)"
 export LISSOM_MANAGER=$work/socket decisions=decisions
 
-# shared.py TASKS THREADS: there is a decision with so many malleable programs of more threads, and in all of these the targets add up to the CPUs that others
-# leave at the moment; each has one at least.
+# shared.py TASKS THREADS: there is a decision with so many malleable programs of more threads, and
+# in all of these the targets add up to the CPUs that others leave at the moment; each has one at
+# least.
 cat >shared.py <<'PYTHON'
 import json, sys
 tasks, threads, decisions = int(sys.argv[1]), int(sys.argv[2]), 0
@@ -32,8 +33,9 @@ if not decisions:
     sys.exit(1)
 print(f"{tasks} tasks: {decisions} decisions, the last one {targets} of {len(decision['cpus'])} CPUs")
 PYTHON
-# followed.py TASKS WHAT: each of so many tasks runs as many threads as a decision says that was made meanwhile. WHAT is `share`, or `all`: the only task has
-# every CPU. Prints what it saw; false: not yet.
+# followed.py TASKS WHAT: each of so many tasks runs as many threads as a decision says that was
+# made meanwhile. WHAT is `share`, or `all`: the only task has every CPU. Prints what it saw; false:
+# not yet.
 cat >followed.py <<'PYTHON'
 import json, subprocess, sys, os
 tasks, what = int(sys.argv[1]), sys.argv[2]
@@ -68,11 +70,13 @@ followed() {
     python3 followed.py "$@" >followed 2>&1
 }
 
-# Programs follow within milliseconds where there is a CPU for them. How long that takes on a busy machine is nothing that is promised.
+# Programs follow within milliseconds where there is a CPU for them. How long that takes on a busy
+# machine is nothing that is promised.
 patience=300
 threads=$((4 * $(nproc)))
 for tasks in 1 2 4; do
-    # Of the whole node: a job with --overcommit gets one CPU, unless it asks for more; and without binding, which would give each task its own CPU.
+    # Of the whole node: a job with --overcommit gets one CPU, unless it asks for more; and without
+    # binding, which would give each task its own CPU.
     srun --partition=whole --job-name=shared -n "$tasks" --overcommit --cpu-bind=none --lissom ./manager_threads busy "$threads" >out 2>messages &
     step=$!
     until_true 60 python3 shared.py "$tasks" "$threads" >said 2>&1 || fail "$tasks tasks: $(cat said messages; tail -n 1 decisions)"
@@ -86,8 +90,8 @@ for tasks in 1 2 4; do
     until_true 30 queue_is_empty || fail "the step does not end: $(squeue)"
 done
 
-# Who is left gets back what the others had. A manager that is not root's sees the programs of its user only: whatever else this machine does, those have all
-# of its CPUs.
+# Who is left gets back what the others had. A manager that is not root's sees the programs of its
+# user only: whatever else this machine does, those have all of its CPUs.
 as_user=()
 [ "$(id -u)" != 0 ] || as_user=(runuser -u nobody --)
 mkdir -m 777 users

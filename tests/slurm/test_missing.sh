@@ -1,4 +1,5 @@
-# Whatever is wrong with the runtime or with plugstack.conf: the program runs as without lissom, and one message says why.
+# Whatever is wrong with the runtime or with plugstack.conf: the program runs as without lissom, and
+# one message says why.
 . "$(dirname "$0")/lib.sh"
 
 # natively PATH WHY: with such a library

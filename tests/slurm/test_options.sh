@@ -1,4 +1,5 @@
-# Options that cannot be meant are refused where the job is submitted, by a message that says what would be right.
+# Options that cannot be meant are refused where the job is submitted, by a message that says what
+# would be right.
 . "$(dirname "$0")/lib.sh"
 
 printf '#!/bin/sh\ntouch "%s/ran"\n' "$work" >script

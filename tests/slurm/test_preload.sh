@@ -1,4 +1,5 @@
-# What the user preloads stays, behind the runtime; and there is one runtime, however often lissom is asked for.
+# What the user preloads stays, behind the runtime; and there is one runtime, however often lissom
+# is asked for.
 . "$(dirname "$0")/lib.sh"
 
 for name in first second; do

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs each loop in a thread, interrupts it at random moments, interprets from there, and looks at the verdict.
+ * Runs each loop in a thread, interrupts it at random moments, interprets from there, and looks at
+ * the verdict.
  *     driver LABEL [SAMPLES [NAME]]       driver fuzz SECONDS
- *     driver check LABEL STEPS            single-steps each loop and compares every instruction with the processor
+ *     driver check LABEL STEPS            single-steps each loop and compares every instruction
+ * with the processor
  */
 #include "loops.h"
 #include "spin/internal.h"
@@ -28,56 +30,64 @@ static uintptr_t stack_lo, stack_hi;
 static volatile unsigned long sink;
 static uintptr_t clock_lo, clock_hi;
 
-static long load(uintptr_t address, void *to, unsigned bytes)
-{
-    if (sigsetjmp(fault, 0))
-        return -14;
+static long load(uintptr_t address, void *to, unsigned bytes) {
+    if (sigsetjmp(fault, 0)) return -14;
     memcpy(to, (const void *)address, bytes);
     return 0;
 }
-static void on_fault(int n) { (void)n; siglongjmp(fault, 1); }
-static double now(void)
-{
+static void on_fault(int n) {
+    (void)n;
+    siglongjmp(fault, 1);
+}
+static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
-static void registers_of(const ucontext_t *u, struct spin_registers *from)
-{
-    static const int order[16] = { REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-                                   REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
-    *from = (struct spin_registers){ .rip = (uint64_t)u->uc_mcontext.gregs[REG_RIP], .flags = (uint64_t)u->uc_mcontext.gregs[REG_EFL] };
-    for (int i = 0; i < 16; i++)
-        from->r[i] = (uint64_t)u->uc_mcontext.gregs[order[i]];
+static void registers_of(const ucontext_t *u, struct spin_registers *from) {
+    static const int order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+                                  REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                  REG_R12, REG_R13, REG_R14, REG_R15};
+    *from = (struct spin_registers){.rip = (uint64_t)u->uc_mcontext.gregs[REG_RIP],
+                                    .flags = (uint64_t)u->uc_mcontext.gregs[REG_EFL]};
+    for (int i = 0; i < 16; i++) from->r[i] = (uint64_t)u->uc_mcontext.gregs[order[i]];
     from->xmm = u->uc_mcontext.fpregs ? u->uc_mcontext.fpregs->_xmm : NULL;
     syscall(SYS_arch_prctl, ARCH_GET_FS, &from->fs_base);
 }
 
-/* --- against the processor ---------------------------------------------------------------------------- */
+/* --- against the processor -------------------------------------------------------------------- */
 static volatile long steps_left;
 static int checking, predicted;
 static unsigned long compared, differing;
 static uint64_t predicted_at;
 
 /* Flags that the manual defines after this instruction. */
-static uint32_t defined_flags(uint64_t at)
-{
+static uint32_t defined_flags(uint64_t at) {
     struct spin *s = (void *)&scratch;
     const struct op *op = &s->op[at % OPS];
     switch (op->mnemonic) {
-    case ZYDIS_MNEMONIC_SHL: case ZYDIS_MNEMONIC_SHR: case ZYDIS_MNEMONIC_SAR: case ZYDIS_MNEMONIC_ROL: case ZYDIS_MNEMONIC_ROR:
-        return F_ALL & ~(uint32_t)F_OF;
-    case ZYDIS_MNEMONIC_MUL: case ZYDIS_MNEMONIC_IMUL: return F_CF | F_OF;
-    case ZYDIS_MNEMONIC_DIV: case ZYDIS_MNEMONIC_IDIV: return 0;
-    case ZYDIS_MNEMONIC_BT: case ZYDIS_MNEMONIC_BTS: case ZYDIS_MNEMONIC_BTR: case ZYDIS_MNEMONIC_BTC: return F_CF | F_ZF;
-    case ZYDIS_MNEMONIC_BSF: case ZYDIS_MNEMONIC_BSR: return F_ZF;
-    case ZYDIS_MNEMONIC_TZCNT: case ZYDIS_MNEMONIC_LZCNT: return F_CF | F_ZF;
+    case ZYDIS_MNEMONIC_SHL:
+    case ZYDIS_MNEMONIC_SHR:
+    case ZYDIS_MNEMONIC_SAR:
+    case ZYDIS_MNEMONIC_ROL:
+    case ZYDIS_MNEMONIC_ROR: return F_ALL & ~(uint32_t)F_OF;
+    case ZYDIS_MNEMONIC_MUL:
+    case ZYDIS_MNEMONIC_IMUL: return F_CF | F_OF;
+    case ZYDIS_MNEMONIC_DIV:
+    case ZYDIS_MNEMONIC_IDIV: return 0;
+    case ZYDIS_MNEMONIC_BT:
+    case ZYDIS_MNEMONIC_BTS:
+    case ZYDIS_MNEMONIC_BTR:
+    case ZYDIS_MNEMONIC_BTC: return F_CF | F_ZF;
+    case ZYDIS_MNEMONIC_BSF:
+    case ZYDIS_MNEMONIC_BSR: return F_ZF;
+    case ZYDIS_MNEMONIC_TZCNT:
+    case ZYDIS_MNEMONIC_LZCNT: return F_CF | F_ZF;
     default: return F_ALL;
     }
 }
 
-static void on_step(int n, siginfo_t *info, void *context)
-{
+static void on_step(int n, siginfo_t *info, void *context) {
     ucontext_t *u = context;
     struct spin_registers from;
     struct spin *s = (void *)&scratch;
@@ -85,15 +95,20 @@ static void on_step(int n, siginfo_t *info, void *context)
     registers_of(u, &from);
     if (predicted) {
         int timed = s->now.flags_taint & T_CLOCK; /* the kernel may have changed it in between */
-        int wrong = (s->now.rip != from.rip && !timed) || (!timed && ((s->now.flags ^ (uint32_t)from.flags) & defined_flags(predicted_at)) != 0);
+        int wrong =
+            (s->now.rip != from.rip && !timed) ||
+            (!timed && ((s->now.flags ^ (uint32_t)from.flags) & defined_flags(predicted_at)) != 0);
         for (int i = 0; i < 16; i++)
-            wrong |= !((s->now.low[i] | s->now.high[i]) & (T_OPAQUE | T_CLOCK)) && s->now.r[i] != from.r[i];
+            wrong |= !((s->now.low[i] | s->now.high[i]) & (T_OPAQUE | T_CLOCK)) &&
+                     s->now.r[i] != from.r[i];
         for (int i = 0; i < 16; i++)
-            wrong |= !(s->now.xmm_taint[i] & (T_OPAQUE | T_CLOCK)) && memcmp(s->now.xmm[i], (const char *)from.xmm + 16 * i, 16) != 0;
+            wrong |= !(s->now.xmm_taint[i] & (T_OPAQUE | T_CLOCK)) &&
+                     memcmp(s->now.xmm[i], (const char *)from.xmm + 16 * i, 16) != 0;
         compared++;
         if (wrong && differing++ < 20)
-            printf("differs: mnemonic %u at %#lx, flags %#x not %#x\n", s->op[predicted_at % OPS].mnemonic, predicted_at,
-                   s->now.flags & F_ALL, (unsigned)from.flags & F_ALL);
+            printf("differs: mnemonic %u at %#lx, flags %#x not %#x\n",
+                   s->op[predicted_at % OPS].mnemonic, predicted_at, s->now.flags & F_ALL,
+                   (unsigned)from.flags & F_ALL);
     }
     if (steps_left-- <= 0) {
         u->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
@@ -101,21 +116,25 @@ static void on_step(int n, siginfo_t *info, void *context)
         answered = 1;
         return;
     }
-    struct spin_config config = { .load = load, .stack_lo = stack_lo, .stack_hi = stack_hi, .budget = 1, .clock_lo = clock_lo, .clock_hi = clock_hi };
+    struct spin_config config = {.load = load,
+                                 .stack_lo = stack_lo,
+                                 .stack_hi = stack_hi,
+                                 .budget = 1,
+                                 .clock_lo = clock_lo,
+                                 .clock_hi = clock_hi};
     spin_interpret(&config, &from, &scratch, &result);
     predicted = result.reason == SPIN_R_BUDGET && result.steps == 1;
     predicted_at = from.rip;
 }
 
-/* Told any of the loop's heads, it proves the same: else the result becomes one that is not expected. */
-static void told_head(struct spin_config *config, const struct spin_registers *from)
-{
+/* Told any of the loop's heads, it proves the same: else the result becomes one that is not
+ * expected. */
+static void told_head(struct spin_config *config, const struct spin_registers *from) {
     struct spin *s = (struct spin *)(void *)&scratch;
     struct spin_result told;
     uint64_t heads[HEADS];
     unsigned n = s->heads;
-    for (unsigned i = 0; i < n; i++)
-        heads[i] = s->head[i].address;
+    for (unsigned i = 0; i < n; i++) heads[i] = s->head[i].address;
     for (unsigned i = 0; i < n; i++) {
         config->head = heads[i];
         spin_interpret(config, from, &scratch, &told);
@@ -125,20 +144,23 @@ static void told_head(struct spin_config *config, const struct spin_registers *f
     }
 }
 
-static void on_sample(int n, siginfo_t *info, void *context)
-{
+static void on_sample(int n, siginfo_t *info, void *context) {
     ucontext_t *u = context;
     struct spin_registers from;
     (void)n, (void)info;
-    if (quit)
-        siglongjmp(leave, 1);
+    if (quit) siglongjmp(leave, 1);
     if (checking) {
         predicted = 0;
         u->uc_mcontext.gregs[REG_EFL] |= 0x100;
         return;
     }
     registers_of(u, &from);
-    struct spin_config config = { .load = load, .stack_lo = stack_lo, .stack_hi = stack_hi, .time = __builtin_ia32_rdtsc(), .clock_lo = clock_lo, .clock_hi = clock_hi };
+    struct spin_config config = {.load = load,
+                                 .stack_lo = stack_lo,
+                                 .stack_hi = stack_hi,
+                                 .time = __builtin_ia32_rdtsc(),
+                                 .clock_lo = clock_lo,
+                                 .clock_hi = clock_hi};
     struct timespec a, b;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
     spin_interpret(&config, &from, &scratch, &result);
@@ -148,8 +170,7 @@ static void on_sample(int n, siginfo_t *info, void *context)
     answered = 1;
 }
 
-static void *thread(void *arg)
-{
+static void *thread(void *arg) {
     const struct loop *l = arg;
     pthread_attr_t attr;
     void *low;
@@ -162,44 +183,48 @@ static void *thread(void *arg)
     if (!sigsetjmp(leave, 1)) {
         answered = 1;
         for (;;)
-            sink += l->run() + 1; /* something changes, or else work done again for ever would truly be a wait */
+            sink +=
+                l->run() +
+                1; /* something changes, or else work done again for ever would truly be a wait */
     }
     return NULL;
 }
 
-static const char *const verdicts[] = { "no-wait", "endless", "counted", "pause-only", "unknown" };
-static const unsigned accepts[] = { N, E, C, P, N };
+static const char *const verdicts[] = {"no-wait", "endless", "counted", "pause-only", "unknown"};
+static const unsigned accepts[] = {N, E, C, P, N};
 
-static int predicate_has(const struct loop *l)
-{
+static int predicate_has(const struct loop *l) {
     for (unsigned i = 0; i < result.loads; i++)
-        if ((uintptr_t)l->flag >= result.load[i].address && (uintptr_t)l->flag < result.load[i].address + result.load[i].bytes)
+        if ((uintptr_t)l->flag >= result.load[i].address &&
+            (uintptr_t)l->flag < result.load[i].address + result.load[i].bytes)
             return 1;
     return 0;
 }
 
-static void fuzz(double seconds)
-{
+static void fuzz(double seconds) {
     static uint8_t code[4096];
-    uint64_t x = 0x9e3779b97f4a7c15ull, runs = 0, most = 0, count[5] = { 0 };
-    struct spin_config config = { .load = load, .budget = 1000 };
+    uint64_t x = 0x9e3779b97f4a7c15ull, runs = 0, most = 0, count[5] = {0};
+    struct spin_config config = {.load = load, .budget = 1000};
     for (double end = now() + seconds; now() < end; runs++) {
-        struct spin_registers from = { .flags = 2 };
+        struct spin_registers from = {.flags = 2};
         for (unsigned i = 0; i < 64 + 16; i++) {
             x ^= x << 13, x ^= x >> 7, x ^= x << 17;
             if (i < 64)
                 memcpy(code + 2048 + 8 * i, &x, 8);
             else
-                from.r[i - 64] = x % 4 == 0 ? x : x % 4 == 1 ? (uint64_t)(uintptr_t)code + x / 4 % 4096 : x % 4 == 2 ? x / 4 % 64 : x >> 17;
+                from.r[i - 64] = x % 4 == 0   ? x
+                                 : x % 4 == 1 ? (uint64_t)(uintptr_t)code + x / 4 % 4096
+                                 : x % 4 == 2 ? x / 4 % 64
+                                              : x >> 17;
         }
         /* Jumps backwards, so that there are loops; plain instructions between them. */
-        static const uint8_t plain[][3] = { { 0x90, 0x90, 0x90 }, { 0xf3, 0x90, 0x90 }, { 0xff, 0xc1, 0x90 }, { 0x8b, 0x06, 0x90 },
-                                            { 0x85, 0xc0, 0x90 }, { 0x48, 0x01, 0xc8 }, { 0x89, 0x07, 0x90 }, { 0x39, 0xd1, 0x90 } };
+        static const uint8_t plain[][3] = {
+            {0x90, 0x90, 0x90}, {0xf3, 0x90, 0x90}, {0xff, 0xc1, 0x90}, {0x8b, 0x06, 0x90},
+            {0x85, 0xc0, 0x90}, {0x48, 0x01, 0xc8}, {0x89, 0x07, 0x90}, {0x39, 0xd1, 0x90}};
         if (runs % 2)
             for (unsigned i = 0; i < 170; i++) {
                 x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-                if (x % 4)
-                    memcpy(code + 2048 + 3 * i, plain[x / 8 % 8], 3);
+                if (x % 4) memcpy(code + 2048 + 3 * i, plain[x / 8 % 8], 3);
                 if (x / 64 % 5 == 0) {
                     code[2048 + 3 * i] = (uint8_t)(0x70 + x / 1024 % 16);
                     code[2048 + 3 * i + 1] = (uint8_t)-(int)(x / 65536 % 100);
@@ -208,20 +233,18 @@ static void fuzz(double seconds)
         from.rip = (uintptr_t)code + 2048 + x % 400;
         config.head = runs % 4 ? 0 : (uintptr_t)code + 2048 + x / 512 % 400;
         enum spin_verdict v = spin_interpret(&config, &from, &scratch, &result);
-        if (v > SPIN_UNKNOWN || result.steps > 2 * config.budget || result.reason >= SPIN_REASONS || result.loads > SPIN_MAX_LOADS)
+        if (v > SPIN_UNKNOWN || result.steps > 2 * config.budget || result.reason >= SPIN_REASONS ||
+            result.loads > SPIN_MAX_LOADS)
             abort();
         count[v]++;
-        if (result.steps > most)
-            most = result.steps;
+        if (result.steps > most) most = result.steps;
     }
     printf("fuzz: %lu runs, at most %lu steps;", runs, most);
-    for (int i = 0; i < 5; i++)
-        printf(" %s %lu", verdicts[i], count[i]);
+    for (int i = 0; i < 5; i++) printf(" %s %lu", verdicts[i], count[i]);
     printf("\n1 passed, 0 failed\n");
 }
 
-static void find_clock_pages(void)
-{
+static void find_clock_pages(void) {
     char line[512];
     uintptr_t lo, hi;
     FILE *f = fopen("/proc/self/maps", "r");
@@ -230,15 +253,13 @@ static void find_clock_pages(void)
             clock_lo = clock_lo ? clock_lo : lo;
             clock_hi = hi;
         }
-    if (f)
-        fclose(f);
+    if (f) fclose(f);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     find_clock_pages();
-    struct sigaction sample = { .sa_sigaction = on_sample, .sa_flags = SA_SIGINFO | SA_RESTART };
-    struct sigaction bad = { .sa_handler = on_fault, .sa_flags = SA_NODEFER };
+    struct sigaction sample = {.sa_sigaction = on_sample, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction bad = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};
     sigaction(SIGUSR1, &sample, NULL);
     sigaction(SIGSEGV, &bad, NULL);
     sigaction(SIGBUS, &bad, NULL);
@@ -247,51 +268,48 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc > 3 && !strcmp(argv[1], "check")) {
-        struct sigaction trap = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_RESTART };
+        struct sigaction trap = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_RESTART};
         sigaction(SIGTRAP, &trap, NULL);
         checking = 1;
         for (unsigned i = 0; i < loop_count; i++) {
             pthread_t t;
             quit = answered = 0;
             pthread_create(&t, NULL, thread, (void *)&loops[i]);
-            while (!answered)
-                usleep(50);
+            while (!answered) usleep(50);
             usleep(500);
             answered = 0;
             steps_left = atol(argv[3]);
             pthread_kill(t, SIGUSR1);
-            while (!answered)
-                usleep(50);
+            while (!answered) usleep(50);
             quit = 1;
             pthread_kill(t, SIGUSR1);
             pthread_join(t, NULL);
         }
-        printf("%s: %lu instructions compared with the processor, %lu differ\n", argv[2], compared, differing);
+        printf("%s: %lu instructions compared with the processor, %lu differ\n", argv[2], compared,
+               differing);
         printf("%d passed, %d failed\n", !differing && compared, differing || !compared);
         return differing != 0;
     }
     int samples = argc > 2 ? atoi(argv[2]) : 50;
-    unsigned passed = 0, failed = 0, all = 0, waits = 0, waits_right = 0, work = 0, work_wrong = 0, all_ending = 0;
+    unsigned passed = 0, failed = 0, all = 0, waits = 0, waits_right = 0, work = 0, work_wrong = 0,
+             all_ending = 0;
     unsigned long long steps = 0;
     for (unsigned i = 0; i < loop_count; i++) {
         const struct loop *l = &loops[i];
-        if (argc > 3 && strcmp(argv[3], l->name))
-            continue;
+        if (argc > 3 && strcmp(argv[3], l->name)) continue;
         pthread_t t;
-        unsigned right = 0, seen[5] = { 0 }, without = 0, ending = 0;
-        struct spin_result wrong = { 0 };
+        unsigned right = 0, seen[5] = {0}, without = 0, ending = 0;
+        struct spin_result wrong = {0};
         quit = 0;
         answered = 0;
         pthread_create(&t, NULL, thread, (void *)l);
-        while (!answered)
-            usleep(50);
+        while (!answered) usleep(50);
         usleep(300);
         for (int k = 0; k < samples; k++) {
             usleep(1 + (unsigned)rand() % 100);
             answered = 0;
             pthread_kill(t, SIGUSR1);
-            while (!answered)
-                usleep(20);
+            while (!answered) usleep(20);
             seen[result.verdict]++;
             *(l->expected & N ? &spent_work : &spent_waits) += last_spent;
             steps += result.steps;
@@ -301,18 +319,18 @@ int main(int argc, char **argv)
                 good = 0;
                 without++;
             }
-            /* A delay with few pauses left ends: that is the right answer, but it must be rare (see below). */
-            if (!good && (l->expected & P) && result.verdict == SPIN_NO_WAIT && result.reason == SPIN_R_STORE && result.pauses < SPIN_MIN_PAUSES) {
+            /* A delay with few pauses left ends: that is the right answer, but it must be rare (see
+             * below). */
+            if (!good && (l->expected & P) && result.verdict == SPIN_NO_WAIT &&
+                result.reason == SPIN_R_STORE && result.pauses < SPIN_MIN_PAUSES) {
                 good = 1;
                 ending++;
                 all_ending++;
             }
             right += good;
-            if (!good)
-                wrong = result;
+            if (!good) wrong = result;
         }
-        if (ending * 10 > (unsigned)samples)
-            right -= ending;
+        if (ending * 10 > (unsigned)samples) right -= ending;
         quit = 1;
         pthread_kill(t, SIGUSR1);
         pthread_join(t, NULL);
@@ -330,17 +348,21 @@ int main(int argc, char **argv)
         if (right != (unsigned)samples || argc > 3) {
             printf("%s: %s:", argv[1], l->name);
             for (int v = 0; v < 5; v++)
-                if (seen[v])
-                    printf(" %s %u", verdicts[v], seen[v]);
-            printf(", flag not in the predicate %u; reason %u at %#lx after %u steps\n", without, wrong.reason, wrong.rip - (uintptr_t)l->run, wrong.steps);
+                if (seen[v]) printf(" %s %u", verdicts[v], seen[v]);
+            printf(", flag not in the predicate %u; reason %u at %#lx after %u steps\n", without,
+                   wrong.reason, wrong.rip - (uintptr_t)l->run, wrong.steps);
             if (argc > 3)
-                printf("head +%#lx turn %u counter r%u mem %d stride %ld remaining %llu loads %u\n", result.head - (uintptr_t)l->run, result.turn,
-                       result.counter_register, result.counter_in_memory, result.stride, (unsigned long long)result.remaining, result.loads);
+                printf("head +%#lx turn %u counter r%u mem %d stride %ld remaining %llu loads %u\n",
+                       result.head - (uintptr_t)l->run, result.turn, result.counter_register,
+                       result.counter_in_memory, result.stride,
+                       (unsigned long long)result.remaining, result.loads);
         }
     }
-    printf("%s: waits %u of %u right (%u at the end of a delay), false positives %u of %u; a wait costs %.1f us, work %.1f us, %llu steps on average\n", argv[1], waits_right, waits, all_ending,
-           work_wrong, work, spent_waits / (waits ? waits : 1) * 1e6,
-           spent_work / (work ? work : 1) * 1e6, steps / (all ? all : 1));
+    printf("%s: waits %u of %u right (%u at the end of a delay), false positives %u of %u; a wait "
+           "costs %.1f us, work %.1f us, %llu steps on average\n",
+           argv[1], waits_right, waits, all_ending, work_wrong, work,
+           spent_waits / (waits ? waits : 1) * 1e6, spent_work / (work ? work : 1) * 1e6,
+           steps / (all ? all : 1));
     printf("%u passed, %u failed\n", passed, failed);
     return failed != 0;
 }

@@ -6,7 +6,7 @@ enum { E = 1, C = 2, P = 4, N = 8 }; /* endless, counted, pause only, no wait (o
 
 struct loop {
     const char *name;
-    unsigned expected;         /* any of these */
+    unsigned expected; /* any of these */
     unsigned long (*run)(void);
     const volatile void *flag; /* if it is E or C: must be in the predicate */
 };

@@ -3,8 +3,9 @@
 #     tests/vm/kernel.sh 6.18              the newest 6.18 that Debian packages; prints its folder
 #     tests/vm/kernel.sh 6.18.15+deb13     exactly this one
 #     tests/vm/kernel.sh --kvm 6.12        and KVM's modules, and the headers to build modules against
-# The folder (target/vm/kernel/RELEASE) then holds vmlinuz; with --kvm also modules/*.ko and, where Debian's headers for it run with
-# this machine's libc, a build tree `headers`. Once unpacked, it is not looked for again.
+# The folder (target/vm/kernel/RELEASE) then holds vmlinuz; with --kvm also modules/*.ko and, where
+# Debian's headers for it run with this machine's libc, a build tree `headers`. Once unpacked, it is
+# not looked for again.
 set -euo pipefail
 
 kvm=
@@ -53,7 +54,8 @@ is_package() {
 short=${release%-amd64}
 folder=$store/$release
 packages=()
-# Newer kernels are split: linux-image only names what it needs. Older ones have a linux-binary that is empty.
+# Newer kernels are split: linux-image only names what it needs. Older ones have a linux-binary that
+# is empty.
 if is_package "linux-modules-$release"; then
     image=linux-binary-$release modules=linux-modules-$release
 else

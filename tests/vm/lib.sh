@@ -1,5 +1,6 @@
-# Sourced by the lib.sh of the folders whose tests run in virtual machines. A test ends with 0, with 77 if it was skipped (the reason is
-# its last line), or it failed. Post: $here is the test's folder, $vm this one, $work a folder that goes when the test ends.
+# Sourced by the lib.sh of the folders whose tests run in virtual machines. A test ends with 0, with
+# 77 if it was skipped (the reason is its last line), or it failed. Post: $here is the test's
+# folder, $vm this one, $work a folder that goes when the test ends.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -3,11 +3,13 @@
 #     tests/vm/vm.sh [OPTION]... -- COMMAND [ARG]...
 #
 #   --kernel VERSION   Debian's kernel, as for kernel.sh [default: 6.12]
-#   --program FILE     put FILE into the machine's /bin, with the libraries that it is linked to; may be repeated
-#   --files DIR        copy DIR there, as /files, which is also the working directory; may be repeated
-#   --kvm              the machine can run virtual machines: an AMD processor with SVM and the pause filter, kvm and kvm_amd are loaded;
+#   --program FILE put FILE into the machine's /bin, with the libraries that it is linked to; may be
+#   repeated --files DIR copy DIR there, as /files, which is also the working directory; may be
+#   repeated --kvm the machine can run virtual machines: an AMD processor with SVM and the pause
+#   filter, kvm and kvm_amd are loaded;
 #                      arguments for them come from --append "kvm_amd.pause_filter_count=100" and the like
-#   --icount           one CPU, whose clock counts its instructions, one a ns: what else this machine does changes no
+#   --icount one CPU, whose clock counts its instructions, one a ns: what else this machine does
+#   changes no
 #                      time that is measured there, and time in which nobody runs costs nothing. A program's times vary by
 #                      about 1 %, if it lets the first 2 s pass
 #   --cpus N           [default: 2]
@@ -17,9 +19,10 @@
 #   --append ARGS      for the kernel's command line; may be repeated
 #   --console          shows the kernel's messages on standard error
 #
-# The command's standard output and error come out as standard output, its exit code is vm.sh's. 124: it took too long;
-# 125: the machine did not start or died, and its last messages are shown. There is no network and no disk; proc, sys, tmp, debugfs,
-# tracefs, bpffs and cgroup v2 with the CPU controller are mounted.
+# The command's standard output and error come out as standard output, its exit code is vm.sh's.
+# 124: it took too long; 125: the machine did not start or died, and its last messages are shown.
+# There is no network and no disk; proc, sys, tmp, debugfs, tracefs, bpffs and cgroup v2 with the
+# CPU controller are mounted.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -47,8 +50,9 @@ for tool in qemu-system-x86_64 busybox cpio; do
 done
 if [ -n "$kvm" ]; then
     folder=$("$here/kernel.sh" --kvm "$kernel")
-    # QEMU does not offer the pause filter, because it does not count: with the intercept set, every PAUSE exits. That is
-    # what a filter count of 0 would do, so a guest may be told that it is there.
+    # QEMU does not offer the pause filter, because it does not count: with the intercept set, every
+    # PAUSE exits. That is what a filter count of 0 would do, so a guest may be told that it is
+    # there.
     cpu=${cpu:-qemu64,+svm,+npt,+pause-filter,+pfthreshold,x-force-features=on}
 else
     folder=$("$here/kernel.sh" "$kernel")
@@ -110,10 +114,12 @@ if [ -n "$icount" ]; then
     # One layout, one speed.
     append+=" nokaslr"
 fi
-# Each message costs time, on an emulated serial line; warnings and worse have to be seen if the machine dies.
+# Each message costs time, on an emulated serial line; warnings and worse have to be seen if the
+# machine dies.
 [ -n "$console" ] || append+=" loglevel=5"
 code=0
-# In the background, because a shell does not look at signals while it waits for a command in the foreground.
+# In the background, because a shell does not look at signals while it waits for a command in the
+# foreground.
 timeout -k 5 "$timeout" qemu-system-x86_64 "${accelerator[@]}" -machine q35 -cpu "${cpu:-qemu64}" -m "$memory" \
     -nodefaults -no-user-config -display none -no-reboot -kernel "$folder/vmlinuz" -initrd "$work/initrd" \
     -append "console=ttyS0 panic=-1 mitigations=off tsc=reliable $append" \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-// The table of locks. Each source is compiled twice, so that a wait loop with `pause` and one without are
-// different code and neither tests at run time which of them it is. IN(f) is the name of f in this instance,
-// SPIN_PAUSE() what its wait loops do; types and whatever does not wait are compiled once.
+// The table of locks. Each source is compiled twice, so that a wait loop with `pause` and one
+// without are different code and neither tests at run time which of them it is. IN(f) is the name
+// of f in this instance, SPIN_PAUSE() what its wait loops do; types and whatever does not wait are
+// compiled once.
 #ifndef LISSOM_WORKLOADS_LOCKS_ALL_H
 #define LISSOM_WORKLOADS_LOCKS_ALL_H
 
@@ -23,10 +24,16 @@
 #undef SPIN_PAUSE
 #undef SPIN_PAUSES
 
-#define ONE(text, name, per_thread, pauses, suffix)                                                           \
-    { text, pauses, sizeof(struct name##_lock), per_thread, name##_init, name##_acquire_##suffix,              \
-      name##_release_##suffix }
-#define KIND(text, name, per_thread) ONE(text, name, per_thread, 1, pausing), ONE(text, name, per_thread, 0, bare)
+#define ONE(text, name, per_thread, pauses, suffix) \
+    {text, \
+     pauses, \
+     sizeof(struct name##_lock), \
+     per_thread, \
+     name##_init, \
+     name##_acquire_##suffix, \
+     name##_release_##suffix}
+#define KIND(text, name, per_thread) \
+    ONE(text, name, per_thread, 1, pausing), ONE(text, name, per_thread, 0, bare)
 
 static const struct lock_kind lock_kinds[] = {
     KIND("array", array, sizeof(struct array_slot)),

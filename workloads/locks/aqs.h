@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-// The shuffle lock, AQS: S. Kashyap, I. Calciu, X. Cheng, C. Min, T. Kim, "Scalable and Practical Locking with
-// Shuffling", SOSP 2019, in its form that does not block. A test-and-set word, which may be taken at once if
-// nobody waits, and an MCS queue, of which only the head competes for the word. While they wait, one of the queue,
-// the shuffler, moves those of its own NUMA node up behind itself. It begins as the head; the last of those it has
-// gathered goes on from there, so that only what stands behind the shuffler is ever moved, and by one thread at a time.
+// The shuffle lock, AQS: S. Kashyap, I. Calciu, X. Cheng, C. Min, T. Kim, "Scalable and Practical
+// Locking with
+// Shuffling", SOSP 2019, in its form that does not block. A test-and-set word, which may be taken
+// at once if nobody waits, and an MCS queue, of which only the head competes for the word. While
+// they wait, one of the queue, the shuffler, moves those of its own NUMA node up behind itself. It
+// begins as the head; the last of those it has gathered goes on from there, so that only what
+// stands behind the shuffler is ever moved, and by one thread at a time.
 //
-// Orders: the read-modify-write that sets `locked` acquires what the release clears. A node's first values are
-// released with the predecessor's `next`; `ready` hands the head's place on, and `shuffler` the right to move
-// nodes, each with release and acquire. So whoever leaves the head's place sees its own `next` as the last shuffler left
-// it. A node that is moved is never the last of the queue: its `next` is set, and its owner's successor is there.
+// Orders: the read-modify-write that sets `locked` acquires what the release clears. A node's first
+// values are released with the predecessor's `next`; `ready` hands the head's place on, and
+// `shuffler` the right to move nodes, each with release and acquire. So whoever leaves the head's
+// place sees its own `next` as the last shuffler left it. A node that is moved is never the last of
+// the queue: its `next` is set, and its owner's successor is there.
 #ifndef LISSOM_WORKLOADS_AQS_H
 #define LISSOM_WORKLOADS_AQS_H
 
@@ -25,8 +28,8 @@ FITS(struct aqs_node);
 
 enum {
     AQS_LOCKED = 1,
-    AQS_QUEUED = 2,     // somebody waits: whoever comes has to queue
-    AQS_BATCH = 1024,   // after so many, the next head begins anew, for fairness
+    AQS_QUEUED = 2,   // somebody waits: whoever comes has to queue
+    AQS_BATCH = 1024, // after so many, the next head begins anew, for fairness
 };
 
 struct aqs_lock {
@@ -43,7 +46,8 @@ static int aqs_is_locked(struct aqs_lock *l) {
     return atomic_load_explicit(&l->word, memory_order_relaxed) & AQS_LOCKED;
 }
 
-// Has `me` anything better to do than to move others? The head waits for the lock, the rest for the head's place.
+// Has `me` anything better to do than to move others? The head waits for the lock, the rest for the
+// head's place.
 static int aqs_is_over(struct aqs_lock *l, struct aqs_node *me, int head) {
     return head ? !aqs_is_locked(l) : atomic_load_explicit(&me->ready, memory_order_relaxed);
 }
@@ -56,7 +60,8 @@ static void aqs_shuffle(struct aqs_lock *l, struct aqs_node *me, int head) {
     atomic_store_explicit(&me->shuffler, 0, memory_order_relaxed);
     if (batch >= AQS_BATCH)
         return;
-    struct aqs_node *last = me, *before = me; // the last of those gathered, and the one before that looked at
+    // the last of those gathered, and the one before that looked at
+    struct aqs_node *last = me, *before = me;
     while (batch < AQS_BATCH && !aqs_is_over(l, me, head)) {
         struct aqs_node *at = atomic_load_explicit(&before->next, memory_order_acquire);
         struct aqs_node *after = at ? atomic_load_explicit(&at->next, memory_order_acquire) : NULL;
@@ -121,7 +126,8 @@ static void IN(aqs_acquire)(void *lock, struct lock_node *self) {
         struct aqs_node *last = me;
         if (atomic_compare_exchange_strong_explicit(&l->tail, &last, NULL, memory_order_release,
                                                     memory_order_relaxed)) {
-            // A new head may have set it just now, and others get ahead of it then: that costs it time, no more.
+            // A new head may have set it just now, and others get ahead of it then: that costs it
+            // time, no more.
             atomic_fetch_and_explicit(&l->word, ~AQS_QUEUED, memory_order_relaxed);
             return;
         }

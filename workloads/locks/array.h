@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-// The array-based queue lock: T. E. Anderson, "The Performance of Spin Lock Alternatives for Shared-Memory
-// Multiprocessors", IEEE Transactions on Parallel and Distributed Systems 1(1), 1990. A slot for each thread;
-// every waiter has a slot, and thus a cache line, of its own.
+// The array-based queue lock: T. E. Anderson, "The Performance of Spin Lock Alternatives for
+// Shared-Memory
+// Multiprocessors", IEEE Transactions on Parallel and Distributed Systems 1(1), 1990. A slot for
+// each thread; every waiter has a slot, and thus a cache line, of its own.
 //
-// Orders: taking a ticket orders nothing, since whose turn it is is said by the slot alone. The slot is
-// stored with release and loaded with acquire, which joins a critical section to the one before.
+// Orders: taking a ticket orders nothing, since whose turn it is is said by the slot alone. The
+// slot is stored with release and loaded with acquire, which joins a critical section to the one
+// before.
 #ifndef LISSOM_WORKLOADS_ARRAY_H
 #define LISSOM_WORKLOADS_ARRAY_H
 

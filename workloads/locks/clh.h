@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-// The CLH lock: T. S. Craig, "Building FIFO and Priority-Queuing Spin Locks from Atomic Swap", University of
-// Washington TR 93-02-02, 1993; P. Magnusson, A. Landin, E. Hagersten, "Queue Locks on Cache Coherent
-// Multiprocessors", IPPS 1994. An implicit queue: a waiter watches its predecessor's node, and takes that node
-// for its own when it leaves.
+// The CLH lock: T. S. Craig, "Building FIFO and Priority-Queuing Spin Locks from Atomic Swap",
+// University of
+// Washington TR 93-02-02, 1993; P. Magnusson, A. Landin, E. Hagersten, "Queue Locks on Cache
+// Coherent
+// Multiprocessors", IPPS 1994. An implicit queue: a waiter watches its predecessor's node, and
+// takes that node for its own when it leaves.
 //
-// Orders: the exchange releases the node's `taken`, which the successor must not read before it is set, and
-// acquires the predecessor's. The store that frees releases the critical section to the load that waits.
+// Orders: the exchange releases the node's `taken`, which the successor must not read before it is
+// set, and acquires the predecessor's. The store that frees releases the critical section to the
+// load that waits.
 #ifndef LISSOM_WORKLOADS_CLH_H
 #define LISSOM_WORKLOADS_CLH_H
 

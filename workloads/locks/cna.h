@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-// The compact NUMA-aware lock: D. Dice, A. Kogan, "Compact NUMA-Aware Locks", EuroSys 2019. An MCS queue; on
-// leaving, the holder looks for the first waiter on its own NUMA node, and moves those before it to a
-// secondary queue, whose head travels in the word by which the lock is handed on. The secondary queue comes
-// back when no waiter of the node is left, and now and then by chance, for fairness.
-// On a machine with one NUMA node nothing is ever moved, unless struct lock_node's `numa` says otherwise.
+// The compact NUMA-aware lock: D. Dice, A. Kogan, "Compact NUMA-Aware Locks", EuroSys 2019. An MCS
+// queue; on leaving, the holder looks for the first waiter on its own NUMA node, and moves those
+// before it to a secondary queue, whose head travels in the word by which the lock is handed on.
+// The secondary queue comes back when no waiter of the node is left, and now and then by chance,
+// for fairness.
+// On a machine with one NUMA node nothing is ever moved, unless struct lock_node's `numa` says
+// otherwise.
 //
-// Orders: as in mcs.h. `numa` is written before `next` is released, so whoever walks the queue (loading `next`
-// with acquire) sees it. Only the holder touches the secondary queue, `last` included; `go` hands it on.
+// Orders: as in mcs.h. `numa` is written before `next` is released, so whoever walks the queue
+// (loading `next` with acquire) sees it. Only the holder touches the secondary queue, `last`
+// included; `go` hands it on.
 #ifndef LISSOM_WORKLOADS_CNA_H
 #define LISSOM_WORKLOADS_CNA_H
 
@@ -14,7 +17,8 @@
 
 struct cna_node {
     _Atomic(struct cna_node *) next;
-    atomic_uintptr_t go;   // 0: wait; CNA_GO: go; else go, and this is the head of the secondary queue
+    // 0: wait; CNA_GO: go; else go, and this is the head of the secondary queue
+    atomic_uintptr_t go;
     long numa;             // -1: not found out
     struct cna_node *last; // of the secondary queue, in its head
 };
@@ -25,7 +29,8 @@ struct cna_lock {
     alignas(LINE) uint32_t random; // the holder's
 };
 
-enum { CNA_GO = 1, CNA_LOCAL = 0xffff }; // one hand-over in CNA_LOCAL + 1 is not to the same node by choice
+// one hand-over in CNA_LOCAL + 1 is not to the same node by choice
+enum { CNA_GO = 1, CNA_LOCAL = 0xffff };
 
 static void cna_init(void *lock, long threads) {
     (void)threads;
@@ -45,8 +50,8 @@ static struct cna_node *cna_secondary(struct cna_node *me) {
     return go > CNA_GO ? (struct cna_node *)go : NULL;
 }
 
-// The first waiter on our NUMA node, those before it moved to the secondary queue; NULL, nothing moved, if
-// there is none. `numa` is where the holder entered from, even if it has migrated since.
+// The first waiter on our NUMA node, those before it moved to the secondary queue; NULL, nothing
+// moved, if there is none. `numa` is where the holder entered from, even if it has migrated since.
 static struct cna_node *cna_successor(struct cna_node *me, struct cna_node *next) {
     if (next->numa == me->numa)
         return next;
@@ -62,7 +67,8 @@ static struct cna_node *cna_successor(struct cna_node *me, struct cna_node *next
         head = next;
         atomic_store_explicit(&me->go, (uintptr_t)head, memory_order_relaxed);
     }
-    atomic_store_explicit(&last->next, NULL, memory_order_relaxed); // it was set, so nobody else will set it
+    // it was set, so nobody else will set it
+    atomic_store_explicit(&last->next, NULL, memory_order_relaxed);
     head->last = last;
     return at;
 }
@@ -89,7 +95,8 @@ static void IN(cna_acquire)(void *lock, struct lock_node *self) {
 static void IN(cna_release)(void *lock, struct lock_node *self) {
     struct cna_lock *l = lock;
     struct cna_node *me = SPACE(struct cna_node, self);
-    struct cna_node *next = atomic_load_explicit(&me->next, memory_order_acquire), *head = cna_secondary(me);
+    struct cna_node *next = atomic_load_explicit(&me->next, memory_order_acquire),
+                    *head = cna_secondary(me);
     if (!next) {
         // No one in the main queue: the secondary queue, if there is one, becomes it.
         struct cna_node *last = me;
@@ -106,7 +113,8 @@ static void IN(cna_release)(void *lock, struct lock_node *self) {
         me->numa = numa_node(self);
     struct cna_node *local = cna_keep_local(l) ? cna_successor(me, next) : NULL;
     if (local) {
-        uintptr_t go = atomic_load_explicit(&me->go, memory_order_relaxed); // with what was moved just now
+        // with what was moved just now
+        uintptr_t go = atomic_load_explicit(&me->go, memory_order_relaxed);
         atomic_store_explicit(&local->go, go, memory_order_release);
     } else if (head) {
         // The secondary queue goes in front of the main one.

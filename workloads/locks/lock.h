@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// One interface for all the spinlocks of this folder. all.h has the table of them, and explains why the files
-// are included twice.
+// One interface for all the spinlocks of this folder. all.h has the table of them, and explains why
+// the files are included twice.
 #ifndef LISSOM_WORKLOADS_LOCK_H
 #define LISSOM_WORKLOADS_LOCK_H
 
@@ -11,8 +11,9 @@
 
 #include "../sync.h"
 
-// What a thread brings along to a lock: one for each thread and lock, zeroed but for `index` and `numa`.
-// It must live as long as the lock, because some locks (CLH) leave a node with another thread.
+// What a thread brings along to a lock: one for each thread and lock, zeroed but for `index` and
+// `numa`. It must live as long as the lock, because some locks (CLH) leave a node with another
+// thread.
 struct lock_node {
     long index; // of the thread among those that use this lock, from 0
     long numa;  // the NUMA node that the thread is taken to be on; < 0: where it really is
@@ -21,8 +22,9 @@ struct lock_node {
 
 struct lock_kind {
     const char *name;
-    int pauses;                // do its wait loops contain a `pause`?
-    size_t size, per_thread;   // bytes of a lock: size + per_thread * threads, zeroed, aligned to LINE
+    int pauses; // do its wait loops contain a `pause`?
+    size_t size,
+        per_thread; // bytes of a lock: size + per_thread * threads, zeroed, aligned to LINE
     void (*init)(void *lock, long threads);
     void (*lock)(void *lock, struct lock_node *self);
     void (*unlock)(void *lock, struct lock_node *self);

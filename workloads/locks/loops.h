@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-// Test-and-set locks that differ in what their wait loops look like, for those who have to recognise one:
-// `backoff` waits longer after each failure (T. E. Anderson, see array.h), `call` asks a function in every turn,
-// and `counted` gives its CPU up after so many turns, as many hand-made locks do.
+// Test-and-set locks that differ in what their wait loops look like, for those who have to
+// recognise one: `backoff` waits longer after each failure (T. E. Anderson, see array.h), `call`
+// asks a function in every turn, and `counted` gives its CPU up after so many turns, as many
+// hand-made locks do.
 //
 // Orders: as in ttas.h.
 #ifndef LISSOM_WORKLOADS_LOOPS_H
@@ -21,7 +22,8 @@ struct counted_lock {
     alignas(LINE) atomic_int taken;
 };
 
-enum { BACKOFF_MOST = 1 << 10, COUNTED_TURNS = 1 << 24 }; // so many take milliseconds: they are seen waiting
+// so many take milliseconds: they are seen waiting
+enum { BACKOFF_MOST = 1 << 10, COUNTED_TURNS = 1 << 24 };
 
 static void backoff_init(void *lock, long threads) {
     (void)lock;
@@ -83,7 +85,8 @@ static void IN(counted_acquire)(void *lock, struct lock_node *self) {
     (void)self;
     struct counted_lock *l = lock;
     while (atomic_exchange_explicit(&l->taken, 1, memory_order_acquire)) {
-        for (int i = 0; i < COUNTED_TURNS && atomic_load_explicit(&l->taken, memory_order_relaxed); i++)
+        for (int i = 0; i < COUNTED_TURNS && atomic_load_explicit(&l->taken, memory_order_relaxed);
+             i++)
             SPIN_PAUSE();
         sched_yield();
     }

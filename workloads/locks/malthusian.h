@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-// A Malthusian lock: D. Dice, "Malthusian Locks", EuroSys 2017, in its form MCSCR. An MCS lock whose holder, on
-// leaving, takes surplus waiters out of the queue: it keeps one waiter behind the next holder, and puts the
-// others on a passive list. They come back, newest first, when the queue runs empty, and now and then the
-// oldest is let in so that nobody starves. Simplified: at most one waiter is culled at a time, as in the
-// paper, but the passive ones spin like the others (the paper may park them).
+// A Malthusian lock: D. Dice, "Malthusian Locks", EuroSys 2017, in its form MCSCR. An MCS lock
+// whose holder, on leaving, takes surplus waiters out of the queue: it keeps one waiter behind the
+// next holder, and puts the others on a passive list. They come back, newest first, when the queue
+// runs empty, and now and then the oldest is let in so that nobody starves. Simplified: at most one
+// waiter is culled at a time, as in the paper, but the passive ones spin like the others (the paper
+// may park them).
 //
-// Orders: as in mcs.h. The passive list and the random number belong to the holder: they are plain, and the
-// lock itself hands them on. A culled node's `next` is ours to write: it was set already, and is set only once.
+// Orders: as in mcs.h. The passive list and the random number belong to the holder: they are plain,
+// and the lock itself hands them on. A culled node's `next` is ours to write: it was set already,
+// and is set only once.
 #ifndef LISSOM_WORKLOADS_MALTHUSIAN_H
 #define LISSOM_WORKLOADS_MALTHUSIAN_H
 
@@ -79,7 +81,8 @@ static void IN(malthusian_release)(void *lock, struct lock_node *self) {
     struct malthusian_node *me = SPACE(struct malthusian_node, self);
     struct malthusian_node *next = atomic_load_explicit(&me->next, memory_order_acquire);
     if (!next) {
-        // The queue is empty behind us: one of the passive, if there is any, becomes the whole queue.
+        // The queue is empty behind us: one of the passive, if there is any, becomes the whole
+        // queue.
         struct malthusian_node *passive = l->newest, *last = me;
         if (passive) {
             malthusian_remove(l, passive);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-// The MCS lock: J. M. Mellor-Crummey, M. L. Scott, "Algorithms for Scalable Synchronization on Shared-Memory
-// Multiprocessors", ACM Transactions on Computer Systems 9(1), 1991. An explicit queue; a waiter watches its
-// own node.
+// The MCS lock: J. M. Mellor-Crummey, M. L. Scott, "Algorithms for Scalable Synchronization on
+// Shared-Memory
+// Multiprocessors", ACM Transactions on Computer Systems 9(1), 1991. An explicit queue; a waiter
+// watches its own node.
 //
-// Orders: the exchange releases the node's initial values to the successor, and acquires the critical section
-// of whoever left the queue empty (by the compare-and-swap with release in unlock). `next` is released because
-// the predecessor goes on to store into the node. `go` hands on the critical section.
+// Orders: the exchange releases the node's initial values to the successor, and acquires the
+// critical section of whoever left the queue empty (by the compare-and-swap with release in
+// unlock). `next` is released because the predecessor goes on to store into the node. `go` hands on
+// the critical section.
 #ifndef LISSOM_WORKLOADS_MCS_H
 #define LISSOM_WORKLOADS_MCS_H
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-// MCS-TP: B. He, W. N. Scherer III, M. L. Scott, "Preemption Adaptivity in Time-Published Queue-Based Spin Locks", HiPC 2005,
-// section 2.2. An MCS queue whose waiters publish the time while they spin. Who leaves passes the lock to the first waiter
-// that has published it lately, and takes those that have not, because they were preempted, out of the queue: they join
-// it anew when they run. A waiter that finds the lock held for longer than a critical section takes gives its CPU
-// away, since the holder must have been preempted.
+// MCS-TP: B. He, W. N. Scherer III, M. L. Scott, "Preemption Adaptivity in Time-Published
+// Queue-Based Spin Locks", HiPC 2005, section 2.2. An MCS queue whose waiters publish the time
+// while they spin. Who leaves passes the lock to the first waiter that has published it lately, and
+// takes those that have not, because they were preempted, out of the queue: they join it anew when
+// they run. A waiter that finds the lock held for longer than a critical section takes gives its
+// CPU away, since the holder must have been preempted.
 //
-// The paper's waiters may lose patience; those of a mutex do not, so that is left out, and with it all states of a node but
-// three.
+// The paper's waiters may lose patience; those of a mutex do not, so that is left out, and with it
+// all states of a node but three.
 //
-// Orders: as in mcs.h; `status` hands on the critical section. Who leaves reads a node's `next` before it lets it go: a
-// node that is told `failed` is its thread's again.
+// Orders: as in mcs.h; `status` hands on the critical section. Who leaves reads a node's `next`
+// before it lets it go: a node that is told `failed` is its thread's again.
 #ifndef LISSOM_WORKLOADS_MCS_TP_H
 #define LISSOM_WORKLOADS_MCS_TP_H
 
@@ -17,8 +18,8 @@
 
 enum { MCS_TP_WAITING, MCS_TP_AVAILABLE, MCS_TP_FAILED };
 
-// Nanoseconds without the time being published after which a waiter is taken to be preempted, and after which the holder is;
-// and how many waiters are passed over at most.
+// Nanoseconds without the time being published after which a waiter is taken to be preempted, and
+// after which the holder is; and how many waiters are passed over at most.
 enum { MCS_TP_STALE = 20000, MCS_TP_SECTION = 50000, MCS_TP_SCAN = 1000 };
 
 struct mcs_tp_node {
@@ -30,8 +31,8 @@ struct mcs_tp_node {
 
 static __thread struct mcs_tp_node *mcs_tp_free;
 
-// A thread may hold several locks, with a node in each. Nodes are never given back to the system: somebody may yet
-// look at one.
+// A thread may hold several locks, with a node in each. Nodes are never given back to the system:
+// somebody may yet look at one.
 static struct mcs_tp_node *mcs_tp_node(void) {
     enum { EACH = 16 };
     if (!mcs_tp_free) {
@@ -62,7 +63,8 @@ static void mcs_tp_begin(struct preload_lock *l, struct mcs_tp_node *me) {
 }
 
 static int mcs_tp_held_for_long(struct preload_lock *l) {
-    uint32_t since = (uint32_t)(preload_now() >> 10) - atomic_load_explicit(&l->word, memory_order_relaxed);
+    uint32_t since =
+        (uint32_t)(preload_now() >> 10) - atomic_load_explicit(&l->word, memory_order_relaxed);
     return since > MCS_TP_SECTION >> 10 && since < UINT32_MAX / 2;
 }
 
@@ -71,7 +73,8 @@ static int mcs_tp_trylock(struct preload_lock *l) {
     atomic_store_explicit(&me->next, NULL, memory_order_relaxed);
     atomic_store_explicit(&me->status, MCS_TP_WAITING, memory_order_relaxed);
     void *none = NULL;
-    if (atomic_compare_exchange_strong_explicit(&l->tail, &none, me, memory_order_acq_rel, memory_order_relaxed)) {
+    if (atomic_compare_exchange_strong_explicit(&l->tail, &none, me, memory_order_acq_rel,
+                                                memory_order_relaxed)) {
         mcs_tp_begin(l, me);
         return 1;
     }
@@ -90,7 +93,8 @@ static void mcs_tp_lock(struct preload_lock *l) {
             break;
         atomic_store_explicit(&before->next, me, memory_order_release);
         int status;
-        while ((status = atomic_load_explicit(&me->status, memory_order_acquire)) == MCS_TP_WAITING) {
+        while ((status = atomic_load_explicit(&me->status, memory_order_acquire)) ==
+               MCS_TP_WAITING) {
             atomic_store_explicit(&me->time, preload_now(), memory_order_relaxed);
             if (mcs_tp_held_for_long(l))
                 sched_yield();
@@ -117,7 +121,8 @@ static void mcs_tp_unlock(struct preload_lock *l) {
                 break;
             }
             // Somebody is between the exchange and the store to `next`, perhaps without a CPU.
-            for (int spins = 0; !(next = atomic_load_explicit(&node->next, memory_order_acquire)); spins++) {
+            for (int spins = 0; !(next = atomic_load_explicit(&node->next, memory_order_acquire));
+                 spins++) {
                 if (spins > 1000)
                     sched_yield();
                 else
@@ -127,7 +132,8 @@ static void mcs_tp_unlock(struct preload_lock *l) {
         if (node != me)
             atomic_store_explicit(&node->status, MCS_TP_FAILED, memory_order_release);
         node = next;
-        if (passed >= MCS_TP_SCAN || atomic_load_explicit(&node->time, memory_order_relaxed) > lately) {
+        if (passed >= MCS_TP_SCAN ||
+            atomic_load_explicit(&node->time, memory_order_relaxed) > lately) {
             atomic_store_explicit(&node->status, MCS_TP_AVAILABLE, memory_order_release);
             break;
         }

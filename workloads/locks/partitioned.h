@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// The partitioned ticket lock: D. Dice, "Brief Announcement: A Partitioned Ticket Lock", SPAA 2011. A ticket
-// lock whose `now serving` is spread over several cache lines; ticket t is announced in line t mod PARTITIONS,
-// so that a hand-over disturbs only a part of the waiters.
+// The partitioned ticket lock: D. Dice, "Brief Announcement: A Partitioned Ticket Lock", SPAA 2011.
+// A ticket lock whose `now serving` is spread over several cache lines; ticket t is announced in
+// line t mod PARTITIONS, so that a hand-over disturbs only a part of the waiters.
 //
 // Orders: as in a ticket lock, see ticket.h.
 #ifndef LISSOM_WORKLOADS_PARTITIONED_H
@@ -28,7 +28,8 @@ static void IN(partitioned_acquire)(void *lock, struct lock_node *self) {
     (void)self;
     struct partitioned_lock *l = lock;
     unsigned long ticket = atomic_fetch_add_explicit(&l->next, 1, memory_order_relaxed);
-    while (atomic_load_explicit(&l->part[ticket % PARTITIONS].serving, memory_order_acquire) != ticket)
+    while (atomic_load_explicit(&l->part[ticket % PARTITIONS].serving, memory_order_acquire) !=
+           ticket)
         SPIN_PAUSE();
     l->held = ticket;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-// Other locks in the place of glibc's mutexes, in programs that know nothing of it, as LiTL does it (H. Guiroux, R. Lachaize,
-// V. Quema, "Multicore Locks: The Case Is Not Closed Yet", USENIX ATC 2016):
+// Other locks in the place of glibc's mutexes, in programs that know nothing of it, as LiTL does it
+// (H. Guiroux, R. Lachaize, V. Quema, "Multicore Locks: The Case Is Not Closed Yet", USENIX ATC
+// 2016):
 //
 //     LOCK=mutexee|mcs-tp|shfllock|adaptive LD_PRELOAD=./preload.so PROGRAM
 //
-// Normal mutexes only (and those that are adaptive): recursive, error-checking, robust, priority-inheriting and
-// process-shared ones stay glibc's. `adaptive` is glibc's own PTHREAD_MUTEX_ADAPTIVE_NP for all normal ones. Condition
-// variables are ours in any case but that one, because glibc's know glibc's mutexes only: a counter that waiters sleep on.
+// Normal mutexes only (and those that are adaptive): recursive, error-checking, robust,
+// priority-inheriting and process-shared ones stay glibc's. `adaptive` is glibc's own
+// PTHREAD_MUTEX_ADAPTIVE_NP for all normal ones. Condition variables are ours in any case but that
+// one, because glibc's know glibc's mutexes only: a counter that waiters sleep on.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -69,7 +71,8 @@ static void get_ready(void) {
         if (!strcmp(name, kinds[i].name))
             chosen = &kinds[i];
     if (!chosen && !adaptive) {
-        static const char text[] = "preload.so: LOCK has to be mutexee, mcs-tp, shfllock or adaptive\n";
+        static const char text[] =
+            "preload.so: LOCK has to be mutexee, mcs-tp, shfllock or adaptive\n";
         ssize_t ignored = write(2, text, sizeof text - 1);
         (void)ignored;
         _exit(2);
@@ -83,7 +86,8 @@ static struct preload_lock *ours(pthread_mutex_t *mutex) {
     get_ready();
     int kind = mutex->__data.__kind;
     if (adaptive && kind == PTHREAD_MUTEX_TIMED_NP)
-        // Nothing but how long it spins depends on it, so another thread may see it sooner or later.
+        // Nothing but how long it spins depends on it, so another thread may see it sooner or
+        // later.
         __atomic_store_n(&mutex->__data.__kind, PTHREAD_MUTEX_ADAPTIVE_NP, __ATOMIC_RELAXED);
     if (!chosen || (kind != PTHREAD_MUTEX_TIMED_NP && kind != PTHREAD_MUTEX_ADAPTIVE_NP))
         return NULL;
@@ -113,7 +117,8 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex) {
     return 0;
 }
 
-// Of the locks of the papers none has a bound in time: it is tried again and again, less and less often.
+// Of the locks of the papers none has a bound in time: it is tried again and again, less and less
+// often.
 int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until) {
     struct preload_lock *lock = ours(mutex);
     if (!lock)
@@ -134,12 +139,13 @@ int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until
     return pthread_mutex_clocklock(mutex, CLOCK_REALTIME, until);
 }
 
-// --- condition variables -------------------------------------------------------------------------------------
+// --- condition variables -------------------------------------------------------------------------
 
-// A waiter reads `turn` while it has the mutex, and sleeps while that has not changed. Who signals changes it and wakes
-// the one that has slept longest. One that has read it and does not sleep yet will not sleep; one that comes later reads
-// the new one and is behind the others in the kernel's queue. `waiters` is counted under the mutex, so that who has
-// changed what they wait for under the mutex sees them.
+// A waiter reads `turn` while it has the mutex, and sleeps while that has not changed. Who signals
+// changes it and wakes the one that has slept longest. One that has read it and does not sleep yet
+// will not sleep; one that comes later reads the new one and is behind the others in the kernel's
+// queue. `waiters` is counted under the mutex, so that who has changed what they wait for under the
+// mutex sees them.
 struct cond {
     _Atomic uint32_t turn, waiters;
     uint32_t monotonic, shared;
@@ -173,7 +179,8 @@ int pthread_cond_destroy(pthread_cond_t *cond) {
     return 0;
 }
 
-static long cond_futex(struct cond *c, int operation, uint32_t value, const struct timespec *until) {
+static long cond_futex(struct cond *c, int operation, uint32_t value,
+                       const struct timespec *until) {
     if (!c->shared)
         operation |= FUTEX_PRIVATE_FLAG;
     return syscall(SYS_futex, &c->turn, operation, value, until, NULL, FUTEX_BITSET_MATCH_ANY);
@@ -215,7 +222,8 @@ static void when_cancelled(void *argument) {
 }
 
 // `until`: NULL for ever.
-static int cond_wait(struct cond *c, pthread_mutex_t *mutex, int monotonic, const struct timespec *until) {
+static int cond_wait(struct cond *c, pthread_mutex_t *mutex, int monotonic,
+                     const struct timespec *until) {
     if (until && (until->tv_nsec < 0 || until->tv_nsec >= 1000000000))
         return EINVAL;
     uint32_t turn = atomic_load(&c->turn);
@@ -242,7 +250,8 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex) {
     return cond_wait((struct cond *)cond, mutex, 0, NULL);
 }
 
-int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until) {
+int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+                           const struct timespec *until) {
     get_ready();
     if (!chosen)
         return glibc.cond_timedwait(cond, mutex, until);

@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// In the place of glibc's own fields, but for `kind`, which says what type of mutex the program wants. All zeros is
-// free, so PTHREAD_MUTEX_INITIALIZER is as good as pthread_mutex_init.
+// In the place of glibc's own fields, but for `kind`, which says what type of mutex the program
+// wants. All zeros is free, so PTHREAD_MUTEX_INITIALIZER is as good as pthread_mutex_init.
 struct preload_lock {
     _Atomic uint32_t word;
     _Atomic uint32_t sleepers;
@@ -28,7 +28,8 @@ struct preload_lock {
     void *owner; // under the lock: the node of who has it
 };
 _Static_assert(sizeof(struct preload_lock) <= sizeof(pthread_mutex_t), "it has to fit");
-_Static_assert(offsetof(struct preload_lock, kind) == offsetof(pthread_mutex_t, __data.__kind), "it stays glibc's");
+_Static_assert(offsetof(struct preload_lock, kind) == offsetof(pthread_mutex_t, __data.__kind),
+               "it stays glibc's");
 
 static inline void preload_pause(void) {
 #if defined __x86_64__ || defined __i386__
@@ -47,6 +48,8 @@ static inline void preload_sleep(_Atomic uint32_t *word, uint32_t value) {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
-static inline void preload_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
+static inline void preload_wake(_Atomic uint32_t *word) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
 
 #endif

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-// A queued spinlock in one word, after the design of Linux's qspinlock (W. Long, P. Zijlstra, 2013 to 2015):
-// locked and pending bits, and the last of an MCS queue. The first waiter spins on the word itself behind the
-// pending bit, later ones on nodes of their own, and the head of the queue again on the word. Linux has nodes
-// per CPU; here each thread has one in the lock.
+// A queued spinlock in one word, after the design of Linux's qspinlock (W. Long, P. Zijlstra, 2013
+// to 2015): locked and pending bits, and the last of an MCS queue. The first waiter spins on the
+// word itself behind the pending bit, later ones on nodes of their own, and the head of the queue
+// again on the word. Linux has nodes per CPU; here each thread has one in the lock.
 //
-// Orders: whoever sets `locked` has acquired the word after the releasing fetch_and of the one before, either by the
-// read-modify-write itself or by the load that saw `locked` go; the read-modify-writes between (pending, tail)
-// continue its release sequence. Putting ourselves at the tail releases our node's initial values and
-// acquires the predecessor's. A node's `go` is released because the head's view of the lock goes with it.
+// Orders: whoever sets `locked` has acquired the word after the releasing fetch_and of the one
+// before, either by the read-modify-write itself or by the load that saw `locked` go; the
+// read-modify-writes between (pending, tail) continue its release sequence. Putting ourselves at
+// the tail releases our node's initial values and acquires the predecessor's. A node's `go` is
+// released because the head's view of the lock goes with it.
 #ifndef LISSOM_WORKLOADS_QUEUED_H
 #define LISSOM_WORKLOADS_QUEUED_H
 
 #define QUEUED_LOCKED UINT64_C(1)
 #define QUEUED_PENDING (UINT64_C(1) << 8)
-#define QUEUED_TAIL_SHIFT 32 // above it: 1 + the index of the last thread in the queue, 0 if there is none
+// above it: 1 + the index of the last thread in the queue, 0 if there is none
+#define QUEUED_TAIL_SHIFT 32
 #define QUEUED_TAIL (~UINT64_C(0) << QUEUED_TAIL_SHIFT)
 
 struct queued_node {
@@ -51,11 +53,12 @@ static void IN(queued_enqueue)(struct queued_lock *l, long index) {
     }
 
     // We are the head. As long as there is a tail, nobody else can set `locked`.
-    while ((word = atomic_load_explicit(&l->word, memory_order_acquire)) & (QUEUED_LOCKED | QUEUED_PENDING))
+    while ((word = atomic_load_explicit(&l->word, memory_order_acquire)) &
+           (QUEUED_LOCKED | QUEUED_PENDING))
         SPIN_PAUSE();
     if ((word & QUEUED_TAIL) == tail &&
-        atomic_compare_exchange_strong_explicit(&l->word, &word, QUEUED_LOCKED, memory_order_acquire,
-                                                memory_order_relaxed))
+        atomic_compare_exchange_strong_explicit(&l->word, &word, QUEUED_LOCKED,
+                                                memory_order_acquire, memory_order_relaxed))
         return; // and the queue is empty
     // Somebody is behind us, or has set `pending` for a moment, has seen the tail, and will be.
     atomic_fetch_or_explicit(&l->word, QUEUED_LOCKED, memory_order_acquire);
@@ -67,8 +70,8 @@ static void IN(queued_enqueue)(struct queued_lock *l, long index) {
 static void IN(queued_acquire)(void *lock, struct lock_node *self) {
     struct queued_lock *l = lock;
     uint64_t word = 0;
-    if (atomic_compare_exchange_strong_explicit(&l->word, &word, QUEUED_LOCKED, memory_order_acquire,
-                                                memory_order_relaxed))
+    if (atomic_compare_exchange_strong_explicit(&l->word, &word, QUEUED_LOCKED,
+                                                memory_order_acquire, memory_order_relaxed))
         return;
     if (!(word & ~QUEUED_LOCKED)) {
         // Nobody waits yet: we may be the one who does so behind `pending`.
@@ -76,7 +79,8 @@ static void IN(queued_acquire)(void *lock, struct lock_node *self) {
         if (!(word & ~QUEUED_LOCKED)) {
             while (atomic_load_explicit(&l->word, memory_order_acquire) & QUEUED_LOCKED)
                 SPIN_PAUSE();
-            atomic_fetch_add_explicit(&l->word, QUEUED_LOCKED - QUEUED_PENDING, memory_order_acquire);
+            atomic_fetch_add_explicit(&l->word, QUEUED_LOCKED - QUEUED_PENDING,
+                                      memory_order_acquire);
             return;
         }
         if (!(word & QUEUED_PENDING)) // it is ours, and there is a queue already

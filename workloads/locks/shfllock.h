@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-// SHFLLOCK, the blocking mutex: S. Kashyap, I. Calciu, X. Cheng, C. Min, T. Kim, "Scalable and Practical Locking with
-// Shuffling", SOSP 2019, sections 4.1 and 4.2. A word that says whether the lock is taken, and a queue of those that wait,
-// of whom only the head looks at the word. Who leaves stores the word and is done. A waiter that has nothing else to do
-// (the shuffler) moves waiters of its own NUMA node to the front, and wakes the one behind it, off the critical path;
-// the others sleep after a short spin. New threads may take a free word past the queue (stealing) unless the head, having
-// waited for long, forbids it.
+// SHFLLOCK, the blocking mutex: S. Kashyap, I. Calciu, X. Cheng, C. Min, T. Kim, "Scalable and
+// Practical Locking with
+// Shuffling", SOSP 2019, sections 4.1 and 4.2. A word that says whether the lock is taken, and a
+// queue of those that wait, of whom only the head looks at the word. Who leaves stores the word and
+// is done. A waiter that has nothing else to do (the shuffler) moves waiters of its own NUMA node
+// to the front, and wakes the one behind it, off the critical path; the others sleep after a short
+// spin. New threads may take a free word past the queue (stealing) unless the head, having waited
+// for long, forbids it.
 //
-// Simplified: at most the next waiter is woken by the shuffler, where the paper's wakes all that it moves (with more
-// threads than CPUs, that is a storm), and a head gives its CPU away where the kernel's would be preempted.
+// Simplified: at most the next waiter is woken by the shuffler, where the paper's wakes all that it
+// moves (with more threads than CPUs, that is a storm), and a head gives its CPU away where the
+// kernel's would be preempted.
 //
-// The queue: only the shuffler changes a `next` that is set, of nodes from its own on, and nobody else looks at
-// these: a waiter reads its `next` when it has become the head and has taken the lock, and by then all nodes in front of it
-// have left, any shuffler among them. The role is one flag, `shuffler`, in one node at most. A node without a `next` may be about to get one: it is not moved.
+// The queue: only the shuffler changes a `next` that is set, of nodes from its own on, and nobody
+// else looks at these: a waiter reads its `next` when it has become the head and has taken the
+// lock, and by then all nodes in front of it have left, any shuffler among them. The role is one
+// flag, `shuffler`, in one node at most. A node without a `next` may be about to get one: it is not
+// moved.
 //
-// Orders: the word acquires and releases the critical section. `status` is released with the node's place in the queue, and
-// the flags that the former shuffler has left in it.
+// Orders: the word acquires and releases the critical section. `status` is released with the node's
+// place in the queue, and the flags that the former shuffler has left in it.
 #ifndef LISSOM_WORKLOADS_SHFLLOCK_H
 #define LISSOM_WORKLOADS_SHFLLOCK_H
 
@@ -55,7 +60,8 @@ static void shfl_shuffle(struct preload_lock *l, struct shfl_node *me, int is_he
         shfl_wake(first);
     while (batch < SHFL_BATCH) {
         struct shfl_node *node = atomic_load_explicit(&before->next, memory_order_acquire);
-        struct shfl_node *after = node ? atomic_load_explicit(&node->next, memory_order_acquire) : NULL;
+        struct shfl_node *after =
+            node ? atomic_load_explicit(&node->next, memory_order_acquire) : NULL;
         if (!after)
             break;
         if (node->numa != me->numa) {
@@ -64,7 +70,8 @@ static void shfl_shuffle(struct preload_lock *l, struct shfl_node *me, int is_he
             node->batch = ++batch;
             if (before != last) {
                 atomic_store_explicit(&before->next, after, memory_order_relaxed);
-                atomic_store_explicit(&node->next, atomic_load_explicit(&last->next, memory_order_relaxed),
+                atomic_store_explicit(&node->next,
+                                      atomic_load_explicit(&last->next, memory_order_relaxed),
                                       memory_order_relaxed);
                 atomic_store_explicit(&last->next, node, memory_order_release);
             } else {
@@ -73,7 +80,8 @@ static void shfl_shuffle(struct preload_lock *l, struct shfl_node *me, int is_he
             last = node;
         }
         // The one has better things to do, and so has the other.
-        if (is_head ? atomic_load_explicit(&l->word, memory_order_relaxed) % SHFL_NO_STEALING == SHFL_FREE
+        if (is_head ? atomic_load_explicit(&l->word, memory_order_relaxed) % SHFL_NO_STEALING ==
+                          SHFL_FREE
                     : atomic_load_explicit(&me->status, memory_order_relaxed) == SHFL_HEAD)
             break;
     }
@@ -86,8 +94,8 @@ static void shfl_shuffle(struct preload_lock *l, struct shfl_node *me, int is_he
 static int shfl_trylock(struct preload_lock *l) {
     uint32_t is_free = SHFL_FREE;
     return atomic_load_explicit(&l->word, memory_order_relaxed) == SHFL_FREE &&
-           atomic_compare_exchange_strong_explicit(&l->word, &is_free, SHFL_TAKEN, memory_order_acquire,
-                                                   memory_order_relaxed);
+           atomic_compare_exchange_strong_explicit(&l->word, &is_free, SHFL_TAKEN,
+                                                   memory_order_acquire, memory_order_relaxed);
 }
 
 // Until it is the head of the queue.
@@ -103,9 +111,11 @@ static void shfl_wait(struct preload_lock *l, struct shfl_node *me) {
             continue;
         }
         spins = 0;
-        // Who makes us the head, or wakes us, changes the status first, so that we do not sleep then.
+        // Who makes us the head, or wakes us, changes the status first, so that we do not sleep
+        // then.
         if (status == SHFL_WAITING &&
-            !atomic_compare_exchange_strong(&me->status, &status, SHFL_PARKED) && status == SHFL_HEAD)
+            !atomic_compare_exchange_strong(&me->status, &status, SHFL_PARKED) &&
+            status == SHFL_HEAD)
             return;
         while (atomic_load_explicit(&me->status, memory_order_acquire) == SHFL_PARKED)
             preload_sleep(&me->status, SHFL_PARKED);
@@ -121,16 +131,17 @@ static void shfl_lock(struct preload_lock *l) {
         atomic_store_explicit(&before->next, &me, memory_order_release);
         shfl_wait(l, &me);
     }
-    // The head. The role is ours if it is nobody's: it has ended with who had it when he took the lock. Those that a
-    // shuffler has moved stand between it and the one that it gave the role to, and none of them has batch 0.
+    // The head. The role is ours if it is nobody's: it has ended with who had it when he took the
+    // lock. Those that a shuffler has moved stand between it and the one that it gave the role to,
+    // and none of them has batch 0.
     if (me.batch == 0)
         me.shuffler = 1;
     for (int spins = 0;;) {
         uint32_t word = atomic_load_explicit(&l->word, memory_order_relaxed);
         if (word % SHFL_NO_STEALING == SHFL_FREE) {
             // It allows stealing again.
-            if (atomic_compare_exchange_weak_explicit(&l->word, &word, SHFL_TAKEN, memory_order_acquire,
-                                                      memory_order_relaxed))
+            if (atomic_compare_exchange_weak_explicit(&l->word, &word, SHFL_TAKEN,
+                                                      memory_order_acquire, memory_order_relaxed))
                 break;
             continue;
         }
@@ -147,9 +158,11 @@ static void shfl_lock(struct preload_lock *l) {
     struct shfl_node *next = atomic_load_explicit(&me.next, memory_order_acquire);
     if (!next) {
         void *last = &me;
-        if (atomic_compare_exchange_strong_explicit(&l->tail, &last, NULL, memory_order_acq_rel, memory_order_relaxed))
+        if (atomic_compare_exchange_strong_explicit(&l->tail, &last, NULL, memory_order_acq_rel,
+                                                    memory_order_relaxed))
             return;
-        for (int spins = 0; !(next = atomic_load_explicit(&me.next, memory_order_acquire)); spins++) {
+        for (int spins = 0; !(next = atomic_load_explicit(&me.next, memory_order_acquire));
+             spins++) {
             if (spins > 1000)
                 sched_yield();
             else

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-// The ticket lock: D. P. Reed, R. K. Kanodia, "Synchronization with Eventcounts and Sequencers", CACM 22(2),
-// 1979; as a spinlock in Mellor-Crummey and Scott, 1991 (see mcs.h).
+// The ticket lock: D. P. Reed, R. K. Kanodia, "Synchronization with Eventcounts and Sequencers",
+// CACM 22(2), 1979; as a spinlock in Mellor-Crummey and Scott, 1991 (see mcs.h).
 //
-// Orders: drawing a ticket orders nothing; `serving` is released by the one who leaves and acquired by the
-// next, which joins their critical sections. The holder alone stores to `serving` and may load it relaxed.
+// Orders: drawing a ticket orders nothing; `serving` is released by the one who leaves and acquired
+// by the next, which joins their critical sections. The holder alone stores to `serving` and may
+// load it relaxed.
 #ifndef LISSOM_WORKLOADS_TICKET_H
 #define LISSOM_WORKLOADS_TICKET_H
 

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// rseqTunable switches off glibc's use of rseq: the kernel writes the number of a kernel thread's CPU into an area of the
-// thread that registered it, which is the wrong one when another kernel thread carries the context.
+// rseqTunable switches off glibc's use of rseq: the kernel writes the number of a kernel thread's
+// CPU into an area of the thread that registered it, which is the wrong one when another kernel
+// thread carries the context.
 const rseqTunable = "glibc.pthread.rseq"
 
 // environment is a container's, as NRI shows it: image's and pod's variables together.
@@ -41,8 +42,8 @@ func (e environment) nativeBecause(chosen map[string]string) string {
 	return ""
 }
 
-// underLissom returns the variables to be set so that the container's programs run as by `lissom run`: src/run.rs, which
-// this follows, says why each.
+// underLissom returns the variables to be set so that the container's programs run as by `lissom
+// run`: src/run.rs, which this follows, says why each.
 func (e environment) underLissom(library string, chosen map[string]string) map[string]string {
 	set := map[string]string{
 		"LD_PRELOAD": strings.Join(append([]string{library}, e.othersPreloaded()...), ":"),
@@ -50,7 +51,8 @@ func (e environment) underLissom(library string, chosen map[string]string) map[s
 	if tunables, changed := addTunable(e["GLIBC_TUNABLES"]); changed {
 		set["GLIBC_TUNABLES"] = tunables
 	}
-	// What the runtime takes for granted if nobody says anything is less than what `lissom run` gives.
+	// What the runtime takes for granted if nobody says anything is less than what `lissom run`
+	// gives.
 	for name, value := range map[string]string{
 		"LISSOM_SWITCH":         "auto",
 		"LISSOM_SPIN":           "auto",
@@ -94,7 +96,8 @@ func addTunable(tunables string) (_ string, changed bool) {
 	return tunables + ":" + ours, true
 }
 
-// calmOpenMP: idle slots poll in place of OpenMP's threads, unless the user has decided how those spin.
+// calmOpenMP: idle slots poll in place of OpenMP's threads, unless the user has decided how those
+// spin.
 func (e environment) calmOpenMP(set map[string]string) {
 	policy, ok := e["OMP_WAIT_POLICY"]
 	if ok && !strings.EqualFold(policy, "active") {
@@ -110,8 +113,8 @@ func (e environment) calmOpenMP(set map[string]string) {
 	set["LISSOM_OPENMP"] = "poll"
 }
 
-// sizeTeams: teams of max-threads, of which so many work as the user wanted threads. If an image has the variables of a `lissom run`, that has done it
-// already: what it has set stays.
+// sizeTeams: teams of max-threads, of which so many work as the user wanted threads. If an image
+// has the variables of a `lissom run`, that has done it already: what it has set stays.
 func (e environment) sizeTeams(set map[string]string) {
 	if _, done := e["LISSOM_ACTIVE_THREADS"]; done {
 		delete(set, "LISSOM_MAX_THREADS")
@@ -119,7 +122,8 @@ func (e environment) sizeTeams(set map[string]string) {
 	}
 	most, chosen := set["LISSOM_MAX_THREADS"]
 	if !chosen {
-		// `lissom run` would refuse a number that cannot be meant; a container is started all the same.
+		// `lissom run` would refuse a number that cannot be meant; a container is started
+		// all the same.
 		if most = e["LISSOM_MAX_THREADS"]; !between(1, maxSlots)(most) {
 			return
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// lissom-agent runs on each node and puts the containers that ask for it under lissom: it is a plugin of the container
-// runtime's Node Resource Interface (NRI). docs/kubernetes.md describes it.
+// lissom-agent runs on each node and puts the containers that ask for it under lissom: it is a
+// plugin of the container runtime's Node Resource Interface (NRI). docs/kubernetes.md describes it.
 package main
 
 import (
@@ -96,7 +96,8 @@ func (a *arguments) serve(log *slog.Logger) error {
 	return stayConnected(ctx, log, plugin, a)
 }
 
-// The container runtime takes 5 s for a plugin's registration before it gives it up, so nothing comes after that.
+// The container runtime takes 5 s for a plugin's registration before it gives it up, so nothing
+// comes after that.
 const patience = 15 * time.Second
 
 // stayConnected runs the plugin until ctx ends, anew whenever the container runtime has gone.
@@ -162,8 +163,8 @@ func connection(ctx context.Context, log *slog.Logger, plugin *plugin, a *argume
 		case <-ctx.Done():
 			return nil
 		case <-late:
-			// The library waits without end where the container runtime dies between registration and configuration.
-			// The kubelet starts us again.
+			// The library waits without end where the container runtime dies between
+			// registration and configuration. The kubelet starts us again.
 			if !plugin.status.isConnected() {
 				return errStuck
 			}

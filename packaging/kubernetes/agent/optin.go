@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Annotations of a pod. With "." and a container's name behind it, each holds for that container alone.
+// Annotations of a pod. With "." and a container's name behind it, each holds for that container
+// alone.
 const (
 	annotationRun     = "lissom.dev/run"
 	annotationOptions = "lissom.dev/options"
@@ -36,8 +37,8 @@ func autoOr(valid func(string) bool) func(string) bool {
 	return func(value string) bool { return value == "auto" || valid(value) }
 }
 
-// As in src/cli.rs. What is not here (statistics, a schedule of OpenMP) needs the command itself, or is a variable that the
-// pod can set without us.
+// As in src/cli.rs. What is not here (statistics, a schedule of OpenMP) needs the command itself,
+// or is a variable that the pod can set without us.
 var options = map[string]option{
 	"switch":         {"LISSOM_SWITCH", oneOf("auto", "user", "kernel", "off")},
 	"spin":           {"LISSOM_SPIN", oneOf("auto", "observe", "off")},
@@ -54,7 +55,8 @@ var options = map[string]option{
 // maxSlots is LISSOM_MAX_SLOTS of runtime/abi.h.
 const maxSlots = 1024
 
-// wanted says whether a container is to run under lissom: by its own annotation, else by its pod's, else by its namespace.
+// wanted says whether a container is to run under lissom: by its own annotation, else by its pod's,
+// else by its namespace.
 func wanted(annotations map[string]string, container, namespace string, namespaces []string) (bool, error) {
 	for _, key := range []string{annotationRun + "." + container, annotationRun} {
 		switch value, ok := annotations[key]; {

@@ -16,15 +16,15 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// Where the folders are seen in containers. At the top, because a folder at the top lies in no volume of the pod: the mount
-// point is made in the container's own file system.
+// Where the folders are seen in containers. At the top, because a folder at the top lies in no
+// volume of the pod: the mount point is made in the container's own file system.
 const (
 	containerFolder  = "/.lissom"
 	containerManager = "/.lissom-manager"
 )
 
-// plugin answers the container runtime. It never returns an error: NRI takes one for a refusal, and the container would not
-// be created.
+// plugin answers the container runtime. It never returns an error: NRI takes one for a refusal, and
+// the container would not be created.
 type plugin struct {
 	log        *slog.Logger
 	status     *status
@@ -54,7 +54,8 @@ func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, containe
 
 func (p *plugin) CreateContainer(_ context.Context, pod *api.PodSandbox, container *api.Container) (adjustment *api.ContainerAdjustment, _ []*api.ContainerUpdate, _ error) {
 	log := p.log.With("container", about(pod, container))
-	// A crash would only cost this container's adjustment too, but those of the next seconds as well.
+	// A crash would only cost this container's adjustment too, but those of the next seconds as
+	// well.
 	defer func() {
 		if problem := recover(); problem != nil {
 			log.Error("runs natively", "reason", fmt.Sprint(problem), "stack", string(debug.Stack()))
@@ -104,8 +105,9 @@ func (p *plugin) adjustment(pod *api.PodSandbox, container *api.Container) (*api
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		// Another plugin may have set it. Both are heard, because its value is in ours; but for NRI that would be a
-		// conflict, and the container would not be created, unless what was there is removed first.
+		// Another plugin may have set it. Both are heard, because its value is in ours; but
+		// for NRI that would be a conflict, and the container would not be created, unless
+		// what was there is removed first.
 		if _, ok := env[name]; ok {
 			adjustment.RemoveEnv(name)
 		}
@@ -114,8 +116,8 @@ func (p *plugin) adjustment(pod *api.PodSandbox, container *api.Container) (*api
 	return adjustment, nil
 }
 
-// addManager: a mount of something that is not there would keep the container from starting, so it is looked for first. The
-// folder, not the socket: a manager that is started again makes a new one.
+// addManager: a mount of something that is not there would keep the container from starting, so it
+// is looked for first. The folder, not the socket: a manager that is started again makes a new one.
 func (p *plugin) addManager(adjustment *api.ContainerAdjustment, container *api.Container, set map[string]string) error {
 	info, err := os.Stat(p.manager)
 	if err != nil {

@@ -81,7 +81,8 @@ func (s *status) isConnected() (connected bool) {
 // handler serves /healthz, /readyz and, in Prometheus' text format, /metrics.
 func (s *status) handler(folder string) http.Handler {
 	mux := http.NewServeMux()
-	// To be answered is enough: without the container runtime the agent waits for it, and a restart would not bring it.
+	// To be answered is enough: without the container runtime the agent waits for it, and a
+	// restart would not bring it.
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := library(folder); err != nil {

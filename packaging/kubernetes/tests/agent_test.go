@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Package tests drives the real agent, with the real lissom binary, by what drives it on a node: containerd's own
-// implementation of NRI, and containerd itself.
+// Package tests drives the real agent, with the real lissom binary, by what drives it on a node:
+// containerd's own implementation of NRI, and containerd itself.
 package tests
 
 import (

@@ -64,7 +64,8 @@ state = "%[1]s/state"
   plugin_config_path = "%[1]s/no-plugins"
 `
 
-// startDaemon builds containerd, as it is in go.mod, and starts it; images are loaded of each kind of root file system.
+// startDaemon builds containerd, as it is in go.mod, and starts it; images are loaded of each kind
+// of root file system.
 func startDaemon(t *testing.T) *daemon {
 	t.Helper()
 	needRoot(t)
@@ -342,7 +343,8 @@ func (p *pod) remove() {
 	}
 }
 
-// removePods leaves no process, mount or cgroup behind: containerd would leave them running when it ends.
+// removePods leaves no process, mount or cgroup behind: containerd would leave them running when it
+// ends.
 func (d *daemon) removePods() {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -414,7 +416,8 @@ func (d *daemon) loadAll() {
 	}
 }
 
-// The whole of it, but for the kubelet: containerd, runc, images of three kinds, the agent, the library, a resize.
+// The whole of it, but for the kubelet: containerd, runc, images of three kinds, the agent, the
+// library, a resize.
 func TestContainerd(t *testing.T) {
 	d := startDaemon(t)
 	d.loadAll()

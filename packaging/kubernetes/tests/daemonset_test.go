@@ -13,7 +13,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// The agent as the DaemonSet has it, in a container of a real containerd: what the manifest gives is enough.
+// The agent as the DaemonSet has it, in a container of a real containerd: what the manifest gives
+// is enough.
 func TestDaemonSet(t *testing.T) {
 	d := startDaemon(t)
 	d.loadAll()

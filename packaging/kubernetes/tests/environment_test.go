@@ -29,7 +29,8 @@ var optionValues = map[string][]string{
 	"verbose":        {"0", "1"},
 }
 
-// What images and pods may have decided by themselves: each is compared without options, and with max-threads=8, which looks at most variables.
+// What images and pods may have decided by themselves: each is compared without options, and with
+// max-threads=8, which looks at most variables.
 var environments = [][]string{
 	{"PATH=/bin", "OTHER=a=b", "EMPTY="},
 	{"LD_PRELOAD="},
@@ -68,7 +69,8 @@ var environments = [][]string{
 	{"LISSOM_OPENMP=poll", "OMP_WAIT_POLICY=passive"},
 }
 
-// A container gets what `lissom run`, with the same options, gives a program. All of it is compared, in both directions, but for the library's folder.
+// A container gets what `lissom run`, with the same options, gives a program. All of it is
+// compared, in both directions, but for the library's folder.
 func TestEnvironmentIsThatOfRun(t *testing.T) {
 	n, folder := newNode(t), installed(t)
 	n.agent(folder)

@@ -40,7 +40,8 @@ func TestAgentIsKilled(t *testing.T) {
 	if !n.create(optedIn()).isAdjusted() {
 		t.Error("no container is adjusted after the agent was started again")
 	}
-	// It knows what its predecessor has done. The container that was created since synchronized later.
+	// It knows what its predecessor has done. The container that was created since synchronized
+	// later.
 	if got := second.said("synchronized", nil)["under_lissom"]; got != 1.0 {
 		t.Errorf("it found %v containers under lissom, want 1", got)
 	}
@@ -118,7 +119,8 @@ func TestContainerRuntimeIsSilent(t *testing.T) {
 	eventually(t, "it tries again", func() bool { return len(agent.lines("not connected")) >= 2 })
 }
 
-// forgetful is a container runtime that dies, as seen from the plugin, right after its registration: nothing comes after that.
+// forgetful is a container runtime that dies, as seen from the plugin, right after its
+// registration: nothing comes after that.
 type forgetful struct{}
 
 func (forgetful) RegisterPlugin(context.Context, *api.RegisterPluginRequest) (*api.Empty, error) {

@@ -14,8 +14,9 @@ import (
 	"testing"
 )
 
-// What real loaders make of the environment that the agent sets, in root file systems of their own. NRI does not say what a
-// container's root file system holds, so each libc has to get by with the same.
+// What real loaders make of the environment that the agent sets, in root file systems of their own.
+// NRI does not say what a container's root file system holds, so each libc has to get by with the
+// same.
 func TestLoaders(t *testing.T) {
 	n, folder := newNode(t), installed(t)
 	n.agent(folder)

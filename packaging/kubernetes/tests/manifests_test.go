@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// objects are what `kubectl apply -k` would send, read by Kubernetes' own types: an unknown field is an error.
+// objects are what `kubectl apply -k` would send, read by Kubernetes' own types: an unknown field
+// is an error.
 func objects(t *testing.T, folder string) map[string]any {
 	t.Helper()
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
@@ -113,7 +114,8 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// The arguments in the manifests are known to the agent, and its folders are those that are mounted.
+// The arguments in the manifests are known to the agent, and its folders are those that are
+// mounted.
 func TestArguments(t *testing.T) {
 	help, err := os.ReadFile("../agent/main.go")
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// node is the side of NRI that a container runtime has: containerd's library, behind its real socket.
+// node is the side of NRI that a container runtime has: containerd's library, behind its real
+// socket.
 type node struct {
 	t          *testing.T
 	socket     string

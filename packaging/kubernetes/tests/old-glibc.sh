@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Makes FOLDER the root file system of Debian 11 (glibc 2.31), with programs/show.c at /show: old-glibc.sh FOLDER
-# The packages are only unpacked. Fails where the machine is no Debian 12, or its mirror has Debian 11 no more.
+# Makes FOLDER the root file system of Debian 11 (glibc 2.31), with programs/show.c at /show:
+# old-glibc.sh FOLDER
+# The packages are only unpacked. Fails where the machine is no Debian 12, or its mirror has Debian
+# 11 no more.
 set -euo pipefail
 cd "$(dirname "$0")"
 root=$1

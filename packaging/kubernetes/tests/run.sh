@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tests the node agent: the real one in containerd's NRI and in a real containerd. `run.sh -run NAME` runs some.
-# As root, because the agent takes only a runtime that belongs to root, and containers need it; otherwise those tests are skipped.
+# Tests the node agent: the real one in containerd's NRI and in a real containerd. `run.sh -run
+# NAME` runs some. As root, because the agent takes only a runtime that belongs to root, and
+# containers need it; otherwise those tests are skipped.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -17,8 +18,10 @@ fi
 (cd ../agent && go vet ./...)
 go vet ./...
 
-# containerd's shims and their containers are nobody's children: they would outlive tests that are interrupted, or that run into their time limit. In a PID
-# namespace they end with its first process, and so do the mounts in its mount namespace. That process is a shell, because it has to reap them.
+# containerd's shims and their containers are nobody's children: they would outlive tests that are
+# interrupted, or that run into their time limit. In a PID namespace they end with its first
+# process, and so do the mounts in its mount namespace. That process is a shell, because it has to
+# reap them.
 alone=()
 if [ "$(id -u)" = 0 ]; then
     alone=(unshare --pid --fork --kill-child --mount-proc)

@@ -122,13 +122,19 @@ impl Beside {
     }
 
     /// What it has done in the window, and the CPU seconds of all of it.
-    fn stop(mut self, session: &Session, window: (f64, f64)) -> anyhow::Result<Result<(Value, f64), String>> {
+    fn stop(
+        mut self,
+        session: &Session,
+        window: (f64, f64),
+    ) -> anyhow::Result<Result<(Value, f64), String>> {
         self.running.ask_to_end();
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(exited) = self.running.poll()? {
                 return Ok(match exited.ended {
-                    Ended::Well(text) => read(&text, window).map(|value| (value, exited.used.cpu_seconds())),
+                    Ended::Well(text) => {
+                        read(&text, window).map(|value| (value, exited.used.cpu_seconds()))
+                    }
                     Ended::Badly(why) => Err(format!("the program that computes: {why}")),
                     Ended::TooSlow => Err("the program that computes does not end".into()),
                 });
@@ -151,19 +157,22 @@ fn read(text: &str, window: (f64, f64)) -> Result<Value, String> {
         .flatten()
         .filter_map(|p| Some((p[0].as_f64()?, p[1].as_f64()?)))
         .collect();
-    let rate = rate(&points, window).ok_or("the program that computes did so for less than its neighbour")?;
+    let rate = rate(&points, window)
+        .ok_or("the program that computes did so for less than its neighbour")?;
     let mut value = lines.last().cloned().unwrap_or_default();
     value["per_second"] = json!(rate);
     Ok(value)
 }
 
-/// By (time, count) in their order. Before the first there was nothing; the last two say what comes after them, since who writes them down does not run all the time.
+/// By (time, count) in their order. Before the first there was nothing; the last two say what comes
+/// after them, since who writes them down does not run all the time.
 fn rate(points: &[(f64, f64)], (from, to): (f64, f64)) -> Option<f64> {
     let at = |time: f64| {
         if time <= points.first()?.0 {
             return Some(0.0);
         }
-        let behind = points.partition_point(|p| p.0 < time).clamp(1, points.len().checked_sub(1)?.max(1));
+        let behind =
+            points.partition_point(|p| p.0 < time).clamp(1, points.len().checked_sub(1)?.max(1));
         let (a, b) = (points.get(behind - 1)?, points.get(behind)?);
         Some(a.1 + (b.1 - a.1) * (time - a.0) / (b.0 - a.0))
     };
@@ -188,9 +197,13 @@ mod tests {
 
     #[test]
     fn what_it_says() {
-        let text = "{\"ready\": true}\n{\"progress\": [[1.0, 0], [3.0, 50]]}\n{\"cpu_seconds\": 2.5}\n";
+        let text =
+            "{\"ready\": true}\n{\"progress\": [[1.0, 0], [3.0, 50]]}\n{\"cpu_seconds\": 2.5}\n";
         let value = read(text, (1.0, 2.0)).expect("a rate");
-        assert_eq!((value["per_second"].as_f64(), value["cpu_seconds"].as_f64()), (Some(25.0), Some(2.5)));
+        assert_eq!(
+            (value["per_second"].as_f64(), value["cpu_seconds"].as_f64()),
+            (Some(25.0), Some(2.5))
+        );
         assert!(read("{\"ready\": true}\n", (1.0, 2.0)).is_err());
     }
 }

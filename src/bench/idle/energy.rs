@@ -23,7 +23,8 @@ impl Energy {
     }
 
     fn open_at(folder: &Path) -> Result<Energy, String> {
-        let list = fs::read_dir(folder).map(|entries| entries.flatten().map(|e| e.path()).collect());
+        let list =
+            fs::read_dir(folder).map(|entries| entries.flatten().map(|e| e.path()).collect());
         let mut zones: Vec<PathBuf> = list.unwrap_or_default();
         // Packages and no parts of them, which have two colons.
         let is_package = |path: &PathBuf| {
@@ -78,7 +79,9 @@ mod tests {
             fs::write(folder.join("max_energy_range_uj"), "1000000\n").expect("a file");
             fs::write(folder.join("energy_uj"), value).expect("a file");
         };
-        assert!(Energy::open_at(scratch.path()).is_err_and(|e| e.starts_with("no RAPL counters here")));
+        assert!(
+            Energy::open_at(scratch.path()).is_err_and(|e| e.starts_with("no RAPL counters here"))
+        );
         write("intel-rapl:0", "100000\n");
         write("intel-rapl:1", "900000\n");
         write("intel-rapl:0:0", "5\n");

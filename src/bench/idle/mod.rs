@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use self::energy::Energy;
 use self::report::{Kind, Measured, Options, Report};
 use super::counters::Process;
-use super::harness::{self, Compare, Effort, Group, Metric, NATIVE, Outcome, Ran, Sample, Scenario, Turn};
+use super::harness::{
+    self, Compare, Effort, Group, Metric, NATIVE, Outcome, Ran, Sample, Scenario, Turn,
+};
 use super::output::Outputs;
 use super::workload::{self, Calibration, IDLE, WORK};
 use super::{Progress, Session, sync};
@@ -118,7 +120,8 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 const TIME: Metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
-const CPU: Metric = Metric { field: "cpu_percent", unit: "% of a CPU", compare: Compare::Difference };
+const CPU: Metric =
+    Metric { field: "cpu_percent", unit: "% of a CPU", compare: Compare::Difference };
 
 /// What threads with nothing to do compute when they are woken, in microseconds.
 const TICK_US: f64 = 20.0;
@@ -151,11 +154,15 @@ impl IdleArgs {
             (false, _) => self.threads.clone(),
         };
         let mut list = Vec::new();
-        for kind in [Kind::Pair, Kind::Alone, Kind::Idle].into_iter().filter(|k| self.parts.contains(k)) {
+        for kind in
+            [Kind::Pair, Kind::Alone, Kind::Idle].into_iter().filter(|k| self.parts.contains(k))
+        {
             let programs: &[&str] = if kind == Kind::Idle { &QUIET } else { &SYNC };
             for &name in programs.iter().filter(|n| self.wants(n)) {
-                // What many threads that wait have to do with each other is the same for all numbers of them.
-                let threads = if kind == Kind::Idle { &threads[threads.len() - 1..] } else { &threads[..] };
+                // What many threads that wait have to do with each other is the same for all
+                // numbers of them.
+                let threads =
+                    if kind == Kind::Idle { &threads[threads.len() - 1..] } else { &threads[..] };
                 list.extend(threads.iter().map(|&n| (kind, name, n)));
             }
         }
@@ -166,14 +173,18 @@ impl IdleArgs {
 pub fn measure_and_report(args: &IdleArgs) -> anyhow::Result<i32> {
     let cases = args.cases();
     if cases.is_empty() {
-        eprintln!("lissom: nothing to measure: {} is of no part of --part", args.programs.join(", "));
+        eprintln!(
+            "lissom: nothing to measure: {} is of no part of --part",
+            args.programs.join(", ")
+        );
         return Ok(2);
     }
     let outputs = Outputs::open(args.json.as_deref(), args.markdown.as_deref())?;
     let time = super::time();
     let session = Session::begin()?;
     let mut notes = Vec::new();
-    let energy = Energy::open().map_err(|why| notes.push(format!("Energy is not measured: {why}."))).ok();
+    let energy =
+        Energy::open().map_err(|why| notes.push(format!("Energy is not measured: {why}."))).ok();
     let bench = Bench {
         per_us: args.calibration.per_us(&session)?,
         options: args.options(session.cpus()),
@@ -185,7 +196,9 @@ pub fn measure_and_report(args: &IdleArgs) -> anyhow::Result<i32> {
         match bench.group(kind, name, threads) {
             Ok(group) => prepared.push((kind, group)),
             // A compiler without OpenMP can compile the others.
-            Err(error) if name == "gomp-barrier" => notes.push(format!("{name} is left out: {error:#}")),
+            Err(error) if name == "gomp-barrier" => {
+                notes.push(format!("{name} is left out: {error:#}"))
+            }
             Err(error) => return Err(error),
         }
     }
@@ -233,11 +246,13 @@ impl Bench {
             let mut command: Vec<OsString> =
                 vec![workload::compile(&self.session, IDLE)?.into(), name.into()];
             let work = (TICK_US * self.per_us).round();
-            let options = [("--threads", f64::from(threads)), ("--work", work), ("--seconds", seconds)];
+            let options =
+                [("--threads", f64::from(threads)), ("--work", work), ("--seconds", seconds)];
             workload::add(&mut command, &options);
             (command, CPU, None)
         } else {
-            let effort = Effort { rounds: u64::MAX, units: 1.0, limit: self.options.timeout, aim: seconds };
+            let effort =
+                Effort { rounds: u64::MAX, units: 1.0, limit: self.options.timeout, aim: seconds };
             (sync::timed(name, &self.session, threads, self.per_us)?, TIME, Some(effort))
         };
         let scenario = |policy: Option<Idle>| Scenario {
@@ -288,8 +303,10 @@ impl Bench {
         let watched = scenario.switch.is_some() && turn == Turn::WarmUp;
         let around = |told| match scenario.switch {
             Some(switch) => {
-                let (idle, share) =
-                    (format!("--idle={}", scenario.name), format!("--share={}", self.options.share));
+                let (idle, share) = (
+                    format!("--idle={}", scenario.name),
+                    format!("--share={}", self.options.share),
+                );
                 self.session.under_lissom(switch, &[&idle, &share], told)
             }
             None => vec![],
@@ -302,7 +319,8 @@ impl Bench {
         let computes: Option<Vec<OsString>> =
             computes.map(|c| around(false).into_iter().chain(c.iter().cloned()).collect());
         let limit = Duration::from_secs_f64(self.options.timeout);
-        let ran = beside::run(&self.session, &command, computes.as_deref(), self.energy.as_ref(), limit)?;
+        let ran =
+            beside::run(&self.session, &command, computes.as_deref(), self.energy.as_ref(), limit)?;
         let outcome = match ran {
             beside::Outcome::Done(output) => sample(output),
             beside::Outcome::Failed(why) => Outcome::Failed(why),

@@ -68,7 +68,8 @@ pub struct Measured {
 #[derive(Serialize)]
 pub struct Figures {
     pub scenario: &'static str,
-    /// Throughput of the program, of the one that computes, and of both (the geometric mean), natively 1.
+    /// Throughput of the program, of the one that computes, and of both (the geometric mean),
+    /// natively 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,7 +194,8 @@ pub struct Target {
     pub workload: String,
     pub threads: u32,
     pub against: &'static str,
-    /// Throughput against that of the better one (both programs, each), or more percent of a CPU where there is nothing to do.
+    /// Throughput against that of the better one (both programs, each), or more percent of a CPU
+    /// where there is nothing to do.
     pub value: Spread,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Spread>,
@@ -259,7 +261,8 @@ pub fn targets(group: &Measured) -> Option<Target> {
     };
     let (sleep, poll) = (of(Idle::Sleep)?, of(Idle::Poll)?);
     // Where haltpoll looks worse, the other one was better.
-    let (against, value, program, computes) = if sleep.1.median <= poll.1.median { sleep } else { poll };
+    let (against, value, program, computes) =
+        if sleep.1.median <= poll.1.median { sleep } else { poll };
     let computes = computes.filter(|_| group.kind == Kind::Pair);
     let program = program.filter(|_| group.kind == Kind::Pair);
     let verdict = Verdict::of(value.median >= 1.0 - LESS, value.most >= 1.0 - LESS);
@@ -274,8 +277,13 @@ pub mod tests {
 
     /// Of three rounds; `us` and the rate of the other, by policy.
     pub fn group(kind: Kind, values: [(f64, f64); 4]) -> Measured {
-        let scenario =
-            |name| Scenario { name, switch: Some("auto"), around: vec![], command: vec![], effort: None };
+        let scenario = |name| Scenario {
+            name,
+            switch: Some("auto"),
+            around: vec![],
+            command: vec![],
+            effort: None,
+        };
         let names = [NATIVE, "sleep", "poll", "haltpoll"];
         let (field, unit, compare) = match kind {
             Kind::Idle => ("cpu_percent", "% of a CPU", Compare::Difference),
@@ -288,7 +296,8 @@ pub mod tests {
             ..harness::Group::of(Metric { field, unit, compare })
         };
         let measured = harness::measure(&group, 3, |scenario, turn, _| {
-            let (us, rate) = values[names.iter().position(|n| *n == scenario.name).expect("its name")];
+            let (us, rate) =
+                values[names.iter().position(|n| *n == scenario.name).expect("its name")];
             // A spread of 2%.
             let factor = if turn == Turn::Round(2) { 1.02 } else { 1.0 };
             let mut output = json!({ "seconds": 0.5, "cpu_seconds": 0.75, "voluntary": 5000, "involuntary": 10, "others": 0.0 });
@@ -313,7 +322,8 @@ pub mod tests {
 
     #[test]
     fn throughput_of_both_is_set_against_native() {
-        let group = group(Kind::Pair, [(100.0, 1000.0), (50.0, 900.0), (40.0, 400.0), (80.0, 1000.0)]);
+        let group =
+            group(Kind::Pair, [(100.0, 1000.0), (50.0, 900.0), (40.0, 400.0), (80.0, 1000.0)]);
         let sleep = &group.figures[1];
         assert!(near(sleep.program, 2.0) && near(sleep.computes, 0.9), "{:?}", sleep.program);
         assert!(near(sleep.both, 1.8f64.sqrt()));
@@ -331,15 +341,21 @@ pub mod tests {
         assert!(near(found.program, 0.625));
         let found = target([(100.0, 1000.0), (50.0, 500.0), (40.0, 900.0), (41.0, 900.0)]);
         assert_eq!((found.against, found.verdict), ("poll", Verdict::Reached));
-        let alone = targets(&group(Kind::Alone, [(10.0, 0.0), (20.0, 0.0), (30.0, 0.0), (19.0, 0.0)]));
+        let alone =
+            targets(&group(Kind::Alone, [(10.0, 0.0), (20.0, 0.0), (30.0, 0.0), (19.0, 0.0)]));
         let alone = alone.expect("all have figures");
-        assert!(alone.against == "sleep" && alone.computes.is_none() && near(Some(alone.value), 20.0 / 19.0));
+        assert!(
+            alone.against == "sleep"
+                && alone.computes.is_none()
+                && near(Some(alone.value), 20.0 / 19.0)
+        );
     }
 
     #[test]
     fn with_nothing_to_do_the_cpu_time_counts() {
-        let found =
-            |haltpoll| targets(&group(Kind::Idle, [(0.5, 0.0), (1.0, 0.0), (90.0, 0.0), (haltpoll, 0.0)]));
+        let found = |haltpoll| {
+            targets(&group(Kind::Idle, [(0.5, 0.0), (1.0, 0.0), (90.0, 0.0), (haltpoll, 0.0)]))
+        };
         let verdict = |haltpoll| found(haltpoll).expect("all have figures").verdict;
         assert_eq!(verdict(1.5), Verdict::Reached);
         assert_eq!(verdict(9.0), Verdict::Missed);

@@ -130,15 +130,23 @@ fn targets(list: &[Target]) -> Vec<String> {
             lines.push(format!("{:30}{:>14}{:>9}{:>9}", "", "both", "program", "computes"));
         }
         for t in of {
-            let what =
-                format!("{}, {}{}", t.workload, t.threads, if t.kind == Kind::Pair { ", pair" } else { "" });
+            let what = format!(
+                "{}, {}{}",
+                t.workload,
+                t.threads,
+                if t.kind == Kind::Pair { ", pair" } else { "" }
+            );
             let against = if idle { "" } else { t.against };
             let each = if idle {
                 String::new()
             } else {
                 format!("{:>9}{:>9}", median(&t.program), median(&t.computes))
             };
-            let row = format!("{what:<24}{against:<6}{:>14}{each}  {}", spread(&t.value), t.verdict.text());
+            let row = format!(
+                "{what:<24}{against:<6}{:>14}{each}  {}",
+                spread(&t.value),
+                t.verdict.text()
+            );
             lines.push(row.trim_end().into());
         }
     }
@@ -197,8 +205,11 @@ fn place(group: &Measured) -> String {
 }
 
 pub fn markdown(report: &Report) -> String {
-    let mut text =
-        format!("{}. {}\n", report.machine.title(report.benchmark, report.options.cpus), legend(report));
+    let mut text = format!(
+        "{}. {}\n",
+        report.machine.title(report.benchmark, report.options.cpus),
+        legend(report)
+    );
     let optional = |s: &Option<Spread>| s.as_ref().map_or(String::new(), markdown::spread);
     for kind in [Kind::Pair, Kind::Alone, Kind::Idle] {
         let groups: Vec<&Measured> = report.groups.iter().filter(|g| g.kind == kind).collect();
@@ -221,7 +232,8 @@ pub fn markdown(report: &Report) -> String {
                     (State::Timeout, _) => "timeout".into(),
                 };
                 let name = group.measured.workload.clone();
-                let mut fields = vec![name, group.measured.threads.to_string(), cell.scenario.into(), time];
+                let mut fields =
+                    vec![name, group.measured.threads.to_string(), cell.scenario.into(), time];
                 match kind {
                     Kind::Pair => fields.extend([&f.program, &f.computes, &f.both].map(optional)),
                     Kind::Alone => fields.push(optional(&f.program)),
@@ -243,8 +255,13 @@ pub fn markdown(report: &Report) -> String {
     }
     for t in &report.targets {
         let part = format!("{:?}", t.kind).to_lowercase();
-        let fields =
-            [t.workload.clone(), t.threads.to_string(), part, t.against.into(), markdown::spread(&t.value)];
+        let fields = [
+            t.workload.clone(),
+            t.threads.to_string(),
+            part,
+            t.against.into(),
+            markdown::spread(&t.value),
+        ];
         let each = [optional(&t.program), optional(&t.computes), t.verdict.text().into()];
         text.push_str(&line(&fields.into_iter().chain(each).collect::<Vec<_>>()));
     }
@@ -290,11 +307,21 @@ mod tests {
         let text = text(&report);
         let long: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
         assert!(long.is_empty(), "{long:#?}");
-        assert!(text.contains("gomp-barrier, 128 threads:") && text.contains("           timeout"), "{text}");
-        assert!(text.contains("  sleep*") && text.contains("sleep ran natively: a reason"), "{text}");
-        assert!(text.contains("gomp-barrier, 128, pair poll ") && text.contains("missed (noise)"), "{text}");
+        assert!(
+            text.contains("gomp-barrier, 128 threads:") && text.contains("           timeout"),
+            "{text}"
+        );
+        assert!(
+            text.contains("  sleep*") && text.contains("sleep ran natively: a reason"),
+            "{text}"
+        );
+        assert!(
+            text.contains("gomp-barrier, 128, pair poll ") && text.contains("missed (noise)"),
+            "{text}"
+        );
         let markdown = markdown(&report);
-        let widths = markdown.lines().filter(|l| l.starts_with('|')).map(|l| l.matches('|').count());
+        let widths =
+            markdown.lines().filter(|l| l.starts_with('|')).map(|l| l.matches('|').count());
         let widths: Vec<usize> = widths.collect();
         assert_eq!((widths[0], widths[1], widths[2]), (12, 12, 12), "{markdown}");
         assert_eq!(report.exit_code(), 1);

@@ -1,4 +1,5 @@
-//! `lissom bench mixes`: two programs that share the CPUs, one of which can use what the other leaves.
+//! `lissom bench mixes`: two programs that share the CPUs, one of which can use what the other
+//! leaves.
 
 mod play;
 mod profile;
@@ -140,8 +141,13 @@ fn mix(text: &str) -> Result<Asked, String> {
     match names {
         Some((Some(a), Some(b))) if !a.is_malleable() && b.is_malleable() => Ok(Asked::One(a, b)),
         _ => {
-            let list = |names: &[Name]| names.iter().map(|n| n.text()).collect::<Vec<_>>().join(", ");
-            Err(format!("wanted is A+B, A one of {} and B one of {}", list(&RIGID), list(&MALLEABLE)))
+            let list =
+                |names: &[Name]| names.iter().map(|n| n.text()).collect::<Vec<_>>().join(", ");
+            Err(format!(
+                "wanted is A+B, A one of {} and B one of {}",
+                list(&RIGID),
+                list(&MALLEABLE)
+            ))
         }
     }
 }
@@ -223,7 +229,9 @@ pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
     let mut programs: Vec<Program> = Vec::new();
     let mut pairs = args.pairs();
     for name in pairs.iter().flat_map(|(a, b)| [*a, *b]).collect::<Vec<_>>() {
-        if programs.iter().any(|p| p.name == name) || !pairs.iter().any(|(a, b)| *a == name || *b == name) {
+        if programs.iter().any(|p| p.name == name)
+            || !pairs.iter().any(|(a, b)| *a == name || *b == name)
+        {
             continue;
         }
         match Program::prepare(name, &session, options.scale, args.python.as_ref()) {
@@ -239,7 +247,8 @@ pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
     }
     // Those of mixes that were left out for the other program are not needed.
     programs.retain(|p| pairs.iter().any(|(a, b)| *a == p.name || *b == p.name));
-    let mut bench = Bench { session, cpus, options, scenarios: unique(&args.scenarios), programs, notes };
+    let mut bench =
+        Bench { session, cpus, options, scenarios: unique(&args.scenarios), programs, notes };
     let (mut mixes, mut profile, mut scaling) = (Vec::new(), Vec::new(), Vec::new());
     let result = if only_mixes {
         bench.measure(&pairs, &mut mixes)
@@ -310,15 +319,21 @@ impl Bench {
 
     /// Post: `mixes` has what was complete, also after an error.
     fn measure(&mut self, pairs: &[(Name, Name)], mixes: &mut Vec<Mix>) -> anyhow::Result<()> {
-        let steps = self.programs.len() + pairs.len() * self.options.runs * (1 + self.scenarios.len());
+        let steps =
+            self.programs.len() + pairs.len() * self.options.runs * (1 + self.scenarios.len());
         let mut progress = Progress::new(steps);
         for i in 0..self.programs.len() {
             progress.show_text(&format!("{}: warm-up", self.programs[i].name.text()));
             self.warm_up(i)?;
         }
         for &(a, b) in pairs {
-            let cell =
-                |&scenario| Cell { scenario, state: State::Ok, error: None, result: None, rounds: vec![] };
+            let cell = |&scenario| Cell {
+                scenario,
+                state: State::Ok,
+                error: None,
+                result: None,
+                rounds: vec![],
+            };
             mixes.push(Mix {
                 rigid: a.text(),
                 malleable: b.text(),
@@ -331,7 +346,10 @@ impl Bench {
             for round in 1..=self.options.runs {
                 let name = mix.name();
                 let mut show = |what: &str| {
-                    progress.show_text(&format!("{name}, {what}: round {round} of {}", self.options.runs));
+                    progress.show_text(&format!(
+                        "{name}, {what}: round {round} of {}",
+                        self.options.runs
+                    ));
                 };
                 show("alone");
                 match self.play_alone(a, b)? {
@@ -357,7 +375,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Each program once, and the malleable one under lissom: files are in memory then, and it is known whether lissom does something for it.
+    /// Each program once, and the malleable one under lissom: files are in memory then, and it is
+    /// known whether lissom does something for it.
     fn warm_up(&mut self, i: usize) -> anyhow::Result<()> {
         let program = &self.programs[i];
         let (name, cpus) = (program.name, self.options.cpus);
@@ -366,18 +385,23 @@ impl Bench {
             commands.push(self.under_lissom(program, &self.nobody(), true));
         }
         for command in commands {
-            let ended = child::run(&command, &self.session.signals, &self.session.scratch, self.limit())?;
+            let ended =
+                child::run(&command, &self.session.signals, &self.session.scratch, self.limit())?;
             let problem = match ended {
                 Ended::Well(output) => program.check(&output),
                 Ended::Badly(why) => Some(why),
-                Ended::TooSlow => Some(format!("it does not end within {} s", self.options.timeout)),
+                Ended::TooSlow => {
+                    Some(format!("it does not end within {} s", self.options.timeout))
+                }
             };
             if let Some(why) = problem {
                 self.notes.push(format!("{}, {}: {why}", name.text(), command[0].display()));
             }
         }
         let told = self.session.statistics();
-        if let Some(why) = told.as_ref().and_then(super::native_because).filter(|_| name.is_malleable()) {
+        if let Some(why) =
+            told.as_ref().and_then(super::native_because).filter(|_| name.is_malleable())
+        {
             self.notes.push(format!("{} runs natively under lissom: {why}", name.text()));
         }
         Ok(())
@@ -405,15 +429,20 @@ impl Bench {
         Ok(match play(&self.session, &[part], self.options.completed, self.limit(), None)? {
             Outcome::Done(mut runs, others) => Ok((runs.remove(0), others)),
             Outcome::Failed(why) => Err(why),
-            Outcome::Timeout => Err(format!("alone, it does not end within {} s", self.options.timeout)),
+            Outcome::Timeout => {
+                Err(format!("alone, it does not end within {} s", self.options.timeout))
+            }
         })
     }
 
     fn play_alone(&self, a: Name, b: Name) -> anyhow::Result<Result<Alone, String>> {
         let cpus = self.options.cpus;
         let (a, b) = (self.program(a), self.program(b));
-        let commands =
-            [(a, a.command(cpus)), (b, b.command(cpus)), (b, self.under_lissom(b, &self.nobody(), false))];
+        let commands = [
+            (a, a.command(cpus)),
+            (b, b.command(cpus)),
+            (b, self.under_lissom(b, &self.nobody(), false)),
+        ];
         let mut runs = Vec::new();
         let mut most = 0.0f64;
         for (program, command) in commands {
@@ -458,7 +487,8 @@ impl Bench {
                 Err(why) => return Ok(Err((State::Failed, Some(why)))),
             }
         }
-        let outcome = play(&self.session, &parts, self.options.completed, self.limit(), manager.as_mut())?;
+        let outcome =
+            play(&self.session, &parts, self.options.completed, self.limit(), manager.as_mut())?;
         Ok(match outcome {
             Outcome::Done(mut runs, others) => {
                 let malleable = runs.remove(1);

@@ -1,4 +1,5 @@
-//! Programs that run beside each other: each is started again until all have completed as many runs as wanted.
+//! Programs that run beside each other: each is started again until all have completed as many runs
+//! as wanted.
 
 use std::ffi::OsString;
 use std::os::unix::fs::FileTypeExt as _;
@@ -29,7 +30,8 @@ pub struct Run {
 }
 
 pub enum Outcome {
-    /// The complete runs, by part, and the part of the CPUs that was taken by others, the host of a virtual machine included.
+    /// The complete runs, by part, and the part of the CPUs that was taken by others, the host of a
+    /// virtual machine included.
     Done(Vec<Vec<Run>>, f64),
     Failed(String),
     Timeout,
@@ -38,8 +40,9 @@ pub enum Outcome {
 /// How often somebody looks whether the manager is still there.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// All begin at the same time. The one that takes longest decides when it is over: the others go on until then, so that nobody has the machine for itself, and their last
-/// runs, which are not complete, do not count. `limit`: of the whole.
+/// All begin at the same time. The one that takes longest decides when it is over: the others go on
+/// until then, so that nobody has the machine for itself, and their last runs, which are not
+/// complete, do not count. `limit`: of the whole.
 pub fn play(
     session: &Session,
     parts: &[Part],
@@ -69,7 +72,10 @@ pub fn play(
                     if let Some(why) = part.program.check(&output) {
                         return Ok(Outcome::Failed(format!("{name}: {why}")));
                     }
-                    done[i].push(Run { seconds: exited.seconds, cpu_seconds: exited.used.cpu_seconds() });
+                    done[i].push(Run {
+                        seconds: exited.seconds,
+                        cpu_seconds: exited.used.cpu_seconds(),
+                    });
                 }
                 Ended::Badly(why) => return Ok(Outcome::Failed(format!("{name}: {why}"))),
                 Ended::TooSlow => return Ok(Outcome::Timeout),
@@ -80,7 +86,10 @@ pub fn play(
                     used += other.stop()?;
                 }
                 let there = begun.elapsed().as_secs_f64() * process::allowed_cpus().len() as f64;
-                return Ok(Outcome::Done(done, ((busy_seconds() - busy - used) / there).clamp(0.0, 1.0)));
+                return Ok(Outcome::Done(
+                    done,
+                    ((busy_seconds() - busy - used) / there).clamp(0.0, 1.0),
+                ));
             }
             running[i] = start(part, i)?;
         }
@@ -95,9 +104,11 @@ pub fn play(
     }
 }
 
-/// How long the CPUs that this process may use were busy so far, or their virtual machine had to wait.
+/// How long the CPUs that this process may use were busy so far, or their virtual machine had to
+/// wait.
 pub fn busy_seconds() -> f64 {
-    let (cpus, text) = (process::allowed_cpus(), std::fs::read_to_string("/proc/stat").unwrap_or_default());
+    let (cpus, text) =
+        (process::allowed_cpus(), std::fs::read_to_string("/proc/stat").unwrap_or_default());
     let ticks: f64 = text.lines().filter_map(|line| busy_ticks(line, &cpus)).sum();
     // SAFETY: plain call.
     ticks / unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64
@@ -139,7 +150,8 @@ impl Manager {
         command: &[OsString],
         socket: &Path,
     ) -> anyhow::Result<Result<Manager, String>> {
-        let command: Vec<OsString> = with_socket(socket).into_iter().chain(command.iter().cloned()).collect();
+        let command: Vec<OsString> =
+            with_socket(socket).into_iter().chain(command.iter().cloned()).collect();
         let running = Running::start(&command, &session.scratch, "manager", None)?;
         let mut manager = Manager { running, socket: socket.into() };
         let deadline = Instant::now() + START;

@@ -1,4 +1,5 @@
-//! The programs by themselves: how many threads they have to run from moment to moment, and how much faster they are with more.
+//! The programs by themselves: how many threads they have to run from moment to moment, and how
+//! much faster they are with more.
 
 use std::time::Duration;
 
@@ -16,7 +17,11 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// What the process does in one period: `[i]`: for how long it has i runnable threads.
 fn activity(source: &mut Source, process: u32) -> anyhow::Result<Vec<Duration>> {
     let seen = source.period(PERIOD, &mut std::thread::sleep)?;
-    Ok(seen.iter().find(|s| s.id == process).map(|s| s.activity.times().collect()).unwrap_or_default())
+    Ok(seen
+        .iter()
+        .find(|s| s.id == process)
+        .map(|s| s.activity.times().collect())
+        .unwrap_or_default())
 }
 
 /// All numbers up to eight, above that powers of two.
@@ -62,7 +67,8 @@ impl Bench {
     /// Of one run with a thread for each CPU.
     fn profile(&self, program: &Program) -> anyhow::Result<Result<Profile, String>> {
         let threads = self.options.cpus;
-        let mut running = Running::start(&program.command(threads), &self.session.scratch, "part0", None)?;
+        let mut running =
+            Running::start(&program.command(threads), &self.session.scratch, "part0", None)?;
         let (mut source, mut time) = (Source::open(Choice::Auto, false)?, Vec::<Duration>::new());
         let exited = loop {
             let period = activity(&mut source, running.id())?;
@@ -85,7 +91,10 @@ impl Bench {
         }
         let whole: Duration = time.iter().sum();
         if whole.is_zero() {
-            return Ok(Err(format!("it has ended before anybody looked, after {:.2} s", exited.seconds)));
+            return Ok(Err(format!(
+                "it has ended before anybody looked, after {:.2} s",
+                exited.seconds
+            )));
         }
         let shares = time.iter().map(|t| t.as_secs_f64() / whole.as_secs_f64()).collect();
         Ok(Ok(Profile { program: program.name.text(), threads, seconds: exited.seconds, shares }))
@@ -100,7 +109,10 @@ impl Bench {
         let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); counts.len()];
         for round in 1..=self.options.runs {
             for (&threads, seconds) in counts.iter().zip(&mut seconds) {
-                progress.show_text(&format!("{}, {threads} threads: round {round}", program.name.text()));
+                progress.show_text(&format!(
+                    "{}, {threads} threads: round {round}",
+                    program.name.text()
+                ));
                 match self.play_one(program, program.command(threads))? {
                     Ok((runs, _)) => seconds.push(geometric_mean(runs.iter().map(|r| r.seconds))),
                     Err(why) => return Ok(Err(why)),

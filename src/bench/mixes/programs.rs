@@ -63,7 +63,8 @@ impl Name {
     }
 }
 
-/// What all complete runs of a program have to have in common: it must not matter who else runs, nor with how many threads.
+/// What all complete runs of a program have to have in common: it must not matter who else runs,
+/// nor with how many threads.
 enum Answer {
     /// This field of its last line, which is JSON.
     Field(&'static str),
@@ -98,21 +99,26 @@ impl Program {
     ) -> anyhow::Result<Program> {
         let workload = |program, rounds: f64| -> anyhow::Result<(Start, Answer)> {
             let program = workload::compile(session, program)?;
-            Ok((Start::Workload { program, rounds: (rounds * scale).ceil() }, Answer::Field("checksum")))
+            Ok((
+                Start::Workload { program, rounds: (rounds * scale).ceil() },
+                Answer::Field("checksum"),
+            ))
         };
         let (start, answer) = match name {
             Blackscholes => workload(BLACKSCHOLES, 20.0)?,
             Pathfinder => workload(PATHFINDER, 20.0)?,
-            Fft3d => workload(FFT3D, 30.0).context("needs FFTW (on Debian: apt-get install libfftw3-dev)")?,
+            Fft3d => workload(FFT3D, 30.0)
+                .context("needs FFTW (on Debian: apt-get install libfftw3-dev)")?,
             Ep => workload(EP, 16.0)?,
             Cg => workload(CG, 50.0)?,
             Particle => workload(PARTICLE, 5.0)?,
             Stencil => workload(STENCIL, 50.0)?,
             Blastn => (blast(session, "blastn", "nucl", 4000.0 * scale)?, Answer::Output),
             Blastp => (blast(session, "blastp", "prot", 20.0 * scale)?, Answer::Output),
-            Lightgbm => {
-                (ml(session, python, "lightgbm", "lightgbm", 200.0 * scale)?, Answer::Near("error", 0.05))
-            }
+            Lightgbm => (
+                ml(session, python, "lightgbm", "lightgbm", 200.0 * scale)?,
+                Answer::Near("error", 0.05),
+            ),
             Histgb => (
                 ml(session, python, "histgb", "sklearn.ensemble", 100.0 * scale)?,
                 Answer::Near("error", 0.05),
@@ -127,7 +133,9 @@ impl Program {
         match &self.start {
             Start::Workload { program, rounds } => {
                 command.push(program.into());
-                command.extend(["--threads", &threads, "--rounds", &rounds.to_string()].map(OsString::from));
+                command.extend(
+                    ["--threads", &threads, "--rounds", &rounds.to_string()].map(OsString::from),
+                );
             }
             Start::Blast { program, database, queries } => {
                 command.extend([
@@ -142,7 +150,8 @@ impl Program {
             Start::Ml { python, program, library, trees } => {
                 command.extend([python.into(), program.into()]);
                 command.extend(["--library", library, "--threads", &threads].map(OsString::from));
-                command.extend(["--rows", "50000", "--trees", &trees.to_string()].map(OsString::from));
+                command
+                    .extend(["--rows", "50000", "--trees", &trees.to_string()].map(OsString::from));
             }
         }
         command
@@ -193,13 +202,20 @@ fn ml(
     let python = python.cloned().unwrap_or_else(ml::default_python);
     session
         .output(&[python.clone().into(), "-c".into(), format!("import numpy, {module}").into()])
-        .with_context(|| format!("{} has no {module} (`make bench` installs it)", python.display()))?;
+        .with_context(|| {
+            format!("{} has no {module} (`make bench` installs it)", python.display())
+        })?;
     let program = session.scratch.write("ml.py", ml::PROGRAM)?;
     Ok(Start::Ml { python, program, library, trees: trees.ceil() })
 }
 
 /// Made-up sequences, and queries that are pieces of some of them with changes.
-fn blast(session: &Session, program: &'static str, kind: &str, queries: f64) -> anyhow::Result<Start> {
+fn blast(
+    session: &Session,
+    program: &'static str,
+    kind: &str,
+    queries: f64,
+) -> anyhow::Result<Start> {
     for needed in [program, "makeblastdb"] {
         if watch::is_missing(needed.as_ref()).is_some() {
             bail!("needs {needed} (on Debian: apt-get install ncbi-blast+)");
@@ -219,13 +235,16 @@ fn blast(session: &Session, program: &'static str, kind: &str, queries: f64) -> 
             let from = &database[random.usize(..sequences)];
             let at = random.usize(..=length - query);
             let piece = from[at..at + query].iter();
-            piece.map(|&l| if random.u32(..100) < changed { letter(&mut random) } else { l }).collect()
+            piece
+                .map(|&l| if random.u32(..100) < changed { letter(&mut random) } else { l })
+                .collect()
         })
         .collect();
     let path = session.scratch.write(&format!("{program}.fasta"), &fasta(&database))?;
     let queries = session.scratch.write(&format!("{program}.queries"), &fasta(&pieces))?;
     let database = session.scratch.path().join(format!("{program}.database"));
-    let mut make: Vec<OsString> = ["makeblastdb", "-dbtype", kind, "-in"].map(OsString::from).to_vec();
+    let mut make: Vec<OsString> =
+        ["makeblastdb", "-dbtype", kind, "-in"].map(OsString::from).to_vec();
     make.extend([path.into(), "-out".into(), database.clone().into()]);
     session.output(&make)?;
     Ok(Start::Blast { program, database, queries })
@@ -254,7 +273,10 @@ mod tests {
         let exact = program(Answer::Field("checksum"));
         assert_eq!(exact.check("a warning\n{\"checksum\": \"ab\"}\n"), None);
         assert_eq!(exact.check("{\"checksum\": \"ab\", \"seconds\": 2}"), None);
-        assert_eq!(exact.check("{\"checksum\": \"cd\"}"), Some("the result is cd and was ab".into()));
+        assert_eq!(
+            exact.check("{\"checksum\": \"cd\"}"),
+            Some("the result is cd and was ab".into())
+        );
         assert!(exact.check("{}").is_some() && exact.check("").is_some());
         let near = program(Answer::Near("error", 0.05));
         assert_eq!(near.check("{\"error\": 0.5}"), None);

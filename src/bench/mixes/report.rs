@@ -48,7 +48,8 @@ pub struct Alone {
 pub struct Round {
     pub rigid: Vec<Run>,
     pub malleable: Vec<Run>,
-    /// The part of the CPUs that processes had which are not of the benchmark, and the host of a virtual machine.
+    /// The part of the CPUs that processes had which are not of the benchmark, and the host of a
+    /// virtual machine.
     pub others: f64,
     /// Of one CPU, that the manager itself has used.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +122,8 @@ fn seconds(runs: &[Run]) -> f64 {
 
 /// Of `cpus`, the part that was not used.
 fn idle(runs: &[Run], cpus: u32) -> f64 {
-    let (used, there) = runs.iter().fold((0.0, 0.0), |(u, t), r| (u + r.cpu_seconds, t + r.seconds));
+    let (used, there) =
+        runs.iter().fold((0.0, 0.0), |(u, t), r| (u + r.cpu_seconds, t + r.seconds));
     (1.0 - used / (there * f64::from(cpus))).max(0.0)
 }
 
@@ -144,7 +146,8 @@ impl Mix {
         let (rigid, malleable) = (alone(|a| &a.rigid), alone(|a| &a.malleable));
         let idle: Vec<f64> = self.rounds_alone.iter().map(|a| idle(&a.rigid, cpus)).collect();
         self.alone = figures_alone(&rigid, &malleable, &alone(|a| &a.under_lissom), &idle);
-        let halves = self.cells.iter().find(|c| c.scenario == Scenario::Halves && c.state == State::Ok);
+        let halves =
+            self.cells.iter().find(|c| c.scenario == Scenario::Halves && c.state == State::Ok);
         let base = halves.map(|c| Times::of(&c.rounds, &rigid, &malleable));
         for cell in &mut self.cells {
             let times = Times::of(&cell.rounds, &rigid, &malleable);
@@ -196,8 +199,9 @@ impl Times {
     }
 
     fn figures(&self, base: Option<&Times>, rounds: &[Round]) -> Option<Figures> {
-        let each =
-            |of: fn(&(f64, f64)) -> f64| Spread::of(&self.slowdowns.iter().map(of).collect::<Vec<f64>>());
+        let each = |of: fn(&(f64, f64)) -> f64| {
+            Spread::of(&self.slowdowns.iter().map(of).collect::<Vec<f64>>())
+        };
         let manager: Vec<f64> = rounds.iter().filter_map(|r| r.manager_cpu).collect();
         Some(Figures {
             rigid: Spread::of(&self.rigid)?,
@@ -236,14 +240,17 @@ pub fn summaries(mixes: &[Mix], scenarios: &[Scenario]) -> Vec<Summary> {
     let mut list = Vec::new();
     for idle_at_least in [0.0, IDLE] {
         for &scenario in scenarios {
-            let idle = |m: &&Mix| m.alone.as_ref().is_some_and(|a| a.rigid_idle.median >= idle_at_least);
-            let of: Vec<&Figures> = mixes.iter().filter(idle).filter_map(|m| m.figures(scenario)).collect();
+            let idle =
+                |m: &&Mix| m.alone.as_ref().is_some_and(|a| a.rigid_idle.median >= idle_at_least);
+            let of: Vec<&Figures> =
+                mixes.iter().filter(idle).filter_map(|m| m.figures(scenario)).collect();
             if of.is_empty() {
                 continue;
             }
             let mean = |what: fn(&Figures) -> f64| geometric_mean(of.iter().map(|f| what(f)));
             let to_halves = |what: fn(&Figures) -> &Option<Spread>| {
-                let values: Option<Vec<f64>> = of.iter().map(|f| what(f).map(|s| s.median)).collect();
+                let values: Option<Vec<f64>> =
+                    of.iter().map(|f| what(f).map(|s| s.median)).collect();
                 values.map(geometric_mean)
             };
             list.push(Summary {
@@ -326,7 +333,8 @@ impl Report {
             return 128 + signal;
         }
         let managed = |s| matches!(s, Scenario::Lissom | Scenario::Manager);
-        let bad = |c: &Cell| c.state == State::Failed || c.state == State::Timeout && managed(c.scenario);
+        let bad =
+            |c: &Cell| c.state == State::Failed || c.state == State::Timeout && managed(c.scenario);
         i32::from(self.mixes.iter().any(|m| m.error.is_some() || m.cells.iter().any(bad)))
     }
 }
@@ -340,14 +348,23 @@ pub mod tests {
     }
 
     fn cell(scenario: Scenario, rigid: &[f64], malleable: &[f64]) -> Cell {
-        let round = Round { rigid: runs(rigid), malleable: runs(malleable), others: 0.2, manager_cpu: None };
+        let round = Round {
+            rigid: runs(rigid),
+            malleable: runs(malleable),
+            others: 0.2,
+            manager_cpu: None,
+        };
         Cell { scenario, state: State::Ok, error: None, result: None, rounds: vec![round] }
     }
 
     /// Alone 1 s, with one of two CPUs, and 2 s.
     pub fn mix() -> Mix {
-        let alone =
-            Alone { rigid: runs(&[1.0]), malleable: runs(&[2.0]), under_lissom: runs(&[2.5]), others: 0.0 };
+        let alone = Alone {
+            rigid: runs(&[1.0]),
+            malleable: runs(&[2.0]),
+            under_lissom: runs(&[2.5]),
+            others: 0.0,
+        };
         let mut failed = cell(Scenario::Manager, &[], &[]);
         (failed.state, failed.error) = (State::Failed, Some("lissom manager has ended".into()));
         let mut mix = Mix {

@@ -130,7 +130,11 @@ fn profiles(list: &[Profile]) -> Vec<String> {
     }
     lines.extend([String::new(), "Part of the time with so many runnable threads".into()]);
     for p in list {
-        lines.extend(wrap(&format!("{}, {} threads: {}", p.program, p.threads, shares(p).join(", ")), "", 2));
+        lines.extend(wrap(
+            &format!("{}, {} threads: {}", p.program, p.threads, shares(p).join(", ")),
+            "",
+            2,
+        ));
     }
     lines
 }
@@ -152,7 +156,12 @@ fn scaling(report: &Report) -> Vec<String> {
     ]);
     for s in &report.scaling {
         let points = s.points.iter().map(|p| {
-            format!("{}: {} s (x {})", p.threads, number(p.seconds.median), number(p.speedup.median))
+            format!(
+                "{}: {} s (x {})",
+                p.threads,
+                number(p.seconds.median),
+                number(p.speedup.median)
+            )
         });
         lines.extend(wrap(
             &format!("{}, threads {}", s.program, points.collect::<Vec<_>>().join(", ")),
@@ -167,7 +176,8 @@ fn notes(report: &Report) -> Vec<String> {
     let mut notes = report.notes.clone();
     notes.extend(report.interrupted.map(interruption));
     let noisy = report.mixes.iter().filter(|m| m.others() > NOISE);
-    let noisy: Vec<String> = noisy.map(|m| format!("{} of {}", percent(m.others()), m.name())).collect();
+    let noisy: Vec<String> =
+        noisy.map(|m| format!("{} of {}", percent(m.others()), m.name())).collect();
     if !noisy.is_empty() {
         notes.push(format!(
             "Noise: others had up to this part of the CPUs: {}. Stop what else runs.",
@@ -190,7 +200,10 @@ fn notes(report: &Report) -> Vec<String> {
                 add(format!("{name} failed: {error}"), mix);
             }
             if cell.state == State::Timeout {
-                add(format!("{name} took longer than {} s (--timeout)", report.options.timeout), mix);
+                add(
+                    format!("{name} took longer than {} s (--timeout)", report.options.timeout),
+                    mix,
+                );
             }
         }
     }
@@ -206,11 +219,18 @@ pub fn markdown(report: &Report) -> String {
     text.push('\n');
     let optional = |s: &Option<Spread>| s.as_ref().map_or(String::new(), spread);
     if !report.mixes.is_empty() {
-        text.push_str(&head(&["mix", "A alone, s", "B alone, s", "B alone under lissom", "A leaves idle"]));
+        text.push_str(&head(&[
+            "mix",
+            "A alone, s",
+            "B alone, s",
+            "B alone under lissom",
+            "A leaves idle",
+        ]));
         for mix in &report.mixes {
             let Some(a) = &mix.alone else { continue };
             let times = [&a.rigid, &a.malleable, &a.under_lissom].map(spread);
-            let fields = [mix.name()].into_iter().chain(times).chain([percent(a.rigid_idle.median)]);
+            let fields =
+                [mix.name()].into_iter().chain(times).chain([percent(a.rigid_idle.median)]);
             text.push_str(&line(&fields.collect::<Vec<_>>()));
         }
         text.push_str(&head(&[
@@ -230,7 +250,11 @@ pub fn markdown(report: &Report) -> String {
             match &cell.result {
                 Some(f) => {
                     fields.extend([&f.rigid, &f.malleable].map(|s| number(s.median)));
-                    fields.extend([spread(&f.stp), optional(&f.stp_to_halves), number(f.antt.median)]);
+                    fields.extend([
+                        spread(&f.stp),
+                        optional(&f.stp_to_halves),
+                        number(f.antt.median),
+                    ]);
                     fields.extend([&f.rigid_slowdown, &f.malleable_slowdown].map(spread));
                     fields.push(optional(&f.rigid_to_halves));
                 }
@@ -241,7 +265,15 @@ pub fn markdown(report: &Report) -> String {
         }
     }
     if !report.summary.is_empty() {
-        text.push_str(&head(&["mixes", "scenario", "STP", "/ halves", "ANTT", "A / alone", "A / halves"]));
+        text.push_str(&head(&[
+            "mixes",
+            "scenario",
+            "STP",
+            "/ halves",
+            "ANTT",
+            "A / alone",
+            "A / halves",
+        ]));
         for s in &report.summary {
             let optional = |v: Option<f64>| v.map_or(String::new(), number);
             text.push_str(&line(&[
@@ -256,7 +288,11 @@ pub fn markdown(report: &Report) -> String {
         }
     }
     if !report.profile.is_empty() {
-        text.push_str(&head(&["program", "threads", "part of the time with so many runnable threads"]));
+        text.push_str(&head(&[
+            "program",
+            "threads",
+            "part of the time with so many runnable threads",
+        ]));
         for p in &report.profile {
             text.push_str(&line(&[p.program.into(), p.threads.to_string(), shares(p).join(", ")]));
         }
@@ -303,7 +339,12 @@ mod tests {
             parameters: serde_json::Value::Null,
             summary: report::summaries(&mixes, &[Scenario::Halves, Scenario::Lissom]),
             mixes,
-            profile: vec![Profile { program: "ep", threads: 200, seconds: 1.0, shares: vec![0.01; 100] }],
+            profile: vec![Profile {
+                program: "ep",
+                threads: 200,
+                seconds: 1.0,
+                shares: vec![0.01; 100],
+            }],
             scaling: vec![Scaling {
                 program: "ep",
                 points: vec![Point { threads: 64, seconds: spread, speedup: spread }],
@@ -315,7 +356,9 @@ mod tests {
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
         assert!(text.contains("A leaves 50%"), "{text}");
         assert!(
-            text.contains("lissom            1.25   2.50 1.60 1.60-1.60    1.60  1.25  1.25  1.25     0.62"),
+            text.contains(
+                "lissom            1.25   2.50 1.60 1.60-1.60    1.60  1.25  1.25  1.25     0.62"
+            ),
             "{text}"
         );
         assert!(text.contains("20% of blackscholes + ep"), "{text}");

@@ -39,8 +39,8 @@ pub struct Ready {
     pub metric: Metric,
     /// What is wrong with what it has printed; the same for all runs.
     pub check: Option<SharedCheck>,
-    /// Units of the metric in a round, with so many threads, if it can be told a number of rounds: it may take
-    /// 10,000 times as long natively as it should.
+    /// Units of the metric in a round, with so many threads, if it can be told a number of rounds:
+    /// it may take 10,000 times as long natively as it should.
     pub units: Option<fn(u32) -> f64>,
     pub environment: &'static [&'static str],
 }
@@ -134,7 +134,9 @@ impl Maker<'_> {
                 // So that a graph takes a millisecond or two on one CPU.
                 let command = move |threads: u32| {
                     let mut command: Vec<OsString> = vec![program.clone().into(), "graphs".into()];
-                    command.extend(["--work", "256", "--threads", &threads.to_string()].map(OsString::from));
+                    command.extend(
+                        ["--work", "256", "--threads", &threads.to_string()].map(OsString::from),
+                    );
                     command
                 };
                 let metric = Metric { unit: "us a graph", ..sync::TIME };
@@ -146,7 +148,8 @@ impl Maker<'_> {
             "x264" => self.x264(kind)?,
             _ => {
                 let Some(of) = Name::parse(name) else { bail!("{name} is not known") };
-                let program = Rc::new(Program::prepare(of, session, self.scale, self.python.as_ref())?);
+                let program =
+                    Rc::new(Program::prepare(of, session, self.scale, self.python.as_ref())?);
                 let checked = Rc::clone(&program);
                 Ready {
                     name: name.into(),
@@ -194,7 +197,8 @@ impl Maker<'_> {
         Maker::missing(name, package)?;
         let file = self.text(megabytes)?;
         let command = move |threads: u32| -> Vec<OsString> {
-            let mut command: Vec<OsString> = vec!["env".into(), "LC_ALL=C".into(), "sh".into(), "-c".into()];
+            let mut command: Vec<OsString> =
+                vec!["env".into(), "LC_ALL=C".into(), "sh".into(), "-c".into()];
             command.extend([line.into(), "sh".into(), threads.to_string().into(), file.clone()]);
             command
         };
@@ -226,7 +230,8 @@ impl Maker<'_> {
             std::fs::write(&path, film)?;
         }
         let command = move |threads: u32| -> Vec<OsString> {
-            let mut command: Vec<OsString> = vec!["x264".into(), "--quiet".into(), "--threads".into()];
+            let mut command: Vec<OsString> =
+                vec!["x264".into(), "--quiet".into(), "--threads".into()];
             command.extend([
                 threads.to_string().into(),
                 "--input-res".into(),
@@ -253,14 +258,17 @@ impl Maker<'_> {
 
 fn with_threads(command: &[OsString], threads: u32) -> Vec<OsString> {
     let mut command = command.to_vec();
-    if let Some(at) = command.iter().position(|w| w == "--threads").filter(|at| at + 1 < command.len()) {
+    if let Some(at) =
+        command.iter().position(|w| w == "--threads").filter(|at| at + 1 < command.len())
+    {
         command[at + 1] = threads.to_string().into();
     }
     command
 }
 
 fn multiply(command: &mut [OsString], option: &str, factor: u32) {
-    let Some(at) = command.iter().position(|w| w == option).filter(|at| at + 1 < command.len()) else {
+    let Some(at) = command.iter().position(|w| w == option).filter(|at| at + 1 < command.len())
+    else {
         return;
     };
     if let Some(value) = command[at + 1].to_str().and_then(|t| t.parse::<f64>().ok()) {
@@ -269,7 +277,9 @@ fn multiply(command: &mut [OsString], option: &str, factor: u32) {
 }
 
 /// The first run says what is right.
-fn remembered(read: impl Fn(&str) -> Option<String> + 'static) -> impl Fn(&str) -> Option<(String, String)> {
+fn remembered(
+    read: impl Fn(&str) -> Option<String> + 'static,
+) -> impl Fn(&str) -> Option<(String, String)> {
     let known = std::cell::OnceCell::new();
     move |output| {
         let answer = read(output)?;
@@ -317,7 +327,8 @@ mod tests {
 
     #[test]
     fn commands_are_changed_where_they_should() {
-        let command: Vec<OsString> = ["p", "--threads", "1", "--work", "100"].map(OsString::from).to_vec();
+        let command: Vec<OsString> =
+            ["p", "--threads", "1", "--work", "100"].map(OsString::from).to_vec();
         let mut many = with_threads(&command, 8);
         multiply(&mut many, "--work", 8);
         assert_eq!(many, ["p", "--threads", "8", "--work", "800"]);

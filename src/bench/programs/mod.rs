@@ -145,14 +145,18 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
     for program in &programs {
         for &cpus in &cpus {
             let factor = args.factor.unwrap_or(4);
-            let threads = if args.threads.is_empty() { vec![factor * cpus] } else { args.threads.clone() };
+            let threads =
+                if args.threads.is_empty() { vec![factor * cpus] } else { args.threads.clone() };
             for threads in threads {
                 groups.push(group(program, args, &maker, &all, cpus, threads, timeout));
             }
         }
     }
-    let kinds: serde_json::Map<String, Value> =
-        groups.iter().zip(kinds(&programs, &groups)).map(|(g, k)| (g.workload.clone(), json!(k))).collect();
+    let kinds: serde_json::Map<String, Value> = groups
+        .iter()
+        .zip(kinds(&programs, &groups))
+        .map(|(g, k)| (g.workload.clone(), json!(k)))
+        .collect();
     Ok(Bench {
         name: "programs",
         timeout,
@@ -190,7 +194,13 @@ fn group(
     };
     let scenario = |name, switch, threads| {
         let effort = program.units.map(|units| maker.effort(units(threads), limit));
-        Scenario { name, switch, around: around.clone(), command: (program.command)(threads), effort }
+        Scenario {
+            name,
+            switch,
+            around: around.clone(),
+            command: (program.command)(threads),
+            effort,
+        }
     };
     let mut scenarios = vec![scenario(BOUND, None, cpus), scenario(NATIVE, None, threads)];
     for switch in args.common.switches() {
@@ -250,7 +260,11 @@ mod tests {
         assert_eq!(wanted("programs").len(), ALL.len());
         assert_eq!(wanted("programs --quick").len(), QUICK.len());
         assert_eq!(wanted("programs ep pool --quick"), ["ep", "pool"]);
-        assert!(wanted("programs --kind spinning").iter().all(|n| n.contains("omp") || n.contains("pi")));
+        assert!(
+            wanted("programs --kind spinning")
+                .iter()
+                .all(|n| n.contains("omp") || n.contains("pi"))
+        );
         assert!(wanted("programs --npb /npb").is_empty());
         assert!(Line::try_parse_from("programs --factor 2 --threads 3".split(' ')).is_err());
     }

@@ -21,13 +21,15 @@ pub fn text(report: &Report) -> String {
         "",
         0,
     ));
-    let kind =
-        |group: &Measured| report.parameters["kinds"][&group.workload].as_str().unwrap_or("none").to_string();
+    let kind = |group: &Measured| {
+        report.parameters["kinds"][&group.workload].as_str().unwrap_or("none").to_string()
+    };
     for (name, title) in KINDS {
         let groups: Vec<&Measured> = report.groups.iter().filter(|g| kind(g) == name).collect();
         let Some(first) = groups.first() else { continue };
         lines.push(String::new());
-        let columns: Vec<&str> = first.cells.iter().map(|c| c.scenario).filter(|s| *s != BOUND).collect();
+        let columns: Vec<&str> =
+            first.cells.iter().map(|c| c.scenario).filter(|s| *s != BOUND).collect();
         // With spreads if there is room for them.
         let wide = NAME + 8 + 12 + 18 * columns.len() <= WIDTH;
         let width = if wide { 18 } else { 9 };
@@ -47,7 +49,9 @@ fn row(group: &Measured, columns: &[&str], width: usize) -> String {
     let bound = bound.map_or("-".into(), |b| b + unit);
     let cells: String = columns
         .iter()
-        .map(|name| format!("{:>width$}", find(name).map(|c| cell(c, group, width > 9)).unwrap_or_default()))
+        .map(|name| {
+            format!("{:>width$}", find(name).map(|c| cell(c, group, width > 9)).unwrap_or_default())
+        })
         .collect();
     format!("{:<NAME$}{:>8}{bound:>12}{cells}", cut(&group.workload), group.threads)
 }

@@ -1,4 +1,5 @@
-//! Suites of programs that the user has built: NPB, PARSEC, SPLASH, or any of his own. None of them comes with lissom.
+//! Suites of programs that the user has built: NPB, PARSEC, SPLASH, or any of his own. None of them
+//! comes with lissom.
 
 use std::ffi::OsString;
 use std::fs;
@@ -49,7 +50,8 @@ impl Suites {
 
     /// As options again.
     pub fn words(&self) -> Vec<String> {
-        let options = [("--npb", &self.npb), ("--parsec", &self.parsec), ("--splash", &self.splash)];
+        let options =
+            [("--npb", &self.npb), ("--parsec", &self.parsec), ("--splash", &self.splash)];
         let given = options.iter().filter_map(|(option, dir)| Some((option, dir.as_ref()?)));
         given.flat_map(|(option, dir)| [option.to_string(), dir.display().to_string()]).collect()
     }
@@ -87,7 +89,8 @@ fn npb(folder: &Path) -> anyhow::Result<Vec<Ready>> {
                 vec!["env".into(), format!("OMP_NUM_THREADS={threads}").into(), path.clone().into()]
             }),
             metric: SECONDS,
-            // "Verification    =               SUCCESSFUL", or "VERIFICATION SUCCESSFUL" where it is done on the way.
+            // "Verification = SUCCESSFUL", or "VERIFICATION SUCCESSFUL" where it is done on the
+            // way.
             check: Some(Rc::new(|output: &str| {
                 let output = output.to_lowercase();
                 let bad = output.contains("unsuccessful") || !output.contains("successful");
@@ -131,7 +134,8 @@ fn parsec(folder: &Path) -> anyhow::Result<Vec<Ready>> {
                 kind,
                 command: Box::new(move |threads| {
                     let mut command: Vec<OsString> = vec![manager.clone().into()];
-                    let words = ["-a", "run", "-p", &program, "-i", "simlarge", "-n", &threads.to_string()];
+                    let words =
+                        ["-a", "run", "-p", &program, "-i", "simlarge", "-n", &threads.to_string()];
                     command.extend(words.map(OsString::from));
                     command
                 }),
@@ -180,7 +184,8 @@ pub fn catalogue(path: &Path) -> anyhow::Result<Vec<Ready>> {
             file.display()
         )
     })?;
-    let entries: Vec<Entry> = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
+    let entries: Vec<Entry> =
+        serde_json::from_str(&text).with_context(|| file.display().to_string())?;
     // Of a file that is named without a folder, too.
     let file = std::path::absolute(&file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
@@ -188,20 +193,23 @@ pub fn catalogue(path: &Path) -> anyhow::Result<Vec<Ready>> {
 }
 
 fn ready(entry: Entry, folder: &Path) -> anyhow::Result<Ready> {
-    let kind = <Kind as clap::ValueEnum>::from_str(&entry.kind, false)
-        .map_err(|_| anyhow::anyhow!("{}: kind is none, blocking, spinning or mixed", entry.name))?;
+    let kind = <Kind as clap::ValueEnum>::from_str(&entry.kind, false).map_err(|_| {
+        anyhow::anyhow!("{}: kind is none, blocking, spinning or mixed", entry.name)
+    })?;
     let Some(program) =
         entry.command.first().filter(|_| entry.command.iter().any(|w| w.contains("{threads}")))
     else {
         bail!("{}: its command has no {{threads}}, and so no number of threads", entry.name);
     };
-    let program: PathBuf = if program.contains('/') { folder.join(program) } else { program.into() };
+    let program: PathBuf =
+        if program.contains('/') { folder.join(program) } else { program.into() };
     let (words, expected) = (entry.command, entry.check);
     Ok(Ready {
         name: entry.name,
         kind,
         command: Box::new(move |threads| {
-            let words = words.iter().skip(1).map(|w| w.replace("{threads}", &threads.to_string()).into());
+            let words =
+                words.iter().skip(1).map(|w| w.replace("{threads}", &threads.to_string()).into());
             std::iter::once(program.clone().into()).chain(words).collect()
         }),
         metric: SECONDS,
@@ -246,7 +254,9 @@ mod tests {
         assert!(list[1].kind == Kind::Spinning && words(&list[0], 7)[1] == "OMP_NUM_THREADS=7");
         let check = list[0].check.as_ref().expect("a check");
         assert_eq!(check(" Verification    =               SUCCESSFUL\n"), None);
-        assert!(check(" Verification    =             UNSUCCESSFUL\n").is_some() && check("").is_some());
+        assert!(
+            check(" Verification    =             UNSUCCESSFUL\n").is_some() && check("").is_some()
+        );
         assert!(npb(&scratch.path().join("bin")).is_err());
     }
 
@@ -268,7 +278,9 @@ mod tests {
     fn catalogues_are_checked() {
         let scratch = Scratch::create().expect("a folder");
         let write = |text: &str| scratch.write(CATALOGUE, text).expect("a file");
-        write(r#"[{"name": "fft", "command": ["./FFT", "-p{threads}"], "kind": "mixed", "check": "ok"}]"#);
+        write(
+            r#"[{"name": "fft", "command": ["./FFT", "-p{threads}"], "kind": "mixed", "check": "ok"}]"#,
+        );
         let list = catalogue(scratch.path()).expect("programs");
         assert!(words(&list[0], 4)[0].ends_with("/./FFT") && words(&list[0], 4)[1] == "-p4");
         let check = list[0].check.as_ref().expect("a check");

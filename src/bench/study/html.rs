@@ -1,4 +1,5 @@
-//! A study as one HTML file that needs no other: for a telephone as for a wide screen, by day and by night.
+//! A study as one HTML file that needs no other: for a telephone as for a wide screen, by day and
+//! by night.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -145,7 +146,10 @@ mod tests {
         panel.add("<s>", Point::one(0.0, 2.0));
         panel.add("t", Point::one(1.0, 3.0));
         let text = panel_of(&panel).into_string();
-        assert!(text.contains("<svg") && text.contains("&lt;a&gt;") && text.contains("&lt;b&gt;"), "{text}");
+        assert!(
+            text.contains("<svg") && text.contains("&lt;a&gt;") && text.contains("&lt;b&gt;"),
+            "{text}"
+        );
         assert!(!text.contains("<s>") && !text.contains("<b>"));
     }
 }

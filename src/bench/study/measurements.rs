@@ -15,7 +15,12 @@ pub struct Measurement {
     pub takes_suites: bool,
 }
 
-const fn of(name: &'static str, what: &'static str, full: &'static str, quick: &'static str) -> Measurement {
+const fn of(
+    name: &'static str,
+    what: &'static str,
+    full: &'static str,
+    quick: &'static str,
+) -> Measurement {
     Measurement { name, what, full, quick, takes_suites: false }
 }
 

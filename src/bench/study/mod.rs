@@ -1,8 +1,8 @@
 //! `lissom bench list`, `run` and `report`: the study, every figure of it by its name.
 //!
-//! A figure (figures/) is a view of a measurement (measurements.rs), which is a command of lissom. `run` runs the
-//! commands that the figures need, each once, keeps what they report in a file (store.rs), and shows it: text.rs for
-//! the terminal, html.rs as a page, page.rs as Markdown.
+//! A figure (figures/) is a view of a measurement (measurements.rs), which is a command of lissom.
+//! `run` runs the commands that the figures need, each once, keeps what they report in a file
+//! (store.rs), and shows it: text.rs for the terminal, html.rs as a page, page.rs as Markdown.
 
 mod figures;
 mod html;
@@ -145,7 +145,8 @@ pub fn list(args: &ListArgs) -> anyhow::Result<i32> {
             .collect();
         return print_text(&crate::json(&figures));
     }
-    let head = "Figures of `lissom bench run NAME...`; hpdc, smt, em, apple, own and all mean several.";
+    let head =
+        "Figures of `lissom bench run NAME...`; hpdc, smt, em, apple, own and all mean several.";
     let mut lines = crate::stats::wrap(head, "", 0);
     for source in figures::SOURCES {
         lines.push(String::new());
@@ -158,7 +159,11 @@ pub fn list(args: &ListArgs) -> anyhow::Result<i32> {
     lines.push(String::new());
     lines.push("Measurements, which may be shared by figures:".into());
     for measurement in measurements::MEASUREMENTS {
-        lines.extend(crate::stats::wrap(measurement.what, &format!("  {:<16}", measurement.name), 18));
+        lines.extend(crate::stats::wrap(
+            measurement.what,
+            &format!("  {:<16}", measurement.name),
+            18,
+        ));
     }
     print(&lines)
 }
@@ -177,7 +182,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<i32> {
     }
     let code = run::run(&needed, args.quick, &args.suites, &mut study, &file)?;
     let page = args.output.join("report.html");
-    write(&page, &html::render(&shown::shown(&study, |f| study.measured.contains_key(f.measurement))))?;
+    write(
+        &page,
+        &html::render(&shown::shown(&study, |f| study.measured.contains_key(f.measurement))),
+    )?;
     let list = shown::shown(&study, wanted);
     let mut lines = if list.len() <= 3 { figures_text(&list) } else { text::summary(&list) };
     lines.push(String::new());
@@ -195,9 +203,13 @@ fn figures_text(list: &[Shown]) -> Vec<String> {
 }
 
 pub fn report(args: &ReportArgs) -> anyhow::Result<i32> {
-    let study = Study::read(&args.input)
-        .context("no results: `lissom bench run all --quick` makes some, and --input says where they are")?;
-    let list = shown::shown(&study, is_wanted(&args.names, |f| study.measured.contains_key(f.measurement)));
+    let study = Study::read(&args.input).context(
+        "no results: `lissom bench run all --quick` makes some, and --input says where they are",
+    )?;
+    let list = shown::shown(
+        &study,
+        is_wanted(&args.names, |f| study.measured.contains_key(f.measurement)),
+    );
     if let Some(folder) = &args.plots {
         plots(folder, &list)?;
     }

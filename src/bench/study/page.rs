@@ -30,7 +30,8 @@ pub fn render(list: &[Shown], plots: Option<&str>) -> String {
 // Writing to a string cannot fail.
 fn figure(text: &mut String, shown: &Shown, plots: Option<&str>) {
     let figure = shown.figure;
-    let number = if figure.number.is_empty() { String::new() } else { format!(" ({})", figure.number) };
+    let number =
+        if figure.number.is_empty() { String::new() } else { format!(" ({})", figure.number) };
     let _ = writeln!(text, "### {}: {}{number}\n\n{}\n", figure.name, figure.title, figure.shows);
     if !figure.published.is_empty() {
         let _ = writeln!(text, "Published: {}\n", figure.published);
@@ -68,8 +69,9 @@ pub fn plot_name(shown: &Shown, panel: usize) -> String {
 fn table(text: &mut String, panel: &Panel) {
     let Some(rows) = rows(panel) else { return };
     let _ = writeln!(text, "{}: {}, median (least-most).", panel.title, panel.y);
-    let names: Vec<&str> =
-        std::iter::once(panel.x.as_str()).chain(panel.series.iter().map(|s| s.name.as_str())).collect();
+    let names: Vec<&str> = std::iter::once(panel.x.as_str())
+        .chain(panel.series.iter().map(|s| s.name.as_str()))
+        .collect();
     text.push_str(&head(&names));
     for (name, points) in rows {
         let cells = points.into_iter().map(|p| {

@@ -1,5 +1,5 @@
-//! What a figure shows, as numbers: one or several panels, each of which is drawn as a plot (plot.rs) and
-//! printed as a table (text.rs, page.rs).
+//! What a figure shows, as numbers: one or several panels, each of which is drawn as a plot
+//! (plot.rs) and printed as a table (text.rs, page.rs).
 
 use serde::Serialize;
 

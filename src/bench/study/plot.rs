@@ -1,5 +1,5 @@
-//! A panel's picture as SVG, narrow enough to be read on a telephone. Its colours are chosen such that a page can
-//! replace them: `STYLE` does so in the dark.
+//! A panel's picture as SVG, narrow enough to be read on a telephone. Its colours are chosen such
+//! that a page can replace them: `STYLE` does so in the dark.
 
 use plotters::coord::ranged1d::{KeyPointHint, Ranged, ValueFormatter};
 use plotters::prelude::*;
@@ -9,7 +9,8 @@ use super::panel::{Panel, Places, Scale, Shape, Side};
 use super::shown::cut;
 use crate::bench::table::number;
 
-/// Told apart by the colour-blind, too (Okabe and Ito). The first is that of what the others are compared with.
+/// Told apart by the colour-blind, too (Okabe and Ito). The first is that of what the others are
+/// compared with.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(110, 110, 110),
     RGBColor(213, 94, 0),
@@ -37,7 +38,8 @@ const FONT: (&str, u32) = ("sans-serif", 15);
 
 /// Grey is for what the others are compared with, if it is there.
 fn rgb(panel: &Panel, series: usize) -> RGBColor {
-    let first = panel.series.first().is_some_and(|s| ["bound", "native"].contains(&s.name.as_str()));
+    let first =
+        panel.series.first().is_some_and(|s| ["bound", "native"].contains(&s.name.as_str()));
     COLOURS[(series + usize::from(!first)) % COLOURS.len()]
 }
 
@@ -56,8 +58,9 @@ pub fn svg(panel: &Panel) -> Option<String> {
 pub fn alone(panel: &Panel) -> Option<String> {
     let text = draw(panel, true)?;
     let (head, rest) = text.split_once(">\n")?;
-    let style =
-        format!("<style>@media (prefers-color-scheme:dark){{svg{{background:#161616}}}}{STYLE}</style>");
+    let style = format!(
+        "<style>@media (prefers-color-scheme:dark){{svg{{background:#161616}}}}{STYLE}</style>"
+    );
     Some(format!("{head}>\n{style}\n{rest}"))
 }
 
@@ -115,7 +118,9 @@ struct Axis {
 
 impl Axis {
     fn of(panel: &Panel) -> Axis {
-        let all = || panel.series.iter().flat_map(|s| &s.points).flat_map(|p| [p.least, p.median, p.most]);
+        let all = || {
+            panel.series.iter().flat_map(|s| &s.points).flat_map(|p| [p.least, p.median, p.most])
+        };
         let is_log = panel.scale == Scale::Log && all().all(|v| v > 0.0);
         let place = |v: f64| if is_log { v.log10() } else { v };
         let values = all().chain(panel.reference).map(place);
@@ -132,7 +137,11 @@ impl Axis {
             high = low + 1.0;
         }
         let margin = (high - low) * 0.05;
-        Axis { is_log, low: if low < 0.0 || is_log { low - margin } else { low }, high: high + margin }
+        Axis {
+            is_log,
+            low: if low < 0.0 || is_log { low - margin } else { low },
+            high: high + margin,
+        }
     }
 
     fn place(&self, value: f64) -> f64 {
@@ -145,8 +154,11 @@ impl Axis {
         if !self.is_log {
             let raw = (high - low) / 6.0;
             let power = 10f64.powf(raw.log10().floor());
-            let step =
-                [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= raw).unwrap_or(raw);
+            let step = [1.0, 2.0, 5.0, 10.0]
+                .map(|m| m * power)
+                .into_iter()
+                .find(|s| *s >= raw)
+                .unwrap_or(raw);
             let first = (low / step).ceil() as i64;
             return (first..).map(|i| i as f64 * step).take_while(|v| *v <= high).collect();
         }
@@ -155,7 +167,8 @@ impl Axis {
             let all = decades.flat_map(|d| each.iter().map(move |m| f64::from(d) + m.log10()));
             all.filter(|v| (low..=high).contains(v)).collect()
         };
-        let fine = [&[1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0][..], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
+        let fine =
+            [&[1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0][..], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
         let fits = fine.into_iter().map(of).find(|t| t.len() <= 7);
         fits.unwrap_or_else(|| {
             let decades = of(&[1.0]);
@@ -232,7 +245,8 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
     let range = match &panel.places {
         Places::Names(names) => -0.3..names.len() as f64 - 0.7,
         Places::Numbers => {
-            let (low, high) = points().fold((f64::INFINITY, 0.0f64), |(l, h), p| (l.min(p.x), h.max(p.x)));
+            let (low, high) =
+                points().fold((f64::INFINITY, 0.0f64), |(l, h), p| (l.min(p.x), h.max(p.x)));
             low..high.max(low + 1e-9)
         }
     };
@@ -350,7 +364,8 @@ fn bars(panel: &Panel, area: &Area) -> Drawn {
     let right = Pos::new(HPos::Right, VPos::Center);
     let style = FONT.into_text_style(area).pos(right);
     chart.draw_series(names.iter().enumerate().map(|(i, name)| {
-        EmptyElement::at((value.low, row(i as f64) + 0.5)) + Text::new(cut(name, 24), (-6, 0), style.clone())
+        EmptyElement::at((value.low, row(i as f64) + 0.5))
+            + Text::new(cut(name, 24), (-6, 0), style.clone())
     }))?;
     Ok(())
 }
@@ -363,7 +378,8 @@ mod tests {
     #[test]
     fn every_shape_is_drawn() {
         for shape in [Shape::Bars, Shape::Lines, Shape::Dots] {
-            let mut panel = Panel::named("t", "threads", "x bound", vec!["2".into(), "8".into()], true);
+            let mut panel =
+                Panel::named("t", "threads", "x bound", vec!["2".into(), "8".into()], true);
             panel.shape = shape;
             assert!(svg(&panel).is_none());
             panel.add("native", Point { most: 3.0, side: Side::AtLeast, ..Point::one(0.0, 2.0) });
@@ -388,7 +404,10 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!((short(2.0).as_str(), short(0.5).as_str(), short(100.0).as_str()), ("2", "0.5", "100"));
+        assert_eq!(
+            (short(2.0).as_str(), short(0.5).as_str(), short(100.0).as_str()),
+            ("2", "0.5", "100")
+        );
         assert_eq!(short(12_300.0), "12.3k");
     }
 }

@@ -107,16 +107,24 @@ impl Report {
         panel
     }
 
-    /// One panel: bars for each workload that is wanted, or, if there are several numbers of threads, for each of
-    /// these with each.
-    pub fn by_workload(&self, title: &str, x: &str, of: Of, wanted: impl Fn(&Group) -> bool) -> Panel {
+    /// One panel: bars for each workload that is wanted, or, if there are several numbers of
+    /// threads, for each of these with each.
+    pub fn by_workload(
+        &self,
+        title: &str,
+        x: &str,
+        of: Of,
+        wanted: impl Fn(&Group) -> bool,
+    ) -> Panel {
         let groups: Vec<&Group> = self.groups.iter().filter(|g| wanted(g)).collect();
         let threads = groups.first().map_or(0, |g| g.threads);
         let same = groups.iter().all(|g| g.threads == threads);
-        let name =
-            |g: &&Group| if same { g.workload.clone() } else { format!("{}, {}", g.workload, g.threads) };
+        let name = |g: &&Group| {
+            if same { g.workload.clone() } else { format!("{}, {}", g.workload, g.threads) }
+        };
         let unit = groups.first().map(|g| of.unit(g)).unwrap_or_default();
-        let mut panel = Panel::named(title, x, &unit, groups.iter().map(name).collect(), of != Of::Value);
+        let mut panel =
+            Panel::named(title, x, &unit, groups.iter().map(name).collect(), of != Of::Value);
         for (i, group) in groups.iter().enumerate() {
             group.add_to(&mut panel, i, of);
         }
@@ -134,14 +142,16 @@ impl Group {
         }
     }
 
-    /// As table.rs has it: what was not done, or is compared with what was not done, is known from one side.
+    /// As table.rs has it: what was not done, or is compared with what was not done, is known from
+    /// one side.
     pub fn side(&self, cell: &Cell, of: Of) -> Side {
         let base = match of {
             Of::Value => None,
             Of::ToBound => Some(BOUND),
         };
-        let base_unknown =
-            base.is_some_and(|base| self.cells.iter().any(|c| c.scenario == base && c.at_least.is_some()));
+        let base_unknown = base.is_some_and(|base| {
+            self.cells.iter().any(|c| c.scenario == base && c.at_least.is_some())
+        });
         match (cell.at_least.is_some(), base_unknown) {
             (true, _) => Side::AtLeast,
             (false, true) => Side::AtMost,
@@ -177,7 +187,8 @@ pub mod tests {
 
     fn cell(scenario: &str, median: f64, to_bound: Option<f64>) -> Value {
         let spread = |m: f64| json!({ "median": m, "least": m, "most": m });
-        let mut cell = json!({ "scenario": scenario, "state": "ok", "value": spread(median), "samples": [] });
+        let mut cell =
+            json!({ "scenario": scenario, "state": "ok", "value": spread(median), "samples": [] });
         if let Some(ratio) = to_bound {
             cell["to_bound"] = spread(ratio);
         }

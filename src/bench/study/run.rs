@@ -51,8 +51,8 @@ pub fn run(
         let seconds = begun.elapsed().as_secs_f64();
         eprintln!("  {seconds:.0} s");
         // What was complete before is better than nothing now.
-        let keep =
-            state != State::Failed && !(state == State::Interrupted && study.measured.contains_key(*name));
+        let keep = state != State::Failed
+            && !(state == State::Interrupted && study.measured.contains_key(*name));
         if keep || !study.measured.contains_key(*name) {
             let machine = serde_json::to_value(&machine).context("the machine")?;
             let version = env!("CARGO_PKG_VERSION").to_string();
@@ -75,7 +75,8 @@ pub fn run(
 
 type Ran = (ExitStatus, String, String, Option<i32>);
 
-/// How it ended, what it wrote to standard output and to standard error (if nobody saw it), and the signal that ended us.
+/// How it ended, what it wrote to standard output and to standard error (if nobody saw it), and the
+/// signal that ended us.
 fn one(words: &[String], scratch: &Scratch, signals: &Signals) -> anyhow::Result<Ran> {
     let mut out = tempfile(scratch, "measurement.stdout")?;
     let mut err = tempfile(scratch, "measurement.stderr")?;
@@ -107,11 +108,14 @@ fn wait(child: &mut Child, signals: &Signals) -> anyhow::Result<(ExitStatus, Opt
             return Ok((status, interrupted));
         }
         if let Err(error) = signals.wait_for_child(Duration::from_secs(1)) {
-            let Some(Interrupted(signal)) = error.downcast_ref::<Interrupted>() else { return Err(error) };
+            let Some(Interrupted(signal)) = error.downcast_ref::<Interrupted>() else {
+                return Err(error);
+            };
             interrupted = Some(*signal);
             // The terminal has told it as well; a second time is harmless.
             if let Ok(pid) = libc::pid_t::try_from(child.id()) {
-                // SAFETY: plain system call. It has not been waited for, so the number is still its own.
+                // SAFETY: plain system call. It has not been waited for, so the number is still its
+                // own.
                 unsafe { libc::kill(pid, libc::SIGTERM) };
             }
         }

@@ -1,4 +1,5 @@
-//! What all renderings of a study share: its figures with their panels, and the sentences about them.
+//! What all renderings of a study share: its figures with their panels, and the sentences about
+//! them.
 
 use serde_json::Value;
 
@@ -22,7 +23,8 @@ pub fn shown<'a>(study: &'a Study, wanted: impl Fn(&Figure) -> bool) -> Vec<Show
     wanted
         .map(|figure| {
             let measured = study.measured.get(figure.measurement);
-            let panels = measured.map(|m| (figure.view)(&m.report)).and_then(Result::ok).unwrap_or_default();
+            let panels =
+                measured.map(|m| (figure.view)(&m.report)).and_then(Result::ok).unwrap_or_default();
             let panels = panels.into_iter().filter(|p| !p.is_empty()).collect();
             Shown { figure, measured, panels }
         })
@@ -30,7 +32,8 @@ pub fn shown<'a>(study: &'a Study, wanted: impl Fn(&Figure) -> bool) -> Vec<Show
 }
 
 impl Shown<'_> {
-    /// What there is in short: of each kind of ratio, what each series is on average, over all panels.
+    /// What there is in short: of each kind of ratio, what each series is on average, over all
+    /// panels.
     pub fn findings(&self) -> Vec<String> {
         // By unit, and by series.
         type Medians<'a> = Vec<(&'a str, Vec<f64>)>;
@@ -74,11 +77,12 @@ impl Shown<'_> {
         let mut list = Vec::new();
         match measured.state {
             State::Ok => {}
-            State::Partly => {
-                list.push("Something in it failed or was too slow; its own report says what.".into())
-            }
+            State::Partly => list
+                .push("Something in it failed or was too slow; its own report says what.".into()),
             State::Failed => {}
-            State::Interrupted => list.push("It was interrupted: what was complete is shown.".into()),
+            State::Interrupted => {
+                list.push("It was interrupted: what was complete is shown.".into())
+            }
         }
         list.extend(measured.error.clone());
         for field in ["noise", "notes"] {
@@ -119,7 +123,8 @@ pub fn cell(point: Option<Point>, with_spread: bool) -> String {
 /// A name, and a point of each series.
 pub type Row<'a> = (&'a str, Vec<Option<Point>>);
 
-/// The rows of a panel's table: a name, and the points of each series. None: it has too many to be one.
+/// The rows of a panel's table: a name, and the points of each series. None: it has too many to be
+/// one.
 pub fn rows(panel: &Panel) -> Option<Vec<Row<'_>>> {
     let Places::Names(names) = &panel.places else { return None };
     Some(
@@ -153,7 +158,12 @@ pub fn machine(machine: &Value) -> String {
     let text = |field: &str| machine[field].as_str().unwrap_or("?").to_string();
     let kind = if machine["virtual_machine"] == true { ", a virtual machine" } else { "" };
     let cpus = &machine["cpus"];
-    format!("{cpus} CPUs, {}{kind}, Linux {}, glibc {}", text("cpu_model"), text("kernel"), text("glibc"))
+    format!(
+        "{cpus} CPUs, {}{kind}, Linux {}, glibc {}",
+        text("cpu_model"),
+        text("kernel"),
+        text("glibc")
+    )
 }
 
 #[cfg(test)]
@@ -168,7 +178,10 @@ mod tests {
         let report = super::super::read::tests::report(&["barrier", "cond"], &[2, 8]);
         study.measured.insert("primitives".into(), measured(report));
         let shown = shown(&study, |f| f.name == "hpdc-fig11");
-        assert_eq!(shown[0].findings(), ["x bound: native 4.00 (4.00-4.00), user 1.50 (1.50-1.50)"]);
+        assert_eq!(
+            shown[0].findings(),
+            ["x bound: native 4.00 (4.00-4.00), user 1.50 (1.50-1.50)"]
+        );
         assert!(shown[0].warnings().iter().any(|w| w.starts_with("A quick look")));
     }
 
@@ -190,7 +203,10 @@ mod tests {
     fn what_was_not_measured_says_how() {
         let study = Study::empty();
         let all = shown(&study, |_| true);
-        assert!(all.iter().all(|s| s.panels.is_empty() && s.warnings()[0].contains("lissom bench run ")));
+        assert!(
+            all.iter()
+                .all(|s| s.panels.is_empty() && s.warnings()[0].contains("lissom bench run "))
+        );
     }
 
     #[test]

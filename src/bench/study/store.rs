@@ -1,4 +1,5 @@
-//! The measurements that were made, in a file: `report` makes its pages of it, and a later `run` adds to it.
+//! The measurements that were made, in a file: `report` makes its pages of it, and a later `run`
+//! adds to it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -86,7 +87,10 @@ pub fn prune(report: &mut Value) {
     match report {
         Value::Object(fields) => {
             fields.retain(|name, _| {
-                !matches!(name.as_str(), "statistics" | "command" | "commands" | "output" | "outputs")
+                !matches!(
+                    name.as_str(),
+                    "statistics" | "command" | "commands" | "output" | "outputs"
+                )
             });
             fields.values_mut().for_each(prune);
         }

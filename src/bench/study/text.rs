@@ -11,7 +11,8 @@ const LABEL: usize = 26;
 /// One figure: what it shows, its tables, and what is found.
 pub fn figure(shown: &Shown) -> Vec<String> {
     let figure = shown.figure;
-    let mut lines = wrap(&format!("{} {}", figure.title, paper(shown)), &format!("{}: ", figure.name), 2);
+    let mut lines =
+        wrap(&format!("{} {}", figure.title, paper(shown)), &format!("{}: ", figure.name), 2);
     lines.extend(wrap(figure.shows, "  ", 2));
     for panel in &shown.panels {
         lines.push(String::new());
@@ -48,7 +49,8 @@ pub fn summary(list: &[Shown]) -> Vec<String> {
         }
         lines.extend(findings.iter().flat_map(|f| wrap(f, &" ".repeat(16), 18)));
         if shown.panels.is_empty() {
-            lines.extend(shown.warnings().iter().take(1).flat_map(|w| wrap(w, &" ".repeat(16), 18)));
+            lines
+                .extend(shown.warnings().iter().take(1).flat_map(|w| wrap(w, &" ".repeat(16), 18)));
         }
     }
     lines
@@ -79,11 +81,14 @@ fn table(panel: &Panel) -> Vec<String> {
     let abreast = ((WIDTH - label) / column).max(1);
     for first in (0..heads.len()).step_by(abreast) {
         let block = first..(first + abreast).min(heads.len());
-        let heading: String =
-            heads[block.clone()].iter().map(|h| format!("{:>column$}", cut(h, column - 1))).collect();
+        let heading: String = heads[block.clone()]
+            .iter()
+            .map(|h| format!("{:>column$}", cut(h, column - 1)))
+            .collect();
         lines.push(format!("{:label$}{heading}", cut(&panel.x, label)));
         for (row, cells) in rows.iter().zip(&cells_shown) {
-            let cells: String = cells[block.clone()].iter().map(|c| format!("{c:>column$}")).collect();
+            let cells: String =
+                cells[block.clone()].iter().map(|c| format!("{c:>column$}")).collect();
             lines.push(format!("{:label$}{cells}", cut(row.0, label)));
         }
     }
@@ -98,11 +103,13 @@ mod tests {
     #[test]
     fn tables_fit() {
         for series in [1, 3, 4, 12] {
-            let names = vec!["a".to_string(), "a name that is much longer than there is room for".into()];
+            let names =
+                vec!["a".to_string(), "a name that is much longer than there is room for".into()];
             let mut panel = Panel::named("title", "program", "x bound", names, true);
             for i in 0..series {
                 for x in [0.0, 1.0] {
-                    let point = Point { least: 11_111.0, most: 98_765.0, ..Point::one(x, 12_345.0) };
+                    let point =
+                        Point { least: 11_111.0, most: 98_765.0, ..Point::one(x, 12_345.0) };
                     panel.add(&format!("scenario {i}"), point);
                 }
             }

@@ -31,7 +31,8 @@ pub struct Module {
     pub is_refused: bool,
 }
 
-/// What has been counted of a VM since the module saw it first. kmod/lissom_ple.h has each one's meaning.
+/// What has been counted of a VM since the module saw it first. kmod/lissom_ple.h has each one's
+/// meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     pub entries: u64,
@@ -69,7 +70,8 @@ pub struct Device {
 impl Device {
     pub fn open(path: &Path, to_change: bool) -> anyhow::Result<Device> {
         // A write of a text of its own each, and never into a file that is not there.
-        let open = OpenOptions::new().read(true).write(to_change).custom_flags(libc::O_CLOEXEC).open(path);
+        let open =
+            OpenOptions::new().read(true).write(to_change).custom_flags(libc::O_CLOEXEC).open(path);
         match open {
             Ok(file) => Ok(Device { file, path: path.into() }),
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
@@ -210,9 +212,10 @@ fn why_absent(root: &Path) -> anyhow::Error {
         }
     }
     let how = "make kmod && insmod target/kmod/lissom_ple.ko; docs/kvm-apple.md has more";
-    let is_locked =
-        read("sys/kernel/security/lockdown").is_some_and(|t| t.contains('[') && !t.contains("[none]"));
-    let enforces = read("sys/module/module/parameters/sig_enforce").is_some_and(|text| text.starts_with('Y'));
+    let is_locked = read("sys/kernel/security/lockdown")
+        .is_some_and(|t| t.contains('[') && !t.contains("[none]"));
+    let enforces =
+        read("sys/module/module/parameters/sig_enforce").is_some_and(|text| text.starts_with('Y'));
     if is_locked || enforces {
         let what = if is_locked { "its lockdown" } else { "module.sig_enforce" };
         return anyhow!(
@@ -220,7 +223,9 @@ fn why_absent(root: &Path) -> anyhow::Error {
              sign it with a key that the kernel knows ({how})"
         );
     }
-    anyhow!("the module lissom_ple is not loaded, or this kernel's log says why it was refused ({how})")
+    anyhow!(
+        "the module lissom_ple is not loaded, or this kernel's log says why it was refused ({how})"
+    )
 }
 
 #[cfg(test)]
@@ -236,14 +241,27 @@ mod tests {
         let snapshot = parse(&format!("{FIRST}\n{VM}\n")).unwrap();
         assert_eq!(snapshot.module.vendor, Vendor::Amd);
         assert_eq!((snapshot.module.default, snapshot.module.tsc_khz), (3000, 2_445_425));
-        let counters =
-            Counters { entries: 42, applied: 28, ple: 40, spun: 3, before: 10, switches: 19, guest: 24 };
-        assert_eq!(snapshot.vms, vec![Vm { pid: 188, vcpus: 2, window: Some(777), own: 6000, counters }]);
+        let counters = Counters {
+            entries: 42,
+            applied: 28,
+            ple: 40,
+            spun: 3,
+            before: 10,
+            switches: 19,
+            guest: 24,
+        };
+        assert_eq!(
+            snapshot.vms,
+            vec![Vm { pid: 188, vcpus: 2, window: Some(777), own: 6000, counters }]
+        );
     }
 
     #[test]
     fn the_vms_of_one_process_are_one() {
-        let other = VM.replace("id=1", "id=2").replace("own=6000", "own=3000").replace("vcpus=2", "vcpus=1");
+        let other = VM
+            .replace("id=1", "id=2")
+            .replace("own=6000", "own=3000")
+            .replace("vcpus=2", "vcpus=1");
         let snapshot = parse(&format!("{FIRST}\n{VM}\n{other}\n")).unwrap();
         assert_eq!(snapshot.vms.len(), 1);
         let vm = &snapshot.vms[0];

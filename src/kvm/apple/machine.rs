@@ -44,7 +44,8 @@ impl Machine {
             self.epoch_began = vm.counters;
             self.shown = vm.counters;
         }
-        (self.vcpus, self.window, self.own, self.latest) = (vm.vcpus, vm.window, vm.own, vm.counters);
+        (self.vcpus, self.window, self.own, self.latest) =
+            (vm.vcpus, vm.window, vm.own, vm.counters);
     }
 
     /// If this epoch has had as many exits: the next one's window.
@@ -77,8 +78,14 @@ mod tests {
 
     fn seen(ple: u64, guest: u64) -> Vm {
         // A window of 100 each.
-        let counters =
-            Counters { entries: ple, ple, spun: 100 * ple, before: guest, guest, ..Counters::default() };
+        let counters = Counters {
+            entries: ple,
+            ple,
+            spun: 100 * ple,
+            before: guest,
+            guest,
+            ..Counters::default()
+        };
         Vm { pid: 0, vcpus: 2, window: None, own: 4096, counters }
     }
 

@@ -19,7 +19,8 @@ use device::{Device, Module, Refusal, Snapshot, Vendor};
 use machine::Machine;
 use report::Line;
 
-/// Epochs end at such a moment: shorter than what an epoch's exits take, but for VMs that do little else.
+/// Epochs end at such a moment: shorter than what an epoch's exits take, but for VMs that do little
+/// else.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Let each VM spin as long as costs it least before its vCPU gives way
@@ -113,7 +114,9 @@ pub fn apple(args: &AppleArgs) -> i32 {
         Ok(code) => code,
         // The reader has seen enough.
         Err(error)
-            if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
+            if error
+                .downcast_ref::<io::Error>()
+                .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
         {
             0
         }
@@ -161,7 +164,10 @@ fn run(args: &AppleArgs) -> anyhow::Result<i32> {
 fn limits(args: &AppleArgs, module: &Module) -> Result<Limits, String> {
     for (name, value) in [("lower", args.lower), ("upper", args.upper)] {
         if let Some(value) = value.filter(|v| *v > module.largest) {
-            return Err(format!("--{name}={value} is more than this CPU takes: {} at most", module.largest));
+            return Err(format!(
+                "--{name}={value} is more than this CPU takes: {} at most",
+                module.largest
+            ));
         }
     }
     let own = module.default;
@@ -243,7 +249,11 @@ impl<'a> Control<'a> {
             eprintln!("lissom: the VM of process {pid} is gone");
         }
         self.machines.retain(|pid, _| is_there(pid));
-        for vm in snapshot.vms.iter().filter(|vm| self.args.vm.is_empty() || self.args.vm.contains(&vm.pid)) {
+        for vm in snapshot
+            .vms
+            .iter()
+            .filter(|vm| self.args.vm.is_empty() || self.args.vm.contains(&vm.pid))
+        {
             let mut window = None;
             let machine = self.machines.entry(vm.pid).or_insert_with(|| {
                 let machine = Machine::new(vm, self.limits, snapshot.module.default);
@@ -308,7 +318,9 @@ fn set(device: &mut Device, pid: i32, window: u32, held: &mut BTreeSet<i32>) -> 
         Ok(()) | Err(Refusal::Gone | Refusal::Refused) => Ok(()),
         Err(Refusal::Held) => {
             if held.insert(pid) {
-                eprintln!("lissom: process {pid} is left alone: its window was set by another program");
+                eprintln!(
+                    "lissom: process {pid} is left alone: its window was set by another program"
+                );
             }
             Ok(())
         }

@@ -16,7 +16,16 @@ pub struct Line<'a> {
 pub fn table(lines: &[Line], seconds: f64, applies: bool) -> String {
     let mut text = format!(
         "{:>8} {:<11} {:>5} {:>7} {:>8} {:>6} {:>8} {:>7} {:>6} {:>5}\n",
-        "PID", "PROGRAM", "VCPUS", "WINDOW", "EXITS/S", "SPUN%", "SWITCH%", "WASTED%", "ROUNDS", "MOVES"
+        "PID",
+        "PROGRAM",
+        "VCPUS",
+        "WINDOW",
+        "EXITS/S",
+        "SPUN%",
+        "SWITCH%",
+        "WASTED%",
+        "ROUNDS",
+        "MOVES"
     );
     for Line { machine: m, interval } in lines {
         let (rounds, moves) = m.apple.rounds();
@@ -78,9 +87,15 @@ mod tests {
     use crate::kvm::apple::device::{Counters, Vm};
 
     fn machine() -> Machine {
-        let vm =
-            Vm { pid: 12_345_678, vcpus: 64, window: None, own: 4_294_967, counters: Counters::default() };
-        let limits = Limits { lower: 512, upper: 16_384, step: 512, step_permille: 0, margin_permille: 0 };
+        let vm = Vm {
+            pid: 12_345_678,
+            vcpus: 64,
+            window: None,
+            own: 4_294_967,
+            counters: Counters::default(),
+        };
+        let limits =
+            Limits { lower: 512, upper: 16_384, step: 512, step_permille: 0, margin_permille: 0 };
         let mut machine = Machine::new(&vm, limits, 4096);
         machine.program = "qemu-system-x86".into();
         machine
@@ -105,8 +120,18 @@ mod tests {
         let text = table(&[Line { machine: &machine, interval: interval() }], 1.0, true);
         assert!(text.lines().all(|l| l.len() <= 80), "{text}");
         let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
-        let expected =
-            ["12345678", "qemu-system", "64", "4294967", "80000000", "10.0", "90.0", "100.0", "0", "0"];
+        let expected = [
+            "12345678",
+            "qemu-system",
+            "64",
+            "4294967",
+            "80000000",
+            "10.0",
+            "90.0",
+            "100.0",
+            "0",
+            "0",
+        ];
         assert_eq!(words, expected);
     }
 
@@ -116,8 +141,14 @@ mod tests {
         let lines = [Line { machine: &machine, interval: interval() }];
         let said: Value = serde_json::from_str(&document(&lines, 2.0, false)).unwrap();
         let vm = &said["vms"][0];
-        assert_eq!((vm["window"].as_u64(), vm["is_replaced"].as_bool()), (Some(4_294_967), Some(false)));
-        assert_eq!((vm["exits_per_s"].as_f64(), vm["inefficiency"].as_f64()), (Some(4e7), Some(1.0)));
+        assert_eq!(
+            (vm["window"].as_u64(), vm["is_replaced"].as_bool()),
+            (Some(4_294_967), Some(false))
+        );
+        assert_eq!(
+            (vm["exits_per_s"].as_f64(), vm["inefficiency"].as_f64()),
+            (Some(4e7), Some(1.0))
+        );
         assert!(vm["rounds"].is_null());
     }
 }

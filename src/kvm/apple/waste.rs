@@ -54,8 +54,8 @@ impl Counters {
     }
 }
 
-/// AMD's window counts PAUSEs, and how long one takes differs by an order of magnitude between processors: so a turn of a
-/// waiting loop is timed here, on the CPU that the guests have, too.
+/// AMD's window counts PAUSEs, and how long one takes differs by an order of magnitude between
+/// processors: so a turn of a waiting loop is timed here, on the CPU that the guests have, too.
 pub fn window_unit(module: &Module) -> f64 {
     match module.vendor {
         Vendor::Intel => 1.0,
@@ -84,8 +84,15 @@ fn turn_ns() -> f64 {
 mod tests {
     use super::*;
 
-    const COUNTERS: Counters =
-        Counters { entries: 100, applied: 0, ple: 10, spun: 1000, before: 5000, switches: 300, guest: 9000 };
+    const COUNTERS: Counters = Counters {
+        entries: 100,
+        applied: 0,
+        ple: 10,
+        spun: 1000,
+        before: 5000,
+        switches: 300,
+        guest: 9000,
+    };
 
     #[test]
     fn spinning_is_what_the_windows_say() {

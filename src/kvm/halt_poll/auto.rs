@@ -54,7 +54,8 @@ pub struct AutoArgs {
     #[command(flatten)]
     folder: Folder,
 
-    /// For tests: halts from a file, a line of US:COUNT pairs for each interval, instead of from the kernel
+    /// For tests: halts from a file, a line of US:COUNT pairs for each interval, instead of from
+    /// the kernel
     #[arg(long, hide = true, value_name = "FILE")]
     replay: Option<PathBuf>,
 }
@@ -115,14 +116,15 @@ pub fn auto(args: &AutoArgs) -> anyhow::Result<()> {
     let Some(_lock) = guard::lock(File::open(&path)?).context("the lock")? else {
         bail!("another lissom kvm halt-poll auto runs already: end that first");
     };
-    // Whoever reads what is printed may go away; that must not end this process before it has put the value back.
-    // SAFETY: no handler, only to ignore it.
+    // Whoever reads what is printed may go away; that must not end this process before it has put
+    // the value back. SAFETY: no handler, only to ignore it.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     let mut guard = Guard::new(&parameters, NAME)?;
     let stop = Stop::on_signals()?;
     let mut source: Box<dyn Source> = match &args.replay {
         Some(path) => {
-            let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text = fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
             Box::new(Replay { lines: text.lines().map(str::to_string).collect(), next: 0 })
         }
         None => Box::new(Kernel { observer: Observer::load()?, last: BTreeMap::new() }),
@@ -145,7 +147,12 @@ fn say(text: &str) -> anyhow::Result<()> {
     Ok(crate::print(text.as_bytes())?)
 }
 
-fn tune(args: &AutoArgs, guard: &mut Guard, stop: &Stop, source: &mut dyn Source) -> anyhow::Result<()> {
+fn tune(
+    args: &AutoArgs,
+    guard: &mut Guard,
+    stop: &Stop,
+    source: &mut dyn Source,
+) -> anyhow::Result<()> {
     let mut policy = Policy::new(u64::from(args.max), u64::from(args.worth) * 1000);
     let mut window = u64::from(guard.original());
     let begin = Instant::now();
@@ -187,7 +194,8 @@ fn row(counts: &Counts, seconds: f64, window: u64, wanted: u64) -> String {
     let rate = |n: u64| format!("{:.0}", n as f64 / seconds);
     let time = |ns: u64| format!("{:.1}", ns as f64 / 1e6 / seconds);
     let hits = counts.poll_hits().map_or("-".into(), |share| format!("{:.0}", share * 100.0));
-    let change = if wanted == window { window.to_string() } else { format!("{window} -> {wanted}") };
+    let change =
+        if wanted == window { window.to_string() } else { format!("{window} -> {wanted}") };
     format!(
         "{:>9} {:>9} {:>10} {:>6} {:>6}  {change}\n",
         rate(counts.wakeups),

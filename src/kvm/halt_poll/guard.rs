@@ -29,7 +29,8 @@ impl Guard {
         // SAFETY: no other thread runs.
         let child = unsafe { libc::fork() };
         match child {
-            -1 => Err(io::Error::last_os_error()).context("no process to put the value back in the end"),
+            -1 => Err(io::Error::last_os_error())
+                .context("no process to put the value back in the end"),
             0 => {
                 drop(ours);
                 guard(parameters, name, original, File::from(theirs));
@@ -51,7 +52,8 @@ impl Guard {
         self.original
     }
 
-    /// The child is told first: if this process ends before the value is written, what the child finds is one that it was told of earlier.
+    /// The child is told first: if this process ends before the value is written, what the child
+    /// finds is one that it was told of earlier.
     pub fn set(&mut self, value: u32) -> anyhow::Result<()> {
         self.pipe
             .write_all(&u64::from(value).to_ne_bytes())
@@ -67,7 +69,8 @@ impl Guard {
         Ok(Some(now).filter(|now| *now != self.set.unwrap_or(self.original)))
     }
 
-    /// Puts it back, unless somebody else has changed it. Returns whether there was anything to put back.
+    /// Puts it back, unless somebody else has changed it. Returns whether there was anything to put
+    /// back.
     pub fn restore(&mut self) -> anyhow::Result<bool> {
         let is_ours = self.set.is_some() && self.changed_by_others()?.is_none();
         if is_ours {
@@ -95,7 +98,8 @@ impl Drop for Guard {
 
 /// In the child: until the pipe is closed, which the kernel does however the parent ends.
 fn guard(parameters: &Parameters, name: &str, original: u32, mut pipe: File) {
-    // SAFETY: plain calls in a process of one thread. Signals that end the parent, from a terminal or a service manager, are not to end this one.
+    // SAFETY: plain calls in a process of one thread. Signals that end the parent, from a terminal
+    // or a service manager, are not to end this one.
     unsafe {
         libc::setsid();
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {

@@ -138,8 +138,9 @@ fn show(args: &ShowArgs) -> anyhow::Result<()> {
     let text = if args.json {
         crate::json(&values)
     } else {
-        let line =
-            |((name, value), meaning): ((&str, u32), &str)| format!("{name:<24} {value:>9}  {meaning}\n");
+        let line = |((name, value), meaning): ((&str, u32), &str)| {
+            format!("{name:<24} {value:>9}  {meaning}\n")
+        };
         NAMES.into_iter().zip(values.array()).zip(MEANINGS).map(line).collect()
     };
     Ok(crate::print(text.as_bytes())?)

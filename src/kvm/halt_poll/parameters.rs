@@ -21,7 +21,12 @@ pub struct Values {
 
 impl Values {
     pub fn array(self) -> [u32; 4] {
-        [self.halt_poll_ns, self.halt_poll_ns_grow, self.halt_poll_ns_grow_start, self.halt_poll_ns_shrink]
+        [
+            self.halt_poll_ns,
+            self.halt_poll_ns_grow,
+            self.halt_poll_ns_grow_start,
+            self.halt_poll_ns_shrink,
+        ]
     }
 }
 
@@ -56,7 +61,8 @@ impl Parameters {
 
     pub fn read_one(&self, name: &str) -> anyhow::Result<u32> {
         let path = self.path(name);
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         text.trim().parse().with_context(|| format!("{} holds no number", path.display()))
     }
 

@@ -1,4 +1,5 @@
-//! How long to poll at most: a pure function of how long the last halts took, and the hysteresis around it. docs/kvm-halt-poll.md.
+//! How long to poll at most: a pure function of how long the last halts took, and the hysteresis
+//! around it. docs/kvm-halt-poll.md.
 
 use crate::kvm::observe::counts::{BUCKETS, Histogram, bound};
 
@@ -146,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_mixture_is_weighed() {
-        // Of 100 halts the 40 short ones save 40 * (50 - 20) us, and the 60 long ones cost 60 * 24 us: not worth it.
+        // Of 100 halts the 40 short ones save 40 * (50 - 20) us, and the 60 long ones cost 60 * 24
+        // us: not worth it.
         let mut policy = Policy::new(500_000, WORTH);
         assert_eq!(settle(&mut policy, 24_000, &halts(&[(20_000, 400), (5_000_000, 600)])), 0);
         let mut policy = Policy::new(500_000, WORTH);

@@ -89,8 +89,8 @@ impl Counts {
         self.merge(before, u64::saturating_sub)
     }
 
-    /// APPLE's: the CPU time that went into spinning up to a pause-loop exit and into the switch after it. CPU time is that in the guest and of these
-    /// switches. None: it did not run.
+    /// APPLE's: the CPU time that went into spinning up to a pause-loop exit and into the switch
+    /// after it. CPU time is that in the guest and of these switches. None: it did not run.
     pub fn inefficiency(&self) -> Option<f64> {
         ratio(self.spin_ns + self.switch_ns, self.guest_ns + self.switch_ns)
     }

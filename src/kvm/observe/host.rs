@@ -23,21 +23,42 @@ pub struct Pauses {
 /// Err: why no PAUSE exits here.
 pub fn pauses(modules: &Path) -> Result<Pauses, String> {
     let parameter = |module: &str, name: &str| -> Option<u64> {
-        fs::read_to_string(modules.join(module).join("parameters").join(name)).ok()?.trim().parse().ok()
+        fs::read_to_string(modules.join(module).join("parameters").join(name))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
     };
     if modules.join("kvm_intel").is_dir() {
         if parameter("kvm_intel", "ple_gap") == Some(0) {
-            return Err("pause-loop exiting is off (kvm_intel.ple_gap=0, or the CPU has none)".into());
+            return Err(
+                "pause-loop exiting is off (kvm_intel.ple_gap=0, or the CPU has none)".into()
+            );
         }
         let window = parameter("kvm_intel", "ple_window").unwrap_or(4096);
-        return Ok(Pauses { vendor: 1, module: "kvm_intel", unit: "cycles", window, ns_per_unit: tsc_ns() });
+        return Ok(Pauses {
+            vendor: 1,
+            module: "kvm_intel",
+            unit: "cycles",
+            window,
+            ns_per_unit: tsc_ns(),
+        });
     }
     if modules.join("kvm_amd").is_dir() {
         let window = parameter("kvm_amd", "pause_filter_count").unwrap_or(3000);
         if window == 0 {
-            return Err("the PAUSE filter is off (kvm_amd.pause_filter_count=0, or the CPU has none)".into());
+            return Err(
+                "the PAUSE filter is off (kvm_amd.pause_filter_count=0, or the CPU has none)"
+                    .into(),
+            );
         }
-        return Ok(Pauses { vendor: 2, module: "kvm_amd", unit: "PAUSEs", window, ns_per_unit: pause_ns() });
+        return Ok(Pauses {
+            vendor: 2,
+            module: "kvm_amd",
+            unit: "PAUSEs",
+            window,
+            ns_per_unit: pause_ns(),
+        });
     }
     Err("neither kvm_intel nor kvm_amd is loaded, and no other makes PAUSE exit".into())
 }
@@ -70,7 +91,8 @@ mod tests {
     fn modules(files: &[(&str, &str)]) -> std::path::PathBuf {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("lissom-modules-{}-{number}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("lissom-modules-{}-{number}", std::process::id()));
         for (name, value) in files {
             let path = folder.join(name);
             fs::create_dir_all(path.parent().expect("a folder")).expect("writable");

@@ -55,7 +55,8 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Changes nothing but that it counts; that ends with this process. Fails with the reason where it cannot look.
+    /// Changes nothing but that it counts; that ends with this process. Fails with the reason where
+    /// it cannot look.
     pub fn load() -> anyhow::Result<Observer> {
         check()?;
         if std::env::var_os("LISSOM_VERBOSE").is_none() {
@@ -97,7 +98,8 @@ impl Observer {
         let map = self.object.maps().find(|m| m.name() == "vms").context("a map is missing")?;
         let mut all = Vec::new();
         for key in map.keys() {
-            let (Some(vm), Some(cpus)) = (Vm::parse(&key), map.lookup_percpu(&key, MapFlags::ANY)?) else {
+            let (Some(vm), Some(cpus)) = (Vm::parse(&key), map.lookup_percpu(&key, MapFlags::ANY)?)
+            else {
                 continue;
             };
             let counts = cpus.iter().filter_map(|bytes| Counts::parse(bytes));
@@ -115,14 +117,17 @@ impl Observer {
         }
     }
 
-    /// Events that were not counted: for lack of memory or of room, or because they came while another one of the same kind was being counted on the
-    /// same CPU, which can only be directed yields.
+    /// Events that were not counted: for lack of memory or of room, or because they came while
+    /// another one of the same kind was being counted on the same CPU, which can only be directed
+    /// yields.
     pub fn lost(&self) -> u64 {
         let map = self.object.maps().find(|m| m.name().to_string_lossy().ends_with(".bss"));
         let bytes = map.and_then(|m| m.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
-        let lost = bytes.and_then(|b| Some(u64::from_ne_bytes(b.get(..8)?.try_into().ok()?))).unwrap_or(0);
+        let lost =
+            bytes.and_then(|b| Some(u64::from_ne_bytes(b.get(..8)?.try_into().ok()?))).unwrap_or(0);
         let missed = |program: &libbpf_rs::Program| {
-            // SAFETY: all zeroes is an empty one; the call fills it in, as far as the kernel knows of it.
+            // SAFETY: all zeroes is an empty one; the call fills it in, as far as the kernel knows
+            // of it.
             unsafe {
                 let mut info: libbpf_sys::bpf_prog_info = std::mem::zeroed();
                 let mut size = size_of_val(&info) as u32;
@@ -155,8 +160,9 @@ fn start(
         let is_wanted = program.name() != YIELD.0 || yields.is_ok();
         program.set_autoload(is_wanted);
     }
-    let object =
-        object.load().map_err(|e| anyhow::anyhow!("the kernel does not take the BPF programs: {e}"))?;
+    let object = object
+        .load()
+        .map_err(|e| anyhow::anyhow!("the kernel does not take the BPF programs: {e}"))?;
     let mut links = Vec::new();
     for program in object.progs_mut() {
         if !program.autoload() {
@@ -165,7 +171,9 @@ fn start(
         let name = program.name().to_string_lossy().into_owned();
         match program.attach() {
             Ok(link) => links.push(link),
-            Err(e) if name == YIELD.0 => *yields = Err(format!("{} cannot be traced: {e}", YIELD.1)),
+            Err(e) if name == YIELD.0 => {
+                *yields = Err(format!("{} cannot be traced: {e}", YIELD.1))
+            }
             Err(e) => bail!("{name} cannot be attached: {e}"),
         }
     }
@@ -188,7 +196,9 @@ fn check() -> anyhow::Result<()> {
         bail!("to observe KVM takes BPF programs: run it as root, or with CAP_BPF and CAP_PERFMON");
     }
     if crate::process::is_locked_down() {
-        bail!("the kernel is locked down (lockdown=confidentiality), and then BPF may not read its memory");
+        bail!(
+            "the kernel is locked down (lockdown=confidentiality), and then BPF may not read its memory"
+        );
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
         bail!("this kernel does not say what its types are (CONFIG_DEBUG_INFO_BTF)");

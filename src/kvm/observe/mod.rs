@@ -89,7 +89,9 @@ pub fn observe(args: &ObserveArgs) -> i32 {
         Ok(()) => 0,
         // The reader has seen enough.
         Err(error)
-            if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
+            if error
+                .downcast_ref::<io::Error>()
+                .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
         {
             0
         }
@@ -115,7 +117,8 @@ fn run(args: &ObserveArgs) -> anyhow::Result<()> {
         stop.wait(end.map_or(next, |end| end.min(next)));
         let now = Instant::now();
         let seen = look(&observer, &mut known, &args.vm)?;
-        let interval = Interval { seconds: (now - last).as_secs_f64(), seen: &seen, observer: &observer };
+        let interval =
+            Interval { seconds: (now - last).as_secs_f64(), seen: &seen, observer: &observer };
         output.write(&interval)?;
         last = now;
         forget(&observer, &mut known, &seen);
@@ -136,7 +139,8 @@ fn check_process(pid: u32) -> anyhow::Result<()> {
     }
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Ok(()) };
     let is_vm = |path: PathBuf| {
-        fs::read_link(path).is_ok_and(|file| file.to_string_lossy().starts_with("anon_inode:kvm-vm"))
+        fs::read_link(path)
+            .is_ok_and(|file| file.to_string_lossy().starts_with("anon_inode:kvm-vm"))
     };
     if !files.flatten().any(|file| is_vm(file.path())) {
         bail!("process {pid} has no VM: name the process of the VMM, which is QEMU or the like");
@@ -158,7 +162,11 @@ struct Known {
 }
 
 /// All VMs that have run since the beginning, and what has happened since the last look.
-fn look(observer: &Observer, known: &mut BTreeMap<Vm, Known>, wanted: &[u32]) -> anyhow::Result<Vec<Seen>> {
+fn look(
+    observer: &Observer,
+    known: &mut BTreeMap<Vm, Known>,
+    wanted: &[u32],
+) -> anyhow::Result<Vec<Seen>> {
     let mut seen = Vec::new();
     for (vm, total) in observer.counts()? {
         if !wanted.is_empty() && !wanted.contains(&vm.pid) {
@@ -219,7 +227,8 @@ impl Output {
         let live = io::stdout().is_terminal();
         if live && args.interval > Duration::from_secs(2) {
             crate::print(
-                format!("the first report comes in {:.0} s\n", args.interval.as_secs_f64()).as_bytes(),
+                format!("the first report comes in {:.0} s\n", args.interval.as_secs_f64())
+                    .as_bytes(),
             )?;
         }
         Ok(Output::Table { live })
@@ -233,9 +242,9 @@ impl Output {
                 let text = if *live { format!("\x1b[H\x1b[2J{table}") } else { table + "\n" };
                 crate::print(text.as_bytes())?;
             }
-            Output::Json => {
-                crate::print(format!("{}\n", show::document(interval, SystemTime::now())).as_bytes())?
-            }
+            Output::Json => crate::print(
+                format!("{}\n", show::document(interval, SystemTime::now())).as_bytes(),
+            )?,
             Output::Metrics(exporter) => exporter.write(&prometheus::metrics(interval))?,
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! The same counts for Prometheus, in OpenMetrics' text format: on standard output, in a file, or served on loopback.
+//! The same counts for Prometheus, in OpenMetrics' text format: on standard output, in a file, or
+//! served on loopback.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -43,8 +44,8 @@ impl Exporter {
             Place::Stdout => Exporter::Stdout,
             Place::File(path) => Exporter::File(path.clone()),
             Place::Server(address) => {
-                let listener =
-                    TcpListener::bind(address).with_context(|| format!("cannot listen at {address}"))?;
+                let listener = TcpListener::bind(address)
+                    .with_context(|| format!("cannot listen at {address}"))?;
                 eprintln!("lissom: serves http://{}/metrics", listener.local_addr()?);
                 let page = Arc::new(Mutex::new("# EOF\n".to_string()));
                 let shared = page.clone();
@@ -67,7 +68,8 @@ impl Exporter {
                 // Replaced as a whole: nobody reads half of it.
                 let mut temporary = path.clone().into_os_string();
                 temporary.push(format!(".{}", std::process::id()));
-                let written = fs::write(&temporary, page).and_then(|()| fs::rename(&temporary, path));
+                let written =
+                    fs::write(&temporary, page).and_then(|()| fs::rename(&temporary, path));
                 if written.is_err() {
                     let _ = fs::remove_file(&temporary);
                 }
@@ -119,9 +121,12 @@ const COUNTERS: &[Metric] = &[
         c.pause_exits as f64
     }),
     ("pause_spin_seconds", "seconds", "Spinning that led to PAUSE exits.", |c| s(c.spin_ns)),
-    ("pause_switch_seconds", "seconds", "From PAUSE exits until the CPU did something useful again.", |c| {
-        s(c.switch_ns)
-    }),
+    (
+        "pause_switch_seconds",
+        "seconds",
+        "From PAUSE exits until the CPU did something useful again.",
+        |c| s(c.switch_ns),
+    ),
     ("pause_back_to_same", "", "PAUSE exits after which the same vCPU was entered.", |c| {
         c.back_to_same as f64
     }),
@@ -163,24 +168,27 @@ pub fn metrics(interval: &Interval) -> String {
 
 fn page(seen: &[Seen], visible: &dyn Fn(&str) -> bool) -> String {
     let mut page = String::new();
-    let mut family =
-        |name: &str, kind: &str, unit: &str, help: &str, value: &dyn Fn(&Seen) -> Option<f64>| {
-            let _ = writeln!(page, "# TYPE lissom_kvm_{name} {kind}");
-            if !unit.is_empty() {
-                let _ = writeln!(page, "# UNIT lissom_kvm_{name} {unit}");
-            }
-            let _ = writeln!(page, "# HELP lissom_kvm_{name} {help}");
-            let suffix = if kind == "counter" { "_total" } else { "" };
-            for vm in seen {
-                let Some(value) = value(vm) else { continue };
-                let (pid, name_of_vm) = (vm.vm.pid, escaped(&vm.name));
-                let _ = writeln!(
-                    page,
-                    "lissom_kvm_{name}{suffix}{{pid=\"{pid}\",vm=\"{name_of_vm}\",number=\"{}\"}} {value}",
-                    vm.number
-                );
-            }
-        };
+    let mut family = |name: &str,
+                      kind: &str,
+                      unit: &str,
+                      help: &str,
+                      value: &dyn Fn(&Seen) -> Option<f64>| {
+        let _ = writeln!(page, "# TYPE lissom_kvm_{name} {kind}");
+        if !unit.is_empty() {
+            let _ = writeln!(page, "# UNIT lissom_kvm_{name} {unit}");
+        }
+        let _ = writeln!(page, "# HELP lissom_kvm_{name} {help}");
+        let suffix = if kind == "counter" { "_total" } else { "" };
+        for vm in seen {
+            let Some(value) = value(vm) else { continue };
+            let (pid, name_of_vm) = (vm.vm.pid, escaped(&vm.name));
+            let _ = writeln!(
+                page,
+                "lissom_kvm_{name}{suffix}{{pid=\"{pid}\",vm=\"{name_of_vm}\",number=\"{}\"}} {value}",
+                vm.number
+            );
+        }
+    };
     for (name, unit, help, value) in COUNTERS.iter().filter(|m| visible(m.0)) {
         family(name, "counter", unit, help, &|vm| Some(value(&vm.total)));
     }
@@ -219,16 +227,23 @@ mod tests {
     #[test]
     fn a_page() {
         let total = Counts { pause_exits: 3, guest_ns: 1_500_000_000, vcpus: 2, ..Counts::zero() };
-        let seen =
-            Seen { vm: Vm { pid: 7, kvm: 1 }, name: "a\"b".into(), number: 1, counts: total.clone(), total };
+        let seen = Seen {
+            vm: Vm { pid: 7, kvm: 1 },
+            name: "a\"b".into(),
+            number: 1,
+            counts: total.clone(),
+            total,
+        };
         let text = page(&[seen], &|name| !name.starts_with("yields"));
+        assert!(text.contains(
+            "# TYPE lissom_kvm_guest_seconds counter\n# UNIT lissom_kvm_guest_seconds seconds\n"
+        ));
+        assert!(text.contains(
+            "lissom_kvm_guest_seconds_total{pid=\"7\",vm=\"a\\\"b\",number=\"1\"} 1.5\n"
+        ));
         assert!(
-            text.contains(
-                "# TYPE lissom_kvm_guest_seconds counter\n# UNIT lissom_kvm_guest_seconds seconds\n"
-            )
+            text.contains("lissom_kvm_pause_exits_total{pid=\"7\",vm=\"a\\\"b\",number=\"1\"} 3\n")
         );
-        assert!(text.contains("lissom_kvm_guest_seconds_total{pid=\"7\",vm=\"a\\\"b\",number=\"1\"} 1.5\n"));
-        assert!(text.contains("lissom_kvm_pause_exits_total{pid=\"7\",vm=\"a\\\"b\",number=\"1\"} 3\n"));
         assert!(!text.contains("yields"));
     }
 }

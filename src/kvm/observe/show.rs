@@ -33,7 +33,9 @@ pub fn table(interval: &Interval, rows: usize) -> String {
             "KVM, {:.1} s. PAUSE window: {} {} at first, {:.1} ns each",
             interval.seconds, p.window, p.unit, p.ns_per_unit
         )),
-        Err(reason) => lines.extend(wrapped(&format!("KVM, {:.1} s. PAUSE: {reason}", interval.seconds))),
+        Err(reason) => {
+            lines.extend(wrapped(&format!("KVM, {:.1} s. PAUSE: {reason}", interval.seconds)))
+        }
     }
     if let Err(reason) = &interval.observer.yields {
         lines.extend(wrapped(&format!("YIELD: {reason}")));
@@ -45,7 +47,8 @@ pub fn table(interval: &Interval, rows: usize) -> String {
         ));
     }
     lines.push(row([
-        "PID", "VM", "CPU%", "EXITS", "PAUSE", "SWITCH", "YIELD", "OK%", "HALT", "HIT%", "POLL%", "INEFF%",
+        "PID", "VM", "CPU%", "EXITS", "PAUSE", "SWITCH", "YIELD", "OK%", "HALT", "HIT%", "POLL%",
+        "INEFF%",
     ]));
     let mut seen: Vec<&Seen> = interval.seen.iter().collect();
     let room = rows.saturating_sub(lines.len() + 2).max(1);
@@ -63,7 +66,8 @@ pub fn table(interval: &Interval, rows: usize) -> String {
 
 fn vm_row(seen: &Seen, interval: &Interval) -> String {
     let (c, seconds) = (&seen.counts, interval.seconds);
-    let name = if seen.number == 1 { seen.name.clone() } else { format!("{}#{}", seen.name, seen.number) };
+    let name =
+        if seen.number == 1 { seen.name.clone() } else { format!("{}#{}", seen.name, seen.number) };
     let paused = |text: String| if interval.observer.pauses.is_ok() { text } else { "-".into() };
     let yielded = |text: String| if interval.observer.yields.is_ok() { text } else { "-".into() };
     let cpu = |ns: u64| format!("{:.0}", ns as f64 / 1e7 / seconds);

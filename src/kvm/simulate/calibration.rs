@@ -1,5 +1,6 @@
-//! The one measurement that the costs of `Machine` are taken from, beside what the model makes of it: a kernel-mode guest
-//! that takes a ticket lock, 2 VMs of 2 vCPUs on 2 pCPUs, in an emulator with VMX and PLE (docs/kvm-simulation.md).
+//! The one measurement that the costs of `Machine` are taken from, beside what the model makes of
+//! it: a kernel-mode guest that takes a ticket lock, 2 VMs of 2 vCPUs on 2 pCPUs, in an emulator
+//! with VMX and PLE (docs/kvm-simulation.md).
 
 use super::figures::Setup;
 use super::host::{Config, Machine};
@@ -9,7 +10,8 @@ use super::table::{Figure, Table};
 use super::window::{AppleSetup, Policy};
 use super::workload::WORKLOADS;
 
-/// The policy, and what was measured: inefficiency, if it was, and thousands of operations a second of each VM.
+/// The policy, and what was measured: inefficiency, if it was, and thousands of operations a second
+/// of each VM.
 const MEASURED: [(Policy, Option<f64>, f64); 6] = [
     (Policy::Fixed(512), Some(0.40), 4.5),
     (Policy::Fixed(2048), Some(0.49), 3.8),
@@ -19,7 +21,8 @@ const MEASURED: [(Policy, Option<f64>, f64); 6] = [
     (Policy::Off, None, 0.35),
 ];
 
-/// The emulated machine's clock, in the emulator's cycles: the slices of 3 ms are so much shorter there.
+/// The emulated machine's clock, in the emulator's cycles: the slices of 3 ms are so much shorter
+/// there.
 const MHZ: u64 = 80;
 
 pub fn figure(setup: &Setup) -> Figure {
@@ -43,7 +46,8 @@ pub fn figure(setup: &Setup) -> Figure {
     let title = "Calibration: 2 pCPUs, 2 VMs of 2 vCPUs, ticket lock";
     let mut table = Table::new(title, &["window", "inefficiency: measured", "model"]);
     table.columns.extend(["1000 operations/s: measured", "model"].map(String::from));
-    let mut series = [("measured".to_string(), Vec::new()), ("model".to_string(), Vec::<(f64, f64)>::new())];
+    let mut series =
+        [("measured".to_string(), Vec::new()), ("model".to_string(), Vec::<(f64, f64)>::new())];
     for (i, (policy, inefficiency, rate)) in MEASURED.iter().enumerate() {
         let seeds: Vec<_> = reports.by_ref().take(setup.seeds as usize).collect();
         let model = middle(seeds.iter().map(|r| r.throughput / 2e3)).median;

@@ -1,4 +1,5 @@
-//! What happens when. An event that has been overtaken is not removed: its generation is old, and it is skipped.
+//! What happens when. An event that has been overtaken is not removed: its generation is old, and
+//! it is skipped.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,5 @@
-//! The figures: which runs each needs, and what it shows of them. What they mean is in docs/kvm-simulation.md.
+//! The figures: which runs each needs, and what it shows of them. What they mean is in
+//! docs/kvm-simulation.md.
 
 use clap::ValueEnum;
 
@@ -88,7 +89,8 @@ impl Setup {
     fn measure(&self, vms: usize, ways: &[Way]) -> Sweep {
         let workloads = &WORKLOADS[..IN_FIGURES];
         let configs = workloads.iter().flat_map(|w| {
-            ways.iter().flat_map(move |&way| (0..self.seeds).map(move |s| self.config(w, vms, way, s)))
+            ways.iter()
+                .flat_map(move |&way| (0..self.seeds).map(move |s| self.config(w, vms, way, s)))
         });
         let mut reports = run_all(configs.collect()).into_iter();
         let mut seeds = || reports.by_ref().take(self.seeds as usize).collect();
@@ -99,7 +101,10 @@ impl Setup {
         let s = |n: u64| if n == 1 { "" } else { "s" };
         let (vm, seed) = (s(vms as u64), s(self.seeds));
         let rule = if self.machine.scheduler == Rule::Cfs { "; CFS" } else { "" };
-        format!("{} pCPUs, {vms} VM{vm} of {} vCPUs; {} seed{seed}{rule}", self.pcpus, self.vcpus, self.seeds)
+        format!(
+            "{} pCPUs, {vms} VM{vm} of {} vCPUs; {} seed{seed}{rule}",
+            self.pcpus, self.vcpus, self.seeds
+        )
     }
 }
 
@@ -180,13 +185,18 @@ pub fn make(name: Name, setup: &Setup) -> Vec<Figure> {
 /// A row for each workload, a cell for each window, a report for each seed.
 type Sweep = Vec<Vec<Vec<Report>>>;
 
-/// A line for each workload and a point for each window. The last number is the best window's throughput.
+/// A line for each workload and a point for each window. The last number is the best window's
+/// throughput.
 fn points(sweep: &Sweep, point: impl Fn(u32, &[Report], f64) -> (f64, f64)) -> Series {
     let line = |row: &Vec<Vec<Report>>| {
         let most = best(row).1;
         WINDOWS.iter().zip(row).map(|(&w, r)| point(w, r, most)).collect()
     };
-    WORKLOADS.iter().zip(sweep).map(|(workload, row)| (workload.name.to_string(), line(row))).collect()
+    WORKLOADS
+        .iter()
+        .zip(sweep)
+        .map(|(workload, row)| (workload.name.to_string(), line(row)))
+        .collect()
 }
 
 fn one(setup: &Setup, sweep: &Sweep) -> Figure {
@@ -272,9 +282,11 @@ fn four(setup: &Setup, sweep: &Sweep) -> Figure {
     let ways: Vec<Way> = APPLES.iter().map(|&(_, apple)| Way::Apple(apple)).collect();
     let found = setup.measure(setup.vms, &ways);
     let title = format!("APPLE, % of the best window's throughput\n{}", setup.host(setup.vms));
-    let mut table = Table::new(&title, &["workload", "best", "paper", "window", "steady", "window"]);
+    let mut table =
+        Table::new(&title, &["workload", "best", "paper", "window", "steady", "window"]);
     table.columns.extend(["seeing", "window"].map(String::from));
-    let mut series: Series = APPLES.iter().map(|(name, _)| ((*name).to_string(), Vec::new())).collect();
+    let mut series: Series =
+        APPLES.iter().map(|(name, _)| ((*name).to_string(), Vec::new())).collect();
     for (i, (row, apples)) in sweep.iter().zip(&found).enumerate() {
         let (window, most) = best(row);
         let mut cells = vec![WORKLOADS[i].name.to_string(), window.to_string()];
@@ -282,7 +294,10 @@ fn four(setup: &Setup, sweep: &Sweep) -> Figure {
             let share = throughput(reports).median / most;
             points.push((i as f64, 100.0 * share));
             let ends = reports.iter().flat_map(|r| &r.vms).filter_map(|vm| vm.window_at_end);
-            cells.extend([percent(share, 1.0), format!("{:.0}", middle(ends.map(f64::from)).median)]);
+            cells.extend([
+                percent(share, 1.0),
+                format!("{:.0}", middle(ends.map(f64::from)).median),
+            ]);
         }
         table.rows.push(cells);
     }
@@ -311,7 +326,8 @@ fn five(setup: &Setup, sweep: &Sweep) -> Figure {
     let policies = [Policy::Kvm, Policy::Fixed(4096), Policy::Off];
     let found = setup.measure(setup.vms, &policies.map(Way::Policy));
     let title = format!("KVM, % of the best window's throughput\n{}", setup.host(setup.vms));
-    let mut table = Table::new(&title, &["workload", "best", "kvm's default", "fixed 4096", "PLE off"]);
+    let mut table =
+        Table::new(&title, &["workload", "best", "kvm's default", "fixed 4096", "PLE off"]);
     let mut series: Series =
         ["kvm's default", "fixed 4096", "PLE off"].map(|n| (n.to_string(), Vec::new())).into();
     for (i, (row, others)) in sweep.iter().zip(&found).enumerate() {
@@ -348,7 +364,8 @@ fn six(setup: &Setup) -> Figure {
         let values: Vec<f64> = row.iter().map(|r| throughput(r).median).collect();
         let most = values.iter().copied().fold(0.0, f64::max);
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let yields: u64 = row.iter().flatten().flat_map(|r| &r.vms).map(|vm| vm.yields_successful).sum();
+        let yields: u64 =
+            row.iter().flatten().flat_map(|r| &r.vms).map(|vm| vm.yields_successful).sum();
         let mut cells = vec![WORKLOADS[i].name.to_string()];
         for (value, (_, points)) in values.iter().zip(&mut series) {
             cells.push(thousands(*value));
@@ -387,13 +404,17 @@ fn change(setup: &Setup) -> (Table, Plot) {
         ..setup.config(phases[0].1, setup.vms, Way::Apple(apple), 0)
     });
     let reports = run_all(configs.collect());
-    let title = format!("The first VM's window\n{} pCPUs, {} VMs, one seed", setup.pcpus, setup.vms);
+    let title =
+        format!("The first VM's window\n{} pCPUs, {} VMs, one seed", setup.pcpus, setup.vms);
     let mut table = Table::new(&title, &["second", "workload", "paper", "steady", "seeing"]);
     for i in (9..samples as usize).step_by(10) {
         let at = reports[0].path[i].seconds;
         let workload = phases.iter().rev().find(|(from, _)| *from < at).map_or("", |(_, w)| w.name);
-        let windows = reports.iter().map(|r| r.path[i].window.map_or("-".into(), |w| w.to_string()));
-        table.rows.push([format!("{at:.2}"), workload.to_string()].into_iter().chain(windows).collect());
+        let windows =
+            reports.iter().map(|r| r.path[i].window.map_or("-".into(), |w| w.to_string()));
+        table
+            .rows
+            .push([format!("{at:.2}"), workload.to_string()].into_iter().chain(windows).collect());
     }
     table.note = "What paper, steady and seeing are: figure 4".into();
     let series = APPLES.iter().zip(&reports).map(|((name, _), report)| {

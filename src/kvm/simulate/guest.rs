@@ -83,8 +83,10 @@ impl Host {
         let next = match (self.vms[vm].locks[lock].release(id), self.vms[vm].locks[lock].kind) {
             (None, Kind::Ttas) => {
                 // Whoever's word arrives first: any one of those that spin just now.
-                let running: Vec<usize> =
-                    self.vms[vm].locks[lock].waiters().filter(|&w| self.spins_now(w, lock)).collect();
+                let running: Vec<usize> = self.vms[vm].locks[lock]
+                    .waiters()
+                    .filter(|&w| self.spins_now(w, lock))
+                    .collect();
                 self.vcpus[id].random.choice(&running).copied()
             }
             (next, _) => next,

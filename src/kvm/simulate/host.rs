@@ -1,4 +1,5 @@
-//! The machine that is simulated: physical CPUs with their run queues, vCPUs, VMs, and the events that move them.
+//! The machine that is simulated: physical CPUs with their run queues, vCPUs, VMs, and the events
+//! that move them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,7 +10,8 @@ use super::stats::{Point, Stats, Times};
 use super::window::{self, AppleSetup, Controller, Policy};
 use super::workload::Workload;
 
-/// What the host's actions cost, in cycles, and its rules. Where the numbers are from: docs/kvm-simulation.md.
+/// What the host's actions cost, in cycles, and its rules. Where the numbers are from:
+/// docs/kvm-simulation.md.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     pub mhz: u64,
@@ -232,11 +234,16 @@ impl Host {
         }
         for cpu in 0..self.cpus.len() {
             self.schedule(cpu, Cause::Scheduler);
-            let phase = self.cycles(self.config.machine.balance_us) * cpu as u64 / self.cpus.len() as u64;
+            let phase =
+                self.cycles(self.config.machine.balance_us) * cpu as u64 / self.cpus.len() as u64;
             self.events.push(phase, Event::Balance(cpu), 0);
         }
         let second = 1e6 * self.config.machine.mhz as f64;
-        self.events.push((self.config.seconds * self.config.warm_up * second) as u64, Event::Warm, 0);
+        self.events.push(
+            (self.config.seconds * self.config.warm_up * second) as u64,
+            Event::Warm,
+            0,
+        );
         for (i, (at, _)) in self.config.phases.iter().enumerate().skip(1) {
             self.events.push((at * second) as u64, Event::Change(i), 0);
         }
@@ -360,7 +367,9 @@ impl Host {
                 let own = match self.vcpus[id].doing {
                     Doing::Outside { left } | Doing::Critical { left, .. } => self.now + left,
                     Doing::Spin { .. } => match self.window(id) {
-                        Some(window) => self.now + u64::from(window).saturating_sub(self.vcpus[id].spun),
+                        Some(window) => {
+                            self.now + u64::from(window).saturating_sub(self.vcpus[id].spun)
+                        }
                         None => u64::MAX,
                     },
                     Doing::Halted => unreachable!("a halted vCPU is not in the guest"),
@@ -391,7 +400,9 @@ impl Host {
         let c = &self.cpus[cpu];
         let Some(id) = c.queue.current else { return };
         match c.state {
-            State::Guest if c.slice_over && c.queue.len() > 1 => self.preempt(cpu, Cause::Scheduler),
+            State::Guest if c.slice_over && c.queue.len() > 1 => {
+                self.preempt(cpu, Cause::Scheduler)
+            }
             State::Guest => match self.vcpus[id].doing {
                 Doing::Spin { .. } => self.ple_exit(cpu, id),
                 _ => self.advance(cpu, id),
@@ -508,9 +519,12 @@ impl Host {
 
     /// Looks for a CPU where at least so many vCPUs wait, and takes one of them.
     fn steal(&mut self, cpu: usize, waiting: usize) {
-        let busiest =
-            (0..self.cpus.len()).filter(|&c| c != cpu).max_by_key(|&c| self.cpus[c].queue.queued.len());
-        let Some(from) = busiest.filter(|&c| self.cpus[c].queue.queued.len() >= waiting) else { return };
+        let busiest = (0..self.cpus.len())
+            .filter(|&c| c != cpu)
+            .max_by_key(|&c| self.cpus[c].queue.queued.len());
+        let Some(from) = busiest.filter(|&c| self.cpus[c].queue.queued.len() >= waiting) else {
+            return;
+        };
         // The one that waits for longest has the coldest cache.
         let id = self.cpus[from].queue.queued[0];
         self.charge(from);
@@ -530,7 +544,11 @@ impl Host {
             }
             _ => self.arm(cpu),
         }
-        self.events.push(self.now + self.cycles(self.config.machine.balance_us), Event::Balance(cpu), 0);
+        self.events.push(
+            self.now + self.cycles(self.config.machine.balance_us),
+            Event::Balance(cpu),
+            0,
+        );
     }
 
     fn sample(&mut self) {

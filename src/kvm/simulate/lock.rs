@@ -28,7 +28,10 @@ impl Lock {
 
     /// Takes the lock, or a place among those that wait. True if it was free.
     pub fn acquire(&mut self, id: usize) -> bool {
-        assert!(self.holder != Some(id) && !self.waiters.contains(&id), "{id} has or awaits the lock");
+        assert!(
+            self.holder != Some(id) && !self.waiters.contains(&id),
+            "{id} has or awaits the lock"
+        );
         if self.holder.is_none() {
             // With tickets and queues a lock that is awaited is never free.
             self.holder = Some(id);
@@ -47,8 +50,8 @@ impl Lock {
         self.holder == Some(id)
     }
 
-    /// With tickets and queues the first one holds it from now on, whether it runs or not. A TTAS lock is
-    /// free: the caller has one of the waiters that run `look`.
+    /// With tickets and queues the first one holds it from now on, whether it runs or not. A TTAS
+    /// lock is free: the caller has one of the waiters that run `look`.
     pub fn release(&mut self, id: usize) -> Option<usize> {
         assert_eq!(self.holder, Some(id), "released by one that does not hold it");
         self.holder = if self.kind == Kind::Ttas { None } else { self.waiters.pop_front() };

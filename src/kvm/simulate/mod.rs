@@ -1,5 +1,5 @@
-//! `lissom kvm simulate`: a model of a host that runs more vCPUs than it has CPUs, to see what PLE windows do to guests
-//! whose vCPUs wait for each other's locks. docs/kvm-simulation.md.
+//! `lissom kvm simulate`: a model of a host that runs more vCPUs than it has CPUs, to see what PLE
+//! windows do to guests whose vCPUs wait for each other's locks. docs/kvm-simulation.md.
 
 mod calibration;
 mod events;
@@ -311,14 +311,17 @@ fn text(args: &SimulateArgs, document: &Single) -> String {
     };
     let runs = &document.runs;
     row("1000 operations/s", middle(runs.iter().map(|r| r.throughput)), &rate);
-    row("inefficiency, %", middle(runs.iter().map(|r| 100.0 * r.inefficiency)), &|v| format!("{v:.1}"));
+    row("inefficiency, %", middle(runs.iter().map(|r| 100.0 * r.inefficiency)), &|v| {
+        format!("{v:.1}")
+    });
     row("all spinning, %", middle(runs.iter().map(|r| 100.0 * r.spinning)), &|v| format!("{v:.1}"));
     text + &table.text()
 }
 
 /// A line for each VM.
 fn vms(run: &Report) -> String {
-    let columns = ["VM", "kops/s", "PLE exits", "tried", "yielded", "wasted spin", "switches", "window"];
+    let columns =
+        ["VM", "kops/s", "PLE exits", "tried", "yielded", "wasted spin", "switches", "window"];
     let mut table = table::Table::new("", &columns);
     for (i, vm) in run.vms.iter().enumerate() {
         table.rows.push(vec![

@@ -1,5 +1,5 @@
-//! A vCPU spins for too long: the PLE exit, and the directed yield that follows it, as in KVM (kvm_vcpu_on_spin() in
-//! virt/kvm/kvm_main.c and yield_to() in the scheduler).
+//! A vCPU spins for too long: the PLE exit, and the directed yield that follows it, as in KVM
+//! (kvm_vcpu_on_spin() in virt/kvm/kvm_main.c and yield_to() in the scheduler).
 
 use super::host::{Cause, Host, State};
 use super::window::{self, Policy};
@@ -21,7 +21,9 @@ impl Host {
             Policy::Fixed(window) => Some(window),
             Policy::Off => None,
             Policy::Kvm => Some(self.vcpus[id].window),
-            Policy::Apple => self.vms[self.vcpus[id].vm].controller.as_ref().map(|c| c.apple.threshold()),
+            Policy::Apple => {
+                self.vms[self.vcpus[id].vm].controller.as_ref().map(|c| c.apple.threshold())
+            }
         }
     }
 
@@ -57,8 +59,13 @@ impl Host {
             let index = (start + i) % n;
             let target = first + index;
             let vcpu = &self.vcpus[target];
-            // preempted: while it waited for nothing. One that was woken may have an interrupt to deliver.
-            if target == me || !vcpu.ready || vcpu.preempted && !vcpu.in_kernel || !self.is_eligible(target) {
+            // preempted: while it waited for nothing. One that was woken may have an interrupt to
+            // deliver.
+            if target == me
+                || !vcpu.ready
+                || vcpu.preempted && !vcpu.in_kernel
+                || !self.is_eligible(target)
+            {
                 continue;
             }
             self.vms[vm].stats.tried += 1;
@@ -85,7 +92,8 @@ impl Host {
         self.enter(cpu, me);
     }
 
-    /// kvm_vcpu_eligible_for_directed_yield(): one that spins itself is passed over every other time.
+    /// kvm_vcpu_eligible_for_directed_yield(): one that spins itself is passed over every other
+    /// time.
     fn is_eligible(&mut self, id: usize) -> bool {
         let vcpu = &mut self.vcpus[id];
         let eligible = !vcpu.in_spin_loop || vcpu.dy_eligible;

@@ -85,7 +85,10 @@ fn paint(plot: &Plot, svg: &mut String) -> Result<(), Box<dyn std::error::Error>
         _ => 10,
     };
     let mut mesh = chart.configure_mesh();
-    mesh.x_desc(plot.x).y_desc(plot.y).axis_desc_style(("sans-serif", 15)).label_style(("sans-serif", 13));
+    mesh.x_desc(plot.x)
+        .y_desc(plot.y)
+        .axis_desc_style(("sans-serif", 15))
+        .label_style(("sans-serif", 13));
     mesh.x_labels(labels).y_labels(8).x_label_formatter(&name_x).y_label_formatter(&|y| short(*y));
     mesh.bold_line_style(GREY).light_line_style(WHITE).axis_style(BLACK).draw()?;
 
@@ -102,7 +105,8 @@ fn paint(plot: &Plot, svg: &mut String) -> Result<(), Box<dyn std::error::Error>
             }
             shape => {
                 if *shape != Shape::Points {
-                    chart.draw_series(LineSeries::new(at.iter().copied(), colour.stroke_width(2)))?;
+                    chart
+                        .draw_series(LineSeries::new(at.iter().copied(), colour.stroke_width(2)))?;
                 }
                 if at.len() < 60 {
                     chart.draw_series(at.iter().map(|&p| Circle::new(p, 3, colour.filled())))?;

@@ -1,5 +1,5 @@
-//! The host's run queue of one CPU: EEVDF or CFS as in Linux (kernel/sched/fair.c), for entities of equal weight. Times
-//! are in cycles.
+//! The host's run queue of one CPU: EEVDF or CFS as in Linux (kernel/sched/fair.c), for entities of
+//! equal weight. Times are in cycles.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -7,11 +7,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
-    /// Of Linux 6.18: the earliest deadline of those that have had no more than their share. Who yields loses what is
-    /// left of its slice, and whom it yields to runs only while that is fair
+    /// Of Linux 6.18: the earliest deadline of those that have had no more than their share. Who
+    /// yields loses what is left of its slice, and whom it yields to runs only while that is fair
     Eevdf,
-    /// Of Linux before 6.6: who has had least. Who yields is passed over once and loses nothing, and whom it yields to
-    /// runs while it is less than 4 ms ahead
+    /// Of Linux before 6.6: who has had least. Who yields is passed over once and loses nothing,
+    /// and whom it yields to runs while it is less than 4 ms ahead
     Cfs,
 }
 
@@ -59,7 +59,8 @@ impl RunQueue {
     /// Whether it has had no more than its share.
     fn is_eligible(&self, entities: &[Entity], id: usize) -> bool {
         let base = entities[id].vruntime;
-        let others: i64 = self.queued.iter().chain(&self.current).map(|&o| entities[o].vruntime - base).sum();
+        let others: i64 =
+            self.queued.iter().chain(&self.current).map(|&o| entities[o].vruntime - base).sum();
         others >= 0
     }
 
@@ -112,8 +113,8 @@ impl RunQueue {
         self.current.map_or(0, |id| (entities[id].deadline - entities[id].vruntime).max(0) as u64)
     }
 
-    /// schedule(): the current one goes back into the queue, and the next one is taken from it. A buddy is only
-    /// preferred while that is fair.
+    /// schedule(): the current one goes back into the queue, and the next one is taken from it. A
+    /// buddy is only preferred while that is fair.
     pub fn pick(&mut self, entities: &mut [Entity]) -> Option<usize> {
         self.queued.extend(self.current.take());
         let id = match self.rule {
@@ -134,7 +135,8 @@ impl RunQueue {
         Some(id)
     }
 
-    /// CFS's wakeup_granularity: how unfair it may be for a buddy's sake. 1 ms, by 4 on 8 CPUs and more.
+    /// CFS's wakeup_granularity: how unfair it may be for a buddy's sake. 1 ms, by 4 on 8 CPUs and
+    /// more.
     fn granularity(&self) -> i64 {
         self.slice * 4 / 3
     }
@@ -161,7 +163,8 @@ impl RunQueue {
             .or_else(|| all().min_by_key(|&id| entities[id].vruntime))
     }
 
-    /// Whether one that has just come runs at once: the current one has had more than its share, and the new one is first.
+    /// Whether one that has just come runs at once: the current one has had more than its share,
+    /// and the new one is first.
     pub fn preempts(&self, entities: &[Entity], id: usize) -> bool {
         let Some(current) = self.current else { return true };
         if self.rule == Rule::Cfs {
@@ -175,7 +178,8 @@ impl RunQueue {
         self.next = Some(id);
     }
 
-    /// The other half, on the queue of the one that yields. With EEVDF what is left of its slice is forfeited (since
+    /// The other half, on the queue of the one that yields. With EEVDF what is left of its slice is
+    /// forfeited (since
     /// Linux 6.18), and it goes behind the others.
     pub fn yield_current(&mut self, entities: &mut [Entity]) {
         let Some(id) = self.current.filter(|_| self.len() > 1) else { return };
@@ -306,7 +310,10 @@ mod tests {
         let other = queue.pick(&mut entities).unwrap();
         queue.ran(&mut entities, 10);
         queue.enqueue(&mut entities, first);
-        assert!(entities[first].vruntime > entities[other].vruntime, "it had had more than its share");
+        assert!(
+            entities[first].vruntime > entities[other].vruntime,
+            "it had had more than its share"
+        );
         assert!(!queue.preempts(&entities, first));
     }
 }

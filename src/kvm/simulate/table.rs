@@ -28,9 +28,12 @@ impl Table {
     /// The first column to the left, the others to the right.
     pub fn text(&self) -> String {
         let lines = || std::iter::once(&self.columns).chain(&self.rows);
-        let width = |i: usize| lines().filter_map(|l| l.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
+        let width = |i: usize| {
+            lines().filter_map(|l| l.get(i)).map(|c| c.chars().count()).max().unwrap_or(0)
+        };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let mut text = if self.title.is_empty() { String::new() } else { self.title.clone() + "\n" };
+        let mut text =
+            if self.title.is_empty() { String::new() } else { self.title.clone() + "\n" };
         for line in lines() {
             let cells = line.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| match i {
                 0 => format!("{cell:<width$}"),

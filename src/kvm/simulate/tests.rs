@@ -44,7 +44,8 @@ fn the_same_seed_gives_the_same_result() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
-    /// Every cycle of every CPU is accounted for once, whatever happens. Locks assert by themselves that there is one holder.
+    /// Every cycle of every CPU is accounted for once, whatever happens. Locks assert by themselves
+    /// that there is one holder.
     #[test]
     fn time_adds_up(pcpus in 1usize..6, vms in 1usize..4, vcpus in 1usize..6, w in 0..WORKLOADS.len(), p in 0..4usize,
                     other in 0..WORKLOADS.len(), seed in 0u64.., stacked in any::<bool>()) {
@@ -77,9 +78,11 @@ fn an_idle_cpu_takes_from_a_busy_one() {
     assert!(t.idle * 50 < t.sum(), "{t:?}");
 }
 
-/// One VM of 5 on 1 CPU, in the hands of the test: vCPU 0 runs and has just left the guest for spinning.
+/// One VM of 5 on 1 CPU, in the hands of the test: vCPU 0 runs and has just left the guest for
+/// spinning.
 fn spinning() -> Host {
-    let mut host = Host::new(Config { stacked: true, ..config(1, 1, 5, "ticket", Policy::Fixed(512)) });
+    let mut host =
+        Host::new(Config { stacked: true, ..config(1, 1, 5, "ticket", Policy::Fixed(512)) });
     while host.cpus[0].queue.current != Some(0) {
         host.schedule(0, Cause::Scheduler);
     }
@@ -165,7 +168,8 @@ fn who_yields_is_in_its_spin_loop_until_it_runs_again() {
 
 #[test]
 fn tries_are_limited_where_yields_are_pointless() {
-    // Each is alone on its CPU, and said to be ready though it runs: yield_to() finds nothing to do.
+    // Each is alone on its CPU, and said to be ready though it runs: yield_to() finds nothing to
+    // do.
     let mut host = Host::new(config(5, 1, 5, "ticket", Policy::Fixed(512)));
     let cpu = host.vcpus[0].cpu;
     host.vcpus.iter_mut().for_each(|v| (v.ready, v.preempted, v.in_kernel) = (true, true, true));

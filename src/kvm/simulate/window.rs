@@ -10,7 +10,8 @@ pub const DEFAULT: u32 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     Fixed(u32),
-    /// KVM's default: doubled by each PLE exit of a vCPU (ple_window_grow), 4096 again when it is scheduled in (ple_window_shrink)
+    /// KVM's default: doubled by each PLE exit of a vCPU (ple_window_grow), 4096 again when it is
+    /// scheduled in (ple_window_shrink)
     Kvm,
     /// A window for each VM, found by APPLE
     Apple,
@@ -50,16 +51,24 @@ pub struct AppleSetup {
     pub limits: Limits,
     /// PLE exits of an epoch.
     pub epoch: u32,
-    /// Whether the switches that yields cause on other CPUs are wasted time, too. KVM's exits and entries do not tell.
+    /// Whether the switches that yields cause on other CPUs are wasted time, too. KVM's exits and
+    /// entries do not tell.
     pub counts_remote: bool,
-    /// Whether spins that the scheduler ended before the window did are wasted, too. KVM cannot see them.
+    /// Whether spins that the scheduler ended before the window did are wasted, too. KVM cannot see
+    /// them.
     pub counts_cut: bool,
 }
 
 impl AppleSetup {
     /// As in the paper: a fixed step, no margin, 1000 preempted spins an epoch.
     pub const PAPER: AppleSetup = AppleSetup {
-        limits: Limits { lower: 512, upper: 32_768, step: 512, step_permille: 0, margin_permille: 0 },
+        limits: Limits {
+            lower: 512,
+            upper: 32_768,
+            step: 512,
+            step_permille: 0,
+            margin_permille: 0,
+        },
         epoch: 1000,
         counts_remote: false,
         counts_cut: false,
@@ -94,7 +103,8 @@ impl Controller {
         }
     }
 
-    /// A PLE exit. True if the epoch is over: then the caller brings the VM's totals up to date, and calls `end`.
+    /// A PLE exit. True if the epoch is over: then the caller brings the VM's totals up to date,
+    /// and calls `end`.
     pub fn exit(&mut self) -> bool {
         self.exits += 1;
         self.exits >= self.epoch

@@ -1,4 +1,5 @@
-//! What the guests do. Times are in cycles, and means: half of each is certain, the rest exponentially distributed.
+//! What the guests do. Times are in cycles, and means: half of each is certain, the rest
+//! exponentially distributed.
 
 use super::lock::Kind;
 

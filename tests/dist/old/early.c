@@ -5,8 +5,7 @@
 
 int threads_sum(int to);
 
-int main(void)
-{
+int main(void) {
     printf("sum: %d\n", threads_sum(1000));
     return 0;
 }

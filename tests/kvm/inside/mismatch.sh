@@ -1,4 +1,5 @@
-# A KVM that is not what its BTF says, or whose BTF says nothing or another thing than the module knows.
+# A KVM that is not what its BTF says, or whose BTF says nothing or another thing than the module
+# knows.
 . ./lib.sh
 
 # kvm_amd FILE [PARAMETER]...
@@ -40,7 +41,8 @@ is_refused "member vcpu of this kernel's struct vcpu_svm has another type"
 kvm_amd /modules/kvm-amd.ko pause_filter_count=0
 is_refused "no pause filter"
 
-# The BTF is good in itself, but lies: a pointer to the VMCB that is none. Seen at the first vCPU, before anything is written.
+# The BTF is good in itself, but lies: a pointer to the VMCB that is none. Seen at the first vCPU,
+# before anything is written.
 for lie in lie1.ko lie2.ko lie3.ko; do
     kvm_amd $lie
     load

@@ -1,7 +1,8 @@
 # Windows that are asked for, given up, and left behind by whoever asked.
 . ./lib.sh
 load
-# An end in the middle of a running guest must leave nothing that is not KVM's own: the module that comes next would say so.
+# An end in the middle of a running guest must leave nothing that is not KVM's own: the module that
+# comes next would say so.
 is_sane() {
     [ "$(value refused)" = 0 ] || fail "a vCPU has a window that KVM would not give it"
 }

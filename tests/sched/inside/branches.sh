@@ -1,5 +1,6 @@
-# branches.sh: the emulated CPU has neither last-branch records nor counts of misses. --fault=blind: they are read all the same, and cannot be; --fault=records: they
-# are made up, say of everybody that he goes round in a loop and misses nothing, and are all that is looked at.
+# branches.sh: the emulated CPU has neither last-branch records nor counts of misses. --fault=blind:
+# they are read all the same, and cannot be; --fault=records: they are made up, say of everybody
+# that he goes round in a loop and misses nothing, and are all that is looked at.
 . ./lib.sh
 . ./loops_lib.sh
 

@@ -1,10 +1,11 @@
-# figures.sh LABEL START RUNS ROUNDS_PERCENT SWITCHES WORKLOADS: prints `figure|LABEL|WORKLOAD|us a round`. START: what is said to `lissom sched start`,
-# or none.
+# figures.sh LABEL START RUNS ROUNDS_PERCENT SWITCHES WORKLOADS: prints `figure|LABEL|WORKLOAD|us a
+# round`. START: what is said to `lissom sched start`, or none.
 . ./lib.sh
 
 label=$1 start=$2 runs=$3 rounds=$4 switches=$5 workloads=$6
 
-# It takes the kernel's own scheduler 3 s for 20 rounds. Where busy waiting is found, in 20 rounds it has hardly begun to be.
+# It takes the kernel's own scheduler 3 s for 20 rounds. Where busy waiting is found, in 20 rounds
+# it has hardly begun to be.
 case $start in
 none | *--spin=off*) pipeline_rounds=20 ;;
 *) pipeline_rounds=500 ;;
@@ -20,7 +21,8 @@ run() {
         barrier | cond) command="$bin/sync$suffix $workload --threads 16 --rounds $((500 * rounds / 100)) --work 0" ;;
         # Long enough to lose the CPU in, now and then: else nobody ever waits.
         mutex) command="$bin/sync$suffix mutex --threads 16 --rounds $((5000 * rounds / 100)) --work 1000" ;;
-        # Without PAUSE, whose emulation takes a hundred times as long as the time that it is counted for.
+        # Without PAUSE, whose emulation takes a hundred times as long as the time that it is
+        # counted for.
         pipeline) command="$bin/spin$suffix pipeline --threads 8 --rounds $((pipeline_rounds * rounds / 100)) --work 0 --no-pause" ;;
         *) fail "there is no $workload" ;;
         esac

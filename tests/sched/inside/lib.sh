@@ -1,5 +1,6 @@
-# Sourced by what runs inside of the virtual machine, under BusyBox. A script ends with `end`, which looks for what must never be: a task that is
-# lost, a scheduler that is still there, a complaint of the kernel.
+# Sourced by what runs inside of the virtual machine, under BusyBox. A script ends with `end`, which
+# looks for what must never be: a task that is lost, a scheduler that is still there, a complaint of
+# the kernel.
 state=/sys/kernel/sched_ext/state
 log=/tmp/sched.log
 
@@ -21,7 +22,8 @@ wait_for() {
     done
 }
 
-# Most of what follows is asked again and again beside tasks that want the CPU: without processes of its own.
+# Most of what follows is asked again and again beside tasks that want the CPU: without processes of
+# its own.
 
 is_state() {
     local is
@@ -71,7 +73,8 @@ stop_sched() {
     ended 0
 }
 
-# refused OPTION...: `lissom sched start` fails, says so in one line, and changes nothing. Post: the line is in /tmp/refusal
+# refused OPTION...: `lissom sched start` fails, says so in one line, and changes nothing. Post: the
+# line is in /tmp/refusal
 refused() {
     local before code=0
     before=$(cat $state)

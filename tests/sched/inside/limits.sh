@@ -1,4 +1,5 @@
-# cpu.max is only enforced by the kernel's own scheduler: with one there is no start, and if one comes the kernel's own takes over again.
+# cpu.max is only enforced by the kernel's own scheduler: with one there is no start, and if one
+# comes the kernel's own takes over again.
 . ./lib.sh
 group=/sys/fs/cgroup/limited
 mkdir -p $group

@@ -1,5 +1,6 @@
-# loops.sh works|spins: loops beside each other on one CPU. Of those that work, none may ever be taken for one that waits; of those that wait, each has to
-# be found, but for those in which a register counts: it takes registers that are the same again to be looked at more closely.
+# loops.sh works|spins: loops beside each other on one CPU. Of those that work, none may ever be
+# taken for one that waits; of those that wait, each has to be found, but for those in which a
+# register counts: it takes registers that are the same again to be looked at more closely.
 . ./lib.sh
 . ./loops_lib.sh
 count="ttas-backoff counted"

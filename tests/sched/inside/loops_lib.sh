@@ -10,7 +10,8 @@ reported() {
     [ "$(cat /tmp/report.* 2>/dev/null | wc -l)" = "$1" ]
 }
 
-# start_loops SECONDS NAME...: beside each other, until they are killed. Post: each has reported, to /tmp/report.NAME; $all are the processes.
+# start_loops SECONDS NAME...: beside each other, until they are killed. Post: each has reported, to
+# /tmp/report.NAME; $all are the processes.
 start_loops() {
     local seconds=$1 name number=0
     shift

@@ -1,5 +1,5 @@
-# Nice values. Who has the least weight still gets to run beside many others, long before the kernel's watchdog takes it for lost; who gets another
-# while it computes has it from then on.
+# Nice values. Who has the least weight still gets to run beside many others, long before the
+# kernel's watchdog takes it for lost; who gets another while it computes has it from then on.
 . ./lib.sh
 
 # ticks_of SECONDS PID: that it gets in this time

@@ -1,4 +1,5 @@
-# parking.sh PROGRAM...: of tests/programs, with more threads than CPUs; all the time, then while the scheduler comes and goes.
+# parking.sh PROGRAM...: of tests/programs, with more threads than CPUs; all the time, then while
+# the scheduler comes and goes.
 . ./lib.sh
 
 # one PROGRAM: a thread that is lost would stand still

@@ -1,4 +1,5 @@
-# patching.sh always|never PROGRAM...: of tests/programs. The kernel forces writes to /proc/self/mem, or never does.
+# patching.sh always|never PROGRAM...: of tests/programs. The kernel forces writes to
+# /proc/self/mem, or never does.
 . ./lib.sh
 force=$1
 shift
@@ -20,7 +21,8 @@ for program in "$@"; do
     grep -q 'this kernel refuses forced writes' /tmp/out || used=always
     [ $used = $force ] || fail "$program: the other way: $(cat /tmp/out)"
 done
-# The emulated CPUs have no XSAVEC, one of them no fsgsbase. Whatever they have: doctor says what the runtime does.
+# The emulated CPUs have no XSAVEC, one of them no fsgsbase. Whatever they have: doctor says what
+# the runtime does.
 pinned=
 lissom run --switch=user --stats=json -- "/bin/$1" 2>&1 | grep -q '"no_fsgsbase": [1-9]' && pinned=yes
 if says 'ok  *user switch'; then

@@ -1,4 +1,5 @@
-# Tasks with an affinity run where they may and nowhere else, while it changes too; policies and nice values change.
+# Tasks with an affinity run where they may and nowhere else, while it changes too; policies and
+# nice values change.
 . ./lib.sh
 start_sched
 start_hogs 3

@@ -1,4 +1,5 @@
-# A real-time task takes a CPU for a while. Who waits there has to wait, or goes elsewhere if it may; nobody is lost, and the scheduler stays.
+# A real-time task takes a CPU for a while. Who waits there has to wait, or goes elsewhere if it
+# may; nobody is lost, and the scheduler stays.
 . ./lib.sh
 start_sched
 start_hogs 4

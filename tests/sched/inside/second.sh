@@ -1,4 +1,5 @@
-# Only one scheduler at a time: a second is refused, in one line, and the first one goes on. So is a stop without any.
+# Only one scheduler at a time: a second is refused, in one line, and the first one goes on. So is a
+# stop without any.
 . ./lib.sh
 start_sched
 start_hogs 2

@@ -1,4 +1,5 @@
-# several.sh RUNS ROUNDS WORK CONFIG...: prints `figure|LABEL|WORKLOAD|us a round`, of the kernel's own scheduler and of each CONFIG in turn.
+# several.sh RUNS ROUNDS WORK CONFIG...: prints `figure|LABEL|WORKLOAD|us a round`, of the kernel's
+# own scheduler and of each CONFIG in turn.
 . ./lib.sh
 
 runs=$1 rounds=$2 work=$3

@@ -1,4 +1,5 @@
-# vcpus.sh: guests with more vCPUs than there are CPUs. Those that wait for a lock with PAUSE give way and get on, those that never wait are left alone.
+# vcpus.sh: guests with more vCPUs than there are CPUs. Those that wait for a lock with PAUSE give
+# way and get on, those that never wait are left alone.
 . ./lib.sh
 
 skip() {

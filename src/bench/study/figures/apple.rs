@@ -101,11 +101,14 @@ fn panel(plot: Plot) -> Panel {
     let (places, shape) = match plot.shape {
         PlotShape::Lines => (Places::Numbers, Shape::Lines),
         PlotShape::Points => (Places::Numbers, Shape::Dots),
-        PlotShape::Windows => (Places::Names(xs.iter().map(|x| x.to_string()).collect()), Shape::Lines),
+        PlotShape::Windows => {
+            (Places::Names(xs.iter().map(|x| x.to_string()).collect()), Shape::Lines)
+        }
         PlotShape::Bars(names) => (Places::Names(names), Shape::Bars),
     };
     let named = shape == Shape::Lines && matches!(places, Places::Names(_));
-    let place = |x: f64| if named { xs.iter().position(|v| *v == x).unwrap_or(0) as f64 } else { x };
+    let place =
+        |x: f64| if named { xs.iter().position(|v| *v == x).unwrap_or(0) as f64 } else { x };
     let series = plot.series.into_iter().map(|(name, points)| Series {
         name,
         points: points.into_iter().map(|(x, y)| Point::one(place(x), y)).collect(),

@@ -69,7 +69,8 @@ fn text(value: &Value) -> String {
 fn profiles(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let programs = list(report, "profile");
     let names = programs.iter().map(|p| text(&p["program"])).collect();
-    let mut panel = Panel::named("time by runnable threads", "program", "% of the time", names, false);
+    let mut panel =
+        Panel::named("time by runnable threads", "program", "% of the time", names, false);
     for (i, program) in programs.iter().enumerate() {
         for (runnable, share) in list(program, "shares").iter().enumerate() {
             let share = share.as_f64().unwrap_or(0.0);
@@ -81,7 +82,8 @@ fn profiles(report: &Value) -> anyhow::Result<Vec<Panel>> {
 
 fn scaling(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let programs = list(report, "scaling");
-    let longest = programs.iter().map(|p| list(p, "points")).max_by_key(|p| p.len()).unwrap_or_default();
+    let longest =
+        programs.iter().map(|p| list(p, "points")).max_by_key(|p| p.len()).unwrap_or_default();
     let names = longest.iter().map(|p| p["threads"].to_string()).collect();
     let mut panel = Panel::named("speed-up", "threads", "x the speed with 1 thread", names, false);
     panel.shape = Shape::Lines;
@@ -97,7 +99,10 @@ fn scaling(report: &Value) -> anyhow::Result<Vec<Panel>> {
 
 fn of_mixes(report: &Value, title: &str, y: &str, field: &str) -> Panel {
     let mixes = list(report, "mixes");
-    let names = mixes.iter().map(|m| format!("{} + {}", text(&m["rigid"]), text(&m["malleable"]))).collect();
+    let names = mixes
+        .iter()
+        .map(|m| format!("{} + {}", text(&m["rigid"]), text(&m["malleable"])))
+        .collect();
     let mut panel = Panel::named(title, "pair", y, names, false);
     for (i, mix) in mixes.iter().enumerate() {
         for cell in list(mix, "cells") {

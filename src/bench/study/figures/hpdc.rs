@@ -205,7 +205,8 @@ fn spinning(report: &Value) -> anyhow::Result<Vec<Panel>> {
 }
 
 fn spinlocks(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    let mut panel = Report::of(report)?.by_workload("a token among 8 threads", "lock", Of::ToBound, |_| true);
+    let mut panel =
+        Report::of(report)?.by_workload("a token among 8 threads", "lock", Of::ToBound, |_| true);
     if let Places::Names(names) = &mut panel.places {
         names.iter_mut().for_each(|n| *n = n.trim_start_matches("lock-pipeline-").into());
     }
@@ -302,8 +303,10 @@ fn utilization(report: &Value) -> anyhow::Result<Vec<Panel>> {
         names.push(group.workload.clone());
         for cell in &group.cells {
             if let Some((counted, count)) = cell.counted.and_then(|c| Some((c, c.migrations?))) {
-                migrations
-                    .add(&cell.scenario, Point::one(i as f64, count as f64 / counted.seconds.max(1e-9)));
+                migrations.add(
+                    &cell.scenario,
+                    Point::one(i as f64, count as f64 / counted.seconds.max(1e-9)),
+                );
             }
         }
     }
@@ -330,8 +333,13 @@ fn watched(
             names.push(one.name.clone());
         }
     }
-    let mut panel =
-        Panel::named(title, if what == "specificity" { "program" } else { "lock" }, y, vec![], false);
+    let mut panel = Panel::named(
+        title,
+        if what == "specificity" { "program" } else { "lock" },
+        y,
+        vec![],
+        false,
+    );
     panel.shape = Shape::Table;
     for one in all {
         let place = names.iter().position(|n| *n == one.name).unwrap_or(0);
@@ -356,5 +364,11 @@ fn sensitivity(report: &Value) -> anyhow::Result<Vec<Panel>> {
 
 fn specificity(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let mistaken = |found, _| found as f64;
-    Ok(vec![watched(report, "specificity", "looks at working threads", "taken for waiting ones", mistaken)?])
+    Ok(vec![watched(
+        report,
+        "specificity",
+        "looks at working threads",
+        "taken for waiting ones",
+        mistaken,
+    )?])
 }

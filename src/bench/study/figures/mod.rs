@@ -1,4 +1,5 @@
-//! The figures: which measurement each is a view of, what is to be seen in it, and what was published.
+//! The figures: which measurement each is a view of, what is to be seen in it, and what was
+//! published.
 
 mod apple;
 mod em;
@@ -21,7 +22,8 @@ pub enum Source {
     Own,
 }
 
-pub const SOURCES: [Source; 5] = [Source::Hpdc, Source::Smt, Source::Em, Source::Apple, Source::Own];
+pub const SOURCES: [Source; 5] =
+    [Source::Hpdc, Source::Smt, Source::Em, Source::Apple, Source::Own];
 
 impl Source {
     /// As figures' names begin.
@@ -100,12 +102,18 @@ impl Figure {
 
 /// Those that a name means: a figure, a source, or `all`. The error names what there is.
 pub fn named(name: &str) -> Result<Vec<&'static Figure>, String> {
-    let list: Vec<_> = all().filter(|f| name == "all" || f.name == name || f.source.name() == name).collect();
+    let list: Vec<_> =
+        all().filter(|f| name == "all" || f.name == name || f.source.name() == name).collect();
     if !list.is_empty() {
         return Ok(list);
     }
-    let close: Vec<&str> = all().map(|f| f.name).filter(|n| n.contains(name) && !name.is_empty()).collect();
-    let hint = if close.is_empty() { String::new() } else { format!("; did you mean {}?", close.join(", ")) };
+    let close: Vec<&str> =
+        all().map(|f| f.name).filter(|n| n.contains(name) && !name.is_empty()).collect();
+    let hint = if close.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", close.join(", "))
+    };
     Err(format!(
         "there is no figure {name}{hint}: `lissom bench list` has them all, and hpdc, smt, em, apple, own and all mean \
          several"
@@ -119,11 +127,9 @@ mod tests {
     #[test]
     fn names_are_unique_and_say_where_they_come_from() {
         let mut names: Vec<&str> = all().map(|f| f.name).collect();
-        assert!(
-            all().all(|f| f.name.starts_with(f.source.name())
-                && !f.shows.is_empty()
-                && !f.elsewhere.is_empty())
-        );
+        assert!(all().all(|f| f.name.starts_with(f.source.name())
+            && !f.shows.is_empty()
+            && !f.elsewhere.is_empty()));
         names.sort_unstable();
         let count = names.len();
         names.dedup();

@@ -86,7 +86,10 @@ fn to_bound_by_workload(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let report = Report::of(report)?;
     // With as many threads as CPUs there is nothing to be seen.
     let most = report.groups.iter().map(|g| g.threads).max().unwrap_or(0);
-    Ok(vec![report.by_workload(&format!("{most} threads"), "program", Of::ToBound, |g| g.threads == most)])
+    Ok(vec![
+        report
+            .by_workload(&format!("{most} threads"), "program", Of::ToBound, |g| g.threads == most),
+    ])
 }
 
 fn mechanisms(report: &Value) -> anyhow::Result<Vec<Panel>> {

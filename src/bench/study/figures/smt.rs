@@ -70,7 +70,8 @@ fn panel(
 ) -> Panel {
     let groups: Vec<&Value> = groups(report).iter().filter(|g| g["kind"] == kind).collect();
     let text = |v: &Value| v.as_str().unwrap_or_default().to_string();
-    let names = groups.iter().map(|g| format!("{}, {}", text(&g["workload"]), g["threads"])).collect();
+    let names =
+        groups.iter().map(|g| format!("{}, {}", text(&g["workload"]), g["threads"])).collect();
     let mut panel = Panel::named(title, "program, threads", y, names, is_ratio);
     for (i, group) in groups.iter().enumerate() {
         for figures in group["figures"].as_array().map(Vec::as_slice).unwrap_or_default() {
@@ -94,8 +95,8 @@ fn switches(report: &Value) -> anyhow::Result<Vec<Panel>> {
             most: a.most + b.most,
         })
     };
-    let panels =
-        KINDS.map(|(kind, title)| panel(report, kind, title, "context switches a second", false, both));
+    let panels = KINDS
+        .map(|(kind, title)| panel(report, kind, title, "context switches a second", false, both));
     Ok(panels.into_iter().filter(|p| !p.is_empty()).collect())
 }
 
@@ -109,7 +110,9 @@ fn throughput(report: &Value) -> anyhow::Result<Vec<Panel>> {
 
 fn energy(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let mut panels = vec![
-        panel(report, "pair", "power, beside a program that computes", "W", false, |f| spread(&f["watts"])),
+        panel(report, "pair", "power, beside a program that computes", "W", false, |f| {
+            spread(&f["watts"])
+        }),
         panel(report, "alone", "power, alone", "W", false, |f| spread(&f["watts"])),
     ];
     let cpus = panel(report, "idle", "programs with nothing to do", "% of a CPU", false, |f| {
@@ -120,9 +123,14 @@ fn energy(report: &Value) -> anyhow::Result<Vec<Panel>> {
         })
     });
     panels.push(cpus);
-    panels.push(panel(report, "pair", "CPUs used by the program that blocks", "CPUs", false, |f| {
-        spread(&f["cpus"])
-    }));
+    panels.push(panel(
+        report,
+        "pair",
+        "CPUs used by the program that blocks",
+        "CPUs",
+        false,
+        |f| spread(&f["cpus"]),
+    ));
     Ok(panels.into_iter().filter(|p| !p.is_empty()).collect())
 }
 
