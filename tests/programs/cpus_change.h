@@ -18,6 +18,14 @@
 
 static struct lissom_region *region;
 
+// Begins the program again with the variable set, unless it is: the runtime reads it when it starts.
+static inline void c_variable(char **argv, const char *name, const char *value) {
+    if (getenv(name)) return;
+    setenv(name, value, 1);
+    execv("/proc/self/exe", argv);
+    FAIL("execv: %s", strerror(errno));
+}
+
 // Begins the program again with a region for statistics, as `lissom run --stats` would, unless it
 // was given one.
 static inline void c_region(char **argv) {
@@ -35,9 +43,7 @@ static inline void c_region(char **argv) {
         SYS(fcntl(made, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
         char number[16];
         snprintf(number, sizeof number, "%d", made);
-        setenv(LISSOM_ENV_STATS_FD, number, 1);
-        execv("/proc/self/exe", argv);
-        FAIL("execv: %s", strerror(errno));
+        c_variable(argv, LISSOM_ENV_STATS_FD, number);
     }
     region = mmap(NULL, LISSOM_REGION_BYTES, PROT_READ, MAP_SHARED, atoi(fd), 0);
     CHECK(region != MAP_FAILED);

@@ -79,7 +79,7 @@ static void change(pid_t pid) {
 
 int main(int argc, char **argv) {
     if (argc > 1) return c_cpus_allowed() < atoi(getenv("N_CPUS"));
-    setenv("LISSOM_CPUS", "1", 1);
+    c_variable(argv, LISSOM_ENV_CPUS, "1");
     c_region(argv);
     t_watchdog();
     SYS(sched_getaffinity(0, sizeof all, &all));

@@ -38,7 +38,7 @@ static void remove_folder(void) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("LISSOM_CPUS", "1", 1);
+    c_variable(argv, LISSOM_ENV_CPUS, "1");
     c_region(argv);
     t_watchdog();
     SYS(sched_getaffinity(0, sizeof all, &all));
