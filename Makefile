@@ -6,7 +6,8 @@
 # make report   every figure of the study, at a quick look: lissom-bench/report.html (20 minutes)
 # make fuzz     10 million inputs for each thing that reads what others write (FUZZ_INPUTS=; 15 minutes)
 # make lint     formatting and warnings, and the rules that scripts/lint.sh checks; scripts/format.sh formats
-# make conformance   public test suites, natively and under lissom: glibc's, and those in SUITES=DIR
+# make conformance   glibc's thread tests, natively and under lissom (10 minutes); with SUITES=DIR also the public
+#               suites whose sources are there (tests/README.md; an hour); SUITE="ltp splash3" and TESTS= some of them
 # make model    the protocols with large bounds (slow)
 # make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
 # make slurm    target/slurm/lissom_spank.so, for `srun --lissom` (docs/slurm.md); `make install install-slurm` puts it
@@ -106,10 +107,11 @@ model:
 	@scripts/need.sh model
 	bash docs/model/run.sh large
 
+# CONFORMANCE= further options, such as --list-left-out.
 conformance:
-	@scripts/need.sh build conformance
+	@scripts/need.sh build conformance $(if $(SUITES),conformance_suites)
 	cargo build --release --locked --quiet
-	@python3 scripts/conformance.py
+	@python3 scripts/conformance $(if $(SUITES),--suites "$(SUITES)") $(SUITE:%=--suite %) $(CONFORMANCE) $(TESTS)
 
 # The kernel's own compiler may know more options than this machine's, and a module needs no BTF of its own.
 KDIR ?= /lib/modules/$(shell uname -r)/build

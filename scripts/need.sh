@@ -151,6 +151,22 @@ need_conformance() {
         packages[glibc-source]="/usr/src/glibc/glibc-*.tar.xz"
 }
 
+# What the public suites of `make conformance SUITES=DIR` need. Their sources are the user's.
+need_conformance_suites() {
+    want gfortran gfortran
+    want m4 m4
+    want autoconf autoreconf
+    want automake automake
+    want pkg-config pkg-config
+    # LLVM's tests need clang, libomp and FileCheck of one version: the one that need_test takes.
+    if apt-cache show libomp5-14 >/dev/null 2>&1; then
+        want_library libomp5-14 libomp.so.5
+        want_file clang-14 /usr/lib/llvm-14/bin/clang
+        want_file libomp-14-dev /usr/lib/llvm-14/lib/libomp.so
+        want_file llvm-14-tools /usr/lib/llvm-14/bin/FileCheck
+    fi
+}
+
 # Go itself is looked for by need_go.
 need_kubernetes() {
     want gcc gcc

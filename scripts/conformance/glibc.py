@@ -27,7 +27,7 @@ SHIM = os.path.join(WORK, NAME, "shim")
 BUILT = os.path.join(WORK, NAME, "built")
 TIMEOUT_FACTOR = 3  # of the tests' own limits, under lissom: only their results matter here
 
-# Where tests are, and whether all of them are taken or only those that make threads.
+# Where the tests are, and whether to take all of them or only those that make threads.
 FOLDERS = {
     "nptl": True,
     "sysdeps/pthread": True,
@@ -53,7 +53,7 @@ OTHER_SOURCES = [
     "sysdeps/x86_64/stackguard-macros.h",
 ]
 SYSTEM_HEADERS = ("/usr/include", "/usr/include/x86_64-linux-gnu")
-# tests/conformance/shim.h has what is needed of these.
+# tests/conformance/shim.h has what the tests need of these.
 EMPTY_HEADERS = [
     "atomic.h",
     "config.h",
@@ -72,7 +72,7 @@ LEFT_OUT = [  # name, and why
     (r"gdb-attach", "needs the test driver's container"),
     (r"^tst-clock_settime|^tst-settimeofday", "sets the machine's clock"),
 ]
-# Shared libraries that a test is linked with; others it opens by name.
+# Shared libraries to link a test with. It opens others by name.
 LINKED = {
     "tst-_res1": ["tst-_res1mod1", "tst-_res1mod2"],
     "tst-_res1mod2": ["tst-_res1mod1"],
@@ -97,7 +97,7 @@ VARIABLES = {
 }
 
 
-# --- sources ------------------------------------------------------------------------------------------------------
+# --- sources -------------------------------------------------------------------------------------
 
 
 def find(_suites):
@@ -112,20 +112,13 @@ def extract(tarball):
     wanted = ["support", "include", "test-skeleton.c", *OTHER_SOURCES, *FOLDERS]
     version = os.path.basename(tarball).removesuffix(".tar.xz")
     subprocess.run(
-        [
-            "tar",
-            "-xJf",
-            tarball,
-            "-C",
-            SOURCE,
-            "--strip-components=1",
-            *(f"{version}/{w}" for w in wanted),
-        ],
+        ["tar", "-xJf", tarball, "-C", SOURCE, "--strip-components=1"]
+        + [f"{version}/{w}" for w in wanted],
         check=True,
     )
     with open(os.path.join(SOURCE, "Makefile"), "w", encoding="utf-8"):
         pass
-    # The headers of libc itself have to be the system's; of the source's own only what the system lacks.
+    # The headers of libc itself have to be the system's: add only those that the system lacks.
     headers = glob.glob(os.path.join(SOURCE, "include/*.h"))
     for folder in FOLDERS:
         headers += glob.glob(os.path.join(SOURCE, folder, "tst-*.h"))
@@ -144,7 +137,7 @@ def extract(tarball):
 
 @functools.cache
 def makefile_flags():
-    """(CFLAGS or LDFLAGS, name) -> flags, of the lines that need no make to be understood."""
+    """Return (CFLAGS or LDFLAGS, name) -> flags, from the lines without variables of make."""
     flags = {}
     line = re.compile(r"^(CFLAGS|LDFLAGS)-(tst-[^ ]*?)(?:\.c|\.o|\.so)? *[+:]?= *(.*)$")
     for folder in FOLDERS:
@@ -163,7 +156,7 @@ def is_module(name):
 
 
 def sources():
-    """name -> path of every test; of every module; why -> names of those left out."""
+    """Return name -> path of the tests, the same of their modules, and why -> names left out."""
     tests, modules, left_out = {}, {}, {}
     for folder, all_of_it in FOLDERS.items():
         pattern = os.path.join(SOURCE, folder, "tst-*.c")
@@ -190,15 +183,16 @@ def sources():
     return tests, modules, left_out
 
 
-# --- building -------------------------------------------------------------------------------------------------------
+# --- building ------------------------------------------------------------------------------------
 
 
 def compiler(path):
     cplusplus = path.endswith(".cc")
     return [
         *(["g++", "-std=gnu++11"] if cplusplus else ["gcc", "-std=gnu11", "-fgnu89-inline"]),
-        "-O2", "-g", "-w", "-pthread", "-D_GNU_SOURCE=1", "-D_ISOMAC", "-include", os.path.join(HERE, "shim.h"),
-        "-I" + SOURCE, "-I" + os.path.join(SOURCE, "support"), "-I" + SHIM,
+        "-O2", "-g", "-w", "-pthread", "-D_GNU_SOURCE=1", "-D_ISOMAC",
+        "-include", os.path.join(HERE, "shim.h"), "-I" + SOURCE,
+        "-I" + os.path.join(SOURCE, "support"), "-I" + SHIM,
         *(f"-iquote{os.path.join(SOURCE, folder)}" for folder in FOLDERS),
     ]  # fmt: skip
 
@@ -206,8 +200,9 @@ def compiler(path):
 def support_object(path):
     output = os.path.join(BUILT, "support-" + os.path.basename(path)[:-2] + ".o")
     paths = [f'-D{name}_PATH="{value}"' for name, value in {
-        "SRCDIR": SOURCE, "OBJDIR": BUILT, "OBJDIR_ELF_LDSO": "/lib64/ld-linux-x86-64.so.2", "INSTDIR": "/usr",
-        "LIBDIR": "/usr/lib", "BINDIR": "/usr/bin", "SBINDIR": "/usr/sbin", "SLIBDIR": "/lib",
+        "SRCDIR": SOURCE, "OBJDIR": BUILT, "OBJDIR_ELF_LDSO": "/lib64/ld-linux-x86-64.so.2",
+        "INSTDIR": "/usr", "LIBDIR": "/usr/lib", "BINDIR": "/usr/bin", "SBINDIR": "/usr/sbin",
+        "SLIBDIR": "/lib",
         "ROOTSBINDIR": "/sbin", "COMPLOCALEDIR": "/usr/lib/locale",
     }.items()]  # fmt: skip
     return output if compile_(output, [*compiler(path), *paths, "-c", path]) is None else None
@@ -222,8 +217,8 @@ def build_module(name, path):
     linked = [program_path(m) + ".so" for m in LINKED.get(name, [])]
     return compile_(
         program_path(name) + ".so",
-        [*compiler(path), *flags.get(("CFLAGS", name), []), "-shared", "-fPIC", f"-Wl,-soname,{name}.so", path,
-         *flags.get(("LDFLAGS", name), []), *linked],
+        [*compiler(path), *flags.get(("CFLAGS", name), []), "-shared", "-fPIC",
+         f"-Wl,-soname,{name}.so", path, *flags.get(("LDFLAGS", name), []), *linked],
     )  # fmt: skip
 
 
@@ -233,14 +228,14 @@ def build_test(name, path):
     linked = [program_path(m) + ".so" for m in LINKED.get(name, [])]
     return compile_(
         program_path(name),
-        [*compiler(path), *flags.get(("CFLAGS", name), []), path, *parts, "-Wl,--no-as-needed", *linked,
-         "-Wl,--as-needed", *flags.get(("LDFLAGS", name), []), os.path.join(BUILT, "libsupport.a"),
-         "-lrt", "-ldl", "-lm"],
+        [*compiler(path), *flags.get(("CFLAGS", name), []), path, *parts,
+         "-Wl,--no-as-needed", *linked, "-Wl,--as-needed", *flags.get(("LDFLAGS", name), []),
+         os.path.join(BUILT, "libsupport.a"), "-lrt", "-ldl", "-lm"],
     )  # fmt: skip
 
 
 def build(tests, modules, pool):
-    """name -> why it cannot be built."""
+    """Build the tests. Return the name of each failure, and why."""
     main = "support_test_main.c"
     parts = sorted(glob.glob(os.path.join(SOURCE, "support/*.c")))
     parts = [
@@ -259,7 +254,7 @@ def build(tests, modules, pool):
         for j in range(20):
             os.link(module, program_path(f"tst-stack4mod-{i}-{j}.so"))
     problems = pool.map(build_test, tests, tests.values())
-    return {name: problem for name, problem in zip(tests, problems) if problem}
+    return {name: problem for name, problem in zip(tests, problems, strict=True) if problem}
 
 
 # --- the tests -----------------------------------------------------------------------------------

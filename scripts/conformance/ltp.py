@@ -1,7 +1,7 @@
 """The Linux Test Project's system-call tests; the folder `futex` of them by default.
 
-LTP_SYSCALLS="futex signal" names other folders below testcases/kernel/syscalls, and "all" takes every
-one. LTP builds in its own tree, so it is copied first.
+LTP_SYSCALLS="futex signal" names other folders below testcases/kernel/syscalls, and "all" takes
+every one. LTP builds in its own tree, so it is copied first.
 """
 
 import os

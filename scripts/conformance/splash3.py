@@ -89,7 +89,7 @@ def summary(lines, total):
     """Return few words that stand for the lines."""
     if total:
         numbers = re.findall(r"-?\d+\.\d+", " ".join(lines))
-        return f"{len(lines)} lines, total {sum(abs(float(n)) for n in numbers):.4g}"
+        return f"{len(lines)} lines, total {sum(abs(float(n)) for n in numbers):.3g}"
     text = " | ".join(" ".join(line.split()) for line in lines)
     if len(text) < 100:
         return text
