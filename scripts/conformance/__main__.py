@@ -170,8 +170,11 @@ def run_suite(module: ModuleType, source: str, arguments: argparse.Namespace) ->
     wrong = judge_known(name, plan, found, reasons)
     skipped = not_run(plan, found)
     if arguments.list_left_out:
+        groups = {}
         for test, why in sorted(skipped.items()):
-            print(f"  not run: {test}: {why}")
+            groups.setdefault(why, []).append(test)
+        for why, tests in groups.items():
+            print(f"  not run, {why}: {' '.join(tests)}")
     different = {test for test, _ in found.different}
     same = {test for test, _ in found.levels} - different
     seconds = time.monotonic() - start

@@ -22,8 +22,6 @@ RUNS_PER_CPU = 0.5  # each makes eight threads
 PASSING_ONLY = False
 
 TESTS = "runtime/test"
-PLACEHOLDER = "@program@"
-NEWER = "the compiler or the library lacks what it needs"
 
 
 def find(suites):
@@ -190,10 +188,11 @@ def prepare(source, work, jobs):
     for program in programs:
         if program.name in plan.problems:
             continue
+        runs = scripts[program.name]
         plan.tests.append(
             Test(
                 program.name,
-                script="\n".join(["set -e -o pipefail", *scripts[program.name]]),
+                script="\n".join(["set -e -o pipefail", *(f"( {run} )" for run in runs)]),
                 environment={
                     "OMP_NUM_THREADS": "8",
                     "PATH": path + os.environ["PATH"],

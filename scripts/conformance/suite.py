@@ -13,6 +13,7 @@ A suite is a module with
 
 import concurrent.futures
 import dataclasses
+import glob
 import hashlib
 import json
 import os
@@ -146,16 +147,29 @@ class Program:
     cwd: str | None = None
 
 
+def stamp_of(program: Program, cache: dict[str, str]) -> str:
+    """Return a digest that changes with the words, the sources, and headers where -I points."""
+    words = {word for _, arguments in program.steps for word in arguments}
+    outputs = {output for output, _ in program.steps}
+    parts = []
+    for word in sorted(words - outputs):
+        if word not in cache:
+            files = [word] if os.path.isfile(word) else []
+            if word.startswith("-I"):
+                files = sorted(glob.glob(os.path.join(glob.escape(word[2:]), "*.[hF]*")))
+            cache[word] = fingerprint(files=files) if files else ""
+        parts.append(cache[word])
+    return fingerprint(program.steps, parts)
+
+
 def compile_programs(work: str, programs: list[Program], jobs: int) -> dict[str, str]:
     """Compile what changed since the last time. Return the name of each failure and why."""
-    steps = [[p.name, p.steps] for p in programs]
-    words = {word for p in programs for _, arguments in p.steps for word in arguments}
-    sources = sorted(word for word in words if os.path.isfile(word) and not word.startswith(work))
-    stamp = fingerprint(steps, files=sources)
-    problems = saved(work, stamp)
-    if problems is not None:
-        return problems
-    print(f"  compiling {len(programs)} programs into {os.path.relpath(work, ROOT)}", flush=True)
+    cache = {}
+    stamps = {p.name: stamp_of(p, cache) for p in programs}
+    kept = saved(work, "programs") or {}
+    due = [p for p in programs if kept.get(p.name, [None])[0] != stamps[p.name]]
+    if due:
+        print(f"  compiling {len(due)} programs into {os.path.relpath(work, ROOT)}", flush=True)
 
     def one(program: Program) -> str | None:
         if program.cwd:
@@ -167,10 +181,11 @@ def compile_programs(work: str, programs: list[Program], jobs: int) -> dict[str,
         return None
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        complaints = list(pool.map(one, programs))
-    problems = {p.name: c for p, c in zip(programs, complaints, strict=True) if c}
-    save(work, stamp, problems)
-    return problems
+        for program, complaint in zip(due, pool.map(one, due), strict=True):
+            kept[program.name] = [stamps[program.name], complaint]
+    kept = {p.name: kept[p.name] for p in programs}
+    save(work, "programs", kept)
+    return {name: complaint for name, (_, complaint) in kept.items() if complaint}
 
 
 def make(folder: str, log: str, *arguments: str, environment: dict | None = None) -> bool:
