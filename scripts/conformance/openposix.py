@@ -90,7 +90,9 @@ def prepare(source, work, jobs):
         with open(path, encoding="utf-8", errors="replace") as f:
             text = f.read()
         parts = [path]
-        if not re.search(r"^(int|void)?\s*main\s*\(", text, re.MULTILINE) and os.path.exists(common):
+        if not re.search(r"^(int|void)?\s*main\s*\(", text, re.MULTILINE) and os.path.exists(
+            common
+        ):
             parts.append(common)
         if "affinity.h" in text:
             parts.append("-D_GNU_SOURCE")

@@ -1,5 +1,6 @@
 """Run tests natively and under lissom, and say where the results differ."""
 
+import collections
 import concurrent.futures
 import dataclasses
 import os
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 
@@ -41,6 +43,9 @@ class Setting:
     passing_only: bool
 
 
+one_at_a_time = collections.defaultdict(threading.Lock)  # name of the test -> its lock
+
+
 def words_of(level: str, options: list[str]) -> list[str]:
     """Return what goes before a program to run it at that level."""
     if level == NATIVE:
@@ -63,6 +68,12 @@ def end_session(leader: int) -> None:
 
 
 def run(test: Test, level: str, attempt: int, setting: Setting) -> Outcome:
+    """Run a test once. Two runs of a test never overlap: some use a queue of a fixed name."""
+    with one_at_a_time[test.name]:
+        return run_now(test, level, attempt, setting)
+
+
+def run_now(test: Test, level: str, attempt: int, setting: Setting) -> Outcome:
     name = f"{test.name.replace('/', '.')}.{level}.{attempt}"
     folder = os.path.join(setting.folder, name)
     shutil.rmtree(folder, ignore_errors=True)
@@ -194,7 +205,7 @@ def compare(plan: Plan, setting: Setting, expected: Callable[[str, str], bool]) 
     found = Comparison()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     good = run_natively(plan.tests, setting, found)
-    # The runs of one test are far apart: some tests use a semaphore or a queue of a fixed name.
+    # The runs of one test are far apart, because they cannot overlap.
     jobs = [
         (t, lv, i, setting) for i in range(setting.repeat) for lv in setting.levels for t in good
     ]

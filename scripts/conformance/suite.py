@@ -29,6 +29,7 @@ HERE = os.path.join(ROOT, "tests/conformance")
 WORK = os.path.join(ROOT, "target/conformance")
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
 LONGEST_NATIVE = 20  # seconds
+COMPLAINT = re.compile(r"((fatal )?[Ee]rror: |sorry, unimplemented: |undefined ).*")
 
 
 def describe(code: int | None, _output: str) -> str:
@@ -134,8 +135,8 @@ def compile_(output: str, arguments: list[str], cwd: str | None = None) -> str |
     with open(output + ".log", "w", encoding="utf-8") as f:
         f.write(shlex.join(arguments) + "\n" + done.stdout)
     lines = done.stdout.strip().splitlines() or [f"{arguments[0]} ended with {done.returncode}"]
-    complaint = next((line for line in lines if re.search("rror|undefined", line)), lines[-1])
-    return re.sub(r".*?(fatal error|[Ee]rror|undefined)", r"\1", complaint)
+    complaints = (COMPLAINT.search(line) for line in lines)
+    return next((match[0] for match in complaints if match), lines[-1])
 
 
 @dataclasses.dataclass(frozen=True)
