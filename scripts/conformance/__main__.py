@@ -147,7 +147,10 @@ def run_suite(module: ModuleType, source: str, arguments: argparse.Namespace) ->
     print(f"{name}: {module.TITLE}", flush=True)
     work = os.path.join(WORK, name)
     os.makedirs(work, exist_ok=True)
-    plan = chosen(module.prepare(source, work, arguments.jobs), name, arguments.test)
+    plan = module.prepare(
+        source, work, arguments.jobs, lambda test: wanted(name, test, arguments.test)
+    )
+    plan = chosen(plan, name, arguments.test)
     levels = arguments.level or list(run.LEVELS)
     workers = int(len(os.sched_getaffinity(0)) * module.RUNS_PER_CPU)
     setting = run.Setting(

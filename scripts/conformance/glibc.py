@@ -282,7 +282,7 @@ def test_of(name):
     )
 
 
-def prepare(tarball, work, jobs):
+def prepare(tarball, work, jobs, _wanted):
     inputs = [tarball, __file__, suite.__file__, os.path.join(HERE, "shim.h")]
     stamp = suite.fingerprint(files=inputs)
     problems = suite.saved(work, stamp)

@@ -197,7 +197,7 @@ def name_of(language, folder, path):
     return f"{language}/{common}{name}"
 
 
-def prepare(source, work, jobs):
+def prepare(source, work, jobs, wanted):
     tests = unpack(source, work)
     top = os.path.dirname(os.path.dirname(tests))
     plan = Plan()
@@ -227,6 +227,7 @@ def prepare(source, work, jobs):
                         name, [(output, [*words, *plain, "-lm"])], cwd=os.path.dirname(output)
                     )
                 )
+    programs = [p for p in programs if wanted(p.name)]
     plan.problems = suite.compile_programs(work, programs, jobs)
     for program in programs:
         if program.name in plan.problems:

@@ -155,7 +155,7 @@ class Lines:
 # --- the tests -----------------------------------------------------------------------------------
 
 
-def prepare(source, work, jobs):
+def prepare(source, work, jobs, wanted):
     version, clang, check = toolchain()
     if clang is None:
         raise SystemExit("libomp: no clang beside a libomp: install clang-14 and libomp-14-dev")
@@ -183,6 +183,7 @@ def prepare(source, work, jobs):
             continue
         scripts[name] = lines.runs
         programs.append(suite.Program(name, lines.steps, cwd=os.path.join(built, name)))
+    programs = [p for p in programs if wanted(p.name)]
     plan.problems = suite.compile_programs(work, programs, jobs)
     path = os.path.dirname(check) + os.pathsep if check else ""
     for program in programs:

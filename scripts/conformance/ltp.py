@@ -82,7 +82,7 @@ def commands(copy):
     return found
 
 
-def prepare(source, work, jobs):
+def prepare(source, work, jobs, _wanted):
     plan = Plan()
     copy, log = os.path.join(work, "source"), os.path.join(work, "log")
     names = folders(source)

@@ -28,7 +28,7 @@ def find(suites):
     return path if suites and os.path.exists(os.path.join(path, "ompvv/ompvv.h")) else None
 
 
-def prepare(source, work, jobs):
+def prepare(source, work, jobs, wanted):
     tests = os.path.join(source, "tests")
     built = os.path.join(work, "built")
     programs = []
@@ -44,6 +44,7 @@ def prepare(source, work, jobs):
             output = os.path.join(built, name, "test")
             words = [*compiler, *FLAGS, f"-I{source}/ompvv", path, "-lm"]
             programs.append(suite.Program(name, [(output, words)], cwd=os.path.dirname(output)))
+    programs = [p for p in programs if wanted(p.name)]
     plan = Plan(problems=suite.compile_programs(work, programs, jobs))
     for program in programs:
         if program.name not in plan.problems:

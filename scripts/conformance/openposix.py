@@ -77,7 +77,7 @@ def why_left_out(name, path):
     return "sets the machine's clock" if SETS_CLOCK.search(text) else None
 
 
-def prepare(source, work, jobs):
+def prepare(source, work, jobs, wanted):
     plan = Plan()
     built = os.path.join(work, "built")
     common = os.path.join(source, "lib/common.c")
@@ -99,6 +99,7 @@ def prepare(source, work, jobs):
         output = os.path.join(built, name)
         words = ["gcc", *FLAGS, f"-I{source}/include", f"-I{os.path.dirname(path)}", *parts]
         programs.append(suite.Program(name, [(output, [*words, "-lpthread", "-lrt", "-lm"])]))
+    programs = [p for p in programs if wanted(p.name)]
     plan.problems = suite.compile_programs(work, programs, jobs)
     for program in programs:
         if program.name not in plan.problems:

@@ -8,7 +8,8 @@ A suite is a module with
     RUNS_PER_CPU    runs at once for each CPU; above one if the tests mostly sleep
     PASSING_ONLY    compare only what passes natively, not every steady result
     find(suites)    the path of the sources below that folder, or None
-    prepare(source, work, jobs)    build what is not built yet; return a Plan
+    prepare(source, work, jobs, wanted)    build what is not built yet, of the tests for whose
+                    name wanted(name) holds; return a Plan
 """
 
 import concurrent.futures
@@ -184,9 +185,8 @@ def compile_programs(work: str, programs: list[Program], jobs: int) -> dict[str,
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for program, complaint in zip(due, pool.map(one, due), strict=True):
             kept[program.name] = [stamps[program.name], complaint]
-    kept = {p.name: kept[p.name] for p in programs}
     save(work, "programs", kept)
-    return {name: complaint for name, (_, complaint) in kept.items() if complaint}
+    return {p.name: kept[p.name][1] for p in programs if kept[p.name][1]}
 
 
 def make(folder: str, log: str, *arguments: str, environment: dict | None = None) -> bool:
