@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Include this before each of glibc's tests and the sources of its test support library: it has what
- * glibc's own build defines on the command line or in internal headers. Those headers are empty files
- * (EMPTY_HEADERS in scripts/conformance/glibc.py).
+ * Include this before each of glibc's tests and the sources of its test support library: it has
+ * what glibc's own build defines on the command line or in internal headers. Those headers are
+ * empty files (EMPTY_HEADERS in scripts/conformance/glibc.py).
  */
 #ifndef CONFORMANCE_SHIM_H
 #define CONFORMANCE_SHIM_H

@@ -18,7 +18,8 @@
 
 static struct lissom_region *region;
 
-// Begins the program again with the variable set, unless it is: the runtime reads it when it starts.
+// Begins the program again with the variable set, unless it is: the runtime reads it when it
+// starts.
 static inline void c_variable(char **argv, const char *name, const char *value) {
     if (getenv(name)) return;
     setenv(name, value, 1);
