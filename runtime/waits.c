@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 static bool belong_to_threads;
 
@@ -37,14 +38,18 @@ static bool needs_home(long nr)
     return blocked || action_has_handler(&pipe) || action_has_handler(&size);
 }
 
-/* Descriptors that were seen with O_NONBLOCK, and without: a guess. The flag belongs to the open
- * file: it may have been changed through another descriptor, or by another process, or a call that
- * we do not see may have closed this one. So a call on one with O_NONBLOCK is made at home, on the
- * program's stack, where it may block and be interrupted as natively; the monitor finds its slot
- * then. */
+/* What descriptors were seen as: a guess. O_NONBLOCK belongs to the open file: it may have been
+ * changed through another descriptor, or by another process, or a call that we do not see may have
+ * closed this one. So a call on one that never waits is made at home, on the program's stack, where
+ * it may block and be interrupted as natively; the monitor finds its slot then. */
 enum { DESCRIPTORS = 4096 };
-enum seen_as { WITH, WITHOUT };
-static uint64_t seen[2][DESCRIPTORS / 64];
+enum seen_as {
+    NEVER_WAITS, /* O_NONBLOCK, or a regular file, whose calls no signal cuts short */
+    MAY_WAIT,
+    IS_DEVICE, /* a character device: a signal cuts short what is read of it */
+    SEEN_AS
+};
+static uint64_t seen[SEEN_AS][DESCRIPTORS / 64];
 
 static bool is_seen(enum seen_as how, uint32_t fd)
 {
@@ -54,7 +59,7 @@ static bool is_seen(enum seen_as how, uint32_t fd)
 
 void waits_forget(uint32_t fd)
 {
-    for (enum seen_as how = WITH; how <= WITHOUT; how++)
+    for (enum seen_as how = 0; how < SEEN_AS; how++)
         if (is_seen(how, fd))
             __atomic_fetch_and(&seen[how][fd / 64], ~(1ull << (fd % 64)), __ATOMIC_RELAXED);
 }
@@ -65,23 +70,27 @@ void waits_forget_range(uint32_t first, uint32_t last)
         waits_forget(fd);
 }
 
-static bool descriptor_never_waits(long descriptor)
+static enum seen_as look_at(long descriptor)
 {
     uint32_t fd = (uint32_t)descriptor;
-    if (is_seen(WITH, fd))
-        return true;
-    if (is_seen(WITHOUT, fd))
-        return false;
+    for (enum seen_as how = 0; how < SEEN_AS; how++)
+        if (is_seen(how, fd))
+            return how;
+    struct stat about;
     long flags = prim_syscall3(SYS_fcntl, fd, F_GETFL, 0);
-    if (flags < 0)
-        return false;
-    enum seen_as how = flags & O_NONBLOCK ? WITH : WITHOUT;
+    if (flags < 0 || prim_syscall3(SYS_fstat, fd, &about, 0))
+        return MAY_WAIT;
+    enum seen_as how = S_ISCHR(about.st_mode)                         ? IS_DEVICE
+                       : flags & O_NONBLOCK || S_ISREG(about.st_mode) ? NEVER_WAITS
+                                                                      : MAY_WAIT;
     if (fd < DESCRIPTORS) {
         syscalls_watch_descriptors();
         __atomic_fetch_or(&seen[how][fd / 64], 1ull << (fd % 64), __ATOMIC_RELAXED);
     }
-    return how == WITH;
+    return how;
 }
+
+static bool descriptor_never_waits(long descriptor) { return look_at(descriptor) == NEVER_WAITS; }
 
 /* Whether the call never waits, by its arguments. */
 static bool never(const struct user_registers *r)
@@ -198,10 +207,35 @@ bool waits_not(const struct thread *t, struct user_registers *r)
     return true;
 }
 
+/* Calls that transfer in parts: a preemption signal that comes in between ends them with what they
+ * have transferred, where natively they would go on. They are made without a slot, for then none
+ * comes. */
+static bool may_be_cut_short(const struct user_registers *r)
+{
+    enum { WHOLE = 1024, RANDOM_WHOLE = 256 }; /* bytes that are not divided, if there is room */
+    switch (r->rax) {
+    case SYS_read: return r->rdx > WHOLE && look_at(r->rdi) == IS_DEVICE;
+    case SYS_readv: return look_at(r->rdi) == IS_DEVICE;
+    case SYS_recvfrom: return r->r10 & MSG_WAITALL;
+    case SYS_recvmsg: return r->rdx & MSG_WAITALL;
+    case SYS_recvmmsg: return r->rdx > 1 && !(r->r10 & MSG_WAITFORONE);
+    case SYS_write:
+    case SYS_sendto: return r->rdx > WHOLE && !descriptor_never_waits(r->rdi);
+    case SYS_writev:
+    case SYS_sendmsg:
+    case SYS_sendmmsg: return !descriptor_never_waits(r->rdi);
+    case SYS_getrandom: return r->rsi > RANDOM_WHOLE;
+    }
+    return false;
+}
+
 bool waits_may_block(const struct user_registers *r)
 {
     struct pollfd p = {.fd = (int)r->rdi, .events = POLLIN | POLLRDHUP};
+    if (may_be_cut_short(r))
+        return true;
     switch (r->rax) {
+    case SYS_getrandom: return false;
     case SYS_poll: return r->rdx != 0;
     case SYS_epoll_wait:
     case SYS_epoll_pwait: return r->r10 != 0;
@@ -219,7 +253,7 @@ bool waits_may_block(const struct user_registers *r)
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_sendmmsg:
-        /* room for some of it, at least: what then still blocks is the monitor's to find */
+        /* room for a little, at least: what then still blocks is the monitor's to find */
         p.events = POLLOUT;
         return threads_exceed_slots() && prim_syscall3(SYS_poll, &p, 1, 0) == 0;
     default: return true;

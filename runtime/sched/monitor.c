@@ -203,6 +203,30 @@ static void release_tick(void)
         prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
 }
 
+/* A copy of a message queue's descriptor that is closed ends the process's mq_notify(3). So the
+ * monitor gets a table of its own only before the first one: it says that it is about to, and looks
+ * at `notifies`; monitor_before_mq_notify sets that, and waits while the monitor is about to. */
+static uint32_t unshares, notifies;
+
+void monitor_before_mq_notify(void)
+{
+    const struct timespec moment = {.tv_nsec = 100000};
+    __atomic_store_n(&notifies, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&unshares, __ATOMIC_SEQ_CST))
+        prim_syscall4(SYS_futex, &unshares, PRIM_FUTEX_WAIT_PRIVATE, 1, &moment);
+}
+
+/* Gives the calling thread an empty table of descriptors: what it opens takes no number of the
+ * program's, and it holds nothing open. Post: false: that is forbidden, or must not be. */
+static bool take_own_descriptors(void)
+{
+    __atomic_store_n(&unshares, 1, __ATOMIC_SEQ_CST);
+    bool own = !__atomic_load_n(&notifies, __ATOMIC_SEQ_CST) &&
+               prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+    __atomic_store_n(&unshares, 0, __ATOMIC_SEQ_CST);
+    return own;
+}
+
 static _Noreturn void monitor(void)
 {
     uint32_t quiet = 0;
@@ -211,9 +235,7 @@ static _Noreturn void monitor(void)
     /* Guarded loads of what parked threads wait for: the program may have taken the page away. */
     uint64_t faults = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1);
     prim_syscall4(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, &faults, 0, 8);
-    /* Its own table of descriptors, empty: what it opens takes no number of the program's, and it
-     * holds nothing open. Where that is forbidden it goes without. */
-    bool own_descriptors = prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+    bool own_descriptors = take_own_descriptors();
     peers_begin(own_descriptors);
     manager_begin(own_descriptors);
     live_begin(own_descriptors);
@@ -261,7 +283,7 @@ void monitor_after_fork(void)
     manager_after_fork();
     contention_can_ask(false);
     lifecycle.word = 0;
-    sched.monitor_started = sched.monitor_word = alive = leaving = 0;
+    sched.monitor_started = sched.monitor_word = alive = leaving = unshares = notifies = 0;
 }
 
 /* Pre: lifecycle. */

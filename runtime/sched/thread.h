@@ -391,7 +391,10 @@ void carrier_finish(struct thread *prev);
 
 /* --- monitor.c -------------------------------------------------------------------------------- */
 void monitor_poke(void);
-void monitor_nudge(void);     /* the same, but none is made if there is none */
+void monitor_nudge(void); /* the same, but none is made if there is none */
+/* The caller is about to call mq_notify(2). Returns once the monitor does nothing that could undo
+ * it. */
+void monitor_before_mq_notify(void);
 void monitor_slot_busy(void); /* a slot is not idle any more */
 /* task_stat, unless the process gives up. By the monitor. */
 struct task_stat;
