@@ -85,7 +85,8 @@ pub struct ManagerArgs {
     #[arg(long)]
     pub no_bind: bool,
 
-    /// Print each decision that differs from the one before [default: with --dry-run only]
+    /// Print each decision that differs from the one before [default: with --dry-run only], and
+    /// on standard error the programs that are refused because another user runs them
     #[arg(short, long)]
     pub verbose: bool,
 
@@ -236,7 +237,10 @@ pub fn end_when_asked() -> anyhow::Result<Arc<AtomicBool>> {
 
 fn listen(args: &ManagerArgs) -> anyhow::Result<Server> {
     let path = args.socket.clone().map_or_else(server::default_socket, Ok)?;
-    let server = Server::listen(&path)?;
+    let mut server = Server::listen(&path)?;
+    if args.verbose {
+        server.tell_refused();
+    }
     if !args.quiet {
         eprintln!(
             "lissom: shares {} CPUs every {} ms; programs connect at {}",

@@ -113,6 +113,9 @@ pub struct Server {
     programs: HashMap<Id, Program>,
     /// What a program is told when it connects: target, and for how long.
     first: Option<(Target, Duration)>,
+    /// Whether to say which programs of other users are refused, and the last of them.
+    tells_refused: bool,
+    refused: Option<Id>,
     /// Held for as long as this is the manager.
     _lock: Flock<File>,
 }
@@ -152,12 +155,19 @@ impl Server {
             user,
             programs: HashMap::new(),
             first: None,
+            tells_refused: false,
+            refused: None,
             _lock: lock,
         })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// From now on, says on standard error which programs of other users are refused.
+    pub fn tell_refused(&mut self) {
+        self.tells_refused = true;
     }
 
     /// For as long as `time`, lets those in that connect.
@@ -224,10 +234,18 @@ impl Server {
         let (Ok(id @ 1..), user) = (Id::try_from(peer.pid()), peer.uid()) else { return };
         let of_user = self.programs.values().filter(|p| p.user == user).count();
         let is_known = self.programs.contains_key(&id);
-        if !may_connect(&peer, self.user)
-            || (!is_known
-                && (of_user >= MAX_PROGRAMS_OF_A_USER || self.programs.len() >= MAX_PROGRAMS))
-        {
+        if !may_connect(&peer, self.user) {
+            // It tries again every second: once is enough.
+            if self.tells_refused && self.refused.replace(id) != Some(id) {
+                eprintln!(
+                    "lissom: refused process {id} of user {user}: this manager serves user {}; run it \
+                     as root to serve everybody",
+                    self.user
+                );
+            }
+            return;
+        }
+        if !is_known && (of_user >= MAX_PROGRAMS_OF_A_USER || self.programs.len() >= MAX_PROGRAMS) {
             return;
         }
         // One that connects again (it has changed its user, or its monitor has been made anew)

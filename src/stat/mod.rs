@@ -53,7 +53,7 @@ what --wait-for names.
 
 Examples:
   lissom stat 1234
-  lissom stat 1234 --wait-for active --interval 0.1
+  lissom stat 1234 --wait-for active,locks --interval 0.1
   lissom stat --all --interval 5
   lissom stat --all --json | jq '.programs[] | select(.spin_percent > 50)'")]
 pub struct StatArgs {
@@ -69,10 +69,10 @@ pub struct StatArgs {
     #[arg(long, value_name = "S", default_value = "1", value_parser = crate::kvm::seconds)]
     interval: Duration,
 
-    /// Look again until this holds for each PID, then print [default: print after one interval].
-    /// Exits with 1 if a program ends before
-    #[arg(long, value_name = "WHAT", value_enum, requires = "pids")]
-    wait_for: Option<Condition>,
+    /// Look again until all of this holds for each PID, then print [default: print after one
+    /// interval]. Several conditions are separated by commas. Exits with 1 if a program ends before
+    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', conflicts_with = "all")]
+    wait_for: Vec<Condition>,
 
     /// Of each program, so many loops and locks
     #[arg(long, value_name = "N", default_value = "5")]
@@ -126,20 +126,18 @@ fn show(args: &StatArgs) -> anyhow::Result<i32> {
     let mut watch = Watch::new(which);
     let mut before = watch.look()?;
     let mut past = Past::default();
+    let is_met = |p: &Program| args.wait_for.iter().all(|condition| condition.holds(p));
     let (now, mut programs) = loop {
         let now = second_look(&mut watch, args, &stop)?;
         let programs = past.programs(&before, &now);
-        let is_there =
-            |pid: &u32| programs.iter().any(|p| p.pid == *pid && p.state != State::Ended);
-        match args.wait_for {
-            Some(condition)
-                if args.pids.iter().all(is_there)
-                    && !programs.iter().all(|p| condition.holds(p)) =>
-            {
-                before = now;
-            }
-            _ => break (now, programs),
+        let lives = |pid: &u32| {
+            let is_dead = |p: &Program| matches!(p.state, State::Ended | State::Dead);
+            programs.iter().any(|p| p.pid == *pid && !is_dead(p))
+        };
+        if programs.iter().all(is_met) || !args.pids.iter().all(lives) {
+            break (now, programs);
         }
+        before = now;
     };
     if args.all {
         programs.retain(is_worth_a_line);
@@ -159,8 +157,7 @@ fn show(args: &StatArgs) -> anyhow::Result<i32> {
     for pid in &missing {
         eprintln!("lissom: there is no process {pid}");
     }
-    let unmet = |condition: Condition| !programs.iter().all(|p| condition.holds(p));
-    let ended = missing.is_empty() && args.wait_for.is_some_and(unmet);
+    let ended = missing.is_empty() && !programs.iter().all(is_met);
     if ended {
         eprintln!("lissom: a program ended before it was as --wait-for says");
     }

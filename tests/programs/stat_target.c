@@ -2,12 +2,14 @@
  * place. `barrier N`: N threads at `the_barrier`, which `wait_here` waits at. `spin N`: N threads
  * in the loop of `spin_here`, for a word that nobody writes. `come N`: N threads that compute for a
  * moment and end, again and again. `deadlock`: two threads with a lock each, which want the
- * other's. `idle`: one thread that sleeps. */
+ * other's; natively. `idle`: one thread that sleeps. Prints "ready" once all that has begun. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 pthread_barrier_t the_barrier;
@@ -41,9 +43,11 @@ static void *spins(void *unused) {
 }
 
 static pthread_mutex_t lock_a = PTHREAD_MUTEX_INITIALIZER, lock_b = PTHREAD_MUTEX_INITIALIZER;
+static pid_t thread_a, thread_b;
 
 static void *wants_a(void *unused) {
     (void)unused;
+    thread_a = gettid();
     pthread_mutex_lock(&lock_b);
     pthread_barrier_wait(&the_barrier);
     pthread_mutex_lock(&lock_a);
@@ -52,10 +56,27 @@ static void *wants_a(void *unused) {
 
 static void *wants_b(void *unused) {
     (void)unused;
+    thread_b = gettid();
     pthread_mutex_lock(&lock_a);
     pthread_barrier_wait(&the_barrier);
     pthread_mutex_lock(&lock_b);
     return NULL;
+}
+
+/* Returns once the kernel has put the thread to sleep at the futex. */
+static void await_waiter(pid_t thread, const void *futex) {
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", (int)thread);
+    for (long number = -1, address = 0; number != SYS_futex || (void *)address != futex;) {
+        FILE *file = fopen(path, "r");
+        if (!file || !fgets(text, sizeof text, file)) {
+            perror(path);
+            exit(1);
+        }
+        fclose(file);
+        /* One that runs has no numbers there. */
+        if (sscanf(text, "%ld %lx", &number, (unsigned long *)&address) != 2) number = -1;
+    }
 }
 
 static void start(void *(*work)(void *)) {
@@ -95,7 +116,8 @@ int main(int argc, char **argv) {
         start(wants_a);
         start(wants_b);
         pthread_barrier_wait(&the_barrier);
-        usleep(200000); /* they are at the other's lock by now, or soon */
+        await_waiter(thread_a, &lock_a);
+        await_waiter(thread_b, &lock_b);
     }
     puts("ready");
     fflush(stdout);
