@@ -3,15 +3,11 @@
 
 # start COMMAND...: until it is ready. Sets `target`, its process.
 start() {
-	"$@" > out 2> err &
+	exec 3< <(exec "$@" 2> err)
 	pid=$!
-	for _ in $(seq 400); do
-		[ -s out ] && break
-		sleep 0.05
-	done
 	local word
-	read -r word target < out
-	[ "$word" = ready ] || { echo "FAIL the target is not ready"; cat out err; kill -9 $pid; exit 1; }
+	read -r word target <&3
+	[ "$word" = ready ] || { echo "FAIL the target is not ready"; cat err; kill -9 $pid; exit 1; }
 }
 # fail WHAT: what gdb has shown last is in gdb.out.
 fail() { echo "FAIL $1"; tail -40 gdb.out; touch stop; kill -9 "$target" $pid; exit 1; }
@@ -19,6 +15,7 @@ fail() { echo "FAIL $1"; tail -40 gdb.out; touch stop; kill -9 "$target" $pid; e
 finish() {
 	touch stop
 	wait $pid
-	local code=$?
-	[ $code = 0 ] && [ "$(tail -1 out)" = "ok $1" ] || { echo "FAIL exit code $code"; cat out err; exit 1; }
+	local code=$? last
+	last=$(tail -1 <&3)
+	[ $code = 0 ] && [ "$last" = "ok $1" ] || { echo "FAIL exit code $code: $last"; cat err; exit 1; }
 }

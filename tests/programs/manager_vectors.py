@@ -1,43 +1,66 @@
 """What `lissom manager` says about a program whose numbers of runnable threads are known.
 
-    manager_vectors.py LISSOM before|after MS COMMAND...
+    manager_vectors.py LISSOM MS before=STATES|after COMMAND...
 
-Starts COMMAND before or after the manager begins to look, for one period of MS, and prints its activity vector (ms), its threads, its typical thread count and its name.
+Starts COMMAND, and lets the manager look at it for one period of MS. before=STATES: the manager
+begins when the states of the program's threads match this regular expression, a letter for each
+thread as in /proc/PID/stat, the first thread's first. after: COMMAND begins when the manager looks.
+Prints the program's activity vector (ms), its threads, its typical thread count and its name.
 """
 
 import json
+import os
+import re
 import subprocess
 import sys
 import time
 
-lissom, order, period, command = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
+
+def main():
+    lissom, period, order, *command = sys.argv[1:]
+    order, _, states = order.partition("=")
+    manager_command = [lissom, "manager", "--dry-run", "--once", "--json", "--activity=bpf"]
+    manager_command.append("--period=" + period)
+    if order == "before":
+        program = subprocess.Popen(command)
+        wait_until(lambda: re.fullmatch(states, thread_states(program.pid)))
+        manager = subprocess.Popen(manager_command, stdout=subprocess.PIPE)
+    else:
+        manager = subprocess.Popen(manager_command, stdout=subprocess.PIPE)
+        wait_until(lambda: sleeps_for_a_time(manager.pid))
+        program = subprocess.Popen(command)
+    output, _ = manager.communicate()
+    program.kill()
+    program.wait()
+    (found,) = [p for p in json.loads(output)["programs"] if p["pid"] == program.pid]
+    print(
+        [round(t) for t in found["activity_ms"]],
+        found["threads"],
+        found["typical_thread_count"],
+        found["name"],
+    )
 
 
-def start():
-    return subprocess.Popen(command)
+def wait_until(condition):
+    while not condition():
+        time.sleep(0.001)
 
 
-program = start() if order == "before" else None
-if program:
-    time.sleep(0.2)
-manager = subprocess.Popen(
-    [lissom, "manager", "--dry-run", "--once", "--json", "--activity=bpf", "--period=" + period],
-    stdout=subprocess.PIPE,
-)
-if not program:
-    # It takes a moment to load.
-    time.sleep(0.3)
-    program = start()
-output, _ = manager.communicate()
-program.kill()
-program.wait()
-found = [p for p in json.loads(output)["programs"] if p["pid"] == program.pid]
-if len(found) != 1:
-    sys.exit("not found")
-found = found[0]
-print(
-    [round(t) for t in found["activity_ms"]],
-    found["threads"],
-    found["typical_thread_count"],
-    found["name"],
-)
+def thread_states(pid):
+    """A letter for each thread, the first thread's first."""
+    threads = sorted(map(int, os.listdir(f"/proc/{pid}/task")), key=lambda t: (t != pid, t))
+    return "".join(state(f"/proc/{pid}/task/{thread}/stat") for thread in threads)
+
+
+def state(path):
+    with open(path) as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def sleeps_for_a_time(pid):
+    """Whether it sleeps until a time has come, which the manager does when all is set up."""
+    with open(f"/proc/{pid}/wchan") as file:
+        return "nanosleep" in file.read()
+
+
+main()
