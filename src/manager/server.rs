@@ -238,8 +238,8 @@ impl Server {
             // It tries again every second: once is enough.
             if self.tells_refused && self.refused.replace(id) != Some(id) {
                 eprintln!(
-                    "lissom: refused process {id} of user {user}: this manager serves user {}; run it \
-                     as root to serve everybody",
+                    "lissom: refused process {id} of user {user}: this manager serves user {}; \
+                     run it as root to serve everybody",
                     self.user
                 );
             }

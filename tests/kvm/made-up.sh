@@ -7,7 +7,8 @@ device() {
 
 # vm PID NAME=VALUE... - prints what the module says of a VM of two vCPUs, with these values.
 vm() {
-    echo "vm=$1 id=1 vcpus=2 ${*:2} entries=42 applied=28 ple=40 spun=3 before=10 switches=19 guest=24"
+    local counts='entries=42 applied=28 ple=40 spun=3 before=10 switches=19 guest=24'
+    echo "vm=$1 id=1 vcpus=2 ${*:2} $counts"
 }
 
 # parameters NS - makes the folder p of KVM's parameters of halt polling, with this halt_poll_ns.
