@@ -1,12 +1,14 @@
-/* Waits until process PID is in state STATE: `await_state PID STATE`, with a letter of
- * /proc/PID/stat (S: sleeps, T: stopped, Z: dead). Exits with 1 if the process is gone. */
+// Waits until all processes are in a state at the same time, as /proc/PID/stat shows it: T stopped,
+// S asleep. Fails if one has ended.
+//
+//     await_state STATE PID...
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
-/* The state of the process's first thread; 0: there is no such process. */
-static char state(const char *pid) {
+// 0 if there is no such process, or only what its parent has not waited for.
+static char state_of(const char *pid) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%s/stat", pid);
     FILE *file = fopen(path, "r");
@@ -14,19 +16,27 @@ static char state(const char *pid) {
     size_t n = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[n] = 0;
-    const char *name_end = strrchr(text, ')');
-    return name_end ? name_end[2] : 0;
+    // Behind the name, which may hold anything.
+    char *name_end = strrchr(text, ')');
+    return name_end && name_end[1] == ' ' && name_end[2] != 'Z' ? name_end[2] : 0;
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) return 2;
+    if (argc < 3 || strlen(argv[1]) != 1) {
+        fputs("await_state STATE PID...\n", stderr);
+        return 2;
+    }
     for (;;) {
-        char now = state(argv[1]);
-        if (now == argv[2][0]) return 0;
-        if (!now) {
-            fprintf(stderr, "await_state: there is no process %s\n", argv[1]);
-            return 1;
+        int there = 0;
+        for (int i = 2; i < argc; i++) {
+            char state = state_of(argv[i]);
+            if (!state) {
+                fprintf(stderr, "process %s has ended\n", argv[i]);
+                return 1;
+            }
+            there += state == argv[1][0];
         }
-        usleep(1000);
+        if (there == argc - 2) return 0;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
 }
