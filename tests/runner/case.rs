@@ -183,13 +183,18 @@ impl Reader {
             },
             "EXCLUSIVE" => case.exclusive = true,
             "NATIVE" => case.native = Some(value.trim().to_string()),
-            "UNSWITCHED" => match value.split_once(": ") {
-                Some((levels, reason)) if !reason.trim().is_empty() => {
-                    case.unswitched =
-                        levels.split_whitespace().map(level).collect::<Result<_, _>>()?;
+            "UNSWITCHED" => {
+                match value.split_once(": ") {
+                    Some((levels, reason)) if !reason.trim().is_empty() => {
+                        case.unswitched =
+                            levels.split_whitespace().map(level).collect::<Result<_, _>>()?;
+                    }
+                    _ => return Err(
+                        "UNSWITCHED is followed by levels, a colon, and the reason, once a case"
+                            .into(),
+                    ),
                 }
-                _ => return Err("UNSWITCHED is followed by levels, a colon, and the reason".into()),
-            },
+            }
             "COUNTER" => add(&mut case.counters, first, [Counter::parse(value)?]),
             _ => return Err(format!("unknown keyword '{keyword}'")),
         }
