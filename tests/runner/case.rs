@@ -172,6 +172,11 @@ impl Reader {
                 };
                 add(&mut case.environment, first, [entry]);
             }
+            "BEFORE" if !is_simple(value) => {
+                return Err(
+                    "BEFORE is followed by one command; write bash -c '...' for more".into()
+                );
+            }
             "BEFORE" => add(
                 &mut case.before,
                 first,
@@ -200,6 +205,20 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Whether the command can stand behind the shell's `exec`: nothing outside of quotes ends it.
+fn is_simple(command: &str) -> bool {
+    let mut quote = None;
+    command.chars().all(|c| {
+        match quote {
+            Some(q) if q == c => quote = None,
+            None if c == '\'' || c == '"' => quote = Some(c),
+            None => return !";&|\n".contains(c),
+            Some(_) => {}
+        }
+        true
+    })
 }
 
 fn add<T>(list: &mut Vec<T>, first: bool, more: impl IntoIterator<Item = T>) {
