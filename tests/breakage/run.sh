@@ -43,6 +43,8 @@ user_switch_becomes_kernel_hand_off() {
 noticed_by() {
     case $1 in
     doctor_says_active) echo cli_doctor:: ;;
+    # Some threads then wait for ever, so each case takes as long as it may.
+    user_switch_becomes_kernel_hand_off) echo pthread_barrier ;;
     *) echo pthread_ ;;
     esac
 }
@@ -59,13 +61,13 @@ for breakage; do
     # A tree that does not build would be red for another reason.
     (cd "$copy" && cargo build --locked --quiet && cargo test --locked --quiet --test cases --no-run) >"$log" 2>&1 ||
         { echo "tests/breakage: $breakage does not build: $log" >&2; exit 2; }
-    if (cd "$copy" && cargo test --locked --test cases -- "$(noticed_by "$breakage")") >"$log" 2>&1; then
-        unnoticed=$((unnoticed + 1))
-        echo "UNNOTICED: $breakage: $(tail -n 1 "$log")"
-    else
-        noticed=$((noticed + 1))
-        echo "noticed: $breakage: $(grep -E '^[0-9]+ passed, ' "$log" | tail -n 1)"
-    fi
+    (cd "$copy" && cargo test --locked --test cases -- "$(noticed_by "$breakage")") >"$log" 2>&1 || true
+    said=$(grep -E '^[0-9]+ passed, [0-9]+ failed, ' "$log" | tail -n 1 || true)
+    case $said in
+    "") echo "tests/breakage: no case ran: $log" >&2 && exit 2 ;;
+    *", 0 failed"*) unnoticed=$((unnoticed + 1)) && echo "UNNOTICED: $breakage: $said" ;;
+    *) noticed=$((noticed + 1)) && echo "noticed: $breakage: $said" ;;
+    esac
 done
 echo "$noticed noticed, $unnoticed unnoticed"
 [ "$unnoticed" -eq 0 ]

@@ -207,14 +207,17 @@ impl Reader {
     }
 }
 
-/// Whether the command can stand behind the shell's `exec`: nothing outside of quotes ends it.
+/// Whether the command can stand behind the shell's `exec`: nothing ends it, but within
+/// quotes and substitutions.
 fn is_simple(command: &str) -> bool {
-    let mut quote = None;
+    let (mut quote, mut depth) = (None, 0);
     command.chars().all(|c| {
         match quote {
             Some(q) if q == c => quote = None,
             None if c == '\'' || c == '"' => quote = Some(c),
-            None => return !";&|\n".contains(c),
+            None if c == '(' => depth += 1,
+            None if c == ')' => depth -= 1,
+            None => return depth > 0 || !";&|".contains(c),
             Some(_) => {}
         }
         true
