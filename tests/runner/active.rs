@@ -104,10 +104,10 @@ pub fn problems(
         problems.push("no system call is redirected in any process".into());
     }
     problems.extend(missing(processes, witnesses));
-    // With one thread more than slots there may be nobody who waits for a slot.
+    // With a few more threads than slots there may be nobody who waits for a slot.
     let crowded: Vec<&Process> = processes
         .iter()
-        .filter(|p| p.counter("threads_peak").is_some_and(|t| t >= 2 * p.slots))
+        .filter(|p| p.counter("threads_peak").is_some_and(|t| t >= 4 * p.slots))
         .collect();
     let happened: &[&str] = match name {
         "user" => &["switches_user"],
@@ -117,7 +117,7 @@ pub fn problems(
     let count: u64 = happened.iter().map(|h| sum(crowded.iter().copied(), h)).sum();
     if !crowded.is_empty() && count == 0 && !case.unswitched.contains(&level) {
         problems.push(format!(
-            "twice as many threads as slots, or more, but no {}",
+            "four times as many threads as slots, or more, but no {}",
             happened.join(" and no ")
         ));
     }
