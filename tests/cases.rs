@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use libtest_mimic::{Arguments, Completion, Trial};
-use runner::case::{self, Case, Level};
+use runner::case::{self, Case};
 use runner::outcome::{Outcomes, Skips};
 use runner::{requires, run};
 
@@ -101,11 +101,8 @@ fn trials(case: Arc<Case>, selection: run::Selection, session: &Arc<Session>) ->
             let repeat = if selection.all { case.repeat } else { 1 };
             let result = run::run(&case, variant, &full_name, session.seed, repeat);
             drop((beside, alone));
-            let level = match variant.level {
-                Level::Plain => "plain",
-                _ => variant.level_name(),
-            };
-            session.outcomes.ran(&full_name, level, started.elapsed(), result.is_ok());
+            let (level, took) = (variant.level_name(), started.elapsed());
+            session.outcomes.ran(&full_name, level, took, result.is_ok());
             result?;
             Ok(Completion::Completed)
         })

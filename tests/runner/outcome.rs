@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Cases that may be skipped: `FILE::NAME<TAB>REQUIREMENT<TAB>REASON` a line, `#` begins a comment.
@@ -60,10 +60,15 @@ impl Outcomes {
         self.skipped.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
     }
 
-    /// Writes `SECONDS<TAB>ok|FAILED<TAB>NAME` lines to `path`, the slowest first.
-    pub fn record(&self, path: &Path) -> std::io::Result<()> {
+    fn slowest_first(&self) -> MutexGuard<'_, Vec<Entry>> {
         let mut ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
         ran.sort_by_key(|entry| std::cmp::Reverse(entry.took));
+        ran
+    }
+
+    /// Writes `SECONDS<TAB>ok|FAILED<TAB>NAME` lines to `path`, the slowest first.
+    pub fn record(&self, path: &Path) -> std::io::Result<()> {
+        let ran = self.slowest_first();
         let mut text = String::new();
         for entry in ran.iter() {
             let result = if entry.passed { "ok" } else { "FAILED" };
@@ -75,8 +80,7 @@ impl Outcomes {
     /// The slowest 20, what was skipped, and how many ran at each level.
     pub fn summary(&self) -> String {
         const SLOWEST: usize = 20;
-        let mut ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
-        ran.sort_by_key(|entry| std::cmp::Reverse(entry.took));
+        let ran = self.slowest_first();
         let mut text = String::new();
         if ran.len() > SLOWEST {
             text += "slowest:\n";
