@@ -195,7 +195,9 @@ fn judge(root: &Path, zydis: &Path, compiler: &Path) {
     for define in ZYDIS_DEFINES {
         build.flag(define);
     }
-    for name in ["bits", "counter", "decode", "delay", "execute", "machine", "prove", "vector"] {
+    for name in
+        ["bits", "counter", "decode", "delay", "execute", "explore", "machine", "prove", "vector"]
+    {
         build.file(root.join(format!("runtime/spin/{name}.c")));
     }
     for name in ["orbit", "branches"] {

@@ -335,7 +335,9 @@ void spin_execute(struct spin *s, const struct op *op)
     case ZYDIS_MNEMONIC_PAUSE:
         s->pauses++;
         s->rec.pauses++;
-        if (spin_may_be_site(s, op->address))
+        /* rather one of the loop's own function */
+        if ((!s->rec.pause || s->now.r[RSP] >= s->rec.outermost) &&
+            spin_may_be_site(s, op->address))
             s->rec.pause = op->address;
         break;
     case ZYDIS_MNEMONIC_MOV: spin_operand_put(s, op, 0, spin_operand_get(s, op, 1)); break;

@@ -4,8 +4,13 @@
  *
  *     decode.c    an instruction of the program, by way of Zydis, into a struct op
  *     machine.c   registers, flags, memory and the store buffer
- *     execute.c   what each instruction does; bits.c: shifts, bit tests, counting; vector.c: moves
- * of vector registers prove.c     loop heads, repetition, counters, verdicts
+ *     execute.c   what each instruction does
+ *     bits.c      shifts, bit tests, counting
+ *     vector.c    moves of vector registers
+ *     prove.c     loop heads, repetition, verdicts
+ *     counter.c   when a counter ends a loop
+ *     delay.c     inner loops that only count
+ *     explore.c   whether a branch leaves a loop
  *
  * Every value carries a few bits of taint: where it comes from, as far as a proof has to know.
  */
@@ -183,8 +188,10 @@ struct recording {
     uint64_t pause;
     struct compare compare[COMPARES];
     struct timed_branch timed_branch[TIMED];
+    uint64_t outermost; /* highest stack pointer of the turn: that of the loop's own function */
+    uint64_t loop;      /* lowest instruction there */
     uint32_t trail_length;
-    uint64_t trail[SPIN_TRAIL];
+    uint64_t trail[SPIN_TRAIL]; /* instructions there */
 };
 
 struct spin {
@@ -252,9 +259,19 @@ bool spin_restored(const struct spin *s);
 /* Whether the instruction that is about to be interpreted is a place for a spin site: where a proof
  * holds, and not in a delay. At a site, where the code is known, nobody asks. */
 bool spin_may_be_site(const struct spin *s, uint64_t address);
+void spin_step(struct spin *s); /* interprets one instruction */
 /* What differs from `a` to `b`. Post: the number, or -1: too much. Flags are not looked at. */
 int spin_state_compare(const struct spin *s, const struct state *a, const struct state *b,
                        struct difference *d);
+
+/* --- explore.c -------------------------------------------------------------------------------- */
+/* Nothing counts in this loop: what differs from turn to turn is not read. */
+bool spin_only_dead(const struct head *h);
+/* While exploring: another way than in the recorded turns has led to the head again. */
+enum explore spin_came_back(struct spin *s);
+/* Takes the other side of each deciding branch. Returns whether one leaves the loop. Post: the
+ * state is the recording's first. */
+bool spin_some_way_leaves(struct spin *s);
 
 /* --- machine.c -------------------------------------------------------------------------------- */
 void spin_stop(struct spin *s, enum spin_verdict verdict, enum spin_reason reason);

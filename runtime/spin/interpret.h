@@ -105,12 +105,17 @@ struct spin_result {
     bool transient;
 
     /* Of ENDLESS and COUNTED. */
-    uintptr_t head, back; /* first instruction of the loop, and the backward jump to it */
-    uintptr_t pause;      /* a `pause` in the loop, or 0 */
-    uint32_t turn;        /* instructions of one turn */
+    uintptr_t head, back; /* where the proof began, and the backward jump to it */
+    /* Lowest address of the loop in its own function, not in those that it calls: the same for
+     * every sample. */
+    uintptr_t loop;
+    uintptr_t pause;                       /* a `pause` in the loop, or 0 */
+    uint32_t turn;                         /* instructions of one turn */
     struct spin_load load[SPIN_MAX_LOADS]; /* in the order of the loop */
-    uint8_t trail_length;                  /* 0: the turn is longer than the trail */
-    uintptr_t trail[SPIN_TRAIL];           /* the instructions of one turn, from the head */
+    /* Instructions of one turn in the loop's own function, in the order of execution. 0: there are
+     * more of them. */
+    uint8_t trail_length;
+    uintptr_t trail[SPIN_TRAIL];
 
     /* Of COUNTED: the counter that decides, or one of them. */
     bool counter_in_memory;

@@ -3,7 +3,8 @@
 #include "prim/maps.h"
 #include "sched/thread.h"
 
-static uintptr_t head_of[LISSOM_MAX_LOOPS]; /* of record->loop[]; 0: of an object that has gone */
+/* of record->loop[]; 0: of an object that has gone */
+static uintptr_t address_of[LISSOM_MAX_LOOPS];
 
 struct search {
     uintptr_t address;
@@ -27,32 +28,32 @@ static bool is_there(void *argument, const struct mapping *m)
     return false;
 }
 
-static struct lissom_loop *find(uintptr_t head)
+static struct lissom_loop *find(uintptr_t address)
 {
     for (uint32_t i = 0; i < record->loops; i++)
-        if (head_of[i] == head)
+        if (address_of[i] == address)
             return &record->loop[i];
     return NULL;
 }
 
-static struct lissom_loop *add(uintptr_t head)
+static struct lissom_loop *add(uintptr_t address)
 {
     uint32_t n = record->loops;
     if (n == LISSOM_MAX_LOOPS)
         return NULL;
-    struct search s = {.address = head, .loop = &record->loop[n]};
+    struct search s = {.address = address, .loop = &record->loop[n]};
     if (!maps_walk(is_there, &s) || !s.found)
         return NULL;
-    head_of[n] = head;
+    address_of[n] = address;
     __atomic_store_n(&record->loops, n + 1, __ATOMIC_RELEASE);
     return s.loop;
 }
 
 struct lissom_loop *spin_loop_seen(const struct spin_result *r)
 {
-    struct lissom_loop *loop = find(r->head);
+    struct lissom_loop *loop = find(r->loop);
     if (!loop)
-        loop = add(r->head);
+        loop = add(r->loop);
     if (loop)
         loop->samples++;
     return loop;
@@ -61,12 +62,12 @@ struct lissom_loop *spin_loop_seen(const struct spin_result *r)
 void spin_loops_unmapped(uintptr_t base, size_t bytes)
 {
     for (uint32_t i = 0; i < record->loops; i++)
-        if (head_of[i] - base < bytes)
-            head_of[i] = 0;
+        if (address_of[i] - base < bytes)
+            address_of[i] = 0;
 }
 
 void spin_loops_after_fork(void)
 {
     for (uint32_t i = 0; i < LISSOM_MAX_LOOPS; i++)
-        head_of[i] = 0;
+        address_of[i] = 0;
 }

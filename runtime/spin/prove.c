@@ -20,12 +20,9 @@
  */
 #include "spin/internal.h"
 
-#include <sys/syscall.h>
-
 enum {
     COUNTED_STREAK = 2, /* equal strides before a counted proof is tried: four visits */
     COUNTED_ATTEMPTS = 3,
-    EXPLORED = 4, /* deciding branches */
     /* visits of other heads in a proof that began with the first visit of its own */
     OTHERS = 16,
 };
@@ -189,40 +186,6 @@ static bool repeated(struct spin *s, unsigned turns)
     return true;
 }
 
-static bool only_dead(const struct head *h)
-{
-    for (unsigned i = 0; i < h->differences; i++)
-        if (!h->difference[i].varies)
-            return false;
-    return true;
-}
-
-/* The same for a turn in which something else was done on the way: a counter has gone on, and none
- * has begun anew, that is, gone back. One that has gone another way on is a sum, to which less was
- * added this time (an inner loop ended earlier, `if (few > 0)` around what adds). */
-static bool counters_went_on(const struct spin *s)
-{
-    const struct head *h = s->rec.head;
-    const struct state *a = &h->last, *b = &s->now;
-    bool any = only_dead(h);
-    if (a->r[RSP] != b->r[RSP])
-        return false;
-    for (unsigned i = 0; i < h->differences; i++) {
-        const struct difference *d = &h->difference[i];
-        if (d->varies)
-            continue;
-        uint64_t moved =
-            d->granule
-                ? (uint64_t)(int64_t)(int32_t)(b->store[d->index].value - a->store[d->index].value)
-                : b->r[d->index] - a->r[d->index];
-        if (moved == (uint64_t)d->by)
-            any = true;
-        else if (moved && ((int64_t)moved < 0) != (d->by < 0))
-            return false;
-    }
-    return any;
-}
-
 /* What was stored outside of the stack has been taken back: memory is as it was. */
 bool spin_restored(const struct spin *s)
 {
@@ -291,6 +254,7 @@ static void describe(struct spin *s)
     struct spin_result *r = s->result;
     r->loads = (uint8_t)s->rec.loads;
     r->head = s->rec.head->address;
+    r->loop = s->rec.loop;
     r->back = s->rec.back;
     r->pause = s->rec.pause;
     r->turn = (s->steps - s->rec.first_step) / (s->rec.counted ? 2 : 1);
@@ -319,7 +283,7 @@ static bool concluded(struct spin *s)
         rec->explore = true;
         return true;
     }
-    if (!rec->counted || only_dead(rec->head)) {
+    if (!rec->counted || spin_only_dead(rec->head)) {
         s->pauses = rec->pauses;
         spin_stop(s, rec->pauses && !decides ? SPIN_PAUSE_ONLY : SPIN_ENDLESS, SPIN_R_NONE);
         return true;
@@ -383,24 +347,12 @@ static bool counts(struct spin *s, struct head *h)
     return h->streak >= COUNTED_STREAK && h->attempts < COUNTED_ATTEMPTS;
 }
 
-/* Another way than in the recorded turns has led to the head again. */
-static enum explore came_back(struct spin *s)
-{
-    struct recording *rec = &s->rec;
-    if (rec->counted)
-        return counters_went_on(s) ? EXPLORE_CAME_BACK : EXPLORE_LEFT;
-    if (s->now.r[RSP] != rec->head->last.r[RSP] || s->now.transient != rec->head->last.transient)
-        return EXPLORE_LEFT;
-    /* when it has asked for the time once more */
-    return ++rec->came_back <= rec->period ? EXPLORE_AFTER : EXPLORE_CAME_BACK;
-}
-
 static void at_recorded_head(struct spin *s, uint64_t from)
 {
     struct recording *rec = &s->rec;
     if (s->exploring) {
         if (s->exploring == EXPLORE_AFTER)
-            s->exploring = came_back(s);
+            s->exploring = spin_came_back(s);
         return;
     }
     rec->left--;
@@ -485,59 +437,37 @@ void spin_at_head(struct spin *s, uint64_t from)
 
 /* --- the run ---------------------------------------------------------------------------------- */
 
-static void step(struct spin *s)
+/* Notes the instructions of a turn that belong to the function of the loop, not to functions that
+ * it calls: those at the highest stack pointer. Called functions are shared with other code. */
+static void note_trail(struct spin *s, uint64_t address)
+{
+    struct recording *rec = &s->rec;
+    uint64_t rsp = s->now.r[RSP];
+    if (rsp < rec->outermost)
+        return;
+    if (rsp > rec->outermost) {
+        rec->outermost = rsp;
+        rec->loop = address;
+        rec->trail_length = 0;
+    }
+    if (address < rec->loop)
+        rec->loop = address;
+    if (!spin_may_be_site(s, address))
+        return;
+    if (rec->trail_length < SPIN_TRAIL)
+        rec->trail[rec->trail_length] = address;
+    rec->trail_length++;
+}
+
+void spin_step(struct spin *s)
 {
     const struct op *op = spin_decode(s, s->now.rip);
     if (!op)
         return;
     s->steps++;
-    if (s->rec.on && !s->exploring && s->rec.left == s->rec.period &&
-        spin_may_be_site(s, op->address)) {
-        if (s->rec.trail_length < SPIN_TRAIL)
-            s->rec.trail[s->rec.trail_length] = op->address;
-        s->rec.trail_length++;
-    }
+    if (s->rec.on && !s->exploring && s->rec.left == s->rec.period)
+        note_trail(s, op->address);
     spin_execute(s, op);
-}
-
-/* The C library asks the kernel where it finds no vdso: no way out of the loop. */
-static bool asks_for_time(const struct spin *s)
-{
-    uint64_t nr = s->now.r[RAX];
-    return s->stop && s->result->reason == SPIN_R_SYSCALL &&
-           (nr == SYS_clock_gettime || nr == SYS_gettimeofday || nr == SYS_time);
-}
-
-/* Takes the other side of each deciding branch. Post: true if one leaves the loop. The state is the
- * recording's first. */
-static bool some_way_leaves(struct spin *s)
-{
-    struct recording saved = s->rec;
-    struct spin_result *r = s->result;
-    uint32_t limit = 4 * r->turn + 200;
-    bool leaves = saved.table;
-    for (unsigned i = 0; !leaves && i < EXPLORED && i < saved.deciding_first; i++) {
-        spin_state_copy(&s->now, &saved.head->last);
-        s->rec = saved;
-        s->rec.on = true;
-        s->rec.deciding = 0;
-        s->rec.too_many = false;
-        s->rec.loads = SPIN_MAX_LOADS; /* the predicate is complete: note nothing more */
-        s->exploring = EXPLORE_BEFORE;
-        s->invert = i;
-        for (uint32_t n = 0;
-             n < limit && !s->stop && s->exploring < EXPLORE_CAME_BACK && s->steps < 2 * s->budget;
-             n++)
-            step(s);
-        leaves =
-            (s->exploring == EXPLORE_AFTER || s->exploring == EXPLORE_LEFT) && !asks_for_time(s);
-        s->stop = false;
-    }
-    s->exploring = EXPLORE_NO;
-    s->rec = saved;
-    s->rec.explore = false;
-    spin_state_copy(&s->now, &saved.head->last);
-    return leaves;
 }
 
 void spin_advance(struct spin *s)
@@ -546,11 +476,11 @@ void spin_advance(struct spin *s)
         spin_stop(s, SPIN_UNKNOWN, SPIN_R_BUDGET);
         return;
     }
-    step(s);
+    spin_step(s);
     if (!s->rec.explore)
         return;
     uint32_t pauses = s->pauses;
-    bool leaves = some_way_leaves(s);
+    bool leaves = spin_some_way_leaves(s);
     s->pauses = pauses;
     if (leaves) {
         s->pauses = s->rec.pauses;

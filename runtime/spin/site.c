@@ -214,23 +214,37 @@ static bool make(uintptr_t address, uintptr_t head, const struct spin_place *pla
     return switch_on(p);
 }
 
-/* The instructions of a loop in the order in which they are tried: those on the waiting path first,
- * a `pause`, the jump back, and from there towards the head. i: from -2. Post: 0: none. */
-static uintptr_t place_in(const struct spin_result *r, int i)
+static bool in_trail(const struct spin_result *r, uintptr_t at)
 {
-    if (i < 0)
-        return i == -2 ? r->pause : r->back;
-    uintptr_t at = r->trail[r->trail_length - 1 - i];
-    return at == r->pause || at == r->back ? 0 : at;
+    for (uint32_t i = 0; i < r->trail_length; i++)
+        if (r->trail[i] == at)
+            return true;
+    return false;
+}
+
+static uint32_t places_in(const struct spin_result *r) { return r->trail_length + 4u; }
+
+/* The instructions of a loop in the order in which they are tried, i from 0 to places_in(r) - 1:
+ * those of its own function, a `pause`, the jump back, and from there backwards; then a `pause` or
+ * a jump in a function that it calls, which all other callers come by. 0: no instruction. */
+static uintptr_t place_in(const struct spin_result *r, uint32_t i)
+{
+    uint32_t n = r->trail_length;
+    if (i >= 2 && i < 2 + n) {
+        uintptr_t at = r->trail[n + 1 - i];
+        return at == r->pause || at == r->back ? 0 : at;
+    }
+    uintptr_t at = i % (n + 2) ? r->back : r->pause;
+    return in_trail(r, at) == (i < 2) ? at : 0;
 }
 
 /* Post: true: there is a site on this loop, or will never be one. */
 static bool known(const struct spin_result *r)
 {
     for (uint32_t i = 0; i < FAILURES; i++)
-        if (hopeless[i] == r->head)
+        if (hopeless[i] == r->loop)
             return true;
-    for (int i = -2; i < (int)r->trail_length; i++) {
+    for (uint32_t i = 0; i < places_in(r); i++) {
         struct spin_site *p = site_of(place_in(r, i));
         if (!p)
             continue;
@@ -245,7 +259,7 @@ static void site_make(const struct spin_result *r, struct lissom_loop *loop)
 {
     bool done = known(r);
     struct spin_place place = {0, 0};
-    for (int i = -2; !done && i < (int)r->trail_length; i++) {
+    for (uint32_t i = 0; !done && i < places_in(r); i++) {
         uintptr_t at = place_in(r, i);
         if (!at)
             continue;
@@ -253,7 +267,7 @@ static void site_make(const struct spin_result *r, struct lissom_loop *loop)
             done = make(at, r->head, &place, loop);
     }
     if (!done) {
-        hopeless[hopeless_next++ % FAILURES] = r->head;
+        hopeless[hopeless_next++ % FAILURES] = r->loop;
         if (loop)
             loop->site = 2;
     }
@@ -327,8 +341,8 @@ void spin_sites_serve(void)
 static bool is_asked_about(uintptr_t base, size_t bytes)
 {
     const struct spin_result *r = &asked.result;
-    bool is = is_asked() && r->head - base < bytes;
-    for (int i = -2; is_asked() && !is && i < (int)r->trail_length; i++)
+    bool is = is_asked() && (r->head - base < bytes || r->loop - base < bytes);
+    for (uint32_t i = 0; is_asked() && !is && i < places_in(r); i++)
         is = place_in(r, i) - base < bytes;
     return is;
 }

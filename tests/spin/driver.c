@@ -298,8 +298,9 @@ int main(int argc, char **argv) {
         const struct loop *l = &loops[i];
         if (argc > 3 && strcmp(argv[3], l->name)) continue;
         pthread_t t;
-        unsigned right = 0, seen[5] = {0}, without = 0, ending = 0;
+        unsigned right = 0, seen[5] = {0}, without = 0, elsewhere = 0, ending = 0;
         struct spin_result wrong = {0};
+        uintptr_t loop = 0;
         quit = 0;
         answered = 0;
         pthread_create(&t, NULL, thread, (void *)l);
@@ -318,6 +319,11 @@ int main(int argc, char **argv) {
             if (good && l->flag && (accepts[result.verdict] & (E | C)) && !predicate_has(l)) {
                 good = 0;
                 without++;
+            }
+            /* Wherever it is sampled, in functions that it calls too, the loop is the same one. */
+            if (good && result.verdict == SPIN_ENDLESS) {
+                if (loop && loop != result.loop) good = 0, elsewhere++;
+                loop = result.loop;
             }
             /* A delay with few pauses left ends: that is the right answer, but it must be rare (see
              * below). */
@@ -349,12 +355,14 @@ int main(int argc, char **argv) {
             printf("%s: %s:", argv[1], l->name);
             for (int v = 0; v < 5; v++)
                 if (seen[v]) printf(" %s %u", verdicts[v], seen[v]);
-            printf(", flag not in the predicate %u; reason %u at %#lx after %u steps\n", without,
-                   wrong.reason, wrong.rip - (uintptr_t)l->run, wrong.steps);
+            printf(", flag not in the predicate %u, loop at another address %u; reason %u at %#lx "
+                   "after %u steps\n",
+                   without, elsewhere, wrong.reason, wrong.rip - (uintptr_t)l->run, wrong.steps);
             if (argc > 3)
-                printf("head +%#lx turn %u counter r%u mem %d stride %ld remaining %llu loads %u\n",
-                       result.head - (uintptr_t)l->run, result.turn, result.counter_register,
-                       result.counter_in_memory, result.stride,
+                printf("loop +%#lx head +%#lx turn %u counter r%u mem %d stride %ld remaining %llu "
+                       "loads %u\n",
+                       loop - (uintptr_t)l->run, result.head - (uintptr_t)l->run, result.turn,
+                       result.counter_register, result.counter_in_memory, result.stride,
                        (unsigned long long)result.remaining, result.loads);
         }
     }
