@@ -256,7 +256,13 @@ static void find_clock_pages(void) {
     if (f) fclose(f);
 }
 
+/* All of them, i from 0. */
+static const struct loop *loop_at(unsigned i) {
+    return i < loops_wait_count ? &loops_wait[i] : &loops_work[i - loops_wait_count];
+}
+
 int main(int argc, char **argv) {
+    unsigned loop_count = loops_wait_count + loops_work_count;
     find_clock_pages();
     struct sigaction sample = {.sa_sigaction = on_sample, .sa_flags = SA_SIGINFO | SA_RESTART};
     struct sigaction bad = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};
@@ -274,7 +280,7 @@ int main(int argc, char **argv) {
         for (unsigned i = 0; i < loop_count; i++) {
             pthread_t t;
             quit = answered = 0;
-            pthread_create(&t, NULL, thread, (void *)&loops[i]);
+            pthread_create(&t, NULL, thread, (void *)loop_at(i));
             while (!answered) usleep(50);
             usleep(500);
             answered = 0;
@@ -295,7 +301,7 @@ int main(int argc, char **argv) {
              all_ending = 0;
     unsigned long long steps = 0;
     for (unsigned i = 0; i < loop_count; i++) {
-        const struct loop *l = &loops[i];
+        const struct loop *l = loop_at(i);
         if (argc > 3 && strcmp(argv[3], l->name)) continue;
         pthread_t t;
         unsigned right = 0, seen[5] = {0}, without = 0, elsewhere = 0, ending = 0;

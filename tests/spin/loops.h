@@ -11,8 +11,8 @@ struct loop {
     const volatile void *flag; /* if it is E or C: must be in the predicate */
 };
 
-extern const struct loop loops[];
-extern const unsigned loop_count;
+extern const struct loop loops_wait[], loops_work[];
+extern const unsigned loops_wait_count, loops_work_count;
 
 /* libplt.so */
 void plt_pause(void);

@@ -41,8 +41,11 @@ for c in gcc ${clang:-}; do
     command -v "$c" >/dev/null || continue
     for level in -O0 -O1 -O2 -O3 -Os; do
         name=$(basename "$c")$level
-        $c -std=gnu11 -D_GNU_SOURCE $level ${LOOP_FLAGS:-} -w -I"$here" -c "$here/loops.c" -o "$out/loops$name.o" &&
-            $cc -pthread "$out/driver.o" "$out/loops$name.o" "$out"/spin-*.o "$out"/zydis-*.o -L"$out" -lplt -Wl,-rpath,"$out" -o "$out/test$name" || fail "$name"
+        for kind in wait work; do
+            $c -std=gnu11 -D_GNU_SOURCE $level ${LOOP_FLAGS:-} -w -I"$here" -c "$here/loops_$kind.c" -o "$out/$kind$name.o" || fail "$name"
+        done
+        $cc -pthread "$out/driver.o" "$out/wait$name.o" "$out/work$name.o" "$out"/spin-*.o "$out"/zydis-*.o \
+            -L"$out" -lplt -Wl,-rpath,"$out" -o "$out/test$name" || fail "$name"
         timeout 30 "$out/test$name" "$name" "$samples" >"$out/log" 2>&1 || true
         grep -v ' passed, ' "$out/log"
         tally "$out/log"

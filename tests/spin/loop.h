@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the loops of loops_wait.c and loops_work.c are made of. Both are compiled with every
+ * compiler at every level; nothing of them is called but by table.
+ */
+#ifndef TEST_SPIN_LOOP_H
+#define TEST_SPIN_LOOP_H
+
+#include "loops.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <x86intrin.h>
+
+#define LOOP(name) static __attribute__((noinline)) unsigned long name(void)
+#define pause() __builtin_ia32_pause()
+#define MANY 2000000000
+
+static unsigned long limit_tsc = 1ul << 50; /* 100 hours */
+static unsigned long seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (unsigned long)t.tv_sec;
+}
+static volatile unsigned long later = 1ul << 40;
+
+#endif
