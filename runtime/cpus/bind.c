@@ -21,6 +21,8 @@
  * - /proc/PID/task/TID/status and other processes do see it.
  *
  * Both only while there are more threads than slots, and no other programs are seen on the CPUs.
+ * Threads that run without a scheduling point do not notice when that ends, so the monitor releases
+ * them. Whoever binds the first thread wakes it; it releases all before it sleeps for long.
  */
 #include "cpus/cpus.h"
 #include "prim/prim.h"
@@ -44,6 +46,7 @@ static uint32_t confined_to; /* CPUs; 0: it is not */
 static uint16_t cpu_of_slot[LISSOM_MAX_SLOTS];
 static uint32_t slots_with_cpu; /* entries of cpu_of_slot that hold */
 static bool given_up;
+static bool some_bound;     /* since the monitor released all; under `setting` */
 static struct lock setting; /* the program's setting and ours: the program's is the last */
 
 static bool equal(const struct cpu_mask *a, const struct cpu_mask *b)
@@ -75,6 +78,20 @@ static void release(struct thread *t)
 {
     if (t->was_bound && !t->own_affinity)
         widen(t);
+}
+
+static void release_bound(struct thread *t)
+{
+    if (t->bound && t->bound != LOOSE && !t->own_affinity)
+        widen(t);
+}
+
+/* Pre: setting. */
+static void release_all_bound(void)
+{
+    if (some_bound)
+        threads_each(release_bound);
+    some_bound = false;
 }
 
 static void confine(struct thread *t)
@@ -154,6 +171,14 @@ void cpus_leave(void)
 {
     lock_take(&setting);
     leave();
+    release_all_bound();
+    lock_drop(&setting);
+}
+
+void cpus_unbind_all(void)
+{
+    lock_take(&setting);
+    release_all_bound();
     lock_drop(&setting);
 }
 
@@ -256,12 +281,17 @@ bool cpu_bind(struct thread *t, const struct slot *s)
     uint64_t word[CPU_MASK_WORDS] = {0};
     word[cpu / 64] = 1ull << (cpu % 64);
     lock_take(&setting);
-    if (!t->own_affinity &&
-        prim_syscall3(SYS_sched_setaffinity, t->tid, (cpu / 64 + 1) * 8, word) == 0)
+    bool done = !t->own_affinity &&
+                prim_syscall3(SYS_sched_setaffinity, t->tid, (cpu / 64 + 1) * 8, word) == 0;
+    bool first = done && !some_bound;
+    if (done)
         t->bound = (uint16_t)(cpu + 1);
+    some_bound |= done;
     t->was_bound = true;
     lock_drop(&setting);
-    return t->bound == cpu + 1;
+    if (first)
+        monitor_poke();
+    return done;
 }
 
 bool cpu_is_bound_elsewhere(const struct thread *t, const struct slot *s)
@@ -314,6 +344,7 @@ void cpus_after_fork(void)
     lissom_self->bound = 0;
     cpus_witness_after_fork();
     slots_with_cpu = confined_to = 0;
+    some_bound = false;
     wide = full;
 }
 

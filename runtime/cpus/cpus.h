@@ -53,8 +53,10 @@ void cpus_each_slot_its_own(void);
 void cpus_confine(uint32_t n, const struct cpu_mask *among);
 /* There are fewer, but not now: no slot has a CPU. By the monitor. */
 void cpus_free(void);
-/* The monitor will not look for long. */
+/* By the monitor, before it sleeps for long: threads are neither confined nor bound. */
 void cpus_leave(void);
+/* Releases the threads that are bound to the CPU of their slot. By the monitor. */
+void cpus_unbind_all(void);
 /* The process gives up: no thread is bound any more. */
 void cpus_give_up(void);
 /* A thread that is being made gets a mask from the program, or inherits one. */

@@ -66,9 +66,11 @@ void cpus_settle(uint32_t n, uint32_t limit)
     bool others =
         n < limit || contended(tsc()) || __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= n;
     const struct cpu_mask *told = manager_cpus(&mask, n);
-    if (n >= cpus_count(&mask))
+    if (n >= cpus_count(&mask)) {
         cpus_each_slot_its_own();
-    else if (told || !others)
+        if (others)
+            cpus_unbind_all();
+    } else if (told || !others)
         cpus_confine(n, told ? told : &mask);
     else
         cpus_free();
