@@ -134,8 +134,8 @@ int main(int argc, char **argv) {
     double direct = run(threads, most, 1) / (double)(most * threads);
     double indirect = (together - alone) / (double)handovers - direct;
     printf("{\"workload\": \"%s\", \"threads\": %ld, \"kib\": %ld, \"passes\": %ld, \"seconds\": "
-           "%.6f, "
-           "\"seconds_alone\": %.6f, \"ns_per_access\": %.4f, \"ns_per_access_alone\": %.4f, "
+           "%.9f, "
+           "\"seconds_alone\": %.9f, \"ns_per_access\": %.4f, \"ns_per_access_alone\": %.4f, "
            "\"direct_us\": %.4f, "
            "\"indirect_us\": %.4f}\n",
            options.workload, threads, options.work, times, together, alone,
