@@ -5,7 +5,8 @@
 Starts COMMAND, and lets the manager look at it for one period of MS. before=STATES: the manager
 begins when the states of the program's threads match this regular expression, a letter for each
 thread as in /proc/PID/stat, the first thread's first. after: COMMAND begins when the manager looks.
-Prints the program's activity vector (ms), its threads, its typical thread count and its name.
+Prints the program's activity vector (percent of the period, which is MS or more where the machine is
+busy), its threads, its typical thread count and its name.
 """
 
 import json
@@ -33,8 +34,11 @@ def main():
     program.kill()
     program.wait()
     (found,) = [p for p in json.loads(output)["programs"] if p["pid"] == program.pid]
+    took = sum(found["activity_ms"])
+    if took < float(period):
+        sys.exit(f"the period had only {took} ms")
     print(
-        [round(t) for t in found["activity_ms"]],
+        [round(100 * t / took) for t in found["activity_ms"]],
         found["threads"],
         found["typical_thread_count"],
         found["name"],

@@ -111,7 +111,7 @@ pub fn problems(
         .collect();
     let happened: &[&str] = match name {
         "user" => &["switches_user"],
-        "kernel" => &["switches_kernel"],
+        "kernel" => &["switches_kernel", "blocks"],
         _ => &["switches_user", "switches_kernel", "blocks"],
     };
     let count: u64 = happened.iter().map(|h| sum(crowded.iter().copied(), h)).sum();
