@@ -36,7 +36,8 @@ void release_slot(struct thread *t);
 bool release_others(void);
 
 /* t has given up: gives its slot away, and waits until the others have left, or are in a system
- * call of the program, for `timeout_ms` at most. */
+ * call of the program. After `timeout_ms` it waits only for those that have hardly had a CPU
+ * meanwhile, for 15 times as long at most. */
 void release_wait(struct thread *t, uint32_t timeout_ms);
 
 #endif

@@ -117,6 +117,7 @@ struct thread {
     bool delivers;              /* the signal in that frame is to be handled at home */
     struct signal_frame *saved; /* ... while it is in the runtime for that (signals.c) */
     uint64_t credentials;       /* a hash of the calls that have changed them */
+    uint64_t ran_at_release;    /* its CPU time (ns) when it was late to leave (release.c) */
     bool restricts;             /* it is about to restrict the system calls of the process */
     siginfo_t taken;            /* by rt_sigtimedwait(2), whose caller does not want to know */
     stack_t altstack;           /* the program's, for this thread (altstack.h) */
@@ -272,7 +273,10 @@ struct scheduler {
     uint32_t faults_blocked; /* threads of which that is true, or more */
     bool native_waits;       /* given up: threads wait in the kernel only */
     bool active;             /* patched and scheduling */
-    bool user_switch;        /* the machine can switch in user space */
+    /* The first thread has something that the kernel keeps for kernel threads; until it
+     * registers. */
+    bool first_is_tied;
+    bool user_switch; /* the machine can switch in user space */
     bool has_amx;
     bool large_vectors;     /* the program may use AMX tiles, which a switch does not save */
     uint8_t level;          /* enum level */
@@ -395,6 +399,8 @@ void monitor_nudge(void); /* the same, but none is made if there is none */
 /* The caller is about to call mq_notify(2). Returns once the monitor does nothing that could undo
  * it. */
 void monitor_before_mq_notify(void);
+/* The scheduling class that the program was executed with is no choice of its own. */
+void thread_class_at_start(void);
 void monitor_slot_busy(void); /* a slot is not idle any more */
 /* task_stat, unless the process gives up. By the monitor. */
 struct task_stat;
