@@ -11,6 +11,7 @@
  *     function.c functions that are redirected at their first instruction
  *     write.c   how code is written
  *     patch.c   the order, the jumps and the undoing
+ *     cache.c   what other processes have found out about an object
  *     index.c   finding a site again from a signal handler
  *     symbol.c  finding a function by its name
  *
@@ -67,6 +68,9 @@ struct object {
     const int32_t *eh_table; /* pairs (function, FDE), relative to eh_hdr, sorted */
     size_t eh_count;
 
+    bool has_id;
+    uint8_t id[20]; /* its build ID */
+
     const char *path; /* the file, if known: for its section headers */
     uint16_t kind;    /* what patch_config.object_found said of it */
     bool sections_read;
@@ -84,6 +88,8 @@ struct object {
     struct site *site; /* sorted by address */
     size_t sites;
     size_t site_bytes;
+    void *cached; /* the file in which they were (cache.c), or NULL */
+    size_t cached_bytes;
 };
 
 /* A site on the way to its stub. */
@@ -193,8 +199,20 @@ long scan_sites(struct object *o);
 /* Makes the tables that code_sweep needs, once. Post: false: no memory. */
 bool scan_prepare(struct object *o);
 
+/* --- cache.c ---------------------------------------------------------------------------------- */
+
+/* Finds the build ID of o. */
+void cache_note(struct object *o, const Elf64_Phdr *phdr, unsigned phnum);
+/* Fills in o->site with windows, as an earlier process has found them. Post: false: nothing is
+ * known of this object. */
+bool cache_read(struct object *o);
+/* Keeps o->site for others. Pre: nothing is patched yet. */
+void cache_write(const struct object *o);
+
 /* --- target.c --------------------------------------------------------------------------------- */
 
+/* Whether code is to be kept clear of that other processes need not mind (patch_spare). */
+bool target_spares(void);
 /* Marks in every site what might be jumped to. Post: 0 or a negative errno. */
 int target_mark(struct object *o);
 static inline bool target_is(const struct site *s, uintptr_t addr)
@@ -261,17 +279,18 @@ uint8_t *arena_stubs(const struct object *o, size_t bytes);
 
 /* --- write.c ---------------------------------------------------------------------------------- */
 
-/* The memory of this process as a file, through which code is written. Post: a descriptor, or a
- * negative errno. */
+enum { PATCH_NO_FILE = -1000 };
+
+/* The memory of this process as a file, through which code is written. Returns a descriptor, or
+ * PATCH_NO_FILE: code is then written in another way, if at all. */
 int patch_memory(void);
+void patch_memory_close(int memory);
 /* Between these two the caller alone may write code, that in [lo, hi). Pre: lo is code. Post: 0, or
  * PATCH_EACCES (forbidden), PATCH_ENOMEM or PATCH_EIO; then there is nothing to end. */
 int patch_write_begin(int memory, uintptr_t lo, uintptr_t hi);
 void patch_write_end(void);
 /* Never faults. Post: false: not all of it has been written. */
 bool patch_write(int memory, uintptr_t at, const void *bytes, size_t n);
-/* For tests: as on a kernel that refuses forced writes. */
-void patch_write_by_mprotect(bool for_test);
 
 /* --- patch.c ---------------------------------------------------------------------------------- */
 
@@ -307,6 +326,8 @@ struct record *index_next(struct record *after);
 
 /* dl_iterate_phdr(3), of libc itself. Takes the loader's lock. */
 struct dl_phdr_info;
+/* libc's first segment of code. Returns false if no object has its name. */
+bool libc_code(uintptr_t *lo, uintptr_t *hi);
 void objects_each(int (*f)(struct dl_phdr_info *, size_t, void *), void *argument);
 
 #endif

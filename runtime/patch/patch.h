@@ -90,11 +90,19 @@ struct patch_config {
 
 /* Patches every object that is loaded now, except the vdso and the one that contains this function.
  * Pre: single-threaded. Post: returns the number of sites patched, or a negative errno if nothing
- * could be done (no /proc/self/mem, no memory within 2 GiB of libc, -EACCES: a policy forbids to
+ * could be done (no memory within 2 GiB of libc, -EACCES: a policy forbids to
  * change code ...); then nothing has been changed.
  * `*unsafe` is set to the number of sites left alone through which a futex call could pass
  * unseen. */
 int patch_startup(const struct patch_config *config, unsigned *unsafe);
+
+/* A signal handler has interrupted the program at ip, and it will go on there: no window of
+ * patch_startup has it in its middle. Returns false if there are too many. Pre: single-threaded. */
+bool patch_spare(uintptr_t ip);
+
+/* Keeps what is found out about objects in the folder base/below, which exists and which nobody but
+ * this user may write. Returns false if it is no such folder. */
+bool patch_cache_in(const char *base, const char *below);
 
 /* Patches an object the dynamic loader has just mapped: [base, base+len) are its file-backed
  * segments, complete but not yet relocated, and no code of it has run. Same result as
@@ -115,6 +123,9 @@ const struct patch_site *patch_site_at(uintptr_t ip);
 /* Takes every patch back. Pre: single-threaded or all other threads known to be outside of
  * stubs. */
 void patch_undo_all(void);
+
+/* For tests: as on a kernel that refuses forced writes. */
+void patch_write_by_mprotect(bool for_test);
 
 /* Whether some code had to be made writable, because the kernel refuses forced writes to
  * /proc/self/mem. */

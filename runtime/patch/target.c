@@ -13,8 +13,8 @@
  *   - function starts and landing pads from the unwind tables.
  *
  * What looks like a branch but is not on an instruction boundary of a function that decodes cleanly
- * is cleared; nothing else is. A false find costs a window (or makes it another one), a missed one
- * a crash.
+ * is cleared, and so is a word that leads into the middle of an instruction; nothing else is. A
+ * false find costs a window (or makes it another one), a missed one a crash.
  *
  * The pass is over millions of bytes for some hundreds of sites, so the first test is a bitmap of
  * the 64-byte lines that sites lie in; almost everything ends there.
@@ -207,10 +207,10 @@ static void scan_words(struct marker *m, const struct segment *s)
               linked = absolute - m->o->bias;
     for (uintptr_t p = (s->lo + 7) & ~7ul; s->hi - p >= 8 && p < s->hi; p += 8) {
         uintptr_t w = *(const uintptr_t *)p;
-        if (w - absolute < span)
-            mark_if_near(m, w);
-        else if (w - linked < span)
-            mark_if_near(m, w + m->o->bias);
+        uintptr_t t = w - absolute < span ? w : w - linked < span ? w + m->o->bias : 0;
+        /* In a small program many numbers look like an address before it is relocated. */
+        if (t && near_site(m, t) && !inside_instruction(m, t))
+            mark(m->o, t);
     }
 }
 
@@ -258,6 +258,24 @@ static void find_functions(struct marker *m)
     }
 }
 
+/* Where code has been interrupted, and goes on. */
+static uintptr_t spared[16];
+static uint32_t spared_count;
+
+bool patch_spare(uintptr_t ip)
+{
+    enum { ROOM = sizeof spared / sizeof *spared };
+    for (uint32_t i = 0; i < spared_count; i++)
+        if (spared[i] == ip)
+            return true;
+    if (spared_count == ROOM)
+        return false;
+    spared[spared_count++] = ip;
+    return true;
+}
+
+bool target_spares(void) { return spared_count; }
+
 int target_mark(struct object *o)
 {
     struct marker m = {.o = o};
@@ -277,6 +295,8 @@ int target_mark(struct object *o)
         /* Branches last: most lead to what the others have marked, and proving them costs a sweep
          * each. */
         scan_unwind(&m);
+        for (uint32_t i = 0; i < spared_count; i++)
+            mark_if_near(&m, spared[i]);
         for (unsigned i = 0; i < o->segments; i++) {
             if (o->fixed)
                 scan_absolute(&m, &o->segment[i]);
