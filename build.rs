@@ -156,6 +156,12 @@ fn main() {
         fs::write(&linked, &list).expect("writable OUT_DIR");
     }
     println!("cargo::rustc-env=LISSOM_RUNTIME={}", library.display());
+    // FNV-1a. It tells our own builds apart.
+    let content = fs::read(&library).expect("the library that was linked");
+    let hash = content
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    println!("cargo::rustc-env=LISSOM_RUNTIME_HASH={hash:016x}");
 
     // For debuggers, and to be preloaded by hand: target/<profile>/liblissom.so.
     if let Some(profile) = out.ancestors().nth(3) {

@@ -11,6 +11,8 @@ pub fn switches_off(value: &std::ffi::OsStr) -> bool {
 
 /// The runtime itself.
 pub const RUNTIME: &[u8] = include_bytes!(env!("LISSOM_RUNTIME"));
+/// Of its content.
+pub const RUNTIME_HASH: &str = env!("LISSOM_RUNTIME_HASH");
 
 #[repr(C)]
 pub struct Object {

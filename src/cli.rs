@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::{abi, bench, kvm, load, manager, sched, stat, top};
 
@@ -154,6 +154,16 @@ pub struct RunArgs {
     /// The program and its arguments
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+/// The options of `lissom run`, as `Cli` would read them. `arguments` begins with the verb.
+pub fn run_args(arguments: &[OsString]) -> Result<RunArgs, clap::Error> {
+    let command = clap::Command::new("run")
+        .bin_name("lissom run")
+        .display_name("lissom-run")
+        .max_term_width(80);
+    let matches = RunArgs::augment_args(command).try_get_matches_from(arguments)?;
+    RunArgs::from_arg_matches(&matches)
 }
 
 fn omp_schedule(text: &str) -> Result<String, String> {

@@ -7,24 +7,29 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+    DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
 
-use crate::abi::RUNTIME;
+use crate::abi::{RUNTIME, RUNTIME_HASH};
 use crate::process;
 
 /// Older copies that nobody has used for so long are removed when a new one is written.
 const STALE: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 
+/// Bytes at the end of the runtime that are compared with those of a copy.
+const END: usize = 4096;
+
 /// The path to preload. It stays valid in the program that this process becomes.
 pub fn unpack() -> io::Result<PathBuf> {
     let name = file_name();
     if let Some(installed) = installed(&name) {
+        // Where the runtime keeps what it knows of the code of libraries.
+        let _ = private_bases().iter().any(|(base, mode)| private_folder(base, *mode).is_ok());
         return Ok(installed);
     }
     for (base, mode) in private_bases() {
@@ -37,11 +42,7 @@ pub fn unpack() -> io::Result<PathBuf> {
 
 /// The name carries the content's hash, so that versions do not get into each other's way.
 pub fn file_name() -> String {
-    // FNV-1a. It tells our own builds apart; the content itself is compared before use.
-    let hash = RUNTIME
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-    format!("liblissom-{hash:016x}.so")
+    format!("liblissom-{RUNTIME_HASH}.so")
 }
 
 /// `make install` puts the runtime into PREFIX/lib/lissom, for every user of the machine to read.
@@ -79,7 +80,8 @@ fn private_bases() -> Vec<(PathBuf, u32)> {
     bases
 }
 
-fn in_folder(base: &Path, mode: u32, name: &str) -> io::Result<PathBuf> {
+/// The `lissom` folder in `base`, which is made if it is not there. Nobody else can write it.
+fn private_folder(base: &Path, mode: u32) -> io::Result<PathBuf> {
     let base = trusted_folder(base)?;
     let folder = base.join("lissom");
     match fs::DirBuilder::new().mode(mode).create(&folder) {
@@ -93,6 +95,11 @@ fn in_folder(base: &Path, mode: u32, name: &str) -> io::Result<PathBuf> {
     {
         return Err(io::Error::other("not a private folder"));
     }
+    Ok(folder)
+}
+
+fn in_folder(base: &Path, mode: u32, name: &str) -> io::Result<PathBuf> {
+    let folder = private_folder(base, mode)?;
     let path = folder.join(name);
     if !preloadable(&path) || forbids_execution(&folder)? {
         return Err(io::Error::other("not a folder to preload from"));
@@ -142,10 +149,12 @@ fn forbids_execution(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether the file is there, cannot be changed by others, and holds exactly this runtime.
+/// Whether the file is there, cannot be changed by others, and is this runtime. Its name has the
+/// hash of its content, and it got that name when it was complete (`write`); so of the content only
+/// the end is read, which a file that was cut off lacks. Comparing all of it would take 1.2 ms.
 fn is_ours(path: &Path) -> bool {
     let check = || -> io::Result<bool> {
-        let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
         let metadata = file.metadata()?;
         let trusted = metadata.uid() == 0 || metadata.uid() == process::euid();
         if !metadata.is_file()
@@ -155,14 +164,17 @@ fn is_ours(path: &Path) -> bool {
         {
             return Ok(false);
         }
-        let mut content = Vec::with_capacity(RUNTIME.len());
-        file.read_to_end(&mut content)?;
-        Ok(content == RUNTIME)
+        let at = RUNTIME.len().saturating_sub(END);
+        let mut end = [0; END];
+        let end = &mut end[..RUNTIME.len() - at];
+        file.read_exact_at(end, at as u64)?;
+        Ok(end == &RUNTIME[at..])
     };
     check().unwrap_or(false)
 }
 
-/// Under a temporary name first, so that the loader never sees half a file.
+/// Under a temporary name until it is complete and on the disk, so that nobody ever sees half a
+/// file.
 fn write(folder: &Path, path: &Path) -> io::Result<()> {
     let temporary = folder.join(format!(".{}.{}", file_name(), std::process::id()));
     let result = (|| {
@@ -175,6 +187,7 @@ fn write(folder: &Path, path: &Path) -> io::Result<()> {
         file.write_all(RUNTIME)?;
         // Whatever the umask says: others only get this far if the folder lets them.
         file.set_permissions(fs::Permissions::from_mode(0o755))?;
+        file.sync_all()?;
         fs::rename(&temporary, path)
     })();
     if result.is_err() {
@@ -191,7 +204,10 @@ fn remove_stale(folder: &Path) {
             let used = metadata.accessed()?.max(metadata.modified()?);
             Ok(used.elapsed().is_ok_and(|age| age > STALE))
         };
-        if entry.file_name().as_bytes().starts_with(b"liblissom-") && stale().unwrap_or(false) {
+        let ours = [&b"liblissom-"[..], b"sites-"]
+            .iter()
+            .any(|prefix| entry.file_name().as_bytes().starts_with(prefix));
+        if ours && stale().unwrap_or(false) {
             let _ = fs::remove_file(entry.path());
         }
     }
