@@ -5,8 +5,8 @@
 Starts COMMAND, and lets the manager look at it for one period of MS. before=STATES: the manager
 begins when the states of the program's threads match this regular expression, a letter for each
 thread as in /proc/PID/stat, the first thread's first. after: COMMAND begins when the manager looks.
-Prints the program's activity vector (percent of the period, which is MS or more where the machine is
-busy), its threads, its typical thread count and its name.
+Prints the program's activity vector (percent of the period, which is longer on a busy
+machine), its threads, its typical thread count and its name.
 """
 
 import json

@@ -5,7 +5,10 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int order[8], n;
 
+static volatile pid_t waiter;
+
 static void *work(void *arg) {
+    waiter = (pid_t)syscall(SYS_gettid);
     OK(pthread_mutex_lock(&mutex));
     order[n++] = (int)(intptr_t)arg;
     OK(pthread_mutex_unlock(&mutex));
@@ -34,8 +37,12 @@ int main(void) {
             OK(pthread_attr_setinheritsched(&a, PTHREAD_EXPLICIT_SCHED));
             OK(pthread_attr_setschedpolicy(&a, SCHED_FIFO));
             OK(pthread_attr_setschedparam(&a, &p));
+            waiter = 0;
             OK(pthread_create(&t[i], &a, work, (void *)(intptr_t)priorities[i]));
-            t_sleep_ms(10); // it waits by now
+            // until it waits: asleep for a while
+            for (int asleep = 0; asleep < 5;
+                 asleep = waiter && t_state(waiter) == 'S' ? asleep + 1 : 0)
+                t_sleep_ms(2);
         }
         OK(pthread_mutex_unlock(&mutex));
         for (int i = 0; i < 4; i++) t_join(t[i]);
