@@ -1,3 +1,4 @@
+// build: -fopenmp
 // Loops whose iterations come one after the other, with a reduction that tasks take part in:
 // libgomp's functions that begin them have eight arguments.
 #include <stdio.h>
