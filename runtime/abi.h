@@ -46,6 +46,8 @@
 #define LISSOM_ENV_SPIN_THRESHOLD "LISSOM_SPIN_THRESHOLD"
 /* for tests "mprotect": code is made writable, as where the kernel refuses to write it otherwise */
 #define LISSOM_ENV_PATCH "LISSOM_PATCH"
+/* "now": the runtime begins when the program is executed, not at its second thread */
+#define LISSOM_ENV_START "LISSOM_START"
 /* sleep | poll | haltpoll: what a slot does that has nothing to run */
 #define LISSOM_ENV_IDLE "LISSOM_IDLE"
 #define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
@@ -118,7 +120,8 @@ enum lissom_pin_reason { LISSOM_PIN_NONE = -1, LISSOM_PIN_REASONS(X) LISSOM_PIN_
     X(starting, "starting") \
     X(active, "active") \
     X(native, "runs natively: see reason") \
-    X(off, "switched off")
+    X(off, "switched off") \
+    X(single, "has one thread so far, which needs nothing of the runtime")
 #define X(name, text) LISSOM_STATE_##name,
 enum lissom_state { LISSOM_STATES(X) LISSOM_STATE_COUNT };
 #undef X

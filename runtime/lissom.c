@@ -13,7 +13,9 @@
 #include "futex/futex.h"
 #include "idle/idle.h"
 #include "omp/loops.h"
+#include "notice.h"
 #include "omp/teams.h"
+#include "options.h"
 #include "prim/text.h"
 #include "prim/vector.h"
 #include "report.h"
@@ -23,9 +25,11 @@
 #include "sched/hot.h"
 #include "sched/release.h"
 #include "sched/signals.h"
+#include "restrict.h"
 #include "spin/loops.h"
 #include "spin/site.h"
 #include "syscalls.h"
+#include "takeover.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -47,100 +51,15 @@ static union {
 static bool record_wiped;
 struct lissom_record *record = &private_record.record;
 
-static struct {
-    bool verbose;
-    bool malleable;
-    bool shake_loops;
-    bool small_teams;
-    bool patch_by_mprotect;
-    int stats_fd;
-    uint32_t cpus;
-    uint32_t active_threads;
-} options = {.stats_fd = -1};
 static struct lissom_region *region;
 
 extern uint64_t lissom_xsave_mask;
-
-/* --- options ---------------------------------------------------------------------------------- */
-
-static const char *value_of(char **environment, const char *name)
-{
-    size_t n = strlen(name);
-    for (char **e = environment; *e; e++)
-        if (memcmp(*e, name, n) == 0 && (*e)[n] == '=')
-            return *e + n + 1;
-    return NULL;
-}
 
 static bool begins(const char *s, const char *prefix)
 {
     while (*prefix && *s == *prefix)
         s++, prefix++;
     return !*prefix;
-}
-
-/* Post: a number of 1..max, or 0 for anything else. */
-static uint32_t number(const char *s, uint32_t max)
-{
-    uint32_t n = 0;
-    if (!*s)
-        return 0;
-    for (; *s; s++) {
-        if (*s < '0' || *s > '9' || n > max)
-            return 0;
-        n = n * 10 + (uint32_t)(*s - '0');
-    }
-    return n <= max ? n : 0;
-}
-
-/* Post: false: switched off. */
-static bool read_options(char **environment)
-{
-    const char *v;
-    if ((v = value_of(environment, LISSOM_ENV_ENABLE)) &&
-        (same(v, "0") || same(v, "off") || same(v, "no") || same(v, "false")))
-        return false;
-    options.verbose = (v = value_of(environment, LISSOM_ENV_VERBOSE)) && *v && !same(v, "0");
-    sched.level = LEVEL_AUTO;
-    if ((v = value_of(environment, LISSOM_ENV_SWITCH))) {
-        if (same(v, "user"))
-            sched.level = LEVEL_USER;
-        else if (same(v, "kernel"))
-            sched.level = LEVEL_KERNEL;
-        else if (same(v, "off"))
-            return false;
-    }
-    sched.poll_for_openmp = (v = value_of(environment, LISSOM_ENV_OPENMP)) && same(v, "poll");
-    if ((v = value_of(environment, LISSOM_ENV_SPIN))) {
-        sched.misjudge_spinning = same(v, "misjudge");
-        sched.detect_spinning = same(v, "auto") || sched.misjudge_spinning;
-        sched.observe_spinning = same(v, "observe");
-    }
-    if ((v = value_of(environment, LISSOM_ENV_IDLE)))
-        sched.idle_policy = same(v, "sleep")  ? IDLE_SLEEP
-                            : same(v, "poll") ? IDLE_POLL
-                                              : IDLE_HALTPOLL;
-    v = value_of(environment, LISSOM_ENV_SPIN_THRESHOLD);
-    threshold_init(v && *v && !same(v, "auto"), v ? number(v, THRESHOLD_MAX_NS) : 0);
-    manager_paths(value_of(environment, LISSOM_ENV_MANAGER),
-                  value_of(environment, "XDG_RUNTIME_DIR"));
-    sched.shares = !((v = value_of(environment, LISSOM_ENV_SHARE)) && same(v, "off"));
-    if ((v = value_of(environment, LISSOM_ENV_CPUS)))
-        options.cpus = number(v, LISSOM_MAX_SLOTS);
-    if ((v = value_of(environment, LISSOM_ENV_MALLEABLE))) {
-        options.shake_loops = same(v, "shake");
-        options.malleable = same(v, "1") || options.shake_loops;
-    }
-    options.small_teams = (v = value_of(environment, LISSOM_ENV_OMP_TEAM)) && same(v, "slots");
-    options.patch_by_mprotect =
-        (v = value_of(environment, LISSOM_ENV_PATCH)) && same(v, "mprotect");
-    if ((v = value_of(environment, LISSOM_ENV_ACTIVE_THREADS)))
-        options.active_threads = number(v, LISSOM_MAX_SLOTS);
-    if ((v = value_of(environment, LISSOM_ENV_STATS_FD))) {
-        uint32_t fd = number(v, 1 << 20);
-        options.stats_fd = fd || same(v, "0") ? (int)fd : -1;
-    }
-    return true;
 }
 
 /* --- the record ------------------------------------------------------------------------------- */
@@ -301,10 +220,10 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
     return real_clock_gettime(clock, t);
 }
 
-/* The loader lets one library go first, the last one that asks. Before glibc 2.34 that is
- * libpthread, if the program has it: then the constructors of the program's libraries have run
- * before ours. */
-static bool late(void)
+/* Threads were made by system calls of the program's own; or, before glibc 2.34, by a library whose
+ * constructor ran before ours: the loader lets one library go first, the last one that asks, and
+ * that may be libpthread. */
+static bool is_late(void)
 {
     struct stat tasks;
     enum { ALONE = 3 }; /* two links that each folder has, and one for each thread */
@@ -323,8 +242,10 @@ static bool has_shadow_stacks(void)
 }
 
 /* Why nothing can be managed here; NULL: it can. */
-static const char *unfit_machine(void)
+static const char *unfit_process(void)
 {
+    if (is_late())
+        return "threads were made before the runtime could begin";
     if (has_shadow_stacks())
         return "user shadow stacks are on";
     return frames_fit() ? NULL : "the signal frames of this CPU are too large";
@@ -340,44 +261,32 @@ static void say_state(void)
 /* Not there: another libc, a child's musl for example, which gives constructors no arguments. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-/* 2.31 or newer: what is older has not been tried, and a container's may be any. */
-static bool libc_is_known(void)
+/* What is older has not been tried, and a container's may be any. */
+enum { LIBC_OLDEST = 31, LIBC_CLONE3 = 34 };
+
+/* Of version 2.N: N; of others 0. */
+static uint32_t libc_minor(void)
 {
     const char *v = gnu_get_libc_version ? gnu_get_libc_version() : "";
     uint32_t minor = 0;
     if (!begins(v, "2."))
-        return false;
+        return 0;
     for (v += 2; is_digit(*v) && minor < 1000; v++)
         minor = minor * 10 + (uint32_t)(*v - '0');
-    return minor >= 31;
+    return minor;
 }
 
-__attribute__((constructor)) static void start(int argc, char **argv, char **environment)
+/* The process is about to have two threads: from here on it is managed. */
+static void begin(const char *unfit)
 {
-    (void)argc, (void)argv;
-    /* also where nothing else is done */
-    real_clock_gettime = (clock_gettime_function *)function_behind("clock_gettime");
-    if (!libc_is_known())
-        return;
-    /* It has rights that who started it has not, and whose the environment is. The loader drops
-     * LD_PRELOAD for it, but not what /etc/ld.so.preload says. */
-    if (getauxval(AT_SECURE))
-        return;
     sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
-    if (!read_options(environment))
-        return;
-    find_pthread_create();
-    sched.slots = cpus_init(options.cpus);
-    open_region();
-    claim_record();
+    if (record->pid != (uint32_t)sched.pid)
+        claim_record(); /* a child of the process that was executed */
     state(LISSOM_STATE_starting, "");
-    if (late()) {
-        state(LISSOM_STATE_native,
-              "a library has started threads before the runtime could (glibc before 2.34)");
-        say_state();
-        return;
-    }
-    const char *unfit = unfit_machine();
+    sched.slots = cpus_init(options.cpus);
+    record->slots = sched.slots;
+    if (!unfit)
+        unfit = unfit_process();
     if (unfit) {
         state(LISSOM_STATE_native, unfit);
         say_state();
@@ -394,10 +303,15 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     sched.tsc_per_us = clock_tsc_per_us(clock_read);
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     ext_ask();
-    prim_syscall4(SYS_rt_sigprocmask, 0, 0, &sched.base_mask, 8);
-    sched.base_mask &= ~signals_ours();
     syscalls_init();
     actions_init();
+    unfit = takeover();
+    if (unfit) {
+        actions_end();
+        state(LISSOM_STATE_native, unfit);
+        say_state();
+        return;
+    }
 
     omp_functions(options.malleable, options.small_teams);
     if (!options.malleable && !options.small_teams)
@@ -407,8 +321,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     int n = patch_startup(&patch_config, &unsafe);
     if (n < 0) {
         state(LISSOM_STATE_native,
-              n == -EACCES ? "a policy forbids to change code, or to make memory executable"
-                           : "the code of libc could not be patched");
+              n == -EACCES ? REASON_NO_CODE : "the code of libc could not be patched");
     } else if (unsafe) {
         patch_undo_all();
         state(LISSOM_STATE_native, "a futex call could not be redirected");
@@ -418,10 +331,51 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
         if (sched.observe_spinning)
             monitor_poke();
     }
+    if (!sched.active)
+        actions_end();
     if (options.verbose && patch_needs_mprotect())
         report("code was made writable for a moment: %s",
                options.patch_by_mprotect ? "LISSOM_PATCH asks for it"
-                                         : "this kernel refuses forced writes to /proc/self/mem");
+                                         : "/proc/self/mem takes no forced writes");
+    say_state();
+}
+
+__attribute__((constructor)) static void start(int argc, char **argv, char **environment)
+{
+    (void)argc, (void)argv;
+    /* also where nothing else is done */
+    restrict_init(function_behind);
+    real_clock_gettime = (clock_gettime_function *)function_behind("clock_gettime");
+    uint32_t libc = libc_minor();
+    if (libc < LIBC_OLDEST)
+        return;
+    /* It has rights that who started it has not, and whose the environment is. The loader drops
+     * LD_PRELOAD for it, but not what /etc/ld.so.preload says. */
+    if (getauxval(AT_SECURE))
+        return;
+    if (!options_read(environment))
+        return;
+    find_pthread_create();
+    sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
+    open_region();
+    claim_record();
+    state(LISSOM_STATE_single, "");
+    takeover_at_start();
+    /* libc blocks all signals while it makes a thread: begin could not tell. */
+    prim_syscall4(SYS_rt_sigprocmask, 0, 0, &sched.base_mask, 8);
+    sched.base_mask &= ~signals_ours();
+    patch_write_by_mprotect(options.patch_by_mprotect);
+    bool at_once =
+        options.at_once || options.malleable || options.small_teams || sched.observe_spinning;
+    if (at_once || !notice_second_thread(function_behind("clone"), libc >= LIBC_CLONE3, begin))
+        begin(NULL);
+}
+
+void lissom_before_restriction(void)
+{
+    if (!notice_never())
+        return;
+    state(LISSOM_STATE_native, REASON_RESTRICTS);
     say_state();
 }
 
@@ -596,6 +550,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *thread,
         find_pthread_create();
     if (!real_pthread_create)
         return EAGAIN;
+    notice_now(true);
     if (sched.active && __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= 1)
         thread_first_made();
     if (sched.active && from_openmp(__builtin_return_address(0))) {

@@ -4,8 +4,16 @@
 
 #include "sched/thread.h"
 
+/* Why a process runs natively, for people to read. */
+#define REASON_USERFAULTFD "the program handles its own page faults (userfaultfd)"
+#define REASON_NO_CODE "a policy forbids to change code, or to make memory executable"
+#define REASON_RESTRICTS "the program restricts its system calls"
+
 /* In a fork's child, by its only thread. */
 void lissom_forked(struct thread *t);
+/* The program is about to forbid itself system calls, perhaps those that the runtime would make
+ * when the second thread is made. */
+void lissom_before_restriction(void);
 /* From now on the process runs natively; `reason` is shown to who asks. */
 void lissom_give_up(const char *reason);
 /* The dynamic loader has mapped the object whose file is open as fd. */

@@ -270,7 +270,7 @@ static long rtld_call(struct thread *t, struct user_registers *r)
 static long sandbox_call(struct thread *t, struct user_registers *r)
 {
     enum { OTHERS_MS = 2000 };
-    lissom_give_up("the program restricts its system calls");
+    lissom_give_up(REASON_RESTRICTS);
     release_wait(t, OTHERS_MS);
     t->restricts = true;
     monitor_end();
@@ -407,8 +407,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
             /* A page fault may then last until another thread of the program ends it, and meanwhile
              * keeps the kernel thread that it is taken on, which may be the other one's. */
             enum { OTHERS_MS = 2000 };
-            return native_call(t, r, "the program handles its own page faults (userfaultfd)",
-                               OTHERS_MS);
+            return native_call(t, r, REASON_USERFAULTFD, OTHERS_MS);
         }
         break;
     case SYS_mq_notify: monitor_before_mq_notify(); break;

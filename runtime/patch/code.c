@@ -15,10 +15,13 @@
 #include <Zydis/Register.h>
 
 static ZydisDecoder decoder;
+static ZydisDecoder lengths; /* of instructions, and little else: three times as fast */
 
 void code_init(void)
 {
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    lengths = decoder;
+    ZydisDecoderEnableMode(&lengths, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
 }
 
 /* Everything that transfers control, may trap to the kernel on purpose, or means something at its
@@ -110,9 +113,10 @@ uintptr_t code_previous(const struct object *o, uintptr_t addr, uintptr_t lo)
 
 static bool sweep(struct object *o, uintptr_t lo, uintptr_t hi)
 {
-    struct insn in;
-    for (uintptr_t p = lo; p < hi; p += in.len) {
-        if (!code_decode(p, hi, &in))
+    ZydisDecodedInstruction d;
+    for (uintptr_t p = lo; p < hi; p += d.length) {
+        if (!ZYAN_SUCCESS(
+                ZydisDecoderDecodeInstruction(&lengths, NULL, (const void *)p, hi - p, &d)))
             return false;
         set_boundary(o, p);
     }
@@ -240,6 +244,8 @@ static bool futex_number(uint32_t nr)
 
 bool code_not_futex(const struct object *o, const struct site *s)
 {
+    if (!o->boundary)
+        return false; /* not swept: its windows were known */
     /* Backwards, as long as execution can only have come from the instruction in front. */
     for (uintptr_t p = s->syscall, before; s->fn_lo < p && !target_is(s, p); p = before) {
         struct insn in;

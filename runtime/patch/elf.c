@@ -67,6 +67,7 @@ bool elf_object(struct object *o, const char *name, uintptr_t bias, const Elf64_
     for (unsigned i = 0; i < phnum; i++)
         if (phdr[i].p_type == PT_GNU_EH_FRAME)
             eh_open(o, bias + phdr[i].p_vaddr, phdr[i].p_memsz);
+    cache_note(o, phdr, phnum);
     return true;
 }
 

@@ -146,28 +146,42 @@ static bool movable(const struct object *o)
     return false;
 }
 
+/* Finds the sites of o and their windows. Returns 0 or a negative errno. */
+static int find_windows(struct object *o)
+{
+    enum { SMALL = 65536 }; /* bytes of code that are searched sooner than a file is read */
+    bool keep = o->code_hi - o->code_lo > SMALL && !o->text_relocations && !target_spares();
+    if (keep && cache_read(o))
+        return 0;
+    long found = scan_sites(o);
+    if (found < 0)
+        return (int)found;
+    if (movable(o)) {
+        int err = target_mark(o);
+        if (err < 0)
+            return err;
+        window_choose(o);
+    }
+    if (keep)
+        cache_write(o);
+    return 0;
+}
+
 /* Post: the number of sites patched, or a negative errno; `*unsafe` is increased. */
 static int patch_object(struct object *o, int mem, bool relocated, unsigned *unsafe)
 {
-    int err = 0;
-    long found = scan_sites(o);
-    if (found < 0) {
-        err = (int)found;
-    } else if (movable(o)) {
-        err = target_mark(o);
-        if (err == 0) {
-            window_choose(o);
-            if (o->text_relocations && !relocated)
-                refuse_all(o, "the loader has yet to relocate its code");
-            size_t count = 0, bytes = 0;
-            for (size_t i = 0; i < o->sites; i++)
-                if (!o->site[i].refused) {
-                    count++;
-                    bytes += stub_bound(&o->site[i]);
-                }
-            if (count)
-                err = write_object(o, mem, count, bytes);
-        }
+    int err = find_windows(o);
+    if (err == 0) {
+        if (o->text_relocations && !relocated)
+            refuse_all(o, "the loader has yet to relocate its code");
+        size_t count = 0, bytes = 0;
+        for (size_t i = 0; i < o->sites; i++)
+            if (!o->site[i].refused) {
+                count++;
+                bytes += stub_bound(&o->site[i]);
+            }
+        if (count)
+            err = write_object(o, mem, count, bytes);
     }
     if (err < 0)
         refuse_all(o, err == PATCH_ENOMEM   ? "no memory near it"
@@ -185,13 +199,14 @@ static int patch_object(struct object *o, int mem, bool relocated, unsigned *uns
         *unsafe += !s->harmless;
         report(o, s->syscall - o->bias, s->refused);
     }
-    if (found && config.object_done)
+    if (o->sites && config.object_done)
         config.object_done(o->name, patched, left);
     if (o->kind && o->kind == config.functions_in && !(o->text_relocations && !relocated))
         function_redirect(o, mem, &config);
     arena_release(o->boundary, o->boundary_bytes);
     arena_release(o->swept, o->swept_bytes);
     arena_release(o->site, o->site_bytes);
+    arena_release(o->cached, o->cached_bytes);
     return err < 0 ? err : (int)patched;
 }
 
@@ -261,15 +276,13 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
     code_init();
     read_auxv(&vdso, &loader_base);
     int mem = patch_memory();
-    if (mem < 0)
-        return mem;
 
     /* The one call into libc, from the constructor. Nothing is patched until it has returned. */
     objects_each(collect, &list);
     size_t bytes = list.count * sizeof *list.entry;
     list = (struct list){arena_scratch(bytes), 0};
     if (!list.entry) {
-        prim_close(mem);
+        patch_memory_close(mem);
         return PATCH_ENOMEM;
     }
     objects_each(collect, &list);
@@ -301,7 +314,7 @@ int patch_startup(const struct patch_config *c, unsigned *unsafe)
             total += n;
     }
     arena_release(list.entry, bytes);
-    prim_close(mem);
+    patch_memory_close(mem);
     return total == 0 && failed < 0 ? failed : total;
 }
 
@@ -378,10 +391,8 @@ int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe)
         return 0;
 
     int mem = patch_memory();
-    if (mem < 0)
-        return mem;
     int n = patch_object(&o, mem, false, unsafe);
-    prim_close(mem);
+    patch_memory_close(mem);
     return n;
 }
 
@@ -395,8 +406,6 @@ void patch_unmapped(uintptr_t base, size_t len)
 void patch_undo_all(void)
 {
     int mem = patch_memory();
-    if (mem < 0)
-        return;
     for (struct record *r = index_next(NULL); r; r = index_next(r)) {
         if (begin(mem, r->site, r->count) < 0)
             continue; /* its jumps stay, and so do its stubs */
@@ -404,5 +413,5 @@ void patch_undo_all(void)
         index_retire(r);
         patch_write_end();
     }
-    prim_close(mem);
+    patch_memory_close(mem);
 }

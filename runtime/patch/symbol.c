@@ -13,21 +13,43 @@ typedef int iterate_function(int (*)(struct dl_phdr_info *, size_t, void *), voi
 
 extern struct r_debug _r_debug __attribute__((weak)); /* the dynamic loader's */
 
-static iterate_function *libcs_own(void)
+/* Without what elf_dynamic finds. Its header is mapped as it is in the file. */
+static const Elf64_Ehdr *libc_object(struct object *o)
 {
     for (struct link_map *m = &_r_debug ? _r_debug.r_map : NULL; m; m = m->l_next) {
         const Elf64_Ehdr *e = (const Elf64_Ehdr *)m->l_addr;
-        struct object o;
-        if (!m->l_name || !same(elf_basename(m->l_name), "libc.so.6") ||
-            __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG))
-            continue;
-        const Elf64_Phdr *phdr = (const Elf64_Phdr *)(m->l_addr + e->e_phoff);
-        if (e->e_phoff != sizeof *e || !elf_object(&o, m->l_name, m->l_addr, phdr, e->e_phnum))
-            return NULL;
-        elf_dynamic(&o, phdr, e->e_phnum);
-        return (iterate_function *)elf_function(&o, "dl_iterate_phdr");
+        if (m->l_name && same(elf_basename(m->l_name), "libc.so.6") &&
+            !__builtin_memcmp(e->e_ident, ELFMAG, SELFMAG))
+            return e->e_phoff == sizeof *e && elf_object(o, m->l_name, m->l_addr,
+                                                         (const Elf64_Phdr *)(e + 1), e->e_phnum)
+                       ? e
+                       : NULL;
     }
     return NULL;
+}
+
+bool libc_code(uintptr_t *lo, uintptr_t *hi)
+{
+    struct object o;
+    if (!libc_object(&o))
+        return false;
+    for (unsigned i = 0; i < o.segments; i++)
+        if (o.segment[i].code) {
+            *lo = o.segment[i].lo;
+            *hi = o.segment[i].hi;
+            return true;
+        }
+    return false;
+}
+
+static iterate_function *libcs_own(void)
+{
+    struct object o;
+    const Elf64_Ehdr *e = libc_object(&o);
+    if (!e)
+        return NULL;
+    elf_dynamic(&o, (const Elf64_Phdr *)(e + 1), e->e_phnum);
+    return (iterate_function *)elf_function(&o, "dl_iterate_phdr");
 }
 
 void objects_each(int (*f)(struct dl_phdr_info *, size_t, void *), void *argument)

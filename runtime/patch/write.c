@@ -11,6 +11,10 @@
  * file: where a store would be the end of the program, because the page is gone or has a protection
  * key, it fails.
  *
+ * The file cannot be opened by a process that has given up its privileges since it was executed (it
+ * belongs to root), or that has no /proc any more. There the mappings are made writable as well,
+ * and the bytes take the way of process_vm_writev(2), which fails in the same cases.
+ *
  * The mappings stay executable all the while, since other threads may be running there. So who
  * forbids pages that are both refuses the first step, when nothing has been changed, and if the
  * second one fails, nothing is lost but that they stay writable.
@@ -29,6 +33,7 @@
 #include "../prim/prim.h"
 
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 static bool always; /* by mprotect, whether or not there is force */
 static bool needed; /* it has been done */
@@ -43,19 +48,31 @@ static uint32_t opened_count;
 
 int patch_memory(void)
 {
-    return prim_open("/proc/self/mem", 02 /* O_RDWR */ | 02000000 /* O_CLOEXEC */);
+    int memory = prim_open("/proc/self/mem", 02 /* O_RDWR */ | 02000000 /* O_CLOEXEC */);
+    return memory >= 0 ? memory : PATCH_NO_FILE;
+}
+
+void patch_memory_close(int memory)
+{
+    if (memory >= 0)
+        prim_close(memory);
 }
 
 bool patch_write(int memory, uintptr_t at, const void *bytes, size_t n)
 {
-    return prim_pwrite(memory, bytes, n, (long)at) == (long)n;
+    struct iovec from = {(void *)(uintptr_t)bytes, n}, to = {(void *)at, n};
+    if (memory >= 0)
+        return prim_pwrite(memory, bytes, n, (long)at) == (long)n;
+    long pid = prim_syscall3(SYS_getpid, 0, 0, 0);
+    return prim_syscall6(SYS_process_vm_writev, pid, (long)&from, 1, (long)&to, 1, 0) == (long)n;
 }
 
 /* By writing the byte that is there. */
 static bool has_force(int memory, uintptr_t at)
 {
     uint8_t byte;
-    return prim_pread(memory, &byte, 1, (long)at) == 1 && patch_write(memory, at, &byte, 1);
+    return memory >= 0 && prim_pread(memory, &byte, 1, (long)at) == 1 &&
+           patch_write(memory, at, &byte, 1);
 }
 
 static void close_all(void)

@@ -236,16 +236,23 @@ void thread_first_made(void)
     prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
 }
 
+static long policy_at_start;
+
+static long own_policy(void)
+{
+    enum { RESET_ON_FORK = 0x40000000 };
+    return prim_syscall3(SYS_sched_getscheduler, 0, 0, 0) & ~RESET_ON_FORK;
+}
+
+void thread_class_at_start(void) { policy_at_start = own_policy(); }
+
 /* SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, which the program was not started with: that of the
  * calling kernel thread, and of no other. */
 static bool is_real_time_by_choice(void)
 {
-    enum { FIFO = 1, RR = 2, DEADLINE = 6, RESET_ON_FORK = 0x40000000 };
-    static long at_start = -1;
-    long policy = prim_syscall3(SYS_sched_getscheduler, 0, 0, 0) & ~RESET_ON_FORK;
-    if (at_start < 0)
-        at_start = policy;
-    return policy != at_start && (policy == FIFO || policy == RR || policy == DEADLINE);
+    enum { FIFO = 1, RR = 2, DEADLINE = 6 };
+    long policy = own_policy();
+    return policy != policy_at_start && (policy == FIFO || policy == RR || policy == DEADLINE);
 }
 
 void thread_look_at_class(struct thread *t)
@@ -286,7 +293,8 @@ struct thread *thread_register(void)
         else if (sched.level == LEVEL_AUTO)
             thread_pin(t, LISSOM_PIN_unproven);
         bool has_mask = cpu_look_at_affinity(t);
-        bool has_attributes = identity_begin(t);
+        bool has_attributes = identity_begin(t) || sched.first_is_tied;
+        sched.first_is_tied = false;
         t->real_time = is_real_time_by_choice();
         if (has_mask || t->real_time)
             thread_pin(t, LISSOM_PIN_affinity);

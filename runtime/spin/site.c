@@ -47,14 +47,12 @@ static void set_state(struct spin_site *p, uint8_t state)
 static bool write_byte(const struct spin_site *p, uint8_t byte)
 {
     int memory = patch_memory();
-    if (memory < 0)
-        return false;
     bool done = false;
     if (patch_write_begin(memory, p->address, p->address + 1) == 0) {
         done = patch_write(memory, p->address, &byte, 1);
         patch_write_end();
     }
-    prim_close(memory);
+    patch_memory_close(memory);
     return done;
 }
 

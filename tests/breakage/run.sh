@@ -22,12 +22,21 @@ change() {
     rm "$copy/$1.before"
 }
 
+# begin_with STATEMENT FILE FUNCTION: puts a statement first into the body of a function of the
+# copy, whose line begins with FUNCTION.
+begin_with() {
+    change "$2" "/^$3/,/^\{/s/^\{/{\n    $1/"
+}
+
 # Each of these makes one change to the copy.
 constructor_returns_at_once() {
-    change runtime/lissom.c '/^__attribute__\(\(constructor\)\) static void start/,/^\{/s/^\{/{\n    return;/'
+    begin_with 'return;' runtime/lissom.c '__attribute__\(\(constructor\)\) static void start'
+}
+second_thread_is_not_managed() {
+    begin_with 'return;' runtime/lissom.c 'static void begin\('
 }
 patching_finds_no_site() {
-    change runtime/patch/scan.c '/^static uintptr_t find_syscall/,/^\{/s/^\{/{\n    return end;/'
+    begin_with 'return end;' runtime/patch/scan.c 'static uintptr_t find_syscall'
 }
 every_thread_is_pinned() {
     change runtime/sched/thread.c 's/if \(sched\.level == LEVEL_KERNEL\)/if (true)/'
@@ -49,8 +58,8 @@ noticed_by() {
     esac
 }
 
-[ $# -gt 0 ] || set -- constructor_returns_at_once patching_finds_no_site every_thread_is_pinned \
-    doctor_says_active user_switch_becomes_kernel_hand_off
+[ $# -gt 0 ] || set -- constructor_returns_at_once second_thread_is_not_managed \
+    patching_finds_no_site every_thread_is_pinned doctor_says_active user_switch_becomes_kernel_hand_off
 noticed=0 unnoticed=0
 for breakage; do
     rm -rf "$copy"

@@ -45,11 +45,11 @@ int main(int argc, char **argv) {
     const char *path = t_library(argc, argv);
     threads = t_threads() & ~1;
     rounds = t_share(1000, threads);
-    // from now on no memory becomes executable
-    if (getenv("FORBID")) SYS(prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0));
     OK(pthread_barrier_init(&barrier, NULL, 4));
     pthread_t t[4];
     for (int i = 0; i < 4; i++) t[i] = t_spawn(busy, NULL);
+    // from now on no memory becomes executable
+    if (getenv("FORBID")) SYS(prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0));
     for (int i = 0; i < 6; i++) {
         PHASE("dlopen");
         void *lib = t_dlopen(path, i & 1 ? RTLD_NOW : RTLD_LAZY);

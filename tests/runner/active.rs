@@ -1,10 +1,11 @@
 //! Whether the runtime did in the case's processes what the level stands for.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::case::{Case, Level};
 use super::region::{MAX_RECORDS, Process};
+use super::run::Variant;
 
 /// `COUNTER NAME OPERATOR NUMBER`: what the sum of a counter over all processes has to be.
 #[derive(Clone)]
@@ -13,6 +14,9 @@ pub struct Counter {
     operator: Operator,
     bound: u64,
 }
+
+/// Of so many waits in the runtime's queues some have to end in a switch in user space.
+const MANY_BLOCKS: u64 = 500;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operator {
@@ -68,22 +72,29 @@ fn sum<'a>(processes: impl IntoIterator<Item = &'a Process>, counter: &str) -> u
     processes.into_iter().filter_map(|p| p.counter(counter)).sum()
 }
 
-/// What is wrong, a line each. `witnesses` has the ids of the processes in which the runtime should
-/// have been active, once for each program that they executed.
+/// What `witness.c` has noted of a process: that it begins, once for each program that it executes,
+/// or when it ends that it had more than one thread.
+pub struct Witness {
+    pub pid: u32,
+    pub had_threads: bool,
+}
+
+/// What is wrong, a line each.
 pub fn problems(
     case: &Case,
-    level: Level,
+    variant: Variant,
     processes: &[Process],
-    witnesses: &[u32],
+    witnesses: &[Witness],
 ) -> Vec<String> {
     let mut problems: Vec<String> = Vec::new();
     let failed = case.counters.iter().filter(|c| !c.holds(sum(processes, &c.name)));
     problems.extend(failed.map(|c| format!("counter {} is {}", c.show(), sum(processes, &c.name))));
+    let level = variant.level;
     let Level::Switch(name @ ("kernel" | "user" | "auto")) = level else { return problems };
 
     // One that is killed while it starts stays at "starting".
     let native: Vec<&Process> =
-        processes.iter().filter(|p| !matches!(p.state, "active" | "starting")).collect();
+        processes.iter().filter(|p| !matches!(p.state, "active" | "starting" | "single")).collect();
     match &case.native {
         Some(reason) if native.iter().any(|p| p.reason.contains(reason)) => return problems,
         Some(reason) if reason.starts_with("not loaded") && processes.is_empty() => {
@@ -91,7 +102,13 @@ pub fn problems(
         }
         Some(reason) => problems.push(format!("no process runs natively because of: {reason}")),
         None if processes.iter().all(|p| p.state == "starting") => {
-            problems.push("the runtime was active in no process".into());
+            problems.push("the runtime was loaded in no process".into());
+        }
+        None if variant.ratio.is_some_and(|r| r > 1)
+            && case.counters.is_empty()
+            && !processes.iter().any(|p| p.state == "active") =>
+        {
+            problems.push("no process made a second thread; if that is meant: RATIOS 1".into());
         }
         None => {}
     }
@@ -100,17 +117,21 @@ pub fn problems(
         problems.push(format!("not active in process {pid} ({name}): {state} {reason}"));
     }
     // The child of a fork has the redirected calls of its parent, and counts none.
-    if !processes.is_empty() && sum(processes, "sites_patched") == 0 {
+    if processes.iter().any(|p| p.state == "active") && sum(processes, "sites_patched") == 0 {
         problems.push("no system call is redirected in any process".into());
     }
     problems.extend(missing(processes, witnesses));
     // With a few more threads than slots there may be nobody who waits for a slot.
     let crowded: Vec<&Process> = processes
         .iter()
+        .filter(|p| p.state == "active")
         .filter(|p| p.counter("threads_peak").is_some_and(|t| t >= 4 * p.slots))
         .collect();
+    // Some that block once each may find nobody who is ready, and keep their kernel threads.
+    let blocks = sum(crowded.iter().copied(), "blocks");
     let happened: &[&str] = match name {
-        "user" => &["switches_user"],
+        "user" if blocks >= MANY_BLOCKS => &["switches_user"],
+        "user" => &["switches_user", "blocks"],
         "kernel" => &["switches_kernel", "blocks"],
         _ => &["switches_user", "switches_kernel", "blocks"],
     };
@@ -124,24 +145,29 @@ pub fn problems(
     problems
 }
 
-/// Programs in which the runtime was not active although it should have been.
-fn missing(processes: &[Process], witnesses: &[u32]) -> Option<String> {
+/// Programs in which the runtime was not loaded, or not active with several threads, although it
+/// should have been.
+fn missing(processes: &[Process], witnesses: &[Witness]) -> Vec<String> {
     if processes.len() >= MAX_RECORDS {
-        return None; // the records of the later ones are lost
+        return Vec::new(); // the records of the later ones are lost
     }
-    let mut records: HashMap<u32, usize> = HashMap::new();
-    for process in processes.iter().filter(|p| p.state == "active") {
-        *records.entry(process.pid).or_default() += 1;
-    }
-    let mut text = String::new();
-    for &pid in witnesses {
-        match records.get_mut(&pid) {
-            Some(left) if *left > 0 => *left -= 1,
-            _ => drop(write!(text, " {pid}")),
+    let count = |pid: u32, states: &[&str]| {
+        processes.iter().filter(|p| p.pid == pid && states.contains(&p.state)).count()
+    };
+    let pids: BTreeSet<u32> = witnesses.iter().map(|w| w.pid).collect();
+    let mut problems = Vec::new();
+    for pid in pids {
+        let of = |had_threads: bool| {
+            witnesses.iter().filter(|w| w.pid == pid && w.had_threads == had_threads).count()
+        };
+        if count(pid, &["active", "single"]) < of(false) {
+            problems.push(format!("the runtime was not loaded in a program of process {pid}"));
+        }
+        if count(pid, &["active"]) < of(true) {
+            problems.push(format!("the runtime was not active in process {pid}, with threads"));
         }
     }
-    (!text.is_empty())
-        .then(|| format!("the runtime was not active in the programs of the processes{text}"))
+    problems
 }
 
 /// For a report: every process, with the counters that tell most.

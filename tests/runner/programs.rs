@@ -74,8 +74,10 @@ fn command_line(
         variant.and_then(|v| directive(&format!("compiler@{v}"))).or_else(|| directive("compiler"));
     let (default, base): (&str, &[&str]) = match source.extension().and_then(|e| e.to_str()) {
         Some("rs") => ("rustc", &["--edition", "2021", "-O", "-g"]),
-        Some("cpp") => ("g++", &["-std=c++20", "-O2", "-g", "-Wall", "-pthread"]),
-        _ => ("gcc", &["-std=gnu11", "-O2", "-g", "-Wall", "-pthread"]),
+        Some("cpp") => {
+            ("g++", &["-std=c++20", "-O2", "-g", "-Wall", "-Werror=unknown-pragmas", "-pthread"])
+        }
+        _ => ("gcc", &["-std=gnu11", "-O2", "-g", "-Wall", "-Werror=unknown-pragmas", "-pthread"]),
     };
     let mut command = vec![compiler.unwrap_or_else(|| default.to_string())];
     command.extend(base.iter().map(|s| s.to_string()));

@@ -8,10 +8,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use super::active::{self, Witness};
 use super::case::{Case, Level};
 use super::expect::{self, Exit, indent};
 use super::region::Region;
-use super::{active, beside, hang, interrupt, programs};
+use super::{beside, hang, interrupt, programs};
 
 #[derive(Clone, Copy)]
 pub struct Variant {
@@ -173,7 +174,7 @@ fn once(case: &Case, variant: Variant, seed: u32) -> Result<(), String> {
     drop(watched);
 
     let processes = region.processes().map_err(|e| format!("region of statistics: {e}"))?;
-    problems.extend(active::problems(case, variant.level, &processes, &folder.witnesses()));
+    problems.extend(active::problems(case, variant, &processes, &folder.witnesses()));
     if problems.is_empty() {
         folder.remove();
         return Ok(());
@@ -278,7 +279,11 @@ impl Run<'_> {
             matches!(self.variant.level, Level::Switch(_)) || !self.case.counters.is_empty();
         if recorded {
             let (name, value) = self.region.variable();
-            command.env(name, value).env("TEST_WITNESS", self.folder.0.join("witness"));
+            command.env(name, value);
+            // What runs natively may have forbidden itself to write.
+            if self.case.native.is_none() {
+                command.env("TEST_WITNESS", self.folder.0.join("witness"));
+            }
         }
         if !self.case.exclusive && beside_others() {
             command.env("LISSOM_SHARE", "off");
@@ -400,8 +405,12 @@ impl Scratch {
     }
 
     /// The ids that the witness (tests/runner/witness.c) wrote down.
-    fn witnesses(&self) -> Vec<u32> {
-        self.text("witness").lines().filter_map(|line| line.parse().ok()).collect()
+    fn witnesses(&self) -> Vec<Witness> {
+        let parse = |line: &str| {
+            let (pid, what) = line.split_once(' ')?;
+            Some(Witness { pid: pid.parse().ok()?, had_threads: what == "had threads" })
+        };
+        self.text("witness").lines().filter_map(parse).collect()
     }
 
     fn remove(&self) {

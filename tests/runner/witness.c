@@ -1,6 +1,6 @@
 // Linked into each C and C++ program of the tests: it writes down which processes the runtime
-// should be active in. The runtime's own records cannot tell, since a runtime that does nothing
-// writes none.
+// should be loaded in, and which of them had more than one thread, so that it should be active. The
+// runtime's own records cannot tell, since a runtime that does nothing writes none.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -16,16 +16,18 @@ static void put_number(char **end, unsigned n) {
     *(*end)++ = (char)('0' + n % 10);
 }
 
-// A line `PID\n` in the file TEST_WITNESS, unless the program is linked statically, set-user-ID, or
-// started without the runtime in LD_PRELOAD.
-__attribute__((constructor)) static void witness(void) {
+// A line `PID what` in the file TEST_WITNESS, unless the program is linked statically, set-user-ID,
+// or started without the runtime in LD_PRELOAD.
+static void note(const char *what) {
     const char *path = getenv("TEST_WITNESS"), *preload = getenv("LD_PRELOAD");
     if (!path || !preload || !strstr(preload, "lissom") || !getauxval(AT_BASE) ||
         getauxval(AT_SECURE))
         return;
     int saved = errno;
-    char line[16], *end = line;
+    char line[32], *end = line;
     put_number(&end, (unsigned)getpid());
+    *end++ = ' ';
+    while (*what) *end++ = *what++;
     *end++ = '\n';
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (fd >= 0) {
@@ -33,4 +35,13 @@ __attribute__((constructor)) static void witness(void) {
         close(fd);
     }
     errno = saved;
+}
+
+__attribute__((constructor)) static void begins(void) { note("begins"); }
+
+// libc's: false once it has made a thread. Of glibc before 2.32 it is not known.
+extern char __libc_single_threaded __attribute__((weak));
+
+__attribute__((destructor)) static void ends(void) {
+    if (&__libc_single_threaded && !__libc_single_threaded) note("had threads");
 }

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "takeover.h"
+#include "lissom.h"
+#include "prim/text.h"
+#include "sched/actions.h"
+#include "sched/thread.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+enum { MQUEUE_MAGIC = 0x19800202 };                        /* linux/magic.h has it not */
+enum { AMX_TILE_DATA = 18, ARCH_GET_XCOMP_PERM = 0x1022 }; /* asm/prctl.h of Linux 5.16 */
+
+/* --- an rseq area ----------------------------------------------------------------------------- */
+
+static bool had_rseq;
+
+/* Whether the calling thread has registered an rseq area: a second one is refused. */
+static bool has_rseq(void)
+{
+    enum { BYTES = 32, UNREGISTER = 1, SIGNATURE = 0x53053053 };
+    static _Alignas(BYTES) char area[BYTES];
+    if (prim_syscall4(SYS_rseq, area, BYTES, 0, SIGNATURE))
+        return prim_syscall4(SYS_rseq, area, BYTES, UNREGISTER, SIGNATURE) != -38 /* ENOSYS */;
+    prim_syscall4(SYS_rseq, area, BYTES, UNREGISTER, SIGNATURE);
+    return false;
+}
+
+/* --- descriptors ------------------------------------------------------------------------------ */
+
+struct entry { /* linux_dirent64 of getdents64(2) */
+    uint64_t inode, offset;
+    uint16_t length;
+    uint8_t type;
+    char name[];
+};
+
+struct found {
+    bool perf, userfaultfd, mqueue;
+};
+
+static void join(char *to, const char *a, const char *b)
+{
+    while (*a)
+        *to++ = *a++;
+    while (*b)
+        *to++ = *b++;
+    *to = 0;
+}
+
+static bool has_folders(const char *path)
+{
+    for (path++; *path; path++)
+        if (*path == '/')
+            return true;
+    return false;
+}
+
+/* The number behind `name:` in /proc/self/fdinfo/NUMBER; 0: there is none. */
+static uint64_t fdinfo_hex(const char *number, const char *name)
+{
+    char path[64], text[512];
+    uint64_t n = 0;
+    join(path, "/proc/self/fdinfo/", number);
+    int fd = prim_open(path, O_RDONLY | O_CLOEXEC);
+    long size = fd < 0 ? 0 : prim_read(fd, text, sizeof text - 1);
+    prim_close(fd);
+    text[size > 0 ? size : 0] = 0;
+    for (const char *p = text; *p; p++) {
+        size_t length = strlen(name);
+        if (strlen(p) < length || memcmp(p, name, length))
+            continue;
+        for (p += length; *p == '\t' || *p == ' '; p++)
+            ;
+        for (; is_digit(*p) || (*p >= 'a' && *p <= 'f'); p++)
+            n = n * 16 + (uint64_t)(is_digit(*p) ? *p - '0' : *p - 'a' + 10);
+        return n;
+    }
+    return 0;
+}
+
+/* It would read our preemption signals. */
+static void look_at_signalfd(const char *number)
+{
+    uint64_t mask = fdinfo_hex(number, "sigmask:");
+    int fd = 0;
+    if (mask & signal_bit(QUIET_DOORBELL))
+        doorbell_leave_quiet();
+    if (!(mask & signal_bit(COUNTED_DOORBELL)))
+        return;
+    for (const char *p = number; *p; p++)
+        fd = fd * 10 + (*p - '0');
+    mask &= ~signal_bit(COUNTED_DOORBELL);
+    prim_syscall4(SYS_signalfd4, fd, &mask, sizeof mask, 0);
+}
+
+static void look_at_descriptor(const char *number, struct found *f)
+{
+    char path[64], link[64];
+    join(path, "/proc/self/fd/", number);
+    long n = prim_readlink(path, link, sizeof link - 1);
+    link[n > 0 ? n : 0] = 0;
+    f->perf |= same(link, "anon_inode:[perf_event]");
+    f->userfaultfd |= same(link, "anon_inode:[userfaultfd]");
+    if (same(link, "anon_inode:[signalfd]"))
+        look_at_signalfd(number);
+    /* only links that may be: the queues' own file system has no folders */
+    struct statfs s;
+    if (link[0] == '/' && !has_folders(link) && !prim_syscall3(SYS_statfs, path, &s, 0))
+        f->mqueue |= s.f_type == MQUEUE_MAGIC;
+}
+
+static struct found look_at_descriptors(void)
+{
+    struct found f = {0};
+    _Alignas(8) char buffer[4096];
+    int folder = prim_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return f;
+    for (long n; (n = prim_syscall3(SYS_getdents64, folder, buffer, sizeof buffer)) > 0;)
+        for (long at = 0; at < n;) {
+            const struct entry *e = (const struct entry *)(buffer + at);
+            if (is_digit(e->name[0]))
+                look_at_descriptor(e->name, &f);
+            at += e->length;
+        }
+    prim_close(folder);
+    return f;
+}
+
+/* --- both ------------------------------------------------------------------------------------- */
+
+/* POSIX timers may count the thread's CPU time, or send to its kernel thread. */
+static bool has_timers(void)
+{
+    char byte;
+    int fd = prim_open("/proc/self/timers", O_RDONLY | O_CLOEXEC);
+    bool has = fd >= 0 && prim_read(fd, &byte, 1) == 1;
+    if (fd >= 0)
+        prim_close(fd);
+    return has;
+}
+
+void takeover_at_start(void)
+{
+    had_rseq = has_rseq();
+    thread_class_at_start();
+}
+
+const char *takeover(void)
+{
+    struct found f = look_at_descriptors();
+    if (f.userfaultfd)
+        return REASON_USERFAULTFD;
+    if (f.mqueue)
+        monitor_before_mq_notify();
+    sched.first_is_tied = f.perf || (!had_rseq && has_rseq()) || has_timers();
+    uint64_t permitted = 0;
+    if (sched.has_amx && !prim_syscall3(SYS_arch_prctl, ARCH_GET_XCOMP_PERM, &permitted, 0))
+        sched.large_vectors = permitted >> AMX_TILE_DATA & 1;
+    return NULL;
+}
