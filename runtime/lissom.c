@@ -365,8 +365,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     prim_syscall4(SYS_rt_sigprocmask, 0, 0, &sched.base_mask, 8);
     sched.base_mask &= ~signals_ours();
     patch_write_by_mprotect(options.patch_by_mprotect);
-    bool at_once =
-        options.at_once || options.malleable || options.small_teams || sched.observe_spinning;
+    bool at_once = options.at_once || options.malleable || options.small_teams ||
+                   sched.observe_spinning || (libc < LIBC_CLONE3 && is_late());
     if (at_once || !notice_second_thread(function_behind("clone"), libc >= LIBC_CLONE3, begin))
         begin(NULL);
 }

@@ -3,7 +3,8 @@
 
 build lang_omp -fopenmp -lm
 build pthread_barrier
-slots=$("$lissom" run --verbose -- true 2>&1 | sed -n 's/^lissom: active, \([0-9]*\) slots.*/\1/p')
+slots=$(LISSOM_START=now "$lissom" run --verbose -- true 2>&1 |
+    sed -n 's/^lissom: active, \([0-9]*\) slots.*/\1/p')
 export THREADS=$((8 * $(nproc)))
 for options in switch=auto switch=user switch=kernel; do
     for program in lang_omp pthread_barrier; do
