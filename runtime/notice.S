@@ -29,55 +29,36 @@
 1:
 .endm
 
-        .globl  notice_at_clone
-        .hidden notice_at_clone
-        .type   notice_at_clone, @function
-notice_at_clone:                                 /* rdi = flags */
-        mov     %rdi, %rax
+/* The jump's target for the call of that number, whose flags are `flags`. */
+.macro TARGET name, number, flags
+        .globl  notice_at_\name, notice_make_\name
+        .hidden notice_at_\name, notice_make_\name
+        .type   notice_at_\name, @function
+notice_at_\name:
+        mov     \flags, %rax
         JUMP_IF_BESIDE_US 2f
-        .globl  notice_make_clone
-        .hidden notice_make_clone
-notice_make_clone:
-        mov     $56, %eax
+notice_make_\name:
+        mov     $\number, %eax
         syscall
-        jmp     *notice_clone_behind(%rip)
+        jmp     *notice_\name\()_behind(%rip)
 2:      lea     -RED_ZONE(%rsp), %rsp
         call    notice_begins
         lea     RED_ZONE(%rsp), %rsp
-        jmp     *notice_clone_again(%rip)
-        .size   notice_at_clone, . - notice_at_clone
+        jmp     *notice_\name\()_again(%rip)
+        .size   notice_at_\name, . - notice_at_\name
+.endm
 
-        .globl  notice_at_clone3
-        .hidden notice_at_clone3
-        .type   notice_at_clone3, @function
-notice_at_clone3:                                /* rdi = struct clone_args, the flags first */
-        mov     (%rdi), %rax
-        JUMP_IF_BESIDE_US 2f
-        .globl  notice_make_clone3
-        .hidden notice_make_clone3
-notice_make_clone3:
-        mov     $435, %eax
-        syscall
-        jmp     *notice_clone3_behind(%rip)
-2:      lea     -RED_ZONE(%rsp), %rsp
-        call    notice_begins
-        lea     RED_ZONE(%rsp), %rsp
-        jmp     *notice_clone3_again(%rip)
-        .size   notice_at_clone3, . - notice_at_clone3
+        TARGET  clone, 56, %rdi
+        TARGET  clone3, 435, (%rdi)              /* struct clone_args begins with the flags */
 
-/* Once: blocks all signals, and calls notice_call(sp) on a stack of its own: there may be little
- * room on the caller's. Keeps all registers but rax, rcx, r11 and flags. */
+/* Blocks all signals, and calls notice_call(sp), once, on a stack of its own: there may be little
+ * room on the caller's. A handler that ran after the mark is set and made a thread would wait for
+ * ever, so signals are blocked first. Keeps all registers but rax, rcx, r11 and flags. */
         .globl  notice_begins
         .hidden notice_begins
         .type   notice_begins, @function
 notice_begins:
         .cfi_startproc
-        mov     $1, %eax
-        xchg    %eax, notice_begun(%rip)
-        test    %eax, %eax
-        jz      1f
-        ret                                      /* another thread is at it, or has been */
-1:
         push    %rbp
         .cfi_adjust_cfa_offset 8
         .cfi_rel_offset rbp, 0
@@ -96,13 +77,17 @@ notice_begins:
         mov     %rsp, %rdx
         mov     $8, %r10d
         syscall
+        mov     $1, %eax
+        xchg    %eax, notice_begun(%rip)
+        test    %eax, %eax
+        jnz     1f                               /* another thread has begun */
         mov     %rsp, %rdi
         lea     notice_stack_end(%rip), %rsp
         push    %rdi
         push    %rdi                             /* twice: alignment */
         call    notice_call
         pop     %rsp
-        mov     $RT_SIGPROCMASK, %eax
+1:      mov     $RT_SIGPROCMASK, %eax
         mov     $SIG_SETMASK, %edi
         mov     %rsp, %rsi
         xor     %edx, %edx
