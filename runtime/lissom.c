@@ -261,7 +261,7 @@ static void say_state(void)
 /* Not there: another libc, a child's musl for example, which gives constructors no arguments. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-/* What is older has not been tried, and a container's may be any. */
+/* Older versions of glibc 2 have not been tried. A container may bring any. */
 enum { LIBC_OLDEST = 31, LIBC_CLONE3 = 34 };
 
 /* Of version 2.N: N; of others 0. */

@@ -3,10 +3,8 @@
 #include "lissom.h"
 #include "patch/internal.h"
 #include "prim/prim.h"
-#include "prim/text.h"
 #include "sched/actions.h"
 
-#include <link.h>
 #include <signal.h>
 #include <ucontext.h>
 
@@ -157,7 +155,7 @@ void notice_now(bool for_thread)
 
 extern char *__libc_stack_end __attribute__((weak));
 
-/* What handlers return to: as a rule one address. Returns how many there are. */
+/* Finds the addresses that handlers return to, usually one. Returns their number. */
 static uint32_t restorers(uintptr_t found[], uint32_t room)
 {
     uint32_t n = 0;

@@ -5,7 +5,6 @@
 #include "prim/prim.h"
 
 #include <errno.h>
-#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -51,10 +50,10 @@ void restrict_init(uintptr_t (*find)(const char *))
         real_chroot = (chroot_function *)found;
 }
 
-/* prctl and syscall are jumps to libc's: whatever their arguments are, and if a call returns
- * twice. */
-
-/* Keeps the arguments, rdi to r9; al is 0 in calls of functions whose arguments vary. */
+/* prctl and syscall jump to libc's functions, so arguments on the stack stay where they are, and
+ * calls may return twice.
+ *
+ * Keeps the arguments, rdi to r9; al is 0 in calls of functions whose arguments vary. */
 #define NOTE_RESTRICTION \
     "    push %rdi\n" \
     "    push %rsi\n" \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a program of one thread does to itself that would keep the runtime from beginning later:
- * libc's functions for that are interposed.
+ * Interposes libc's functions by which a program of one thread can keep the runtime from beginning
+ * later.
  *
  *     prctl, syscall   a seccomp filter: the process stays native
  *     chroot           no /proc any more: the runtime begins at once

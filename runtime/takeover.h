@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the process did while it had one thread, and the runtime did not see (docs/start.md).
+ * Takes over the state of a process that has run with one thread and without the runtime
+ * (docs/start.md).
  */
 #ifndef LISSOM_TAKEOVER_H
 #define LISSOM_TAKEOVER_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What was found out about an object is kept in a file of the user's, so that the next process need
- * not search it again: where its sites are, which windows they have, and why some have none. That
- * takes 6 ms for libc, and up to a second for objects of 100 MB.
+ * Keeps the sites of an object and their windows in a file, so that the next process need not
+ * search for them again. That search takes 6 ms for libc, and up to a second for objects of 100 MB.
  *
  * A file is for one build of an object (its build ID and its size in memory) and of the runtime. It
  * is only believed if nobody but this user can have written it: he owns the folder and the file,

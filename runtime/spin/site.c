@@ -24,8 +24,8 @@ static struct lock making;
 static struct spin_site sites[SITES];
 static uint32_t used; /* entries that have ever been made; read without a lock */
 /* Loops without an instruction that could be one, so that they are not tried at each sample. */
-static uintptr_t hopeless[FAILURES];
-static uint32_t hopeless_next;
+static uintptr_t siteless[FAILURES];
+static uint32_t siteless_next;
 
 static uint32_t sites_used(void) { return __atomic_load_n(&used, __ATOMIC_ACQUIRE); }
 static uint8_t state_of(const struct spin_site *p)
@@ -240,7 +240,7 @@ static uintptr_t place_in(const struct spin_result *r, uint32_t i)
 static bool known(const struct spin_result *r)
 {
     for (uint32_t i = 0; i < FAILURES; i++)
-        if (hopeless[i] == r->loop)
+        if (siteless[i] == r->loop)
             return true;
     for (uint32_t i = 0; i < places_in(r); i++) {
         struct spin_site *p = site_of(place_in(r, i));
@@ -265,7 +265,7 @@ static void site_make(const struct spin_result *r, struct lissom_loop *loop)
             done = make(at, r->head, &place, loop);
     }
     if (!done) {
-        hopeless[hopeless_next++ % FAILURES] = r->loop;
+        siteless[siteless_next++ % FAILURES] = r->loop;
         if (loop)
             loop->site = 2;
     }
@@ -360,8 +360,8 @@ long spin_sites_munmap(uintptr_t base, size_t bytes)
         }
     }
     for (uint32_t i = 0; i < FAILURES; i++)
-        if (hopeless[i] && hopeless[i] - base < bytes)
-            hopeless[i] = 0;
+        if (siteless[i] && siteless[i] - base < bytes)
+            siteless[i] = 0;
     if (is_asked_about(base, bytes))
         asked.stale = ours = true;
     if (!ours)
