@@ -100,6 +100,7 @@ struct site {
     uint64_t target[2];
     const char *refused;   /* why it is left alone, or NULL */
     bool harmless;         /* left alone, but it cannot be a futex call */
+    bool called;           /* something calls its function, or takes the function's address */
     uint8_t before, after; /* instructions displaced on either side */
     uintptr_t window;
     uint8_t window_len;

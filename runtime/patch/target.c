@@ -7,7 +7,7 @@
  *   - direct branches: any byte that could be an opcode with a displacement behind it;
  *   - addresses taken in code: lea, and 32-bit absolute values in executables that are not
  *     relocatable;
- *   - jump tables: 32-bit entries relative to a base which code takes the address of;
+ *   - jump tables: 32-bit entries relative to a base which code takes the address of (table.c);
  *   - 64-bit words, link-time or absolute: symbols, relocation addends, computed gotos, absolute
  *     jump tables, descriptors of restartable sequences;
  *   - function starts and landing pads from the unwind tables.
@@ -19,26 +19,7 @@
  * The pass is over millions of bytes for some hundreds of sites, so the first test is a bitmap of
  * the 64-byte lines that sites lie in; almost everything ends there.
  */
-#include "internal.h"
-
-#define LINE 64ul
-#define MAX_ENTRIES 65536u /* of a jump table */
-#define BASES 65536u       /* jump table bases remembered */
-
-struct marker {
-    struct object *o;
-    uint8_t *lines; /* a bit for each 64 bytes of code */
-    size_t lines_bytes;
-    /* where functions are: less than code_lo to code_hi if rodata is executable too */
-    uintptr_t lo, hi;
-    uintptr_t *bases; /* direct-mapped: bases walked already, as many lea name the same one */
-};
-
-static bool near_site(const struct marker *m, uintptr_t t)
-{
-    uintptr_t line = (t - m->o->code_lo) / LINE;
-    return t >= m->o->code_lo && t < m->o->code_hi && (m->lines[line / 8] >> (line % 8) & 1);
-}
+#include "target.h"
 
 /* The first site whose span ends behind t; spans are all of one length, so they are sorted as
  * well. */
@@ -55,7 +36,7 @@ static size_t first_spanning(const struct object *o, uintptr_t t)
     return lo;
 }
 
-static void mark(struct object *o, uintptr_t t)
+void target_found(struct object *o, uintptr_t t)
 {
     for (size_t i = first_spanning(o, t);
          i < o->sites && o->site[i].syscall - PATCH_SITE_BEFORE <= t; i++) {
@@ -75,8 +56,8 @@ static bool marked(const struct object *o, uintptr_t t)
 
 static void mark_if_near(struct marker *m, uintptr_t t)
 {
-    if (near_site(m, t))
-        mark(m->o, t);
+    if (target_near(m, t))
+        target_found(m->o, t);
 }
 
 /* The byte at `at` looks like part of a branch to t. Marks t unless the byte provably belongs to
@@ -84,7 +65,7 @@ static void mark_if_near(struct marker *m, uintptr_t t)
 static void mark_branch(struct marker *m, uintptr_t at, uintptr_t t)
 {
     /* no need to prove what is known, such as calls of functions */
-    if (!near_site(m, t) || marked(m->o, t))
+    if (!target_near(m, t) || marked(m->o, t))
         return;
     uintptr_t lo, hi;
     if (code_sweep(m->o, at, &lo, &hi)) {
@@ -95,7 +76,29 @@ static void mark_branch(struct marker *m, uintptr_t at, uintptr_t t)
             !(in.relative && in.target == t))
             return;
     }
-    mark(m->o, t);
+    target_found(m->o, t);
+}
+
+bool target_inside_instruction(struct marker *m, uintptr_t t)
+{
+    uintptr_t lo, hi;
+    return code_sweep(m->o, t, &lo, &hi) && !code_boundary(m->o, t);
+}
+
+/* The functions of sites that start at t are called, or their address is taken. */
+static void is_called(struct marker *m, uintptr_t t)
+{
+    struct object *o = m->o;
+    for (size_t i = first_spanning(o, t); i < o->sites && o->site[i].fn_lo <= t; i++)
+        o->site[i].called |= o->site[i].fn_lo == t;
+}
+
+/* The same of an instruction at `at`, which may be the middle of another one. */
+static void is_called_at(struct marker *m, uintptr_t at, uintptr_t t)
+{
+    uintptr_t lo, hi;
+    if (target_near(m, t) && code_sweep(m->o, at, &lo, &hi) && code_boundary(m->o, at))
+        is_called(m, t);
 }
 
 static int32_t int32_at(uintptr_t p)
@@ -105,54 +108,35 @@ static int32_t int32_at(uintptr_t p)
     return v;
 }
 
-/* Only of functions that decode cleanly. */
-static bool inside_instruction(struct marker *m, uintptr_t t)
-{
-    uintptr_t lo, hi;
-    return code_sweep(m->o, t, &lo, &hi) && !code_boundary(m->o, t);
-}
-
-/* Compilers write jump tables as 32-bit differences to the table's own start. Where the table ends
- * is not known: at the first entry that leads to where no functions are, which is early in anything
- * that is no table. Before that it may go on into the next tables, whose entries count from
- * elsewhere; those of them that would lead into the middle of an instruction are told by that. */
-static void walk_table(struct marker *m, uintptr_t base)
-{
-    struct object *o = m->o;
-    uintptr_t *slot = &m->bases[(base >> 2 ^ base >> 18) % BASES];
-    if (*slot == base)
-        return;
-    *slot = base;
-    for (unsigned i = 0; i < o->segments; i++) {
-        const struct segment *s = &o->segment[i];
-        if (base < s->lo || base >= s->hi)
-            continue;
-        uintptr_t p = base;
-        for (unsigned n = 0; n < MAX_ENTRIES && s->hi - p >= 4; n++, p += 4) {
-            uintptr_t t = base + (uintptr_t)(intptr_t)int32_at(p);
-            if (t < m->lo || t >= m->hi)
-                break;
-            if (near_site(m, t) && !inside_instruction(m, t))
-                mark(o, t);
-        }
-    }
-}
-
 /* --- branches and address constants in code --------------------------------------------------- */
+
+static void jumps(struct marker *m, uintptr_t at, uintptr_t t)
+{
+    if (!target_in(m, m->functions, t))
+        return;
+    target_move(m, at);
+    table_join(m, at, t);
+}
 
 static void examine(struct marker *m, uintptr_t p)
 {
     uint8_t op = *(const uint8_t *)p, next = ((const uint8_t *)p)[1];
     if (op == 0xe8 || op == 0xe9) { /* call, jmp */
-        mark_branch(m, p, p + 5 + (uintptr_t)(intptr_t)int32_at(p + 1));
+        uintptr_t to = p + 5 + (uintptr_t)(intptr_t)int32_at(p + 1);
+        mark_branch(m, p, to);
+        if (op == 0xe8)
+            is_called_at(m, p, to);
+        else
+            jumps(m, p, to);
         return;
     }
     uintptr_t t = p + 6 + (uintptr_t)(intptr_t)int32_at(p + 2);
     if ((op == 0x0f && (next & 0xf0) == 0x80) || (op == 0xc7 && next == 0xf8)) { /* jcc, xbegin */
         mark_branch(m, p, t);
+        jumps(m, p, t);
     } else if (op == 0x8d && (next & 0xc7) == 0x05) { /* lea disp(%rip) */
         mark_if_near(m, t);
-        walk_table(m, t);
+        is_called_at(m, p, t);
     }
 }
 
@@ -176,6 +160,30 @@ static void scan_long(struct marker *m, const struct segment *s)
         examine(m, p);
     if (s->hi - p == 5 && (*(const uint8_t *)p & 0xfe) == 0xe8) /* the one form of five bytes */
         examine(m, p);
+}
+
+static void examine_table(struct marker *m, uintptr_t p)
+{
+    if (*(const uint8_t *)p != 0x8d || (((const uint8_t *)p)[1] & 0xc7) != 0x05)
+        return;
+    target_move(m, p);
+    table_walk(m, p, p + 6 + (uintptr_t)(intptr_t)int32_at(p + 2));
+}
+
+/* Jump tables, once all jumps are known. */
+static void scan_tables(struct marker *m, const struct segment *s)
+{
+    uintptr_t p = s->lo;
+    m->function = m->function_hi = 0;
+    for (; s->hi - p >= 16; p += 8) {
+        uint64_t v = swar_load(p), w = swar_load(p + 1);
+        uint64_t hit =
+            swar_zero((v ^ 0x8d * SWAR_ONES) | ((w & 0xc7 * SWAR_ONES) ^ 0x05 * SWAR_ONES));
+        for (; hit; hit &= hit - 1)
+            examine_table(m, p + (unsigned)__builtin_ctzll(hit) / 8);
+    }
+    for (; s->hi - p >= 6; p++)
+        examine_table(m, p);
 }
 
 /* Two-byte branches reach 128 bytes, so only the neighbourhood of each site is read. */
@@ -209,8 +217,10 @@ static void scan_words(struct marker *m, const struct segment *s)
         uintptr_t w = *(const uintptr_t *)p;
         uintptr_t t = w - absolute < span ? w : w - linked < span ? w + m->o->bias : 0;
         /* In a small program many numbers look like an address before it is relocated. */
-        if (t && near_site(m, t) && !inside_instruction(m, t))
-            mark(m->o, t);
+        if (t && target_near(m, t) && !target_inside_instruction(m, t)) {
+            target_found(m->o, t);
+            is_called(m, t);
+        }
     }
 }
 
@@ -230,7 +240,7 @@ static void scan_unwind(struct marker *m)
     struct fde fde;
     for (size_t i = 0; i < o->eh_count; i++) {
         mark_if_near(m, eh_start(o, i));
-        if (!eh_at(o, i, &fde) || !fde.lsda || eh_landing_pads(o, &fde, mark, o))
+        if (!eh_at(o, i, &fde) || !fde.lsda || eh_landing_pads(o, &fde, target_found, o))
             continue;
         for (size_t k = 0; k < o->sites; k++)
             if (o->site[k].syscall >= fde.lo && o->site[k].syscall < fde.hi)
@@ -276,39 +286,76 @@ bool patch_spare(uintptr_t ip)
 
 bool target_spares(void) { return spared_count; }
 
+/* The lines of [first, last]. */
+static void set_lines(const struct object *o, uint8_t *lines, uintptr_t first, uintptr_t last)
+{
+    first = first < o->code_lo ? 0 : first - o->code_lo;
+    last = last < o->code_hi ? last - o->code_lo : o->code_hi - 1 - o->code_lo;
+    for (uintptr_t line = first / TARGET_LINE; line <= last / TARGET_LINE; line++)
+        lines[line / 8] |= (uint8_t)(1u << (line % 8));
+}
+
+static void search(struct marker *m)
+{
+    struct object *o = m->o;
+    for (size_t i = 0; i < o->sites; i++) {
+        const struct site *s = &o->site[i];
+        uintptr_t first = s->syscall - PATCH_SITE_BEFORE;
+        set_lines(o, m->lines, first, first + PATCH_SITE_SPAN - 1);
+        if (s->fn_lo < s->fn_hi) {
+            set_lines(o, m->lines, s->fn_lo, s->fn_lo);
+            set_lines(o, m->functions, s->fn_lo, s->fn_hi - 1);
+        }
+    }
+    table_prepare(m);
+    for (size_t i = 0; i < o->symbol_count; i++)
+        if (o->symbols[i].st_shndx != SHN_UNDEF && target_near(m, o->bias + o->symbols[i].st_value))
+            is_called(m, o->bias + o->symbols[i].st_value);
+    /* Branches last: most lead to what the others have marked, and proving them costs a sweep
+     * each. */
+    scan_unwind(m);
+    for (uint32_t i = 0; i < spared_count; i++)
+        mark_if_near(m, spared[i]);
+    for (unsigned i = 0; i < o->segments; i++) {
+        if (o->fixed)
+            scan_absolute(m, &o->segment[i]);
+        scan_words(m, &o->segment[i]);
+    }
+    scan_short(m);
+    for (unsigned i = 0; i < o->segments; i++)
+        if (o->segment[i].code) {
+            m->function = m->function_hi = 0;
+            scan_long(m, &o->segment[i]);
+        }
+    table_joined(m);
+    for (unsigned i = 0; i < o->segments; i++)
+        if (o->segment[i].code)
+            scan_tables(m, &o->segment[i]);
+    table_decide(m);
+}
+
 int target_mark(struct object *o)
 {
+    enum {
+        TABLES = TARGET_TABLES * sizeof(struct table),
+        STRAYS = TARGET_STRAYS * sizeof(struct stray)
+    };
     struct marker m = {.o = o};
     find_functions(&m);
-    m.lines_bytes = (o->code_hi - o->code_lo) / (8 * LINE) + 1;
+    m.lines_bytes = (o->code_hi - o->code_lo) / (8 * TARGET_LINE) + 1;
     m.lines = arena_scratch(m.lines_bytes);
-    m.bases = arena_scratch(BASES * sizeof *m.bases);
-    if (m.lines && m.bases) {
-        for (size_t i = 0; i < o->sites; i++) {
-            uintptr_t first = o->site[i].syscall - PATCH_SITE_BEFORE,
-                      last = first + PATCH_SITE_SPAN - 1;
-            first = first < o->code_lo ? 0 : first - o->code_lo;
-            last = last < o->code_hi ? last - o->code_lo : o->code_hi - 1 - o->code_lo;
-            for (uintptr_t line = first / LINE; line <= last / LINE; line++)
-                m.lines[line / 8] |= (uint8_t)(1u << (line % 8));
-        }
-        /* Branches last: most lead to what the others have marked, and proving them costs a sweep
-         * each. */
-        scan_unwind(&m);
-        for (uint32_t i = 0; i < spared_count; i++)
-            mark_if_near(&m, spared[i]);
-        for (unsigned i = 0; i < o->segments; i++) {
-            if (o->fixed)
-                scan_absolute(&m, &o->segment[i]);
-            scan_words(&m, &o->segment[i]);
-        }
-        scan_short(&m);
-        for (unsigned i = 0; i < o->segments; i++)
-            if (o->segment[i].code)
-                scan_long(&m, &o->segment[i]);
-    }
-    bool ok = m.lines && m.bases;
+    m.functions = arena_scratch(m.lines_bytes);
+    m.joined_bytes = o->eh_count / 8 + 1;
+    m.joined = arena_scratch(m.joined_bytes);
+    m.table = arena_scratch(TABLES);
+    m.stray = arena_scratch(STRAYS);
+    bool ok = m.lines && m.functions && m.joined && m.table && m.stray;
+    if (ok)
+        search(&m);
     arena_release(m.lines, m.lines_bytes);
-    arena_release(m.bases, BASES * sizeof *m.bases);
+    arena_release(m.functions, m.lines_bytes);
+    arena_release(m.joined, m.joined_bytes);
+    arena_release(m.table, TABLES);
+    arena_release(m.stray, STRAYS);
     return ok ? 0 : PATCH_ENOMEM;
 }

@@ -72,6 +72,28 @@ begin table_beyond
     .text
 finish table_beyond, 12b, 11b, 13b
 
+/* the same table, of another function */
+    .text
+other_switch:
+    .cfi_startproc
+    lea 2f(%rip), %rdx
+    movslq (%rdx,%rdi,4), %rcx
+    add %rdx, %rcx
+    notrack jmp *%rcx
+1:  ret
+    .cfi_endproc
+    .section .rodata
+    .balign 4
+2:  .long 1b - 2b, other_site - 2b
+    .text
+begin table_of_other
+    nop
+11: mov $110, %eax
+other_site:
+12: syscall
+13: ret
+finish table_of_other, 12b, 11b, 13b
+
 begin mov_reg
     nop
 11: mov %r8d, %eax
@@ -311,6 +333,54 @@ begin jump_table
 2:  .long 11b - 2b, 12b - 2b
     .text
 finish jump_table, 12b, 12b, 12b
+
+/* the table is that of the other half of a function which the compiler has split */
+begin halves
+    mov %r8d, %eax
+    and $1, %edi
+    jnz halves_cold
+11: mov $110, %eax
+halves_site:
+12: syscall
+13: ret
+finish halves, 12b, 12b, 12b
+    .text
+    .balign 64
+    .cfi_startproc
+    xor %edi, %edi
+halves_cold:
+    lea 2f(%rip), %rdx
+    movslq (%rdx,%rdi,4), %rcx
+    add %rdx, %rcx
+    notrack jmp *%rcx
+    .cfi_endproc
+    .section .rodata
+    .balign 4
+2:  .long halves_site - 2b, halves_site - 2b
+    .text
+
+/* and here nothing else leads into the half with the call */
+begin half_by_table
+    lea 2f(%rip), %rdx
+    and $1, %edi
+    movslq (%rdx,%rdi,4), %rcx
+    add %rdx, %rcx
+    mov %r8d, %eax
+    notrack jmp *%rcx
+finish half_by_table, half_site, half_site, half_site
+    .section .rodata
+    .balign 4
+2:  .long half_entry - 2b, half_site - 2b
+    .text
+    .balign 16
+    .cfi_startproc
+    nop
+half_entry:
+    mov $110, %eax
+half_site:
+    syscall
+    ret
+    .cfi_endproc
 
 begin computed_goto
     mov %r8d, %eax
