@@ -19,14 +19,14 @@
 
 #include <stdint.h>
 
-#define LISSOM_ABI_VERSION 5u
+#define LISSOM_ABI_VERSION 6u
 #define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
 
 /* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
 /* "0", "off", "no", "false": the runtime does nothing at all */
 #define LISSOM_ENV_ENABLE "LISSOM"
 #define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE" /* "1": decisions on stderr */
-#define LISSOM_ENV_SWITCH "LISSOM_SWITCH"   /* auto | user | kernel | off */
+#define LISSOM_ENV_SWITCH "LISSOM_SWITCH"   /* auto | user (the same) | kernel | off */
 /* upper bound of the slot count; 1..LISSOM_MAX_SLOTS */
 #define LISSOM_ENV_CPUS "LISSOM_CPUS"
 /* "poll": OpenMP was told not to spin, slots poll in its place */
@@ -94,17 +94,16 @@
     X(sites_patched, "system call sites redirected") \
     X(sites_left, "system call sites left alone")
 
-/* Why an application thread is pinned to its own kernel thread (first reason counts). */
+/* Why an application thread stays on its own kernel thread, for good or for one wait (the first
+ * reason counts). */
 #define LISSOM_PIN_REASONS(X) \
     X(option, "--switch=kernel") \
-    X(unproven, "not yet shown safe") \
     X(signal_mask, "has a signal mask of its own") \
     X(affinity, "set its own affinity or scheduling attributes") \
     X(pi_futex, "uses priority-inheriting or robust futexes") \
     X(identity, "uses a system call that depends on the kernel thread") \
     X(blocking, "often blocks outside futexes") \
-    X(timed, "often waits with a timeout") \
-    X(cancel, "cancellation is under way") \
+    X(timed, "waits with a timeout") \
     X(vector, "holds vector state that is too large to switch") \
     X(no_fsgsbase, "the CPU or kernel lacks what a switch in user space needs")
 
@@ -155,6 +154,8 @@ struct lissom_record { /* one process */
     /* to be added to counter[0..7]; a slot counts in stripe [its index % LISSOM_STRIPES] */
     uint64_t stripe[LISSOM_STRIPES][8];
     uint64_t pinned[32]; /* threads pinned, indexed by enum lissom_pin_reason */
+    /* futex and event waits that kept their kernel thread, by the same */
+    uint64_t kept_waits[32];
     struct lissom_object object[LISSOM_MAX_OBJECTS];
     uint32_t loops; /* entries of loop[] in use */
     uint32_t tsc_per_us;

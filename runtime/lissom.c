@@ -517,7 +517,6 @@ static void start_put(struct start *s)
     lock_drop(&starts_lock);
 }
 
-/* OpenMP workers are known to be safe on any kernel thread: they start mounted. */
 static void *openmp_worker(void *argument)
 {
     struct start *s = argument, copy = *s;
@@ -525,8 +524,6 @@ static void *openmp_worker(void *argument)
     start_put(s);
     if (lissom_self)
         lissom_self->openmp = true;
-    if (lissom_self && sched.level == LEVEL_AUTO && lissom_self->pin_reason == LISSOM_PIN_unproven)
-        thread_unpin(lissom_self);
     signals_on(mask);
     return copy.function(copy.argument);
 }

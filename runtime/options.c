@@ -51,11 +51,9 @@ bool options_read(char **environment)
         (same(v, "0") || same(v, "off") || same(v, "no") || same(v, "false")))
         return false;
     options.verbose = (v = value_of(environment, LISSOM_ENV_VERBOSE)) && *v && !same(v, "0");
-    sched.level = LEVEL_AUTO;
+    sched.level = LEVEL_USER;
     if ((v = value_of(environment, LISSOM_ENV_SWITCH))) {
-        if (same(v, "user"))
-            sched.level = LEVEL_USER;
-        else if (same(v, "kernel"))
+        if (same(v, "kernel"))
             sched.level = LEVEL_KERNEL;
         else if (same(v, "off"))
             return false;

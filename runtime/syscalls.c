@@ -328,8 +328,7 @@ void syscalls_learn(struct thread *t, bool needs_home)
         if (++t->plain_waits >= PLAIN_LIMIT) {
             t->plain_waits = 0;
             t->away_calls = 0;
-            if (t->pinned &&
-                (t->pin_reason == LISSOM_PIN_unproven || t->pin_reason == LISSOM_PIN_blocking))
+            if (t->pinned && t->pin_reason == LISSOM_PIN_blocking)
                 thread_unpin(t);
         }
         return;

@@ -43,6 +43,7 @@ pub struct Record {
     pub counter: [AtomicU64; 64],
     pub stripe: [[AtomicU64; 8]; STRIPES],
     pub pinned: [AtomicU64; 32],
+    pub kept_waits: [AtomicU64; 32],
     pub object: [Object; MAX_OBJECTS],
     pub loops: AtomicU32,
     pub tsc_per_us: AtomicU32,
@@ -147,6 +148,7 @@ same_layout!(
     counter = C_OFFSET_LISSOM_RECORD_COUNTER,
     stripe = C_OFFSET_LISSOM_RECORD_STRIPE,
     pinned = C_OFFSET_LISSOM_RECORD_PINNED,
+    kept_waits = C_OFFSET_LISSOM_RECORD_KEPT_WAITS,
     object = C_OFFSET_LISSOM_RECORD_OBJECT,
     loops = C_OFFSET_LISSOM_RECORD_LOOPS,
     loop_ = C_OFFSET_LISSOM_RECORD_LOOP

@@ -178,13 +178,13 @@ fn omp_schedule(text: &str) -> Result<String, String> {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
-    /// OpenMP workers as `user`, other threads as `kernel` until shown safe
+    /// Switch in user space: a waiting thread's kernel thread runs another thread.
+    /// Threads that are tied to theirs (--stats says why) hand over as with `kernel`
     Auto,
-    /// Every thread may be carried by another kernel thread: fastest; a program that
-    /// ties its state to kernel threads in ways lissom cannot see may misbehave
+    /// The same as `auto`
     User,
-    /// Threads stay on their own kernel threads and hand over by a system call:
-    /// safest, but gains less
+    /// Keep each thread on its own kernel thread and hand over by a system call: for
+    /// programs that tie state to kernel threads in ways lissom cannot see; gains less
     Kernel,
     /// Nothing is preloaded
     Off,

@@ -92,6 +92,8 @@ struct Process {
     slots: u32,
     counters: Names,
     pinned: Names,
+    /// Futex and event waits that kept their kernel thread, by reason.
+    kept_waits: Names,
     objects: Vec<Object>,
     spin_loops: Vec<SpinLoop>,
 }
@@ -213,6 +215,7 @@ impl Process {
             slots: load(&record.slots),
             counters: counters(record),
             pinned: pinned(record),
+            kept_waits: Names::read(PIN_REASONS, &record.kept_waits),
             objects: objects.collect(),
             spin_loops: spin_loops(record),
         }
@@ -296,13 +299,7 @@ fn process_lines(process: &Process, lines: &mut Vec<String>) {
             lines.extend(wrap(text, &format!("{:>16}  ", grouped(*value)), 18));
         }
     }
-    for (_, text, value) in process.pinned.0.iter().filter(|p| p.2 > 0) {
-        lines.extend(wrap(
-            &format!("threads pinned: {text}"),
-            &format!("{:>16}  ", grouped(*value)),
-            18,
-        ));
-    }
+    pin_lines(process, lines);
     for l in &process.spin_loops {
         lines.extend(wrap(&spin_loop_text(l), "  spin loop: ", 4));
     }
@@ -317,6 +314,35 @@ fn process_lines(process: &Process, lines: &mut Vec<String>) {
     if !objects.is_empty() {
         lines.extend(wrap(&format!("sites patched: {}", objects.join(", ")), "  ", 4));
     }
+}
+
+/// What kept threads on their own kernel threads, and how many waits that made slower.
+fn pin_lines(process: &Process, lines: &mut Vec<String>) {
+    let waits = process.counters.get("blocks");
+    let share = |kept: u64| match kept {
+        0 => String::new(),
+        kept => format!(" ({} of waits)", percent(kept, waits)),
+    };
+    let mut line = |value: u64, text: String| {
+        lines.extend(wrap(&text, &format!("{:>16}  ", grouped(value)), 18));
+    };
+    let total = process.kept_waits.0.iter().map(|k| k.2).sum();
+    if total > 0 {
+        line(total, format!("waits that kept their kernel thread{}", share(total)));
+    }
+    for ((_, text, threads), (_, _, kept)) in process.pinned.0.iter().zip(&process.kept_waits.0) {
+        match (threads, kept) {
+            (0, 0) => {}
+            (0, kept) => line(*kept, format!("of these: {text}{}", share(*kept))),
+            (threads, kept) => line(*threads, format!("threads pinned: {text}{}", share(*kept))),
+        }
+    }
+}
+
+/// The share that `part` is of `whole`, which may have been counted a little earlier.
+fn percent(part: u64, whole: u64) -> String {
+    let share = 100.0 * part.min(whole) as f64 / whole.max(1) as f64;
+    if share > 0.0 && share < 1.0 { "less than 1 %".into() } else { format!("{share:.0} %") }
 }
 
 fn spin_loop_text(l: &SpinLoop) -> String {
@@ -450,6 +476,6 @@ mod tests {
         let json: serde_json::Value =
             serde_json::from_str(&crate::json(&report)).expect("valid JSON");
         assert_eq!(json["processes"][0]["counters"]["threads_peak"], 33);
-        assert_eq!(json["processes"][0]["pinned"]["unproven"], 3);
+        assert_eq!(json["processes"][0]["pinned"]["signal_mask"], 3);
     }
 }

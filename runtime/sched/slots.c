@@ -460,6 +460,9 @@ static bool granted_meanwhile(struct thread *t)
 bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadline, bool realtime)
 {
     struct thread *u;
+    enum lissom_pin_reason kept_by = thread_kept_by(t);
+    if (kept_by != LISSOM_PIN_NONE)
+        __atomic_fetch_add(&record->kept_waits[kept_by], 1, __ATOMIC_RELAXED);
     if (t->at_work)
         loops_blocks(t);
     if (leave(t, s, &u)) {

@@ -205,7 +205,7 @@ static void count_thread(void)
 void thread_pin(struct thread *t, enum lissom_pin_reason reason)
 {
     carrier_go_home(t);
-    if (!t->pinned || t->pin_reason == LISSOM_PIN_unproven)
+    if (!t->pinned)
         __atomic_fetch_add(&record->pinned[reason], 1, __ATOMIC_RELAXED);
     t->pinned = true;
     t->pin_reason = (uint8_t)reason;
@@ -290,8 +290,6 @@ struct thread *thread_register(void)
             thread_pin(t, LISSOM_PIN_no_fsgsbase);
         else if (sched.large_vectors)
             thread_pin(t, LISSOM_PIN_vector);
-        else if (sched.level == LEVEL_AUTO)
-            thread_pin(t, LISSOM_PIN_unproven);
         bool has_mask = cpu_look_at_affinity(t);
         bool has_attributes = identity_begin(t) || sched.first_is_tied;
         sched.first_is_tied = false;

@@ -298,7 +298,7 @@ struct scheduler {
 /* What the objects are (patch_config.object_found). */
 enum object_kind { OBJECT_OTHER, OBJECT_OPENMP };
 
-enum level { LEVEL_AUTO, LEVEL_USER, LEVEL_KERNEL, LEVEL_OFF };
+enum level { LEVEL_USER, LEVEL_KERNEL, LEVEL_OFF };
 
 extern struct scheduler sched;
 extern struct lissom_record *record;
@@ -432,6 +432,17 @@ long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms,
 static inline bool thread_stays(const struct thread *t)
 {
     return t->pinned || t->own_mask || t->own_credentials;
+}
+/* Why t's wait keeps its kernel thread; LISSOM_PIN_NONE: it does not. */
+static inline enum lissom_pin_reason thread_kept_by(const struct thread *t)
+{
+    if (t->pinned)
+        return (enum lissom_pin_reason)t->pin_reason;
+    if (t->own_mask)
+        return LISSOM_PIN_signal_mask;
+    if (t->own_credentials)
+        return LISSOM_PIN_identity;
+    return t->deadline ? LISSOM_PIN_timed : LISSOM_PIN_NONE;
 }
 /* Whether the home thread of the carrier that t is on wants it back. */
 static inline bool carrier_is_reserved(const struct thread *t)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from suite import LISSOM, Plan, Test
 
 NATIVE = "native"
-LEVELS = ("kernel", "user", "auto")
+LEVELS = ("kernel", "auto")
 LONGEST = 120  # seconds, under lissom
 AGAIN = 2  # more runs of a result that differs
 PROGRESS_AFTER = 2  # seconds

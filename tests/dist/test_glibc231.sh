@@ -10,7 +10,7 @@ names="pthread_barrier pthread_join pthread_keys pthread_once pthread_sem pthrea
 pthread_cancel_deferred process_fork process_setuid signal_kill signal_mask_race"
 for name in $names; do
     inside gcc -std=gnu11 -O2 -w -pthread -o "/built/$name" "/programs/$name.c"
-    for switch in kernel user auto; do
+    for switch in kernel auto; do
         inside env THREADS=32 timeout 100 lissom run --switch=$switch -- "/built/$name" >"$work/said" 2>&1 || fail "$name, $switch: $? $(cat "$work/said")"
         echo "$switch: $(tail -n 1 "$work/said")"
         grep -qx "ok $name" "$work/said" || fail "not ok"
@@ -25,7 +25,7 @@ inside gcc -O2 -Wall -Wextra -Werror -o /built/late /programs/late.c -ldl
 show 'lissom run -v -- /built/early' | tee "$work/said"
 grep -qx 'sum: 500500' "$work/said" || fail "not the sum"
 grep -q 'native, .*: threads were made before the runtime could begin' "$work/said" || fail "it does not say why it runs natively"
-for switch in kernel user auto; do
+for switch in kernel auto; do
     show "lissom run -v --switch=$switch -- /built/late /built/liblate.so" | tee "$work/said"
     grep -qx 'sum: 500500' "$work/said" || fail "not the sum"
     grep -q 'lissom: active' "$work/said" || fail "the runtime is not at work"

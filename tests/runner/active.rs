@@ -130,10 +130,9 @@ pub fn problems(
     // Some that block once each may find nobody who is ready, and keep their kernel threads.
     let blocks = sum(crowded.iter().copied(), "blocks");
     let happened: &[&str] = match name {
-        "user" if blocks >= MANY_BLOCKS => &["switches_user"],
-        "user" => &["switches_user", "blocks"],
         "kernel" => &["switches_kernel", "blocks"],
-        _ => &["switches_user", "switches_kernel", "blocks"],
+        _ if blocks >= MANY_BLOCKS => &["switches_user"],
+        _ => &["switches_user", "blocks"],
     };
     let count: u64 = happened.iter().map(|h| sum(crowded.iter().copied(), h)).sum();
     if !crowded.is_empty() && count == 0 && !case.unswitched.contains(&level) {
