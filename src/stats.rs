@@ -326,7 +326,7 @@ fn pin_lines(process: &Process, lines: &mut Vec<String>) {
     let mut line = |value: u64, text: String| {
         lines.extend(wrap(&text, &format!("{:>16}  ", grouped(value)), 18));
     };
-    let total = process.kept_waits.0.iter().map(|k| k.2).sum();
+    let total = process.kept_waits.0.iter().fold(0u64, |sum, kept| sum.saturating_add(kept.2));
     if total > 0 {
         line(total, format!("waits that kept their kernel thread{}", share(total)));
     }
