@@ -68,7 +68,7 @@ static void write_down(double time) {
 
 static void follow(void) {
     double time = now();
-    if (steps < STEPS && (steps == 0 || time - progress[steps - 1].time > step_seconds))
+    if (steps < STEPS && time - progress[steps - 1].time > step_seconds)
         write_down(time);
 }
 
@@ -96,6 +96,8 @@ static void *start(void *argument) {
     if (w->index == 0)
         count_from_here();
     w->start = now();
+    if (follows)
+        write_down(w->start);
     while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
         w->sum = piece->work(w->sum);
         __atomic_store_n(&w->count, w->count + 1, __ATOMIC_RELAXED);
@@ -103,6 +105,8 @@ static void *start(void *argument) {
             follow();
     }
     w->end = now();
+    if (follows && steps < STEPS)
+        write_down(w->end); // it may have had no CPU since the first
     return NULL;
 }
 
