@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define LISSOM_ABI_VERSION 6u
+#define LISSOM_ABI_VERSION 7u
 #define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
 
 /* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
@@ -74,6 +74,7 @@
     X(steals, "ready threads taken from another slot") \
     X(threads, "application threads seen") \
     X(threads_peak, "most application threads at a time") \
+    X(timed_waits, "waits with time limits that kept no kernel thread") \
     X(blocks_kernel, "futex waits passed through to the kernel") \
     X(wakes_kernel, "futex wake system calls made") \
     X(switches_kernel, "switches handed to another kernel thread") \

@@ -80,7 +80,7 @@ void attributes_note(struct thread *t, long nr, const struct user_registers *r)
 
 long attributes_set_class(struct thread *t, struct user_registers *r)
 {
-    syscalls_learn(t, true);
+    thread_learn(t, true);
     pin_for_attributes(t, (int32_t)r->rdi);
     carrier_go_home(t);
     r->rax = prim_syscall4(r->rax, r->rdi, r->rsi, r->rdx, r->r10);

@@ -313,31 +313,6 @@ static long futex2_wake(struct thread *t, struct user_registers *r)
 
 /* --- the entry -------------------------------------------------------------------------------- */
 
-enum {
-    /* journeys home with few plain waits in between, after which a thread is pinned */
-    AWAY_LIMIT = 16,
-    PLAIN_LIMIT = 128, /* plain futex waits without one, after which it is not */
-};
-
-/* Threads that keep going home gain nothing by leaving it. */
-void syscalls_learn(struct thread *t, bool needs_home)
-{
-    if (sched.level == LEVEL_KERNEL || !sched.user_switch)
-        return;
-    if (!needs_home) {
-        if (++t->plain_waits >= PLAIN_LIMIT) {
-            t->plain_waits = 0;
-            t->away_calls = 0;
-            if (t->pinned && t->pin_reason == LISSOM_PIN_blocking)
-                thread_unpin(t);
-        }
-        return;
-    }
-    t->plain_waits = 0;
-    if (t->carrier != t->home && ++t->away_calls >= AWAY_LIMIT)
-        thread_pin(t, LISSOM_PIN_blocking);
-}
-
 /* /proc/thread-self is another link on each kernel thread. What is below it is opened at home
  * anyway. */
 static bool is_of_kernel_thread(const struct thread *t, uintptr_t path)
@@ -368,10 +343,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case SYS_readlinkat:
     case SYS_newfstatat:
     case SYS_faccessat: return at_home_if(t, is_of_kernel_thread(t, (uintptr_t)r->rsi));
-    case SYS_futex:
-        syscalls_learn(t, r->r10 && ((r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT ||
-                                     (r->rsi & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET));
-        return futex_call(t, r);
+    case SYS_futex: return futex_call(t, r);
     case SYS_gettid: r->rax = t->tid; return ACTION_RETURN;
     case SYS_sched_yield:
         if (!t->has_slot || (!slot_ready_count(t->slot) && !waiting_any_over(t->slot, tsc(), true)))
@@ -412,12 +384,12 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case SYS_mq_notify: monitor_before_mq_notify(); break;
     case SYS_signalfd:
     case SYS_signalfd4:
-        syscalls_learn(t, true);
+        thread_learn(t, true);
         waits_belong_to_threads();
         carrier_go_home(t);
         return signalfd_call(t, r);
     case SYS_sched_setaffinity:
-        syscalls_learn(t, true);
+        thread_learn(t, true);
         carrier_go_home(t);
         return attributes_set_affinity(t, r);
     case SYS_sched_getaffinity: return attributes_get_affinity(t, r);
@@ -432,7 +404,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case SYS_setgroups:
     case SYS_capset: return identity_credentials(t, r);
     }
-    syscalls_learn(t, true);
+    thread_learn(t, true);
     attributes_note(t, nr, r);
     carrier_go_home(t);
     return ACTION_DIRECT;
@@ -470,7 +442,7 @@ static long blocking_call(struct thread *t, struct user_registers *r)
         if (slot_ready_count(t->slot) && slot_over_slice(t))
             slot_yield(t);
         if (t->carrier != t->home)
-            syscalls_learn(t, true);
+            thread_learn(t, true);
         carrier_go_home(t);
         return ACTION_DIRECT;
     }
@@ -479,7 +451,7 @@ static long blocking_call(struct thread *t, struct user_registers *r)
         if (action != EVENTS_NOT)
             return action;
     }
-    syscalls_learn(t, true);
+    thread_learn(t, true);
     carrier_go_home(t);
     if (!waits_may_block(r))
         return ACTION_DIRECT;
@@ -527,7 +499,7 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
     } else if (kind == KIND_HANDLED) {
         action = handle(t, r, nr);
     } else {
-        syscalls_learn(t, true);
+        thread_learn(t, true);
         carrier_go_home(t);
         action = ACTION_DIRECT;
     }
@@ -547,7 +519,7 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
      * not wait for t's next call is looked at. */
     if (nr == SYS_futex && t->has_slot && !t->attention && t->site != &lissom_omp_site &&
         !carrier_is_reserved(t) && futex_wakes_nobody(t, r)) {
-        syscalls_learn(t, false);
+        thread_learn(t, false);
         r->rax = 0;
         return ACTION_RETURN;
     }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks the models of this folder with spin.
-#     run.sh [changed|small|large|mutants] [slots|signals|events|omp|park|giveup]
+#     run.sh [changed|small|large|mutants] [slots|signals|events|omp|park|giveup|timers]
 # One line per configuration: result, states, seconds. Last line: N passed, M failed. Exit 1 if
 # anything failed. changed: small, of the models that are not as they were when `small` last passed
 # (the file `checked` has their hashes). small: all exhaustive, with the mutants, under three
@@ -11,7 +11,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 what=${1:-small}
-models=${2:-slots signals events omp park giveup}
+models=${2:-slots signals events omp park giveup timers}
 model=
 for tool in spin gcc; do
 	command -v $tool >/dev/null || { echo "$tool is needed (apt-get install spin gcc)"; exit 2; }
@@ -334,6 +334,22 @@ giveup_large() {
 	big 'give up'                 W=3 ROUNDS=3
 }
 
+timers_mutants() {
+	mut 'timers: reads too early'  M=1
+	mut 'timers: looks too early'  M=2
+	mut 'timers: disarms unlocked' M=3
+	mut 'timers: monitor has gone' M=4
+	mut 'timers: kick is lost'     M=5
+}
+
+timers_small() {
+	ok 'timers'                   R=2 W=1 E=1
+}
+
+timers_large() {
+	big 'timers'                  R=3 W=2 E=2
+}
+
 # Of all that decides what a check of the model says.
 hash() { cat "$here/$1.pml" "$here/run.sh" | sha256sum | cut -d' ' -f1; }
 is_checked() { grep -qx "$1 $(hash "$1")" "$here/checked"; }
@@ -345,8 +361,8 @@ case $what in changed | small | large | mutants) ;; *) models=usage ;; esac
 for model in $models; do
 	before=$failed
 	case $model in
-	slots | signals | events | omp | park | giveup) ;;
-	*) echo "usage: $0 [changed|small|large|mutants] [slots|signals|events|omp|park|giveup]"; exit 2 ;;
+	slots | signals | events | omp | park | giveup | timers) ;;
+	*) echo "usage: $0 [changed|small|large|mutants] [slots|signals|events|omp|park|giveup|timers]"; exit 2 ;;
 	esac
 	if [ $what = changed ] && is_checked $model; then
 		echo "unchanged since it was checked: $model"

@@ -21,7 +21,6 @@
 #include <linux/close_range.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum {
     DESCRIPTORS = 4096, /* those of higher numbers wait in the kernel */
@@ -296,22 +295,18 @@ void events_after_fork(void)
 
 /* --- the wait --------------------------------------------------------------------------------- */
 
-static void now(struct timespec *t) { prim_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, t, 0); }
-
 /* Milliseconds, rounded up, as epoll_wait(2) takes them; -1: for ever. */
-static int left(const struct timespec *deadline)
+static int left(const struct deadline *deadline)
 {
-    struct timespec n;
     if (!deadline)
         return -1;
-    now(&n);
-    int64_t ns = (deadline->tv_sec - n.tv_sec) * 1000000000 + deadline->tv_nsec - n.tv_nsec;
+    int64_t ns = (int64_t)(deadline_ns(deadline) - clock_ns(CLOCK_MONOTONIC));
     return ns <= 0 ? 0 : (int)((ns + 999999) / 1000000);
 }
 
 /* Waits in the kernel for everybody. Pre: t has made itself the leader, is at home, enrolled and
  * armed, and holds its slot. Post: it holds a slot. */
-static void lead(struct thread *t, const struct timespec *deadline)
+static void lead(struct thread *t, const struct deadline *deadline)
 {
     struct epoll_event e[TOLD_AT_ONCE];
     slot_release(t);
@@ -333,7 +328,7 @@ static void lead(struct thread *t, const struct timespec *deadline)
 }
 
 /* Post: 0, -ETIMEDOUT, or -EINTR: a signal for t waits. */
-static long follow(struct thread *t, const struct timespec *deadline)
+static long follow(struct thread *t, const struct deadline *deadline)
 {
     __atomic_fetch_add(&events_watchers, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&t->events_counted, 1, __ATOMIC_SEQ_CST);
@@ -345,7 +340,7 @@ static long follow(struct thread *t, const struct timespec *deadline)
 }
 
 /* As natively: nobody else depends on t. Post: what the call has said. */
-static long alone(struct thread *t, const struct user_registers *r, const struct timespec *deadline)
+static long alone(struct thread *t, const struct user_registers *r, const struct deadline *deadline)
 {
     slot_release(t);
     long n = lissom_event_sleep((int)r->rdi, (struct epoll_event *)r->rsi, (int)r->rdx,
@@ -380,20 +375,13 @@ static long finish(struct user_registers *r, long result)
 long events_wait(struct thread *t, struct user_registers *r)
 {
     long descriptor = (int)r->rdi;
-    struct timespec end, *deadline = NULL;
+    struct deadline limit, *deadline = (int)r->r10 > 0 ? &limit : NULL;
     if (descriptor < 0 || descriptor >= DESCRIPTORS || is_ours(descriptor) || (int)r->rdx <= 0 ||
         !usable())
         return EVENTS_NOT;
-    if ((int)r->r10 > 0) {
-        deadline = &end;
-        now(deadline);
-        end.tv_sec += (int)r->r10 / 1000;
-        end.tv_nsec += (int)r->r10 % 1000 * 1000000;
-        if (end.tv_nsec > 999999999) {
-            end.tv_nsec -= 1000000000;
-            end.tv_sec++;
-        }
-        carrier_go_home(t);
+    if (deadline) {
+        deadline_after((uint64_t)(int)r->r10 * 1000000, deadline);
+        deadline_settle(t, deadline);
     }
     for (;;) {
         bool native = giving_up(),
@@ -404,14 +392,15 @@ long events_wait(struct thread *t, struct user_registers *r)
         if (!native && !ready && t->carrier != t->home && rouse_at_home(t))
             ready = true;
         if (!ready && t->carrier != t->home) { /* only there it may sleep */
-            syscalls_learn(t, true);
+            thread_learn(t, true);
             carrier_go_home(t);
             continue;
         }
         if (!ready && !native)
             leads = become_leader();
         if ((ready || leads) && prepare(t, descriptor, leads)) {
-            syscalls_learn(t, deadline != NULL);
+            if (!deadline)
+                thread_learn(t, false);
             if (leads)
                 lead(t, deadline);
             else

@@ -5,12 +5,11 @@
 #include "sched/hot.h"
 #include "sched/release.h"
 #include "sched/signals.h"
+#include "sched/timers.h"
 #include "sched/user.h"
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <limits.h>
-#include <time.h>
 
 struct bucket futex_buckets[BUCKETS] __attribute__((aligned(4096)));
 _Static_assert(sizeof futex_buckets % 4096 == 0, "futex_init wipes whole pages");
@@ -332,10 +331,35 @@ static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint3
 
 enum { WAIT_ON = 1 };
 
+/* t, which is in a queue, waits there until it is woken. `s`: its slot before it was there. Post:
+ * as wait_queued. */
+static long block(struct thread *t, struct slot *s, const struct deadline *deadline)
+{
+    bool by_kernel = deadline && !deadline->by_monitor;
+    t->interruptible = true;
+    t->deadline = by_kernel;
+    bool woken =
+        slot_block(t, s, by_kernel ? &deadline->at : NULL, by_kernel && deadline->realtime);
+    t->interruptible = false;
+    t->deadline = false;
+    if (!woken && dequeue(t)) {
+        bool interrupted = t->attention;
+        slot_acquire(t);
+        return !interrupted ? -ETIMEDOUT : signals_settle(t) ? -EINTR : WAIT_ON;
+    }
+    if (!woken)
+        slot_await(t);
+    if (t->interrupted == TIMER_ENDED)
+        return -ETIMEDOUT;
+    if (woken && t->interrupted)
+        return signals_settle(t) ? -EINTR : WAIT_ON;
+    return 0;
+}
+
 /* t waits in the queue of `address`. Post: 0 or an error of futex(2); -EINTR: a signal for t waits;
  * WAIT_ON: it was for another thread. */
 static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uint32_t bitset,
-                        const struct timespec *deadline, bool realtime)
+                        const struct deadline *deadline)
 {
     struct bucket *b = bucket_of(address);
     /* read before t is in the queue, from where on a waker may change it */
@@ -360,33 +384,26 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
     queue_push(b, t);
     lock_drop(&b->lock);
     count_on(s, blocks, 1);
+    bool timer = deadline && deadline->by_monitor;
+    if (timer) {
+        count(timed_waits);
+        timer_arm(t, s->index, deadline_ns(deadline));
+    }
 
     /* Who tells of a signal sets attention and then looks whether t is in a queue (inbox_tell). */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (t->attention && signals_pending(t) && dequeue(t))
-        return -EINTR;
-
-    t->interruptible = true;
-    t->deadline = deadline != NULL;
-    bool woken = slot_block(t, s, deadline, realtime);
-    t->interruptible = false;
-    t->deadline = false;
-    if (!woken) {
-        if (dequeue(t)) {
-            bool interrupted = t->attention;
-            slot_acquire(t);
-            return !interrupted ? -ETIMEDOUT : signals_settle(t) ? -EINTR : WAIT_ON;
-        }
-        slot_await(t);
-    } else if (t->interrupted) {
-        return signals_settle(t) ? -EINTR : WAIT_ON;
-    }
-    return 0;
+    bool signal = t->attention && signals_pending(t) && dequeue(t);
+    long n = signal ? -EINTR : block(t, s, deadline);
+    if (timer)
+        timer_disarm(t);
+    return n;
 }
+
+bool timer_ends_wait(struct thread *t) { return dequeue(t); }
 
 /* Post: an ACTION_*, or -1: try again. */
 static long wait_until(struct thread *t, struct user_registers *r, uint32_t bitset,
-                       const struct timespec *deadline, bool realtime)
+                       const struct deadline *deadline)
 {
     uintptr_t address = (uintptr_t)r->rdi;
     uint32_t value = (uint32_t)r->rdx, now;
@@ -398,7 +415,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
         return ACTION_RETURN;
     }
     hot_wait(s, address, r);
-    r->rax = wait_queued(t, address, value, bitset, deadline, realtime);
+    r->rax = wait_queued(t, address, value, bitset, deadline);
     threshold_wait_ended(t->slot); /* the word had changed meanwhile */
     if (r->rax == WAIT_ON)
         return -1;
@@ -406,11 +423,11 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
 }
 
 long futex_wait_inside(struct thread *t, const uint32_t *word, uint32_t value,
-                       const struct timespec *deadline)
+                       const struct deadline *deadline)
 {
     long n;
     do
-        n = wait_queued(t, (uintptr_t)word, value, FUTEX_BITSET_MATCH_ANY, deadline, false);
+        n = wait_queued(t, (uintptr_t)word, value, FUTEX_BITSET_MATCH_ANY, deadline);
     while (n == WAIT_ON);
     return n;
 }
@@ -433,39 +450,18 @@ bool futex_wake_some_inside(const uint32_t *word, int n)
 
 static long wait(struct thread *t, struct user_registers *r, int op, uint32_t bitset)
 {
-    const struct timespec *timeout = (const struct timespec *)r->r10;
-    struct timespec deadline;
-    bool realtime = op & FUTEX_CLOCK_REALTIME;
-
-    if (timeout) {
-        uint32_t word[4];
-        for (int i = 0; i < 4; i++)
-            if (user_load(t, (const uint32_t *)timeout + i, &word[i])) {
-                r->rax = -EFAULT;
-                return ACTION_RETURN;
-            }
-        __builtin_memcpy(&deadline, word, sizeof deadline);
-        if (deadline.tv_sec < 0 || deadline.tv_nsec < 0 || deadline.tv_nsec > 999999999) {
-            r->rax = -EINVAL;
+    struct deadline limit, *deadline = r->r10 ? &limit : NULL;
+    if (deadline) {
+        r->rax = deadline_read(t, r, op, deadline);
+        if (r->rax)
             return ACTION_RETURN;
-        }
-        if ((op & FUTEX_CMD_MASK) == FUTEX_WAIT) { /* relative */
-            struct timespec n;
-            prim_syscall3(SYS_clock_gettime, CLOCK_MONOTONIC, &n, 0);
-            if (__builtin_add_overflow(deadline.tv_sec, n.tv_sec, &deadline.tv_sec))
-                deadline.tv_sec = LONG_MAX - 1;
-            deadline.tv_nsec += n.tv_nsec;
-            if (deadline.tv_nsec > 999999999) {
-                deadline.tv_nsec -= 1000000000;
-                deadline.tv_sec++;
-            }
-            realtime = false;
-        }
-        carrier_go_home(t);
+        deadline_settle(t, deadline);
+    } else {
+        thread_learn(t, false);
     }
     long action;
     do
-        action = wait_until(t, r, bitset, timeout ? &deadline : NULL, realtime);
+        action = wait_until(t, r, bitset, deadline);
     while (action < 0);
     return action;
 }

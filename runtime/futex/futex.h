@@ -5,7 +5,7 @@
 #ifndef LISSOM_FUTEX_H
 #define LISSOM_FUTEX_H
 
-#include "sched/thread.h"
+#include "futex/deadline.h"
 
 /* Handles futex(2) for t. Post: an ACTION_*; for ACTION_RETURN r->rax is the result. */
 long futex_call(struct thread *t, struct user_registers *r);
@@ -17,10 +17,10 @@ void futex_call_done(struct thread *t, struct user_registers *r);
 /* Ends t's wait with EINTR if it is in one. Post: true: t was queued and has been made ready. */
 bool futex_interrupt(struct thread *t);
 /* The runtime's own: t waits as long as *word == value, and is woken by futex_wake_inside. Post: 0
- * (perhaps for nothing), -EAGAIN, -ETIMEDOUT, or -EINTR: a signal for t waits; t holds a slot. Pre:
- * with a deadline (CLOCK_MONOTONIC), t is at home. */
+ * (perhaps for nothing), -EAGAIN, -ETIMEDOUT, or -EINTR: a signal for t waits; t holds a slot. Pre
+ * of a deadline (NULL: none): it is settled. */
 long futex_wait_inside(struct thread *t, const uint32_t *word, uint32_t value,
-                       const struct timespec *deadline);
+                       const struct deadline *deadline);
 /* By whoever has changed the word. Post: whether somebody waited, who is ready now. */
 bool futex_wake_inside(const uint32_t *word);
 /* n of them at most. */

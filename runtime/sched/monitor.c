@@ -23,6 +23,7 @@
 #include "sched/thread.h"
 #include "sched/signals.h"
 #include "sched/slices.h"
+#include "sched/timers.h"
 #include "sched/waiting.h"
 #include "spin/site.h"
 #include "spin/spin.h"
@@ -44,6 +45,8 @@ enum {
 static char stack[STACK] __attribute__((aligned(64)));
 static uint32_t alive;   /* the kernel clears it and wakes its waiters when the monitor has gone */
 static uint32_t leaving; /* the monitor is asked to go */
+/* futex word: whoever changes what it has to look at has added one, and it does not sleep */
+static uint32_t kicks;
 /* who made it has a mask of its own: not what all threads have, of which the monitor's tells */
 static bool other_mask;
 
@@ -160,6 +163,24 @@ static void look_at_cpus(void)
     slots_resize(n);
 }
 
+/* Sleeps while *word == value, for `us` at most (0: for ever), and not beyond the first timer; ends
+ * the waits whose time is over. */
+static void sleep_on(uint32_t *word, uint32_t value, uint64_t us)
+{
+    uint64_t ns = us ? us * 1000 : TIMERS_FOR_EVER;
+    if (timers_in_use()) {
+        uint64_t now = clock_ns(CLOCK_MONOTONIC),
+                 until = timers_watch(us ? now + ns : TIMERS_FOR_EVER);
+        ns = until == TIMERS_FOR_EVER ? until : until > now ? until - now : 0;
+    }
+    const struct timespec t = {.tv_sec = (time_t)(ns / 1000000000),
+                               .tv_nsec = (long)(ns % 1000000000)};
+    if (ns)
+        prim_syscall4(SYS_futex, word, PRIM_FUTEX_WAIT_PRIVATE, value,
+                      ns == TIMERS_FOR_EVER ? NULL : &t);
+    timers_expire();
+}
+
 /* Until threads are ready, or it is to go. */
 static void sleep_lightly(void)
 {
@@ -172,16 +193,15 @@ static void sleep_lightly(void)
         if (!anything_runs())
             cpus_leave(); /* one thread runs at most: the kernel may move it to where there is room
                            */
-        const struct timespec t = {
-            .tv_nsec = (peers_any() || manager_is_there() ? DOZE_US : CPUS_US) * 1000};
         if (!word_becomes(DOZING, ASLEEP_FOR_LONG))
             continue;
         if (anything_runs() && word_becomes(ASLEEP_FOR_LONG, DOZING)) {
-            prim_syscall4(SYS_futex, &sched.monitor_word, PRIM_FUTEX_WAIT_PRIVATE, DOZING, &t);
+            sleep_on(&sched.monitor_word, DOZING,
+                     peers_any() || manager_is_there() ? DOZE_US : CPUS_US);
         } else {
             peers_asleep();
             live_asleep();
-            prim_futex_wait(&sched.monitor_word, ASLEEP_FOR_LONG);
+            sleep_on(&sched.monitor_word, ASLEEP_FOR_LONG, 0);
             share_after = 0;
         }
         word_becomes(ASLEEP_FOR_LONG, DOZING);
@@ -194,13 +214,12 @@ static uint32_t tick_us(void)
 }
 
 /* All that is left to do: docs/limits.md, giving up. */
-static void release_tick(void)
+static void release_tick(uint32_t seen)
 {
-    const struct timespec tick = {.tv_nsec = TICK_US * 1000};
     if (release_others())
         __atomic_store_n(&leaving, 1, __ATOMIC_RELEASE);
     else
-        prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
+        sleep_on(&kicks, seen, TICK_US);
 }
 
 /* A copy of a message queue's descriptor that is closed ends the process's mq_notify(3). So the
@@ -241,14 +260,17 @@ static _Noreturn void monitor(void)
     live_begin(own_descriptors);
     contention_can_ask(own_descriptors);
     for (;;) {
+        /* then what it was changed for */
+        uint32_t seen = __atomic_load_n(&kicks, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
+            timers_watch(TIMERS_FOR_EVER);
             contention_can_ask(false);
             cpus_leave();
             cpus_witness_ends();
             prim_syscall3(SYS_exit, 0, 0, 0);
         }
         if (giving_up()) {
-            release_tick();
+            release_tick(seen);
             continue;
         }
         spin_sites_serve();
@@ -257,8 +279,7 @@ static _Noreturn void monitor(void)
             ext_ask();
         look_at_cpus();
         live_publish();
-        const struct timespec tick = {.tv_nsec = tick_us() * 1000};
-        prim_syscall4(SYS_futex, &leaving, PRIM_FUTEX_WAIT_PRIVATE, 0, &tick);
+        sleep_on(&kicks, seen, tick_us());
         if (look()) {
             quiet = 0;
         } else if (++quiet >= QUIET_TICKS) {
@@ -284,6 +305,13 @@ void monitor_after_fork(void)
     contention_can_ask(false);
     lifecycle.word = 0;
     sched.monitor_started = sched.monitor_word = alive = leaving = unshares = notifies = 0;
+    timers_after_fork();
+}
+
+static void kick(void)
+{
+    __atomic_fetch_add(&kicks, 1, __ATOMIC_SEQ_CST);
+    prim_futex_wake(&kicks, 1);
 }
 
 /* Pre: lifecycle. */
@@ -293,7 +321,7 @@ static void end(void)
         __atomic_store_n(&leaving, 1, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
         prim_futex_wake(&sched.monitor_word, 1);
-        prim_futex_wake(&leaving, 1);
+        kick();
         prim_kernel_thread_join(&alive, tid);
         __atomic_store_n(&leaving, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
@@ -350,7 +378,16 @@ void monitor_poke(void)
     lock_take(&lifecycle);
     if (!sched.monitor_started)
         start();
+    bool none = !sched.monitor_started;
     lock_drop(&lifecycle);
+    if (none)
+        timers_abandon();
+}
+
+void monitor_look_again(void)
+{
+    kick();
+    monitor_poke();
 }
 
 void monitor_end(void)
@@ -365,6 +402,7 @@ void monitor_restart(void)
     lock_take(&lifecycle);
     end();
     lock_drop(&lifecycle);
-    if (slots_anything_ready() || __atomic_load_n(&sched.reserved_head, __ATOMIC_RELAXED))
+    if (slots_anything_ready() || __atomic_load_n(&sched.reserved_head, __ATOMIC_RELAXED) ||
+        timers_any())
         monitor_poke();
 }

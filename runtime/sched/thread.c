@@ -220,6 +220,30 @@ void thread_unpin(struct thread *t)
     t->away_calls = 0;
 }
 
+enum {
+    /* journeys home with few plain waits in between, after which a thread is pinned */
+    AWAY_LIMIT = 16,
+    PLAIN_LIMIT = 128, /* plain futex waits without one, after which it is not */
+};
+
+void thread_learn(struct thread *t, bool needs_home)
+{
+    if (sched.level == LEVEL_KERNEL || !sched.user_switch)
+        return;
+    if (!needs_home) {
+        if (++t->plain_waits >= PLAIN_LIMIT) {
+            t->plain_waits = 0;
+            t->away_calls = 0;
+            if (t->pinned && t->pin_reason == LISSOM_PIN_blocking)
+                thread_unpin(t);
+        }
+        return;
+    }
+    t->plain_waits = 0;
+    if (t->carrier != t->home && ++t->away_calls >= AWAY_LIMIT)
+        thread_pin(t, LISSOM_PIN_blocking);
+}
+
 /* Programs that block signals and then make their threads, one of which waits for the signals: the
  * mask that these inherit is what most threads have from then on. */
 void thread_first_made(void)

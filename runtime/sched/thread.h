@@ -69,7 +69,7 @@ struct thread {
     bool homing;
     bool deadline;       /* in a timed wait: only its own kernel thread can end it */
     bool interruptible;  /* in a wait that a signal may end */
-    uint8_t interrupted; /* the wait ended because of a signal */
+    uint8_t interrupted; /* 1: the wait ended because of a signal; TIMER_ENDED (sched/timers.h) */
     uint8_t pin_reason;
     bool openmp;         /* made by an OpenMP runtime */
     bool own_affinity;   /* the program set it */
@@ -88,6 +88,11 @@ struct thread {
     struct thread *wait_next, *wait_prev;
     uintptr_t wait_address;
     uint32_t wait_bitset;
+
+    /* its timer, under the shard's lock (sched/timers.h): ns; 0: it has none */
+    uint64_t timer_at;
+    struct thread *timer_next, *timer_prev;
+    uint8_t timer_shard;
 
     /* futex word: there may be events that it waits for (events/events.c) */
     uint32_t events_told;
@@ -335,6 +340,9 @@ void thread_first_made(void);
 void thread_look_at_class(struct thread *t);
 void thread_unpin(struct thread *t);
 void thread_pin(struct thread *t, enum lissom_pin_reason reason);
+/* t makes a call that has to be made at home, or begins a wait for whose sake it may leave it.
+ * Threads that keep going home gain nothing by leaving it, and are pinned for a while. */
+void thread_learn(struct thread *t, bool needs_home);
 
 /* --- slots.c; park.c: slot_park, slot_wanted; idle/poll.c: slot_poll_in_place ----------------- */
 void slots_init(uint32_t n); /* all idle and empty; at the start, and in a fork's child */
@@ -396,6 +404,8 @@ void carrier_finish(struct thread *prev);
 /* --- monitor.c -------------------------------------------------------------------------------- */
 void monitor_poke(void);
 void monitor_nudge(void); /* the same, but none is made if there is none */
+/* It looks at the timers again, whatever it sleeps for; the same, else. */
+void monitor_look_again(void);
 /* The caller is about to call mq_notify(2). Returns once the monitor does nothing that could undo
  * it. */
 void monitor_before_mq_notify(void);
