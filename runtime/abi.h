@@ -105,7 +105,6 @@
     X(identity, "uses a system call that depends on the kernel thread") \
     X(blocking, "often blocks outside futexes") \
     X(timed, "waits with a timeout") \
-    X(vector, "holds vector state that is too large to switch") \
     X(no_fsgsbase, "the CPU or kernel lacks what a switch in user space needs")
 
 #define X(name, text) LISSOM_C_##name,

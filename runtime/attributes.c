@@ -11,9 +11,6 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
-/* asm/prctl.h of Linux 5.16: from then on threads may use AMX */
-#define ARCH_REQ_XCOMP_PERM 0x1023
-
 static void pin(struct thread *t, struct thread *other)
 {
     if (other == t)
@@ -59,10 +56,6 @@ void attributes_note(struct thread *t, long nr, const struct user_registers *r)
         events_give_up(); /* descriptors may not be shared any more */
         /* some namespaces are for processes of one thread: one that sleeps only disturbs */
         monitor_restart();
-        break;
-    case SYS_arch_prctl:
-        if (r->rdi == ARCH_REQ_XCOMP_PERM && sched.has_amx)
-            __atomic_store_n(&sched.large_vectors, true, __ATOMIC_SEQ_CST);
         break;
     case SYS_fcntl:
     case SYS_ioctl:

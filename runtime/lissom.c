@@ -296,10 +296,7 @@ static void begin(const char *unfit)
     futex_init();
     record_wiped = prim_wipe_on_fork(&private_record, sizeof private_record);
     loops_init(options.active_threads, options.shake_loops);
-    struct vector_state vectors;
-    sched.user_switch = vector_state(getauxval(AT_HWCAP2), &vectors) == VECTOR_FITS;
-    sched.has_amx = vectors.has_amx;
-    lissom_xsave_mask = vectors.mask;
+    sched.user_switch = vector_state(getauxval(AT_HWCAP2), &lissom_xsave_mask) == VECTOR_FITS;
     sched.tsc_per_us = clock_tsc_per_us(clock_read);
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     ext_ask();

@@ -479,8 +479,6 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
         return kernel_waits(t, r);
     if (!t->has_slot && nr != SYS_exit)
         slot_acquire(t);
-    if (sched.large_vectors && !t->pinned)
-        thread_pin(t, LISSOM_PIN_vector);
     if (__atomic_load_n(&t->to_be_pinned, __ATOMIC_RELAXED)) {
         t->to_be_pinned = false;
         thread_pin(t, LISSOM_PIN_affinity);

@@ -9,8 +9,7 @@
 #include <string.h>
 #include <sys/vfs.h>
 
-enum { MQUEUE_MAGIC = 0x19800202 };                        /* linux/magic.h has it not */
-enum { AMX_TILE_DATA = 18, ARCH_GET_XCOMP_PERM = 0x1022 }; /* asm/prctl.h of Linux 5.16 */
+enum { MQUEUE_MAGIC = 0x19800202 }; /* linux/magic.h has it not */
 
 /* --- an rseq area ----------------------------------------------------------------------------- */
 
@@ -156,8 +155,5 @@ const char *takeover(void)
     if (f.mqueue)
         monitor_before_mq_notify();
     sched.first_is_tied = f.perf || (!had_rseq && has_rseq()) || has_timers();
-    uint64_t permitted = 0;
-    if (sched.has_amx && !prim_syscall3(SYS_arch_prctl, ARCH_GET_XCOMP_PERM, &permitted, 0))
-        sched.large_vectors = permitted >> AMX_TILE_DATA & 1;
     return NULL;
 }

@@ -5,9 +5,7 @@
 
 enum {
     HWCAP2_FSGSBASE = 2,
-    ROOM = 4096,
-    LEGACY = 576,   /* x87, SSE and the header, which are always there */
-    AMX = 3u << 17, /* configuration and tiles */
+    LEGACY = 576, /* x87, SSE and the header, which are always there */
 };
 
 static uint32_t bytes_of(uint64_t mask)
@@ -23,18 +21,17 @@ static uint32_t bytes_of(uint64_t mask)
     return size;
 }
 
-enum vector_verdict vector_state(uint64_t hwcap2, struct vector_state *v)
+enum vector_verdict vector_state(uint64_t hwcap2, uint64_t *mask)
 {
     unsigned a, b, c, d, lo, hi;
-    *v = (struct vector_state){0, false};
+    *mask = 0;
     if (!(hwcap2 & HWCAP2_FSGSBASE))
         return VECTOR_NO_FSGSBASE;
     if (!__get_cpuid_count(1, 0, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
         return VECTOR_NO_XSAVEC;
     __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
-    v->mask = (((uint64_t)hi << 32) | lo) & ~(uint64_t)AMX;
-    v->has_amx = lo & AMX;
+    *mask = ((uint64_t)hi << 32) | lo;
     if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a & 2 /* XSAVEC */))
         return VECTOR_NO_XSAVEC;
-    return bytes_of(v->mask) <= ROOM ? VECTOR_FITS : VECTOR_TOO_LARGE;
+    return bytes_of(*mask) <= VECTOR_ROOM ? VECTOR_FITS : VECTOR_TOO_LARGE;
 }

@@ -16,8 +16,9 @@ enum {
 /* struct _fpx_sw_bytes of asm/sigcontext.h, at the end of the FXSAVE area. */
 struct vector_header {
     uint32_t magic, bytes;
+    uint64_t features;
 };
-enum { VECTOR_HEADER_AT = 464, VECTOR_MAGIC = 0x46505853 };
+enum { VECTOR_HEADER_AT = 464, VECTOR_MAGIC = 0x46505853, TILES = 1 << 18 };
 
 bool frames_fit(void)
 {
@@ -98,6 +99,24 @@ struct signal_frame *frame_push(uintptr_t top, uintptr_t lowest, const ucontext_
     if (bytes && lissom_guarded_copy((void *)vectors, uc->uc_mcontext.fpregs, bytes))
         return NULL;
     return lissom_guarded_copy((void *)at, &f, sizeof f) ? NULL : (struct signal_frame *)at;
+}
+
+void frame_make_room(struct carrier *k, const ucontext_t *uc)
+{
+    static const struct { /* Intel SDM 1, 18.3: palette 1, whose first tile has one row */
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } one_tile __attribute__((aligned(64))) = {.palette = 1, .row_bytes = {64}, .rows = {1}};
+    const char *v = (const char *)uc->uc_mcontext.fpregs;
+    struct vector_header h;
+    if (!v || k->had_tiles)
+        return;
+    __builtin_memcpy(&h, v + VECTOR_HEADER_AT, sizeof h);
+    if (h.magic != VECTOR_MAGIC || !(h.features & TILES))
+        return;
+    __asm__ volatile("ldtilecfg %0\n\ttilezero %%tmm0\n\ttilerelease" : : "m"(one_tile));
+    k->had_tiles = true;
 }
 
 struct frame_note *frame_note(struct signal_frame *f)

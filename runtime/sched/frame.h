@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+struct carrier;
 struct thread;
 
 enum {
@@ -82,6 +83,12 @@ struct signal_frame *frame_load(const struct thread *t, const struct signal_fram
 struct signal_frame *frame_push(uintptr_t top, uintptr_t lowest, const ucontext_t *uc,
                                 const siginfo_t *info, const struct frame_note *note,
                                 void (*restorer)(void));
+
+/* `uc` is about to be returned to (rt_sigreturn(2)) on this kernel thread, whose carrier k is: a
+ * frame that the kernel has made where it had made room for the tiles of AMX. It takes one of that
+ * size only where it has done so, too, and else loads no more of it than SSE. Uses tiles here for a
+ * moment, if that has not been done. Pre: the vector registers are not in use. */
+void frame_make_room(struct carrier *k, const ucontext_t *uc);
 
 /* The note of a frame that frame_push has made; NULL: it is not one. */
 struct frame_note *frame_note(struct signal_frame *f);

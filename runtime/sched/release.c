@@ -22,7 +22,7 @@ enum {
     MAGIC2 = 0x46505845,
     UC_FLAGS = 7, /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
 };
-#define AMX (3ull << 17)
+#define TILES (1ull << 18) /* of AMX */
 #define CODE_AND_STACK_SEGMENT 0x002b000000000033ll
 
 struct vector_header {
@@ -65,8 +65,8 @@ static void save_vectors(char *area)
     /* Tiles that are in use only: the kernel takes a frame of no other size than the thread has had
      * room for. */
     uint64_t features = xgetbv(0);
-    if ((features & AMX) && !(xgetbv(1) & AMX))
-        features &= ~AMX;
+    if ((features & TILES) && !(xgetbv(1) & TILES))
+        features &= ~TILES;
     struct vector_header h = {MAGIC1, 0, features, size_of(features)};
     uint32_t magic2 = MAGIC2;
     h.bytes = h.size + (uint32_t)sizeof magic2;

@@ -49,6 +49,7 @@ void signals_after_fork(struct thread *t)
     actions_after_fork();
     identity_after_fork(t);
     inbox_drop(t->home);
+    t->home->had_tiles = false;
     t->attention = 0;
 }
 
@@ -300,6 +301,7 @@ static void settle_saved(struct thread *t, ucontext_t *uc)
     if (t->carrier->closed)
         frame_set_mask(uc, inbox_closed_mask());
     uc->uc_stack = altstack_of(t->carrier);
+    frame_make_room(t->carrier, uc);
 }
 
 /* From switch.S. */

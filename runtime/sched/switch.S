@@ -10,8 +10,8 @@
  * Vector state: the runtime is compiled without vector registers, so they stay as they are unless
  * another context runs in between; lissom_switch and lissom_leave save them with XSAVEC (a
  * component in its initial state costs nothing) and the restoring side loads them with XRSTOR.
- * MXCSR and the x87 control word are part of it. AMX tiles are excluded: a thread that uses them is
- * pinned.
+ * MXCSR and the x87 control word are part of it, and the tiles of AMX: a kernel thread that has not
+ * had any yet is given room for them by the kernel, at the XRSTOR, which the kernel begins again.
  *
  * Signals: from `movl $1, T_IN_RUNTIME` to `movl $0, T_IN_RUNTIME` a handler of the program is
  * never run (sched/signals.c keeps the signal). Outside of it, but inside this file, the

@@ -6,6 +6,7 @@
 #include "cpus/cpus.h"
 #include "lissom.h"
 #include "omp/loops.h"
+#include "prim/vector.h"
 #include "sched/actions.h"
 #include "sched/altstack.h"
 #include "sched/frame.h"
@@ -51,10 +52,9 @@ uint64_t lissom_xsave_mask;
  * vm.max_map_count; our own frames are small and known. */
 enum {
     STRUCTURES = 4096,
-    XSAVE = 4096,
     CARRIER_STACK = 8192,
     RUNTIME_STACK = 16384,
-    LAYOUT = STRUCTURES + XSAVE + SAVE_AREA + SIGNAL_STACK + CARRIER_STACK + RUNTIME_STACK,
+    LAYOUT = STRUCTURES + VECTOR_ROOM + SAVE_AREA + SIGNAL_STACK + CARRIER_STACK + RUNTIME_STACK,
     CHUNK = 32, /* threads allocated at a time */
     AWAY = 1 << 30,
 };
@@ -176,8 +176,8 @@ static void set_up(struct thread *t)
     __builtin_memset(&l->carrier, 0, offsetof(struct carrier, inbox));
     t->all_next = next;
     t->xsave = base + STRUCTURES;
-    t->save_area = base + STRUCTURES + XSAVE;
-    l->carrier.signal_stack = base + STRUCTURES + XSAVE + SAVE_AREA;
+    t->save_area = base + STRUCTURES + VECTOR_ROOM;
+    l->carrier.signal_stack = base + STRUCTURES + VECTOR_ROOM + SAVE_AREA;
     l->carrier.stack = base + LAYOUT - RUNTIME_STACK;
     t->runtime_stack = base + LAYOUT;
     t->home = t->carrier = &l->carrier;
@@ -312,8 +312,6 @@ struct thread *thread_register(void)
             thread_pin(t, LISSOM_PIN_option);
         else if (!sched.user_switch)
             thread_pin(t, LISSOM_PIN_no_fsgsbase);
-        else if (sched.large_vectors)
-            thread_pin(t, LISSOM_PIN_vector);
         bool has_mask = cpu_look_at_affinity(t);
         bool has_attributes = identity_begin(t) || sched.first_is_tied;
         sched.first_is_tied = false;

@@ -179,7 +179,8 @@ struct carrier {
     struct thread *home_thread;
     struct thread *current; /* written by this carrier only; NULL on its own stack */
     int32_t tid;
-    uint32_t park; /* futex word: 1 = an order or a signal is there */
+    bool had_tiles; /* the kernel has made room for those of AMX (frame_make_room) */
+    uint32_t park;  /* futex word: 1 = an order or a signal is there */
     /* the thread on it has just given its slot to one on another carrier, ... */
     bool handed_on;
     /* ... whose kernel thread, this one, is still to be woken; 0: it has been. By this carrier
@@ -281,9 +282,7 @@ struct scheduler {
     /* The first thread has something that the kernel keeps for kernel threads; until it
      * registers. */
     bool first_is_tied;
-    bool user_switch; /* the machine can switch in user space */
-    bool has_amx;
-    bool large_vectors;     /* the program may use AMX tiles, which a switch does not save */
+    bool user_switch;       /* the machine can switch in user space */
     uint8_t level;          /* enum level */
     bool detect_spinning;   /* threads that wait in a loop give way */
     bool misjudge_spinning; /* all that are looked at do: a test of the bounds */

@@ -27,7 +27,8 @@ const PLAIN: [&str; 12] = [
     "bpf",
     "perf-samples",
 ];
-const VALUED: [&str; 8] = ["cpus", "threads", "lib", "py", "syspy", "file", "glibc", "cmd"];
+const VALUED: [&str; 9] =
+    ["cpus", "threads", "lib", "py", "syspy", "file", "glibc", "cmd", "cpuflag"];
 
 /// Refuses a requirement that `missing` does not know.
 pub fn check(requirement: &str) -> Result<(), String> {
@@ -87,6 +88,8 @@ fn present(requirement: &str) -> bool {
         }
         ("perf-samples", "") => can_sample(),
         ("cmd", command) => in_path(command),
+        ("cpuflag", flag) => fs::read_to_string("/proc/cpuinfo")
+            .is_ok_and(|text| text.split_whitespace().any(|word| word == flag)),
         _ => false,
     }
 }
