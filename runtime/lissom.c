@@ -358,9 +358,6 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     claim_record();
     state(LISSOM_STATE_single, "");
     takeover_at_start();
-    /* libc blocks all signals while it makes a thread: begin could not tell. */
-    prim_syscall4(SYS_rt_sigprocmask, 0, 0, &sched.base_mask, 8);
-    sched.base_mask &= ~signals_ours();
     patch_write_by_mprotect(options.patch_by_mprotect);
     bool at_once = options.at_once || options.malleable || options.small_teams ||
                    sched.observe_spinning || (libc < LIBC_CLONE3 && is_late());
@@ -451,7 +448,7 @@ void lissom_forked(struct thread *t)
     /* Block the child's own signals until the inbox, which holds the parent's, is empty. */
     uint64_t mask = signals_off();
     if (t->home->closed)
-        mask = t->home->closed_mask;
+        mask = t->home->mask;
     starts_lock.word = 0;
     starts_free = NULL; /* another thread may have been changing it */
     patch_after_fork();
@@ -545,8 +542,6 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *thread,
     if (!real_pthread_create)
         return EAGAIN;
     notice_now(true);
-    if (sched.active && __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= 1)
-        thread_first_made();
     if (sched.active && from_openmp(__builtin_return_address(0))) {
         struct start *s = start_get();
         if (s) {

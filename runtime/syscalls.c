@@ -122,7 +122,7 @@ static long fork_here(struct thread *t, struct user_registers *r)
     t->clone_state = CLONE_NONE;
     if (pid == 0) {
         if (t->home->closed)
-            mask = t->home->closed_mask;
+            mask = t->home->mask;
         lissom_forked(t);
     }
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);

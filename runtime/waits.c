@@ -22,7 +22,7 @@ void waits_belong_to_threads(void) { __atomic_store_n(&belong_to_threads, true, 
 
 /* Away from home the kernel would take it for another thread's call. A write may end in a signal
  * for who makes it. */
-static bool needs_home(long nr)
+static bool needs_home(const struct thread *t, long nr)
 {
     struct kernel_sigaction pipe, size;
     if (__atomic_load_n(&belong_to_threads, __ATOMIC_RELAXED))
@@ -32,9 +32,9 @@ static bool needs_home(long nr)
         return false;
     pipe = action_of(SIGPIPE);
     size = action_of(SIGXFSZ);
-    /* What all block is pending for who has made the call, and may be fetched by
-     * sigtimedwait(2). */
-    bool blocked = sched.base_mask & (signal_bit(SIGPIPE) | signal_bit(SIGXFSZ));
+    /* What it blocks is pending for it, and may be fetched by sigtimedwait(2). What only the
+     * carrier's home thread blocks would not end the process. */
+    bool blocked = (t->home->mask | t->carrier->mask) & (signal_bit(SIGPIPE) | signal_bit(SIGXFSZ));
     return blocked || action_has_handler(&pipe) || action_has_handler(&size);
 }
 
@@ -185,7 +185,7 @@ static long made_at_once(const struct user_registers *r)
 bool waits_not(const struct thread *t, struct user_registers *r)
 {
     long n;
-    if (t->carrier != t->home && needs_home(r->rax))
+    if (t->carrier != t->home && needs_home(t, r->rax))
         return false;
     if (never(r)) {
         do { /* poll is interrupted by the doorbell, too, which is none of the program's business */

@@ -255,6 +255,7 @@ signals_small() {
 	ok 'wait twice'           WAITS=2
 	ok 'doorbells'            SIGS=1 BELLS=1
 	ok 'mask, sigwait'        SIGS=3 MSK=2 SIGW=1 CALLS=1
+	ok 'mask, yields'         SIGS=2 MSK=2 YLD=2
 	ok 'untold cleared late'  SIGS=2 M=7                    # either order will do: H cannot come home in between
 	ok 'ends'                 SIGS=2 LIVE=1
 }

@@ -100,7 +100,7 @@ chan again = [SIGS] of { byte };       /* what was sent again, in order */
 bit  bell[2];                          /* the doorbell is pending */
 byte mask[2];
 bit  closed, untold;                   /* K's */
-bit  own;                              /* H has blocked the signal by rt_sigprocmask, and stays at home: the mask to go back to is not BASE */
+bit  own;                              /* H has blocked the signal by rt_sigprocmask: the mask to go back to on K is not BASE */
 byte cur[2] = NONE;                           /* K.current */
 bit  park[2];
 bit  inh[2];                           /* an Interrupt is under way */
@@ -213,8 +213,7 @@ APP:	atomic {                                             /* t outside of the ru
 			:: t == H && (len(inbox) == 0 || M == M_EXIT_DIRECT) -> handle(s); mask[K] = MASK(K); goto APP
 			:: else -> goto KEEP
 			fi
-		:: RINGS(k) && t == H && own -> bell[k] = 0           /* it stays */
-		:: RINGS(k) && !(t == H && own) -> bell[k] = 0; fr[t] = 1; inrt[t] = 1;      /* all blocked, and then no more */
+		:: RINGS(k) -> bell[k] = 0; fr[t] = 1; inrt[t] = 1;      /* all blocked, and then no more */
 #if M == M_FRAME_MASK
 			from[t] = mask[k];
 #endif
@@ -225,7 +224,7 @@ APP:	atomic {                                             /* t outside of the ru
 #endif
 		:: t == H && !look[t] && masks > 0 -> masks--; inrt[t] = 1; goto SIGMASK
 		:: t == H && !look[t] && !own && waits > 0 -> waits--; inrt[t] = 1; goto WAIT
-		:: t == H && !look[t] && !own && yields > 0 -> yields--; inrt[t] = 1; goto YIELD
+		:: t == H && !look[t] && yields > 0 -> yields--; inrt[t] = 1; goto YIELD
 		:: t == X && !look[t] && calls > 0 -> calls--; inrt[t] = 1; if :: goto YIELD :: goto WAKE fi
 		fi;
 		goto APP

@@ -100,7 +100,7 @@ void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
     if (k->closed) { /* it has the doorbell's number, and would come again at once */
         frame_set_mask(uc, frame_mask(uc) | signal_bit(info->si_signo));
     } else if (k->inbox_count == INBOX) {
-        k->closed_mask = frame_mask(uc);
+        k->mask = frame_mask(uc);
         frame_set_mask(uc, inbox_closed_mask());
         k->closed = true;
     }

@@ -13,7 +13,8 @@ static void set_mask(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, SIG_SETM
 void signals_mask_is(struct thread *t, uint64_t mask)
 {
     bool blocked = mask & (signal_bit(SIGSEGV) | signal_bit(SIGBUS));
-    t->own_mask = mask != sched.base_mask;
+    t->home->mask = mask;
+    t->deaf = mask & (SYNCHRONOUS | DOORBELLS);
     if (blocked == t->faults_blocked)
         return;
     t->faults_blocked = blocked;

@@ -32,7 +32,6 @@ static bool is_fault(int sig, const siginfo_t *info)
 
 static void set_mask(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8); }
 
-uint64_t signals_ours(void) { return DOORBELLS; }
 void signals_preempt(struct carrier *k) { doorbell_ring(k, &doorbell_mark); }
 void signals_sample(struct thread *t) { doorbell_ring_at(t, &sample_mark); }
 void signals_end_slice(struct thread *t) { doorbell_ring_at(t, &slice_mark); }
@@ -167,18 +166,18 @@ static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, in
 static void call_handler(struct thread *t, const struct kernel_sigaction *a, int sig,
                          siginfo_t *info, ucontext_t *uc)
 {
-    bool own_mask = t && t->own_mask;
+    bool deaf = t && t->deaf;
     uint64_t mask = handler_mask(t, a, sig, uc);
     view_leave_spin_site(uc);
     struct view ours = now_at(uc), theirs = view_native(uc);
     see(uc, &theirs);
     if (t)
-        t->own_mask = true;
+        t->deaf = true; /* its frame is the kernel's, for this kernel thread */
     set_mask(mask);
     a->handler(sig, info, uc);
     set_mask(INBOX_ALL);
     if (t)
-        t->own_mask = own_mask;
+        t->deaf = deaf;
     see_ours_again(uc, &ours, &theirs);
 }
 
@@ -265,10 +264,7 @@ long signals_return(struct thread *t, struct user_registers *r)
 static void divert(struct thread *t, void (*f)(struct thread *), const siginfo_t *info,
                    ucontext_t *uc)
 {
-    struct carrier *k = t->carrier;
     struct signal_frame *saved = frame_save(t->save_area, uc, info);
-    if (k->closed)
-        frame_set_mask(frame_context(saved), k->closed_mask);
     t->saved = saved;
     t->in_runtime = 1;
     frame_redirect(uc, (uintptr_t)lissom_diverted, (uintptr_t)t->runtime_stack, (uintptr_t)t,
@@ -282,24 +278,24 @@ static void divert(struct thread *t, void (*f)(struct thread *), const siginfo_t
 static void settle_saved(struct thread *t, ucontext_t *uc)
 {
     struct carrier *home = t->home;
-    const uint64_t all = ~0ull, own = frame_mask(uc);
-    uint64_t mask;
+    const uint64_t all = ~0ull;
+    uint64_t mask, open; /* what is in force here, and what would be if it were not closed */
     for (;;) {
         prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+        open = t->carrier->closed ? t->carrier->mask : mask;
         if (t->carrier->untold && t->carrier != home)
             inbox_tell(t->carrier);
         if (inbox_empty(home))
             break;
         if (t->carrier == home) {
-            inbox_send_again(home, own);
+            inbox_send_again(home, open);
             t->attention = 0;
             break;
         }
         set_mask(mask);
         carrier_go_home(t);
     }
-    if (t->carrier->closed)
-        frame_set_mask(uc, inbox_closed_mask());
+    frame_set_mask(uc, t->carrier->closed ? inbox_closed_mask() : open);
     uc->uc_stack = altstack_of(t->carrier);
     frame_make_room(t->carrier, uc);
 }
@@ -311,8 +307,10 @@ _Noreturn void lissom_divert(struct thread *t, void (*f)(struct thread *))
     ucontext_t *uc = frame_context(t->saved);
     siginfo_t *info = frame_info(t->saved);
     f(t);
+    if (t->delivers)
+        carrier_go_home(t);
     settle_saved(t, uc);
-    if (t->delivers) { /* t is at home */
+    if (t->delivers) {
         t->delivers = false;
         set_mask(INBOX_ALL); /* the program's stack may fault */
         deliver(t, info->si_signo, info, uc);
@@ -409,6 +407,17 @@ static bool is_for_running(int sig, const siginfo_t *info)
     return (sig == SIGPROF || sig == SIGVTALRM) && info->si_code == SI_KERNEL;
 }
 
+/* A doorbell came in the same moment, and first: t is about to be diverted for that. Post: true: it
+ * then goes home and handles this signal, too. */
+static bool deliver_after_divert(struct thread *t, const siginfo_t *info, const ucontext_t *uc)
+{
+    if ((uintptr_t)uc->uc_mcontext.gregs[REG_RIP] != (uintptr_t)lissom_diverted || t->delivers)
+        return false;
+    __builtin_memcpy(frame_info(t->saved), info, FRAME_SIGINFO);
+    t->delivers = true;
+    return true;
+}
+
 /* t, in the runtime, is to look before it leaves it, and not to sleep on. */
 static void alert(struct thread *t, ucontext_t *uc)
 {
@@ -483,9 +492,14 @@ void signals_handler(int sig, siginfo_t *info, void *context)
             deliver_at_home(t, sig, info, uc);
         return;
     }
-    if (t && !inside && t != k->home_thread && is_for_running(sig, info)) {
-        deliver_at_home(t, sig, info, uc);
-        return;
+    if (t && t != k->home_thread && is_for_running(sig, info) &&
+        !(t->home->mask & signal_bit(sig))) {
+        if (!inside) {
+            deliver_at_home(t, sig, info, uc);
+            return;
+        }
+        if (deliver_after_divert(t, info, uc))
+            return;
     }
     if (k)
         inbox_in_turn(k, info);
@@ -539,7 +553,7 @@ long signals_leave(struct thread *t, struct user_registers *r, long action)
     const uint64_t all = ~0ull; /* what is sent again must not arrive before the thread has left */
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &t->raise_mask, 8);
     if (k->closed)
-        t->raise_mask = k->closed_mask;
+        t->raise_mask = k->mask;
     inbox_send_again(k, t->raise_mask);
     __atomic_store_n(&t->attention, 0, __ATOMIC_SEQ_CST);
     action = raising(action);

@@ -10,8 +10,8 @@
 
 /* In the child, on t's kernel thread: signals that were kept are the parent's. */
 void signals_after_fork(struct thread *t);
-/* rt_sigprocmask(2). A thread whose mask differs from sched.base_mask stays on its own kernel
- * thread for as long as it does. */
+/* rt_sigprocmask(2). A thread whose mask blocks faults or the signals that the runtime sends to
+ * itself stays on its own kernel thread for as long as it does. */
 long signals_sigprocmask(struct thread *t, struct user_registers *r);
 /* rt_sigreturn(2) at the end of a handler of the program: the call of lissom_return_site. Returns
  * only if signals have to be handled first: an ACTION_*. */
@@ -44,11 +44,7 @@ void signals_end_slice(struct thread *t);
 /* t, which runs on a slot that several threads have, waits for its turn. */
 void signals_step_back(struct thread *t);
 
-/* The signals that the runtime sends to itself, as a mask: a thread that blocks one is not carried
- * elsewhere. */
-uint64_t signals_ours(void);
-
-/* t's signal mask is now this. */
+/* t's signal mask, and that of its kernel thread, is now this. */
 void signals_mask_is(struct thread *t, uint64_t mask);
 
 #endif

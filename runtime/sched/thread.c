@@ -244,22 +244,6 @@ void thread_learn(struct thread *t, bool needs_home)
         thread_pin(t, LISSOM_PIN_blocking);
 }
 
-/* Programs that block signals and then make their threads, one of which waits for the signals: the
- * mask that these inherit is what most threads have from then on. */
-void thread_first_made(void)
-{
-    uint64_t all = ~0ull, mask;
-    prim_syscall4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, 8);
-    lock_take(&threads_lock);
-    if (__atomic_load_n(&sched.threads, __ATOMIC_SEQ_CST) <= 1) {
-        sched.base_mask = mask & ~signals_ours();
-        if (lissom_self)
-            lissom_self->own_mask = mask != sched.base_mask;
-    }
-    lock_drop(&threads_lock);
-    prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
-}
-
 static long policy_at_start;
 
 static long own_policy(void)

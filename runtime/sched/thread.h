@@ -59,7 +59,7 @@ struct thread {
     struct slot *slot; /* held, or where it was last */
     bool has_slot;
     bool pinned;
-    bool own_mask;        /* its signal mask is not sched.base_mask */
+    bool deaf;            /* its signal mask blocks what everybody on its carrier has to hear */
     bool own_credentials; /* ... its credentials are not the process's (sched/identity.h) */
     /* the program has given it a real-time class: it runs natively, without a slot */
     bool real_time;
@@ -200,9 +200,10 @@ struct carrier {
     uint32_t inbox_count; /* written on this kernel thread only, as are all of these */
     uint32_t sent_again_count;
     volatile bool untold; /* the home thread does not know yet */
-    /* the inbox is full: all are blocked, and what goes back is ... */
-    volatile bool closed;
-    uint64_t closed_mask;
+    volatile bool closed; /* the inbox is full: all are blocked */
+    /* of the kernel thread, or else what goes back when it is not closed any more: its home
+     * thread's, whoever runs on it */
+    uint64_t mask;
     bool rung;                     /* a counted doorbell is pending here */
     struct kept inbox[INBOX];      /* oldest first */
     struct kept sent_again[INBOX]; /* on their way once more */
@@ -273,9 +274,6 @@ struct scheduler {
     uint32_t threads;      /* alive */
     bool has_made_threads; /* or, in the child of a fork, the child has */
     int32_t pid;
-    /* the signal mask that most threads have, never with the doorbell in it: threads that block it
-     * stay at home; under threads_lock while there are several */
-    uint64_t base_mask;
     uint32_t faults_blocked; /* threads of which that is true, or more */
     bool native_waits;       /* given up: threads wait in the kernel only */
     bool active;             /* patched and scheduling */
@@ -332,8 +330,6 @@ struct thread *thread_by_tid(int32_t tid);
 /* f for each that holds s at the moment, a guess. Looks through all threads. */
 void threads_on_slot(const struct slot *s, void (*f)(struct thread *));
 void threads_each(void (*f)(struct thread *)); /* that is alive */
-/* the caller is about to make a thread, perhaps the first */
-void thread_first_made(void);
 /* t, at home, may have got a scheduling class. Real-time threads go before others by priority,
  * which only the kernel can do. */
 void thread_look_at_class(struct thread *t);
@@ -436,18 +432,18 @@ struct epoll_event;
 long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms,
                         const volatile uint32_t *attention);
 
-/* Only its own kernel thread may run it: pinned, or with a signal mask of its own, as handlers of
- * the program usually have, or with credentials of its own. */
+/* Only its own kernel thread may run it: pinned, or with a signal mask that blocks too much, or
+ * with credentials of its own. */
 static inline bool thread_stays(const struct thread *t)
 {
-    return t->pinned || t->own_mask || t->own_credentials;
+    return t->pinned || t->deaf || t->own_credentials;
 }
 /* Why t's wait keeps its kernel thread; LISSOM_PIN_NONE: it does not. */
 static inline enum lissom_pin_reason thread_kept_by(const struct thread *t)
 {
     if (t->pinned)
         return (enum lissom_pin_reason)t->pin_reason;
-    if (t->own_mask)
+    if (t->deaf)
         return LISSOM_PIN_signal_mask;
     if (t->own_credentials)
         return LISSOM_PIN_identity;
