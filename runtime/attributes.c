@@ -19,6 +19,13 @@ static void pin(struct thread *t, struct thread *other)
         __atomic_store_n(&other->to_be_pinned, true, __ATOMIC_RELAXED);
 }
 
+static void pin_by_mask(struct thread *t)
+{
+    bool first = !t->pinned || t->pinned_by_mask;
+    thread_pin(t, LISSOM_PIN_affinity);
+    t->pinned_by_mask = first;
+}
+
 static bool is_of(const struct thread *t, long tid) { return !tid || (int32_t)tid == t->tid; }
 
 /* Of thread `tid`; 0: t. One that is not known yet sees for itself, when it is. */
@@ -95,9 +102,37 @@ long attributes_set_affinity(struct thread *t, struct user_registers *r)
         if (!other)
             return ACTION_RETURN;
     }
-    pin(t, other);
     r->rax = cpu_set_by_program(other, (uint64_t)r->rsi, (const void *)r->rdx);
+    if (r->rax < 0)
+        return ACTION_RETURN;
+    if (sched.openmp_binds && (other->openmp || other->tid == sched.pid))
+        cpu_is_of_team(other);
+    if (other->own_affinity && !other->place_bytes) {
+        if (other == t)
+            pin_by_mask(t);
+        else
+            pin(t, other);
+    } else if (other == t && t->pinned_by_mask) {
+        thread_unpin(t);
+    }
     return ACTION_RETURN;
+}
+
+void attributes_were_set(struct thread *t)
+{
+    if (sched.openmp_binds && t->openmp)
+        cpu_is_of_team(t);
+    if (t->own_attributes)
+        thread_pin(t, LISSOM_PIN_affinity);
+    else if (!t->place_bytes)
+        pin_by_mask(t);
+}
+
+void attributes_of_team(struct thread *t)
+{
+    cpu_is_of_team(t);
+    if (t->place_bytes && t->pinned_by_mask)
+        thread_unpin(t);
 }
 
 /* The binding to a slot's CPU is ours alone. */
@@ -105,10 +140,13 @@ long attributes_get_affinity(struct thread *t, struct user_registers *r)
 {
     struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
     const struct cpu_mask *m = cpus_of_process();
+    struct cpu_mask place;
     carrier_go_home(t);
     if (!other || (uint64_t)r->rsi < m->bytes || (r->rsi & 7))
         return ACTION_DIRECT;
-    if (!cpu_is_hidden(other)) {
+    if (cpu_place(other, &place)) {
+        m = &place;
+    } else if (!cpu_is_hidden(other)) {
         r->rax = prim_syscall3(SYS_sched_getaffinity, r->rdi, r->rsi, r->rdx);
         if (!cpu_is_hidden(other)) /* not even from now on */
             return ACTION_RETURN;

@@ -6,6 +6,7 @@
  * while there is one thread and before libc's own, so it takes the environment from its arguments
  * and calls nothing of libc.
  */
+#include "attributes.h"
 #include "lissom.h"
 #include "cpus/cpus.h"
 #include "cpus/manager.h"
@@ -283,7 +284,7 @@ static void begin(const char *unfit)
     if (record->pid != (uint32_t)sched.pid)
         claim_record(); /* a child of the process that was executed */
     state(LISSOM_STATE_starting, "");
-    sched.slots = cpus_init(options.cpus);
+    sched.slots = cpus_init(options.cpus, sched.openmp_binds);
     record->slots = sched.slots;
     if (!unfit)
         unfit = unfit_process();
@@ -516,8 +517,11 @@ static void *openmp_worker(void *argument)
     struct start *s = argument, copy = *s;
     uint64_t mask = signals_off();
     start_put(s);
-    if (lissom_self)
+    if (lissom_self) {
         lissom_self->openmp = true;
+        if (sched.openmp_binds)
+            attributes_of_team(lissom_self);
+    }
     signals_on(mask);
     return copy.function(copy.argument);
 }

@@ -35,6 +35,18 @@ static uint32_t number(const char *s, uint32_t max)
 }
 
 /* Where `lissom run` has made a private folder: of several the first that is there. */
+/* Its threads are to be bound to places. */
+static bool openmp_binds(char **environment)
+{
+    static const char *const names[] = {"OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"};
+    const char *v = value_of(environment, "OMP_PROC_BIND");
+    if (v && (same(v, "false") || same(v, "FALSE")))
+        return false;
+    for (unsigned i = 0; i < sizeof names / sizeof *names && !(v && *v); i++)
+        v = value_of(environment, names[i]);
+    return v && *v;
+}
+
 static void open_cache(char **environment)
 {
     if (patch_cache_in("/run", "/lissom") ||
@@ -58,6 +70,7 @@ bool options_read(char **environment)
         else if (same(v, "off"))
             return false;
     }
+    sched.openmp_binds = openmp_binds(environment);
     sched.poll_for_openmp = (v = value_of(environment, LISSOM_ENV_OPENMP)) && same(v, "poll");
     if ((v = value_of(environment, LISSOM_ENV_SPIN))) {
         sched.misjudge_spinning = same(v, "misjudge");

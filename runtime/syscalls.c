@@ -481,7 +481,7 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
         slot_acquire(t);
     if (__atomic_load_n(&t->to_be_pinned, __ATOMIC_RELAXED)) {
         t->to_be_pinned = false;
-        thread_pin(t, LISSOM_PIN_affinity);
+        attributes_were_set(t);
         thread_look_at_class(t);
     }
     if (carrier_is_reserved(t))

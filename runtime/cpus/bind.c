@@ -315,8 +315,13 @@ void cpu_set_free(struct thread *t)
 {
     if (!sched.has_made_threads || given_up)
         return;
+    struct cpu_mask place;
     lock_take(&setting);
-    if (!t->own_affinity) {
+    if (!t->own_affinity && cpu_place(t, &place)) { /* until the monitor looks */
+        t->own_affinity =
+            prim_syscall3(SYS_sched_setaffinity, t->tid, place.bytes, place.word) >= 0;
+        t->bound = 0;
+    } else if (!t->own_affinity) {
         if ((t->bound && t->bound != LOOSE) || confined_to)
             prim_syscall3(SYS_sched_setaffinity, t->tid, full.bytes, full.word);
         t->bound = LOOSE;
@@ -330,11 +335,65 @@ long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask)
     lock_take(&setting);
     long r = prim_syscall3(SYS_sched_setaffinity, t->tid, bytes, mask);
     if (r >= 0) {
-        t->own_affinity = true;
-        t->bound = 0;
+        struct cpu_mask now;
+        mask_of(&now, t->tid);
+        t->own_affinity = !equal(&now, &process_mask);
+        t->affinity_known = true;
+        t->place_bytes = 0;
+        t->was_bound |= confined_to > 0;
+        t->bound = !t->own_affinity && confined_to ? LOOSE : 0;
     }
     lock_drop(&setting);
     return r;
+}
+
+static bool places_in_force; /* or to be: the monitor sees to it */
+
+bool cpu_place(const struct thread *t, struct cpu_mask *m)
+{
+    memset(m, 0, sizeof *m);
+    memcpy(m->word, t->place, sizeof t->place);
+    m->bytes = t->place_bytes;
+    return m->bytes;
+}
+
+/* Pre: setting. */
+static void settle_place(struct thread *t)
+{
+    if (!t->place_bytes || places_in_force == t->own_affinity || t->clone_state != CLONE_NONE)
+        return;
+    t->own_affinity = places_in_force;
+    struct cpu_mask m;
+    if (!places_in_force)
+        widen(t);
+    else if (cpu_place(t, &m) && prim_syscall3(SYS_sched_setaffinity, t->tid, m.bytes, m.word) >= 0)
+        t->bound = 0;
+}
+
+void cpus_team_places(bool in_force)
+{
+    if (!sched.openmp_binds || given_up)
+        return;
+    lock_take(&setting);
+    places_in_force = in_force;
+    threads_each(settle_place);
+    lock_drop(&setting);
+}
+
+void cpu_is_of_team(struct thread *t)
+{
+    struct cpu_mask m;
+    lock_take(&setting);
+    mask_of(&m, t->tid);
+    bool beyond = false;
+    for (uint32_t i = PLACE_CPUS / 64; i < CPU_MASK_WORDS; i++)
+        beyond |= m.word[i];
+    if (t->own_affinity && m.bytes && !beyond) {
+        memcpy(t->place, m.word, sizeof t->place);
+        t->place_bytes = m.bytes;
+        settle_place(t);
+    }
+    lock_drop(&setting);
 }
 
 /* The child's thread has the mask of the process (cpu_set_free). */

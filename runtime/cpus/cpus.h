@@ -9,6 +9,7 @@ struct thread;
 struct slot;
 
 enum { CPU_MASK_WORDS = 128 }; /* 8192 CPUs, the largest that a kernel can be built for */
+
 struct cpu_mask {
     uint64_t word[CPU_MASK_WORDS];
     uint32_t bytes; /* as many as the kernel has */
@@ -24,9 +25,9 @@ static inline uint32_t cpus_count(const struct cpu_mask *m)
 
 /* --- limit.c ---------------------------------------------------------------------------------- */
 
-/* How many slots there are to be: 1..LISSOM_MAX_SLOTS. option: --cpus, or 0. To be called while
- * there is one thread. */
-uint32_t cpus_init(uint32_t option);
+/* How many slots there are to be: 1..LISSOM_MAX_SLOTS. option: --cpus, or 0. as_loaded: the main
+ * thread's mask may be that of an OpenMP place by now. To be called while there is one thread. */
+uint32_t cpus_init(uint32_t option, bool as_loaded);
 /* The same as of now. By the monitor, as are the next two. */
 uint32_t cpus_limit(void);
 /* How many of these the process is to have beside others: 1..limit. */
@@ -77,8 +78,22 @@ void cpu_set_free(struct thread *t);
 bool cpu_is_hidden(const struct thread *t);
 /* sched_setaffinity by the program, on itself or another: t is not bound again. */
 long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask);
+/* OpenMP has bound its threads to places (OMP_PROC_BIND): with more threads than slots that would
+ * have some of them wait for each other beside an idle CPU. So the masks of *team threads* are
+ * noted, and are in force only while there is a slot for each thread. */
+/* t, whose mask the program has set, has turned out to be one. Not if its place is beyond CPU
+ * 1023. */
+void cpu_is_of_team(struct thread *t);
+/* Post: false: t is none; true: *m is what the program has set for it. */
+bool cpu_place(const struct thread *t, struct cpu_mask *m);
+/* Whether the places are to be in force. */
+void cpus_team_places(bool in_force);
+
 void cpus_after_fork(void);
 const struct cpu_mask *cpus_of_process(void);
+
+/* --- at_load.c -------------------------------------------------------------------------------- */
+const struct cpu_mask *cpus_at_load(void); /* bytes 0: it cannot be read */
 
 /* --- witness.c: by the monitor ---------------------------------------------------------------- */
 

@@ -36,9 +36,8 @@ static bool is_all_allowed(const struct cpu_mask *m)
 static struct cpu_mask mask; /* at the last look */
 static uint32_t quota;
 
-uint32_t cpus_limit(void)
+static uint32_t limit_by_mask(void)
 {
-    cpus_mask_now(&mask);
     if (!mask.bytes)
         return sched.slots ? sched.slots : 1;
     quota = cgroup_quota_cpus(); /* before cpusets, which are of the same groups */
@@ -49,6 +48,12 @@ uint32_t cpus_limit(void)
     uint32_t cpus = cpus_count(&mask), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
     n = quota ? least(n, quota) : n;
     return asked_for ? least(n, asked_for) : n;
+}
+
+uint32_t cpus_limit(void)
+{
+    cpus_mask_now(&mask);
+    return limit_by_mask();
 }
 
 uint32_t cpus_share(uint32_t limit)
@@ -74,14 +79,19 @@ void cpus_settle(uint32_t n, uint32_t limit)
         cpus_confine(n, told ? told : &mask);
     else
         cpus_free();
+    cpus_team_places(__atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= n);
     contention_bounded(n < limit);
     contention_by_quota(quota && quota <= n);
 }
 
-uint32_t cpus_init(uint32_t option)
+uint32_t cpus_init(uint32_t option, bool as_loaded)
 {
     asked_for = option;
-    uint32_t n = cpus_limit();
+    if (as_loaded && cpus_at_load()->bytes)
+        mask = *cpus_at_load();
+    else
+        cpus_mask_now(&mask);
+    uint32_t n = limit_by_mask();
     cpus_settle(n, n);
     return n;
 }

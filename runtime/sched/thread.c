@@ -205,9 +205,13 @@ static void count_thread(void)
 void thread_pin(struct thread *t, enum lissom_pin_reason reason)
 {
     carrier_go_home(t);
-    if (!t->pinned)
-        __atomic_fetch_add(&record->pinned[reason], 1, __ATOMIC_RELAXED);
+    if (t->pinned && t->pin_reason != LISSOM_PIN_blocking && !t->pinned_by_mask)
+        return;
+    if (t->pinned) /* for a while, so far */
+        __atomic_fetch_sub(&record->pinned[t->pin_reason], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&record->pinned[reason], 1, __ATOMIC_RELAXED);
     t->pinned = true;
+    t->pinned_by_mask = false;
     t->pin_reason = (uint8_t)reason;
 }
 
@@ -215,7 +219,7 @@ void thread_unpin(struct thread *t)
 {
     if (t->pinned)
         __atomic_fetch_sub(&record->pinned[t->pin_reason], 1, __ATOMIC_RELAXED);
-    t->pinned = false;
+    t->pinned = t->pinned_by_mask = false;
     cpu_unbind(t);
     t->away_calls = 0;
 }
@@ -302,8 +306,11 @@ struct thread *thread_register(void)
         t->real_time = is_real_time_by_choice();
         if (has_mask || t->real_time)
             thread_pin(t, LISSOM_PIN_affinity);
-        else if (has_attributes)
+        t->pinned_by_mask = has_mask && !t->real_time && t->pin_reason == LISSOM_PIN_affinity;
+        if (has_attributes)
             thread_pin(t, LISSOM_PIN_identity);
+        if (sched.openmp_binds && t->tid == sched.pid)
+            cpu_is_of_team(t);
         lissom_self = t;
     }
     if (!t)

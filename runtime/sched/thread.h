@@ -31,7 +31,7 @@ struct user_registers { /* as switch.S pushes them on the runtime stack */
     unsigned long flags, rsp, rip;
 };
 
-enum { WAIT_WORDS = 12, INBOX = 16 };
+enum { WAIT_WORDS = 12, INBOX = 16, PLACE_CPUS = 1024 };
 
 /* docs/slots.md; PARKED is ASLEEP under another name: sched/ext.h */
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED };
@@ -71,8 +71,12 @@ struct thread {
     bool interruptible;  /* in a wait that a signal may end */
     uint8_t interrupted; /* 1: the wait ended because of a signal; TIMER_ENDED (sched/timers.h) */
     uint8_t pin_reason;
-    bool openmp;         /* made by an OpenMP runtime */
-    bool own_affinity;   /* the program set it */
+    bool openmp;       /* made by an OpenMP runtime */
+    bool own_affinity; /* the program set it, to another one than the process's */
+    /* of a team thread (cpus/cpus.h): its mask, as the program knows it; 0 bytes: it is none */
+    uint32_t place_bytes;
+    uint64_t place[PLACE_CPUS / 64];
+    bool pinned_by_mask; /* and by nothing else */
     bool affinity_known; /* whether it has; until then nobody of us sets its mask */
     /* because another thread has given it a mask, or scheduling attributes; by itself, at its next
      * call */
@@ -289,6 +293,7 @@ struct scheduler {
     bool shares;            /* the CPUs with other programs under lissom (cpus/peers.c) */
     uint8_t idle_policy;    /* enum idle_policy */
     bool poll_for_openmp;   /* OpenMP's waits do not spin themselves */
+    bool openmp_binds;      /* its threads are to be bound to places */
     uint64_t tsc_per_us;
     struct lock free_lock;
     struct carrier *free_head, *reserved_head;
