@@ -107,6 +107,7 @@ fn main() {
     shared(&runtime, &compiler);
     let zydis = zydis_sources();
     judge(&root, &zydis, &compiler);
+    survey(&root, &zydis, &compiler);
     let include = |dir: PathBuf| format!("-I{}", dir.display());
     let zydis_includes =
         [include(zydis.join("include")), include(zydis.join("dependencies/zycore/include"))];
@@ -185,6 +186,25 @@ fn shared(runtime: &Path, compiler: &Path) {
 }
 
 /// The interpreter that finds threads waiting in loops also judges those of other processes, for
+/// `src/doctor/survey.rs`: the search for system calls, linked into the binary as well.
+fn survey(root: &Path, zydis: &Path, compiler: &Path) {
+    println!("cargo::rerun-if-changed=src/doctor/survey.c");
+    let mut build = cc::Build::new();
+    build.compiler(compiler).std("gnu11").define("_GNU_SOURCE", None);
+    build.warnings(true).extra_warnings(true).opt_level(2).include(root.join("runtime"));
+    build.flag("-Wno-missing-field-initializers");
+    for name in ["include", "dependencies/zycore/include"] {
+        build.flag("-isystem").flag(zydis.join(name));
+    }
+    for define in ZYDIS_DEFINES {
+        build.flag(define);
+    }
+    build.files(runtime_sources(&root.join("runtime/patch")));
+    build.file(root.join("runtime/prim/maps.c")).file(root.join("runtime/prim/lock.c"));
+    build.file(root.join("src/doctor/survey.c"));
+    build.compile("lissom_survey");
+}
+
 /// `src/sched/judge.rs`: linked into the binary as well, where it calls the Zydis of the `zydis`
 /// crate.
 fn judge(root: &Path, zydis: &Path, compiler: &Path) {

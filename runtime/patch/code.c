@@ -242,27 +242,32 @@ static bool futex_number(uint32_t nr)
            (nr >= 454 && nr <= 456) /* futex2 */;
 }
 
-bool code_not_futex(const struct object *o, const struct site *s)
+bool code_number(const struct object *o, const struct site *s, uint32_t *number)
 {
     if (!o->boundary)
         return false; /* not swept: its windows were known */
     /* Backwards, as long as execution can only have come from the instruction in front. */
     for (uintptr_t p = s->syscall, before; s->fn_lo < p && !target_is(s, p); p = before) {
         struct insn in;
-        uint32_t nr;
         before = code_previous(o, p, s->fn_lo);
         if (!before || !code_decode(before, s->fn_hi, &in) || before + in.len != p)
             return false;
         /* a jump not taken leaves registers alone */
         if (in.kind != INSN_PLAIN && in.kind != INSN_JCC)
             return false;
-        switch (effect_on_rax(before, s->fn_hi, &nr)) {
-        case RAX_SET: return !futex_number(nr);
+        switch (effect_on_rax(before, s->fn_hi, number)) {
+        case RAX_SET: return true;
         case RAX_LOST: return false;
         case RAX_KEPT: break;
         }
     }
     return false;
+}
+
+bool code_not_futex(const struct object *o, const struct site *s)
+{
+    uint32_t number;
+    return code_number(o, s, &number) && !futex_number(number);
 }
 
 /* --- bytes nobody has described --------------------------------------------------------------- */

@@ -173,6 +173,8 @@ bool code_sweep(struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t *hi);
 bool code_boundary(const struct object *o, uintptr_t addr);
 /* The start of the instruction in front of addr, not below lo; 0 if there is none. */
 uintptr_t code_previous(const struct object *o, uintptr_t addr, uintptr_t lo);
+/* Follows eax back from the site. Post: true: it provably holds *number there. */
+bool code_number(const struct object *o, const struct site *s, uint32_t *number);
 /* True if eax provably holds a number at the site which is not a futex call's. */
 bool code_not_futex(const struct object *o, const struct site *s);
 /* For a 0F 05 in no known function: true if what stands in front of it could set up a futex
@@ -295,6 +297,9 @@ bool patch_write(int memory, uintptr_t at, const void *bytes, size_t n);
 
 /* --- patch.c ---------------------------------------------------------------------------------- */
 
+/* Finds the sites of o and their windows, or why they have none. What it allocates is for
+ * arena_release. Post: 0 or a negative errno. */
+int patch_find_windows(struct object *o);
 /* Writes the jumps to the stubs of r's first n sites, and makes them known. Pre: the stubs are
  * written. Post: 0 or a negative errno; then the code is as it was. */
 int patch_redirect_to(struct record *r, uint32_t n, int memory);

@@ -146,8 +146,7 @@ static bool movable(const struct object *o)
     return false;
 }
 
-/* Finds the sites of o and their windows. Returns 0 or a negative errno. */
-static int find_windows(struct object *o)
+int patch_find_windows(struct object *o)
 {
     enum { SMALL = 65536 }; /* bytes of code that are searched sooner than a file is read */
     bool keep = o->code_hi - o->code_lo > SMALL && !o->text_relocations && !target_spares();
@@ -170,7 +169,7 @@ static int find_windows(struct object *o)
 /* Post: the number of sites patched, or a negative errno; `*unsafe` is increased. */
 static int patch_object(struct object *o, int mem, bool relocated, unsigned *unsafe)
 {
-    int err = find_windows(o);
+    int err = patch_find_windows(o);
     if (err == 0) {
         if (o->text_relocations && !relocated)
             refuse_all(o, "the loader has yet to relocate its code");

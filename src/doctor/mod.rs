@@ -4,6 +4,7 @@ pub mod cgroup;
 mod limits;
 mod machine;
 mod patching;
+mod survey;
 mod switching;
 mod target;
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::Finding;
 use super::machine::version;
+use super::survey::{self, LeftAlone};
 use crate::elf::{self, Kind};
 use crate::program;
 use crate::unpack;
@@ -30,6 +31,11 @@ struct Object {
     syscalls: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     openmp_loops: Option<Loops>,
+    /// What it can ask for that keeps threads on their own kernel threads.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pins: Vec<&'static str>,
+    /// System calls that are not redirected.
+    left_alone: Vec<LeftAlone>,
 }
 
 /// What an object that uses OpenMP asks its library for.
@@ -101,6 +107,9 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
         ));
         return;
     }
+    // As the kernel has it: $ORIGIN is where the program is, not a link to it.
+    let real = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
+    let file = real.as_path();
     let output = match list(file, loader) {
         Ok(output) => output,
         Err(e) => {
@@ -113,7 +122,11 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
     let missing: Vec<&str> =
         list.lines().filter_map(|l| l.trim().strip_suffix(" => not found")).collect();
     if !missing.is_empty() || !output.status.success() {
-        let why = format!("not found: {}", missing.join(", "));
+        let why = if missing.is_empty() {
+            format!("not listed: {}", String::from_utf8_lossy(&output.stderr).trim())
+        } else {
+            format!("not found: {}", missing.join(", "))
+        };
         target.findings.push(Finding::off(
             "libraries",
             why,
@@ -136,7 +149,74 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
     let text = if with.is_empty() { "none".to_string() } else { with.join(", ") };
     let why = format!("{text}; in {} objects, without those it loads later", target.objects.len());
     target.findings.push(Finding::ok("system calls", why));
+    target.findings.extend(left_alone(&target.objects));
+    target.findings.extend(pins(&target.objects));
     target.findings.extend(loops(&target.objects));
+}
+
+fn left_alone(objects: &[Object]) -> Option<Finding> {
+    let of = |o: &Object| {
+        let name = o.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let one = |l: &LeftAlone| {
+            let number = l.number.map_or(String::new(), |n| format!("system call {n}: "));
+            format!("{name}+{:#x} ({number}{})", l.offset, l.why)
+        };
+        o.left_alone.iter().map(one).collect::<Vec<_>>()
+    };
+    let found: Vec<String> = objects.iter().flat_map(of).collect();
+    (!found.is_empty())
+        .then(|| Finding::ok("left alone", format!("not redirected: {}", found.join("; "))))
+}
+
+/// Functions whose callers stay on their own kernel threads (docs/limits.md), or some do.
+const PINS: &[(&str, &str)] = &[
+    ("pthread_mutexattr_setprotocol", "priority-inheriting mutexes"),
+    ("pthread_mutexattr_setrobust", "robust mutexes"),
+    ("timer_create", "POSIX timers"),
+    ("sched_setscheduler", "scheduling classes"),
+    ("sched_setparam", "scheduling classes"),
+    ("pthread_setschedparam", "scheduling classes"),
+    ("pthread_attr_setschedpolicy", "scheduling classes"),
+    ("setpriority", "nice values"),
+    ("sched_setaffinity", "affinity"),
+    ("pthread_setaffinity_np", "affinity"),
+    ("pthread_attr_setaffinity_np", "affinity"),
+    ("unshare", "namespaces"),
+    ("setns", "namespaces"),
+    ("setfsuid", "file system users"),
+];
+
+/// By the names of what is imported. libc has them all, and OpenMP's affinity does not pin.
+fn pins_of(path: &Path, data: &[u8]) -> Vec<&'static str> {
+    const EXEMPT: &[&str] = &["libc.so", "libpthread", "ld-linux", "libgomp", "libomp", "libiomp"];
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    if EXEMPT.iter().any(|library| file.starts_with(library)) {
+        return Vec::new();
+    }
+    let mut found: Vec<&str> = data
+        .split(|&b| b == 0)
+        .filter_map(|name| PINS.iter().find(|(function, _)| name == function.as_bytes()))
+        .map(|(_, what)| *what)
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn pins(objects: &[Object]) -> Option<Finding> {
+    let of = |o: &Object| {
+        let name = o.path.file_name().unwrap_or_default().to_string_lossy();
+        (!o.pins.is_empty()).then(|| format!("{name}: {}", o.pins.join(", ")))
+    };
+    let found: Vec<String> = objects.iter().filter_map(of).collect();
+    (!found.is_empty()).then(|| {
+        let why = format!(
+            "threads that use these stay on their own kernel threads, where hand-offs cost \
+             more: {}; lissom run --stats says how often",
+            found.join("; ")
+        );
+        Finding::ok("may pin", why)
+    })
 }
 
 fn list(file: &Path, loader: &Path) -> io::Result<Output> {
@@ -201,6 +281,8 @@ fn count(path: PathBuf) -> Option<Object> {
     Some(Object {
         syscalls: elf::count_syscalls(&data, &elf),
         openmp_loops: loops_of(&path, &data),
+        pins: pins_of(&path, &data),
+        left_alone: survey::left_alone(&path).unwrap_or_default(),
         path,
     })
 }
@@ -260,6 +342,14 @@ mod tests {
         assert_eq!(of("a.out", b"\0__kmpc_dispatch_next_8u\0"), Some(Loops::Chunks));
         assert_eq!(of("/lib/libgomp.so.1", b"\0GOMP_loop_dynamic_next\0"), None);
         assert_eq!(of("a.out", b"\0malloc\0"), None);
+    }
+
+    #[test]
+    fn what_may_pin() {
+        let of = |name, data: &[u8]| pins_of(Path::new(name), data);
+        let data = b"\0timer_create\0sched_setparam\0sched_setscheduler\0setns_of\0";
+        assert_eq!(of("/bin/a", data), ["POSIX timers", "scheduling classes"]);
+        assert!(of("/lib/libc.so.6", data).is_empty() && of("a", b"\0malloc\0").is_empty());
     }
 
     #[test]
