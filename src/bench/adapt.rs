@@ -13,15 +13,18 @@ use crate::abi;
 
 /// How long to spin before another thread runs: adaptive, and fixed
 ///
-/// Each program runs with --spin-threshold=auto and with each of --fixed, in turns.
+/// Each program runs with --spin-threshold=auto and with each of --fixed, in
+/// turns.
 ///
 ///   mutex          one lock, 100 ns inside it and 100 ns outside
 ///   barrier        60 us between two barriers of pthreads
 ///   short-barrier  the same with 2 us
-///   lock-pipeline  a token; each stage spins for a ticket lock, and has 2.5 us of work
+///   lock-pipeline  a token; each stage spins for a ticket lock, and has 2.5 us of
+///                  work
 ///
-/// What is best for a program is chosen in one half of the rounds and compared in the
-/// other, and the other way round: the least of several noisy numbers is too low.
+/// What is best for a program is chosen in one half of the rounds and compared in
+/// the other, and the other way round: the least of several noisy numbers is too
+/// low.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct AdaptArgs {

@@ -26,12 +26,12 @@ use crate::process;
 ///   cpuset-*           the same by way of a cgroup's cpuset: as root
 ///   quota-*            the same with a quota of CPU time: as root
 ///
-/// Beside native with all threads, --more measures `fewer`, natively with a thread for
-/// each CPU that there is at first, and `placed`, where OpenMP binds its threads to CPUs
-/// (OMP_PROC_BIND), both while CPUs come and go.
+/// Beside native with all threads, --more measures `fewer`, natively with a thread
+/// for each CPU that there is at first, and `placed`, where OpenMP binds its
+/// threads to CPUs (OMP_PROC_BIND), both while CPUs come and go.
 ///
-/// `throttled_percent` in the JSON says in how many of the periods of a quota
-/// a program has stood still.
+/// `throttled_percent` in the JSON says in how many of the periods of a quota a
+/// program has stood still.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct ElasticArgs {

@@ -12,18 +12,20 @@ use super::switch::one_cpu;
 use super::workload::{self, LOCALITY};
 use super::{Bench, Common, Session};
 
-/// What a context switch costs beyond itself: caches and TLBs that others have used
+/// What a context switch costs beyond itself, in caches and TLBs
 ///
-/// Threads on one CPU walk over an array, each over its part, and pass the turn on after each
-/// walk. Counted is, for each switch, the time beyond that of one thread that walks over all
-/// of it, less that of a switch with nothing to walk over. Below zero: a part fits into a
-/// cache, or its pages into a TLB, which all of it does not.
+/// Threads on one CPU walk over an array, each over its part, and pass the turn on
+/// after each walk. Counted is, for each switch, the time beyond that of one
+/// thread that walks over all of it, less that of a switch with nothing to walk
+/// over. Below zero: a part fits into a cache, or its pages into a TLB, which all
+/// of it does not.
 ///
-///   sequential-read, sequential-write   in the order of addresses, an access a cache line
+///   sequential-read, sequential-write   in the order of addresses, an access a
+///                                       cache line
 ///   random-read, random-write           in a random order, each once
 ///
-/// A write changes what it has read. All of it takes five minutes; --scale 0.1, --runs 1 and
-/// some --kib make it shorter.
+/// A write changes what it has read. All of it takes five minutes; --scale 0.1,
+/// --runs 1 and some --kib make it shorter.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct LocalityArgs {

@@ -13,17 +13,19 @@ use super::{Bench, Common, Session, scenarios};
 
 /// Other locks in the place of glibc's mutexes, and lissom
 ///
-/// The programs are the same and are not compiled anew: a preloaded library has the locks, which
-/// were written from their papers (workloads/locks).
+/// The programs are the same and are not compiled anew: a preloaded library has
+/// the locks, which were written from their papers (workloads/locks).
 ///
 ///   adaptive   glibc's PTHREAD_MUTEX_ADAPTIVE_NP: spins for a moment, then sleeps
-///   mutexee    spins for longer, and hands over in user space if it can (Falsafi et al., 2016)
-///   mcs-tp     a queue whose waiters publish the time, so that those that were preempted
-///              are passed over (He, Scherer, Scott, 2005)
-///   shfllock   a queue whose waiters put themselves in order while they wait, and sleep
-///              (Kashyap et al., 2019)
+///   mutexee    spins for longer, and hands over in user space if it can (Falsafi
+///              et al., 2016)
+///   mcs-tp     a queue whose waiters publish the time, so that those that were
+///              preempted are passed over (He, Scherer, Scott, 2005)
+///   shfllock   a queue whose waiters put themselves in order while they wait, and
+///              sleep (Kashyap et al., 2019)
 ///
-/// Beside them the bound (glibc's, a thread for each CPU), native (glibc's) and lissom.
+/// Beside them the bound (glibc's, a thread for each CPU), native (glibc's) and
+/// lissom.
 ///
 ///   mutex      one lock, 100 ns inside it and 100 ns outside
 ///   cond       a broadcast to all threads, an acknowledgement by each

@@ -15,7 +15,8 @@ use crate::abi;
 
 /// lissom with one mechanism switched off at a time
 ///
-/// The columns, beside the bound (natively, with a thread for each CPU) and native:
+/// The columns, beside the bound (natively, with a thread for each CPU) and
+/// native:
 ///
 ///   lissom         threads are switched in user space, all mechanisms on
 ///   kernel-switch  threads stay on their own kernel threads (--switch=kernel)

@@ -14,9 +14,11 @@ use super::{Bench, Common, Session, scenarios};
 /// OpenMP loops that hand out chunks, with --malleable, and short parallel regions
 ///
 /// Natively, under lissom as it is, and with `--malleable=1` or, for regions, with
-/// `--omp-team=slots`. The library is that of the compiler: CC=clang measures LLVM's.
+/// `--omp-team=slots`. The library is that of the compiler: CC=clang measures
+/// LLVM's.
 ///
-///   dynamic        300,000 chunks of 256 KiB that a thread reads of its own buffer
+///   dynamic        300,000 chunks of 256 KiB that a thread reads of its own
+///                  buffer
 ///   dynamic-large  50,000 chunks of 1 MiB
 ///   dynamic-small  8 million chunks of 1 KiB
 ///   dynamic-short  750 loops of 3,000 chunks of 16 KiB

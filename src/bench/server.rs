@@ -17,15 +17,16 @@ use crate::{process, program};
 /// Throughput and latency of servers with more threads than CPUs
 ///
 /// The load comes from one thread of another process, on the CPUs that the server
-/// may not use, if there are any. The bound is memcached natively with a worker for
-/// each of its CPUs.
+/// may not use, if there are any. The bound is memcached natively with a worker
+/// for each of its CPUs.
 ///
-///   memcached-max    requests a second, as many as it answers: each connection asks
-///                    again when it has its answer (128-byte keys, 2048-byte values,
-///                    10 GETs for a SET)
+///   memcached-max    requests a second, as many as it answers: each connection
+///                    asks again when it has its answer (128-byte keys, 2048-byte
+///                    values, 10 GETs for a SET)
 ///   memcached-load   time to the answer of 99% of requests, which come at random
 ///                    moments, --load times as many as memcached-max has natively
-///   postgres-max     the same of PostgreSQL, with a SELECT by primary key: pgbench -S.
+///   postgres-max     the same of PostgreSQL, with a SELECT by primary key:
+///                    pgbench -S.
 ///   postgres-load    The threads are connections here, a process each
 ///
 /// Mean, 50%, 95%, 99.9% and how much CPU time the server took are in the JSON.

@@ -15,8 +15,8 @@ use super::{Bench, Common, Session, scenarios, sensitivity, specificity};
 /// Threads that wait in loops of their own, with --spin=auto
 ///
 /// Natively such programs may take 10,000 times as long with more threads than
-/// CPUs, so each run does as many rounds as fit into a tenth of --timeout. Where
-/// a single one does not fit into all of it, the cell says how long it is at least.
+/// CPUs, so each run does as many rounds as fit into a tenth of --timeout. Where a
+/// single one does not fit into all of it, the cell says how long it is at least.
 /// All patterns take an hour: name some, or give --lock and --scale.
 ///
 ///   pipeline           a token goes around; 2.5 us of work a stage, flag by flag

@@ -15,8 +15,8 @@ use crate::process;
 
 /// What a context switch costs by itself, on one CPU
 ///
-/// More and more threads share a fixed amount of work on one CPU. The bound is one thread,
-/// natively.
+/// More and more threads share a fixed amount of work on one CPU. The bound is one
+/// thread, natively.
 ///
 ///   compute  pieces of 100 us, and nothing else: switched by time slices only
 ///   atomic   the same in pieces of 1 us, each of which ends with an addition to a

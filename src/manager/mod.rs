@@ -37,14 +37,15 @@ use vector::ActivityVector;
 
 /// Share the CPUs among the programs of a node
 ///
-/// Programs that leave CPUs idle, in sequential phases or for lack of work, leave them to
-/// those that run under `lissom run`, which can use as many as there are from moment to
-/// moment: each period these are told how many threads to run at a time. Each has one CPU at
-/// least. Programs under lissom find the manager by themselves, within a second; if it ends
-/// or is stopped, they go on with all CPUs within half a second.
+/// Programs that leave CPUs idle, in sequential phases or for lack of work, leave
+/// them to those that run under `lissom run`, which can use as many as there are
+/// from moment to moment: each period these are told how many threads to run at a
+/// time. Each has one CPU at least. Programs under lissom find the manager by
+/// themselves, within a second; if it ends or is stopped, they go on with all CPUs
+/// within half a second.
 ///
-/// Runs in the foreground until it is ended. root manages everybody's programs, other users
-/// their own.
+/// Runs in the foreground until it is ended. root manages everybody's programs,
+/// other users their own.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_long_help = "\

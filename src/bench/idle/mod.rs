@@ -28,8 +28,8 @@ use crate::cli::{Idle, Share, Switch};
 /// Programs that block and wake often, natively and under lissom with each policy
 /// (sleep, poll, haltpoll), in three parts:
 ///
-///   pair   beside a program that computes with a thread for each CPU, which is run
-///          in the same way
+///   pair   beside a program that computes with a thread for each CPU, which is
+///          run in the same way
 ///   alone  by themselves
 ///   idle   programs that have next to nothing to do: the CPU time that they use
 ///

@@ -30,8 +30,9 @@ use crate::process;
 ///
 /// Each program is started again and again until the one that takes longest has
 /// completed three runs. Counted is the system throughput (STP): the sum over the
-/// two of the time of a run, natively, alone and with a thread for each CPU, divided
-/// by the time beside the other. 2 is as if each had the machine for itself.
+/// two of the time of a run, natively, alone and with a thread for each CPU,
+/// divided by the time beside the other. 2 is as if each had the machine for
+/// itself.
 ///
 /// Programs that are not malleable, and leave CPUs idle at times (A):
 ///

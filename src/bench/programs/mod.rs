@@ -21,18 +21,19 @@ use crate::process;
 
 /// Whole programs with more threads than CPUs
 ///
-/// The bound is the program natively with a thread for each CPU; native and lissom have
-/// --factor times as many, or --threads. What is not installed is left out, and said.
+/// The bound is the program natively with a thread for each CPU; native and lissom
+/// have --factor times as many, or --threads. What is not installed is left out,
+/// and said.
 ///
-///   none      ep (random numbers, OpenMP), blackscholes, blastn, pigz, xz, zstd, sort:
-///             programs that hardly synchronize
+///   none      ep (random numbers, OpenMP), blackscholes, blastn, pigz, xz, zstd,
+///             sort: programs that hardly synchronize
 ///   blocking  histgb (scikit-learn), lightgbm, x264, fft3d (FFTW), barrier, cond
-///   mixed     cg, particle, stencil, pathfinder (OpenMP), pool (a thread pool like that
-///             of llama.cpp): they spin for a while, and then block
+///   mixed     cg, particle, stencil, pathfinder (OpenMP), pool (a thread pool
+///             like that of llama.cpp): they spin for a while, and then block
 ///   spinning  pipeline, spin-barrier, omp-flags (as NPB's LU), omp-active
 ///
-/// Programs that may take 10,000 times as long natively do as many rounds as fit; the
-/// others do the same work each time, and are checked to have the same result.
+/// Programs that may take 10,000 times as long natively do as many rounds as fit;
+/// the others do the same work each time, and are checked to have the same result.
 ///
 /// All of it takes ten minutes on 2 CPUs, --quick with --runs 3 a minute.
 #[derive(Args)]
