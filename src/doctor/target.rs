@@ -267,12 +267,12 @@ fn loops_of(path: &Path, data: &[u8]) -> Option<Loops> {
 }
 
 /// `libm.so.6 => /lib/libm.so.6 (0x...)` or `/lib64/ld-linux-x86-64.so.2 (0x...)`; the vdso has no
-/// path.
+/// path. A library that was linked by a path is listed by that, which may be relative.
 fn listed_path(line: &str) -> Option<PathBuf> {
     let line = line.trim();
     let path = line.split_once(" => ").map_or(line, |(_, path)| path);
     let path = path.rsplit_once(" (0x")?.0;
-    path.starts_with('/').then(|| PathBuf::from(path))
+    path.contains('/').then(|| PathBuf::from(path))
 }
 
 fn count(path: PathBuf) -> Option<Object> {
@@ -360,6 +360,7 @@ mod tests {
             Some("/lib/libm.so.6")
         );
         assert_eq!(path("\t/lib64/ld.so (0x00007f)").as_deref(), Some("/lib64/ld.so"));
+        assert_eq!(path("\t./libx.so (0x00007f)").as_deref(), Some("./libx.so"));
         assert_eq!(path("\tlinux-vdso.so.1 (0x00007f)"), None);
         assert_eq!(path("\tlibx.so => not found"), None);
     }
