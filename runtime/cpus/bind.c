@@ -337,7 +337,9 @@ long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask)
     if (r >= 0) {
         struct cpu_mask now;
         mask_of(&now, t->tid);
-        t->own_affinity = !equal(&now, &process_mask);
+        /* More than the process's is no choice: it has been given fewer since the program
+         * looked. */
+        t->own_affinity = !is_part(&process_mask, &now);
         t->affinity_known = true;
         t->place_bytes = 0;
         t->was_bound |= confined_to > 0;

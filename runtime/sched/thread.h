@@ -72,7 +72,7 @@ struct thread {
     uint8_t interrupted; /* 1: the wait ended because of a signal; TIMER_ENDED (sched/timers.h) */
     uint8_t pin_reason;
     bool openmp;       /* made by an OpenMP runtime */
-    bool own_affinity; /* the program set it, to another one than the process's */
+    bool own_affinity; /* the program set it, to one that leaves out CPUs of the process */
     /* of a team thread (cpus/cpus.h): its mask, as the program knows it; 0 bytes: it is none */
     uint32_t place_bytes;
     uint64_t place[PLACE_CPUS / 64];

@@ -298,6 +298,7 @@ int main(int argc, char **argv) {
     omp_set_dynamic(0);
     omp_set_num_threads(threads);
     SYS(sched_getaffinity(0, sizeof all, &all));
+    omp_get_num_procs(); // libomp notes the CPUs that there are now, and gives them to each thread
     pid_t changer = argc > 1 ? c_beside(change) : 0;
     static const omp_sched_t kinds[] = {omp_sched_static, omp_sched_dynamic, omp_sched_guided,
                                         omp_sched_auto};
