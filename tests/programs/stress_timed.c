@@ -80,7 +80,7 @@ static void *child_thread(void *arg) {
 }
 
 static void fork_one(void) {
-    enum { OF_CHILD = 4 };
+    enum { OF_CHILD = 2 };
     pid_t pid = fork();
     SYS(pid);
     if (!pid) {

@@ -99,9 +99,9 @@ static void in_child(void) {
     pid_t pid = fork();
     SYS(pid);
     if (!pid) {
-        pthread_t t[4];
-        for (intptr_t i = 0; i < 4; i++) t[i] = t_spawn(of_child, (void *)(i + 1));
-        for (int i = 0; i < 4; i++) t_join(t[i]);
+        pthread_t t[2];
+        for (intptr_t i = 0; i < 2; i++) t[i] = t_spawn(of_child, (void *)(i + 1));
+        for (int i = 0; i < 2; i++) t_join(t[i]);
         _exit(0);
     }
     int status;
