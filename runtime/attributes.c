@@ -21,7 +21,7 @@ static void pin(struct thread *t, struct thread *other)
 
 static void pin_by_mask(struct thread *t)
 {
-    bool first = !t->pinned || t->pinned_by_mask;
+    bool first = !t->pinned || t->pinned_by_mask || t->pin_reason == LISSOM_PIN_blocking;
     thread_pin(t, LISSOM_PIN_affinity);
     t->pinned_by_mask = first;
 }
@@ -89,6 +89,18 @@ long attributes_set_class(struct thread *t, struct user_registers *r)
     return ACTION_RETURN;
 }
 
+void attributes_were_set(struct thread *t)
+{
+    if (sched.openmp_binds && t->openmp)
+        cpu_is_of_team(t);
+    if (t->own_attributes)
+        thread_pin(t, LISSOM_PIN_affinity);
+    else if (t->own_affinity && !t->place_bytes)
+        pin_by_mask(t);
+    else if (t->pinned_by_mask)
+        thread_unpin(t);
+}
+
 long attributes_set_affinity(struct thread *t, struct user_registers *r)
 {
     struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
@@ -107,25 +119,11 @@ long attributes_set_affinity(struct thread *t, struct user_registers *r)
         return ACTION_RETURN;
     if (sched.openmp_binds && (other->openmp || other->tid == sched.pid))
         cpu_is_of_team(other);
-    if (other->own_affinity && !other->place_bytes) {
-        if (other == t)
-            pin_by_mask(t);
-        else
-            pin(t, other);
-    } else if (other == t && t->pinned_by_mask) {
-        thread_unpin(t);
-    }
+    if (other == t)
+        attributes_were_set(t);
+    else
+        __atomic_store_n(&other->to_be_pinned, true, __ATOMIC_RELAXED); /* or not any more */
     return ACTION_RETURN;
-}
-
-void attributes_were_set(struct thread *t)
-{
-    if (sched.openmp_binds && t->openmp)
-        cpu_is_of_team(t);
-    if (t->own_attributes)
-        thread_pin(t, LISSOM_PIN_affinity);
-    else if (!t->place_bytes)
-        pin_by_mask(t);
 }
 
 void attributes_of_team(struct thread *t)

@@ -34,19 +34,19 @@ static uint32_t number(const char *s, uint32_t max)
     return n <= max ? n : 0;
 }
 
-/* Where `lissom run` has made a private folder: of several the first that is there. */
 /* Its threads are to be bound to places. */
 static bool openmp_binds(char **environment)
 {
     static const char *const names[] = {"OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"};
     const char *v = value_of(environment, "OMP_PROC_BIND");
-    if (v && (same(v, "false") || same(v, "FALSE")))
+    if (v && (v[0] == 'f' || v[0] == 'F')) /* false, in any case */
         return false;
     for (unsigned i = 0; i < sizeof names / sizeof *names && !(v && *v); i++)
         v = value_of(environment, names[i]);
     return v && *v;
 }
 
+/* Where `lissom run` has made a private folder: of several the first that is there. */
 static void open_cache(char **environment)
 {
     if (patch_cache_in("/run", "/lissom") ||

@@ -317,9 +317,9 @@ void cpu_set_free(struct thread *t)
         return;
     struct cpu_mask place;
     lock_take(&setting);
-    if (!t->own_affinity && cpu_place(t, &place)) { /* until the monitor looks */
-        t->own_affinity =
-            prim_syscall3(SYS_sched_setaffinity, t->tid, place.bytes, place.word) >= 0;
+    if (!t->own_affinity && cpu_place(t, &place) &&
+        prim_syscall3(SYS_sched_setaffinity, t->tid, place.bytes, place.word) >= 0) {
+        t->own_affinity = true; /* until the monitor looks */
         t->bound = 0;
     } else if (!t->own_affinity) {
         if ((t->bound && t->bound != LOOSE) || confined_to)
@@ -364,12 +364,13 @@ static void settle_place(struct thread *t)
 {
     if (!t->place_bytes || places_in_force == t->own_affinity || t->clone_state != CLONE_NONE)
         return;
-    t->own_affinity = places_in_force;
     struct cpu_mask m;
-    if (!places_in_force)
-        widen(t);
-    else if (cpu_place(t, &m) && prim_syscall3(SYS_sched_setaffinity, t->tid, m.bytes, m.word) >= 0)
+    t->own_affinity = places_in_force && cpu_place(t, &m) &&
+                      prim_syscall3(SYS_sched_setaffinity, t->tid, m.bytes, m.word) >= 0;
+    if (t->own_affinity)
         t->bound = 0;
+    else if (!places_in_force)
+        widen(t);
 }
 
 void cpus_team_places(bool in_force)

@@ -166,18 +166,22 @@ static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, in
 static void call_handler(struct thread *t, const struct kernel_sigaction *a, int sig,
                          siginfo_t *info, ucontext_t *uc)
 {
-    bool deaf = t && t->deaf;
+    bool before = t && t->in_called_handler;
     uint64_t mask = handler_mask(t, a, sig, uc);
     view_leave_spin_site(uc);
     struct view ours = now_at(uc), theirs = view_native(uc);
     see(uc, &theirs);
-    if (t)
-        t->deaf = true; /* its frame is the kernel's, for this kernel thread */
+    if (t) {
+        t->in_called_handler = true;
+        signals_mask_is(t, mask);
+    }
     set_mask(mask);
     a->handler(sig, info, uc);
     set_mask(INBOX_ALL);
-    if (t)
-        t->deaf = deaf;
+    if (t) { /* whatever the handler has set: the frame's comes back */
+        t->in_called_handler = before;
+        signals_mask_is(t, frame_mask(uc));
+    }
     see_ours_again(uc, &ours, &theirs);
 }
 

@@ -301,6 +301,10 @@ struct thread *thread_register(void)
         else if (!sched.user_switch)
             thread_pin(t, LISSOM_PIN_no_fsgsbase);
         bool has_mask = cpu_look_at_affinity(t);
+        if (sched.openmp_binds && t->tid == sched.pid)
+            cpu_is_of_team(t);
+        /* it may have inherited a place that came into force meanwhile */
+        has_mask |= sched.openmp_binds && t->own_affinity && !t->place_bytes;
         bool has_attributes = identity_begin(t) || sched.first_is_tied;
         sched.first_is_tied = false;
         t->real_time = is_real_time_by_choice();
@@ -309,8 +313,6 @@ struct thread *thread_register(void)
         t->pinned_by_mask = has_mask && !t->real_time && t->pin_reason == LISSOM_PIN_affinity;
         if (has_attributes)
             thread_pin(t, LISSOM_PIN_identity);
-        if (sched.openmp_binds && t->tid == sched.pid)
-            cpu_is_of_team(t);
         lissom_self = t;
     }
     if (!t)

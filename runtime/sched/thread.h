@@ -59,7 +59,10 @@ struct thread {
     struct slot *slot; /* held, or where it was last */
     bool has_slot;
     bool pinned;
-    bool deaf;            /* its signal mask blocks what everybody on its carrier has to hear */
+    bool deaf; /* its signal mask blocks what everybody on its carrier has to hear */
+    /* in a handler whose frame is the kernel's, and takes this kernel thread's mask and stack
+     * back */
+    bool in_called_handler;
     bool own_credentials; /* ... its credentials are not the process's (sched/identity.h) */
     /* the program has given it a real-time class: it runs natively, without a slot */
     bool real_time;
@@ -441,14 +444,14 @@ long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms,
  * with credentials of its own. */
 static inline bool thread_stays(const struct thread *t)
 {
-    return t->pinned || t->deaf || t->own_credentials;
+    return t->pinned || t->deaf || t->in_called_handler || t->own_credentials;
 }
 /* Why t's wait keeps its kernel thread; LISSOM_PIN_NONE: it does not. */
 static inline enum lissom_pin_reason thread_kept_by(const struct thread *t)
 {
     if (t->pinned)
         return (enum lissom_pin_reason)t->pin_reason;
-    if (t->deaf)
+    if (t->deaf || t->in_called_handler)
         return LISSOM_PIN_signal_mask;
     if (t->own_credentials)
         return LISSOM_PIN_identity;
