@@ -185,32 +185,8 @@ fn shared(runtime: &Path, compiler: &Path) {
         .compile("lissom_shared");
 }
 
-/// The interpreter that finds threads waiting in loops also judges those of other processes, for
-/// `src/doctor/survey.rs`: the search for system calls, linked into the binary as well.
-fn survey(root: &Path, zydis: &Path, compiler: &Path) {
-    println!("cargo::rerun-if-changed=src/doctor/survey.c");
-    let mut build = cc::Build::new();
-    build.compiler(compiler).std("gnu11").define("_GNU_SOURCE", None);
-    build.warnings(true).extra_warnings(true).opt_level(2).include(root.join("runtime"));
-    build.flag("-Wno-missing-field-initializers");
-    for name in ["include", "dependencies/zycore/include"] {
-        build.flag("-isystem").flag(zydis.join(name));
-    }
-    for define in ZYDIS_DEFINES {
-        build.flag(define);
-    }
-    build.files(runtime_sources(&root.join("runtime/patch")));
-    build.file(root.join("runtime/prim/maps.c")).file(root.join("runtime/prim/lock.c"));
-    build.file(root.join("src/doctor/survey.c"));
-    build.compile("lissom_survey");
-}
-
-/// `src/sched/judge.rs`: linked into the binary as well, where it calls the Zydis of the `zydis`
-/// crate.
-fn judge(root: &Path, zydis: &Path, compiler: &Path) {
-    println!("cargo::rerun-if-changed=src/sched/orbit.c");
-    println!("cargo::rerun-if-changed=src/sched/orbit.h");
-    println!("cargo::rerun-if-changed=src/sched/branches.c");
+/// Compile parts of the runtime into the binary as well. They call the Zydis of the `zydis` crate.
+fn for_the_binary(root: &Path, zydis: &Path, compiler: &Path) -> cc::Build {
     let mut build = cc::Build::new();
     build.compiler(compiler).std("gnu11").warnings(true).extra_warnings(true).opt_level(2);
     build.include(root.join("runtime"));
@@ -221,6 +197,28 @@ fn judge(root: &Path, zydis: &Path, compiler: &Path) {
     for define in ZYDIS_DEFINES {
         build.flag(define);
     }
+    build
+}
+
+/// `src/doctor/survey.rs`: the search for system calls, linked into the binary as well.
+fn survey(root: &Path, zydis: &Path, compiler: &Path) {
+    println!("cargo::rerun-if-changed=src/doctor/survey.c");
+    let mut build = for_the_binary(root, zydis, compiler);
+    build.define("_GNU_SOURCE", None).flag("-Wno-missing-field-initializers");
+    build.files(runtime_sources(&root.join("runtime/patch")));
+    build.file(root.join("runtime/prim/maps.c")).file(root.join("runtime/prim/lock.c"));
+    build.file(root.join("src/doctor/survey.c"));
+    build.compile("lissom_survey");
+}
+
+/// The interpreter that finds threads waiting in loops also judges those of other processes, for
+/// `src/sched/judge.rs`: linked into the binary as well, where it calls the Zydis of the `zydis`
+/// crate.
+fn judge(root: &Path, zydis: &Path, compiler: &Path) {
+    println!("cargo::rerun-if-changed=src/sched/orbit.c");
+    println!("cargo::rerun-if-changed=src/sched/orbit.h");
+    println!("cargo::rerun-if-changed=src/sched/branches.c");
+    let mut build = for_the_binary(root, zydis, compiler);
     for name in
         ["bits", "counter", "decode", "delay", "execute", "explore", "machine", "prove", "vector"]
     {

@@ -126,13 +126,6 @@ long attributes_set_affinity(struct thread *t, struct user_registers *r)
     return ACTION_RETURN;
 }
 
-void attributes_of_team(struct thread *t)
-{
-    cpu_is_of_team(t);
-    if (t->place_bytes && t->pinned_by_mask)
-        thread_unpin(t);
-}
-
 /* The binding to a slot's CPU is ours alone. */
 long attributes_get_affinity(struct thread *t, struct user_registers *r)
 {

@@ -17,9 +17,9 @@ long attributes_set_class(struct thread *t, struct user_registers *r);
 long attributes_set_affinity(struct thread *t, struct user_registers *r);
 long attributes_get_affinity(struct thread *t, struct user_registers *r);
 
-/* Another thread has set some of t's (to_be_pinned). By t. */
+/* t's mask or scheduling attributes have been set, or t has turned out to be a thread of an OpenMP
+ * runtime that binds its threads. Pin or unpin t accordingly. By t, at home or with all signals
+ * blocked. */
 void attributes_were_set(struct thread *t);
-/* t is a thread of an OpenMP runtime that binds its threads. By t, with all signals blocked. */
-void attributes_of_team(struct thread *t);
 
 #endif

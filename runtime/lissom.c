@@ -520,7 +520,7 @@ static void *openmp_worker(void *argument)
     if (lissom_self) {
         lissom_self->openmp = true;
         if (sched.openmp_binds)
-            attributes_of_team(lissom_self);
+            attributes_were_set(lissom_self);
     }
     signals_on(mask);
     return copy.function(copy.argument);
