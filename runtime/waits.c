@@ -32,8 +32,8 @@ static bool needs_home(const struct thread *t, long nr)
         return false;
     pipe = action_of(SIGPIPE);
     size = action_of(SIGXFSZ);
-    /* What it blocks is pending for it, and may be fetched by sigtimedwait(2). What only the
-     * carrier's home thread blocks would not end the process. */
+    /* A signal that t blocks stays pending for t, which may fetch it by sigtimedwait(2). A signal
+     * that only the carrier's home thread blocks would fail to end the process. */
     bool blocked = (t->home->mask | t->carrier->mask) & (signal_bit(SIGPIPE) | signal_bit(SIGXFSZ));
     return blocked || action_has_handler(&pipe) || action_has_handler(&size);
 }

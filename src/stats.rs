@@ -316,7 +316,7 @@ fn process_lines(process: &Process, lines: &mut Vec<String>) {
     }
 }
 
-/// What kept threads on their own kernel threads, and how many waits that made slower.
+/// Pinned threads and waits that kept their kernel thread, by reason.
 fn pin_lines(process: &Process, lines: &mut Vec<String>) {
     let waits = process.counters.get("blocks");
     let share = |kept: u64| match kept {

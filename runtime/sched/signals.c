@@ -411,8 +411,8 @@ static bool is_for_running(int sig, const siginfo_t *info)
     return (sig == SIGPROF || sig == SIGVTALRM) && info->si_code == SI_KERNEL;
 }
 
-/* A doorbell came in the same moment, and first: t is about to be diverted for that. Post: true: it
- * then goes home and handles this signal, too. */
+/* A preemption signal arrived together with this one and was taken first, so t is about to be
+ * diverted. Post: true: once diverted, t goes home and handles this signal as well. */
 static bool deliver_after_divert(struct thread *t, const siginfo_t *info, const ucontext_t *uc)
 {
     if ((uintptr_t)uc->uc_mcontext.gregs[REG_RIP] != (uintptr_t)lissom_diverted || t->delivers)

@@ -31,7 +31,7 @@ struct Object {
     syscalls: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     openmp_loops: Option<Loops>,
-    /// What it can ask for that keeps threads on their own kernel threads.
+    /// Features it imports that pin the threads which use them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pins: Vec<&'static str>,
     /// System calls that are not redirected.
