@@ -105,7 +105,8 @@
     X(identity, "uses a system call that depends on the kernel thread") \
     X(blocking, "often blocks outside futexes") \
     X(timed, "waits with a timeout") \
-    X(no_fsgsbase, "the CPU or kernel lacks what a switch in user space needs")
+    X(no_fsgsbase, "the CPU or kernel lacks what a switch in user space needs") \
+    X(rseq, "uses restartable sequences")
 
 #define X(name, text) LISSOM_C_##name,
 enum lissom_counter { LISSOM_COUNTERS(X) LISSOM_COUNTER_COUNT };

@@ -69,8 +69,8 @@ void attributes_note(struct thread *t, long nr, const struct user_registers *r)
         if (nr == SYS_fcntl ? r->rsi == F_SETFL : r->rsi == FIONBIO)
             waits_forget((uint32_t)r->rdi);
         break;
-    case SYS_timer_create:
-    case SYS_rseq: thread_pin(t, LISSOM_PIN_identity); break;
+    case SYS_timer_create: thread_pin(t, LISSOM_PIN_identity); break;
+    case SYS_rseq: thread_pin(t, LISSOM_PIN_rseq); break;
     case SYS_perf_event_open:
         if (is_of(t, r->rsi))
             thread_pin(t, LISSOM_PIN_identity); /* it counts what its kernel thread does */

@@ -20,6 +20,7 @@
 #include "prim/text.h"
 #include "prim/vector.h"
 #include "report.h"
+#include "rseq.h"
 #include "sched/actions.h"
 #include "sched/ext.h"
 #include "sched/frame.h"
@@ -358,7 +359,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     open_region();
     claim_record();
     state(LISSOM_STATE_single, "");
-    takeover_at_start();
+    thread_class_at_start();
+    sched.uses_rseq = sched.level != LEVEL_KERNEL && !rseq_end_of_libc();
     patch_write_by_mprotect(options.patch_by_mprotect);
     bool at_once = options.at_once || options.malleable || options.small_teams ||
                    sched.observe_spinning || (libc < LIBC_CLONE3 && is_late());

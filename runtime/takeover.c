@@ -2,6 +2,7 @@
 #include "takeover.h"
 #include "lissom.h"
 #include "prim/text.h"
+#include "rseq.h"
 #include "sched/actions.h"
 #include "sched/thread.h"
 
@@ -10,21 +11,6 @@
 #include <sys/vfs.h>
 
 enum { MQUEUE_MAGIC = 0x19800202 }; /* linux/magic.h has it not */
-
-/* --- an rseq area ----------------------------------------------------------------------------- */
-
-static bool had_rseq;
-
-/* Whether the calling thread has registered an rseq area: a second one is refused. */
-static bool has_rseq(void)
-{
-    enum { BYTES = 32, UNREGISTER = 1, SIGNATURE = 0x53053053 };
-    static _Alignas(BYTES) char area[BYTES];
-    if (prim_syscall4(SYS_rseq, area, BYTES, 0, SIGNATURE))
-        return prim_syscall4(SYS_rseq, area, BYTES, UNREGISTER, SIGNATURE) != -38 /* ENOSYS */;
-    prim_syscall4(SYS_rseq, area, BYTES, UNREGISTER, SIGNATURE);
-    return false;
-}
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
@@ -141,12 +127,6 @@ static bool has_timers(void)
     return has;
 }
 
-void takeover_at_start(void)
-{
-    had_rseq = has_rseq();
-    thread_class_at_start();
-}
-
 const char *takeover(void)
 {
     struct found f = look_at_descriptors();
@@ -154,6 +134,6 @@ const char *takeover(void)
         return REASON_USERFAULTFD;
     if (f.mqueue)
         monitor_before_mq_notify();
-    sched.first_is_tied = f.perf || (!had_rseq && has_rseq()) || has_timers();
+    sched.first_is_tied = f.perf || (!sched.uses_rseq && rseq_is_registered()) || has_timers();
     return NULL;
 }

@@ -15,11 +15,6 @@ use crate::stats::{self, Region};
 use crate::supervise;
 use crate::unpack;
 
-/// glibc registers an rseq area for each thread, and the kernel writes the number of that kernel
-/// thread's CPU into it. When another kernel thread carries the context, glibc's sched_getcpu would
-/// read the wrong one.
-pub const RSEQ_TUNABLE: &str = "glibc.pthread.rseq";
-
 /// How long OpenMP's threads spin: the standard's variable, and those of GCC and of LLVM.
 const WAIT_POLICY: &str = "OMP_WAIT_POLICY";
 const GOMP_SPIN: &str = "GOMP_SPINCOUNT";
@@ -89,10 +84,6 @@ fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::R
     preload.extend(others_preloaded(environment));
     environment.set("LD_PRELOAD", preload.join(OsStr::new(":")));
 
-    let tunables = environment.get("GLIBC_TUNABLES").map(OsStr::to_os_string);
-    if let Some(tunables) = add_tunable(tunables) {
-        environment.set("GLIBC_TUNABLES", tunables);
-    }
     environment.set(abi::ENV_SWITCH, args.switch.unwrap_or(Switch::Auto).name());
     environment.set(abi::ENV_SPIN, args.spin.unwrap_or(Spin::Auto).name());
     environment.set(
@@ -183,21 +174,6 @@ fn first_number(list: &str) -> Option<u32> {
     list.split(',').next()?.trim().parse().ok().filter(|&n| n >= 1 && n as usize <= abi::MAX_SLOTS)
 }
 
-/// None if the user has decided about rseq already.
-fn add_tunable(tunables: Option<OsString>) -> Option<OsString> {
-    let ours = format!("{RSEQ_TUNABLE}=0");
-    let Some(tunables) = tunables.filter(|t| !t.is_empty()) else { return Some(ours.into()) };
-    let name = |entry: &[u8]| entry.split(|&b| b == b'=').next().map(<[u8]>::to_vec);
-    if tunables
-        .as_bytes()
-        .split(|&b| b == b':')
-        .any(|e| name(e).as_deref() == Some(RSEQ_TUNABLE.as_bytes()))
-    {
-        return None;
-    }
-    Some([tunables.as_os_str(), OsStr::new(&ours)].join(OsStr::new(":")))
-}
-
 /// Does not return if all is well.
 fn become_program(
     path: &Path,
@@ -273,17 +249,6 @@ fn with_stats(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tunables() {
-        let added = |t: Option<&str>| {
-            add_tunable(t.map(OsString::from)).map(|t| t.into_string().expect("ASCII"))
-        };
-        assert_eq!(added(None).as_deref(), Some("glibc.pthread.rseq=0"));
-        assert_eq!(added(Some("")).as_deref(), Some("glibc.pthread.rseq=0"));
-        assert_eq!(added(Some("a.b=1")).as_deref(), Some("a.b=1:glibc.pthread.rseq=0"));
-        assert_eq!(added(Some("a.b=1:glibc.pthread.rseq=1")), None);
-    }
 
     #[test]
     fn numbers_of_threads() {

@@ -35,8 +35,6 @@
 
 SPANK_PLUGIN(lissom, 1);
 
-#define RSEQ_TUNABLE "glibc.pthread.rseq"
-
 /* --- the text of --lissom --------------------------------------------------------------------- */
 
 enum {
@@ -366,25 +364,6 @@ static char *find_library(const char *configured, const char **why)
 
 /* --- what else `lissom run` sets -------------------------------------------------------------- */
 
-/* The kernel writes the CPU of the kernel thread into glibc's rseq area, and another thread's
- * context may run on it. */
-static bool switch_rseq_off(spank_t spank)
-{
-    char *list = get(spank, "GLIBC_TUNABLES"), *whole = NULL;
-    bool decided = false, done = true;
-    for (const char *entry = list; entry && *entry;
-         entry += strcspn(entry, ":"), entry += *entry == ':')
-        decided |= strncmp(entry, RSEQ_TUNABLE, sizeof RSEQ_TUNABLE - 1) == 0 &&
-                   strchr("=:", entry[sizeof RSEQ_TUNABLE - 1]);
-    if (!decided)
-        done = asprintf(&whole, "%s%s" RSEQ_TUNABLE "=0", list ? list : "",
-                        list && *list ? ":" : "") >= 0 &&
-               set(spank, "GLIBC_TUNABLES", whole);
-    free(list);
-    free(whole);
-    return done;
-}
-
 /* OpenMP's threads spin before they block; lissom's idle slots do that in their place, unless the
  * user has decided about it. */
 static bool calm_openmp(spank_t spank)
@@ -441,8 +420,6 @@ static const char *set_up(spank_t spank, const struct settings *settings, const 
         return "OMP_NUM_THREADS";
     if (!calm_openmp(spank))
         return "GOMP_SPINCOUNT";
-    if (!switch_rseq_off(spank))
-        return "GLIBC_TUNABLES";
     return preload(spank, library) ? NULL : "LD_PRELOAD";
 }
 

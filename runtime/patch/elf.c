@@ -161,6 +161,15 @@ bool elf_symbol_around(const struct object *o, uintptr_t addr, uintptr_t *lo, ui
     return false;
 }
 
+const Elf64_Sym *elf_symbol(const struct object *o, const char *name)
+{
+    for (size_t i = 0; o->strings && i < o->symbol_count; i++)
+        if (o->symbols[i].st_name < o->string_bytes &&
+            same(o->strings + o->symbols[i].st_name, name))
+            return &o->symbols[i];
+    return NULL;
+}
+
 uintptr_t elf_function(const struct object *o, const char *name)
 {
     for (size_t i = 0; o->strings && i < o->symbol_count; i++) {

@@ -118,6 +118,8 @@ bool elf_readable(const struct object *o, uintptr_t addr, size_t len);
 const struct segment *elf_code(const struct object *o, uintptr_t addr);
 /* Bounds of the function symbol around addr, from .dynsym. */
 bool elf_symbol_around(const struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t *hi);
+/* The first symbol of that name, which may be one of another object's, or NULL. */
+const Elf64_Sym *elf_symbol(const struct object *o, const char *name);
 /* The function of that name, or 0. */
 uintptr_t elf_function(const struct object *o, const char *name);
 /* False if addr certainly lies in no section of code, although its segment is executable. */

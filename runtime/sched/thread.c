@@ -313,6 +313,8 @@ struct thread *thread_register(void)
         t->pinned_by_mask = has_mask && !t->real_time && t->pin_reason == LISSOM_PIN_affinity;
         if (has_attributes)
             thread_pin(t, LISSOM_PIN_identity);
+        if (sched.uses_rseq)
+            thread_pin(t, LISSOM_PIN_rseq);
         lissom_self = t;
     }
     if (!t)

@@ -287,6 +287,7 @@ struct scheduler {
     /* The first thread has something that the kernel keeps for kernel threads; until it
      * registers. */
     bool first_is_tied;
+    bool uses_rseq;         /* the program uses glibc's areas: see runtime/rseq.h */
     bool user_switch;       /* the machine can switch in user space */
     uint8_t level;          /* enum level */
     bool detect_spinning;   /* threads that wait in a loop give way */

@@ -19,7 +19,6 @@ pub fn findings() -> Vec<Finding> {
         kernel(),
         glibc(),
         switching::finding(),
-        rseq(),
         patching::finding(),
         shadow_stacks(&status),
         seccomp(&status),
@@ -103,19 +102,6 @@ fn glibc() -> Finding {
         Ok(text) => Finding::ok("glibc", format!("version {text}")),
         Err(reason) => Finding::off("glibc", reason, wanted),
     }
-}
-
-fn rseq() -> Finding {
-    let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
-    let on = tunables.split(':').any(|t| t == format!("{}=1", run::RSEQ_TUNABLE));
-    if on {
-        return Finding::limited(
-            "rseq",
-            "GLIBC_TUNABLES asks for it, so sched_getcpu may name the wrong CPU in switched threads",
-            format!("take {}=1 out of GLIBC_TUNABLES", run::RSEQ_TUNABLE),
-        );
-    }
-    Finding::ok("rseq", "glibc's use of it is switched off for the program")
 }
 
 fn shadow_stacks(status: &str) -> Finding {

@@ -184,6 +184,7 @@ const PINS: &[(&str, &str)] = &[
     ("unshare", "namespaces"),
     ("setns", "namespaces"),
     ("setfsuid", "file system users"),
+    ("__rseq_offset", "restartable sequences (all threads)"),
 ];
 
 /// By the names of what is imported. libc has them all, and OpenMP's affinity does not pin.

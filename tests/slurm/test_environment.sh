@@ -41,7 +41,5 @@ same "" "" OMP_WAIT_POLICY=ACTIVE
 has task GOMP_SPINCOUNT=0
 same "" "" GOMP_SPINCOUNT=7
 has task GOMP_SPINCOUNT=7
-same "" "" GLIBC_TUNABLES=glibc.malloc.perturb=0
-has task GLIBC_TUNABLES=glibc.malloc.perturb=0:glibc.pthread.rseq=0
 same "" "" GLIBC_TUNABLES=glibc.pthread.rseq=1
 has task GLIBC_TUNABLES=glibc.pthread.rseq=1

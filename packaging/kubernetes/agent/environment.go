@@ -9,11 +9,6 @@ import (
 	"strings"
 )
 
-// rseqTunable switches off glibc's use of rseq: the kernel writes the number of a kernel thread's
-// CPU into an area of the thread that registered it, which is the wrong one when another kernel
-// thread carries the context.
-const rseqTunable = "glibc.pthread.rseq"
-
 // environment is a container's, as NRI shows it: image's and pod's variables together.
 type environment map[string]string
 
@@ -48,9 +43,6 @@ func (e environment) underLissom(library string, chosen map[string]string) map[s
 	set := map[string]string{
 		"LD_PRELOAD": strings.Join(append([]string{library}, e.othersPreloaded()...), ":"),
 	}
-	if tunables, changed := addTunable(e["GLIBC_TUNABLES"]); changed {
-		set["GLIBC_TUNABLES"] = tunables
-	}
 	// What the runtime takes for granted if nobody says anything is less than what `lissom run`
 	// gives.
 	for name, value := range map[string]string{
@@ -81,19 +73,6 @@ func (e environment) othersPreloaded() []string {
 func isRuntime(entry string) bool {
 	name := path.Base(entry)
 	return strings.HasPrefix(name, "liblissom-") && strings.HasSuffix(name, ".so")
-}
-
-func addTunable(tunables string) (_ string, changed bool) {
-	ours := rseqTunable + "=0"
-	if tunables == "" {
-		return ours, true
-	}
-	for entry := range strings.SplitSeq(tunables, ":") {
-		if name, _, _ := strings.Cut(entry, "="); name == rseqTunable {
-			return "", false
-		}
-	}
-	return tunables + ":" + ours, true
 }
 
 // calmOpenMP: idle slots poll in place of OpenMP's threads, unless the user has decided how those

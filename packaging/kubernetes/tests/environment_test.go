@@ -36,8 +36,6 @@ var environments = [][]string{
 	{"LD_PRELOAD="},
 	{"LD_PRELOAD=/lib/a.so /lib/b.so"},
 	{"LD_PRELOAD=/x/liblissom-0123456789abcdef.so:/lib/a.so"},
-	{"GLIBC_TUNABLES="},
-	{"GLIBC_TUNABLES=glibc.malloc.check=0"},
 	{"GLIBC_TUNABLES=glibc.pthread.rseq=1"},
 	{"OMP_WAIT_POLICY="},
 	{"OMP_WAIT_POLICY=passive"},

@@ -69,7 +69,6 @@ func TestWhatIsAdjusted(t *testing.T) {
 	want := map[string]string{
 		"PATH":                  "/bin",
 		"LD_PRELOAD":            "/.lissom/$LIB/" + current(t, folder),
-		"GLIBC_TUNABLES":        "glibc.pthread.rseq=0",
 		"GOMP_SPINCOUNT":        "0",
 		"KMP_BLOCKTIME":         "0",
 		"LISSOM_OPENMP":         "poll",
@@ -107,9 +106,7 @@ func TestEnvironmentOfTheUser(t *testing.T) {
 			map[string]string{"LD_PRELOAD": ours + ":/lib/a.so:/lib/b.so"}},
 		"an older runtime is replaced": {[]string{"LD_PRELOAD=/x/liblissom-0123456789abcdef.so:/lib/a.so"}, "",
 			map[string]string{"LD_PRELOAD": ours + ":/lib/a.so"}},
-		"his tunables stay": {[]string{"GLIBC_TUNABLES=glibc.malloc.check=1"}, "",
-			map[string]string{"GLIBC_TUNABLES": "glibc.malloc.check=1:glibc.pthread.rseq=0"}},
-		"his rseq stays": {[]string{"GLIBC_TUNABLES=glibc.pthread.rseq=1"}, "",
+		"his tunables stay": {[]string{"GLIBC_TUNABLES=glibc.pthread.rseq=1"}, "",
 			map[string]string{"GLIBC_TUNABLES": "glibc.pthread.rseq=1"}},
 		"his spinning stays": {[]string{"GOMP_SPINCOUNT=100"}, "",
 			map[string]string{"GOMP_SPINCOUNT": "100", "KMP_BLOCKTIME": "", "LISSOM_OPENMP": ""}},

@@ -1,0 +1,9 @@
+// Restartable sequences of a program that uses libc's areas, by their names.
+#include "rseq_test.h"
+#include <sys/rseq.h>
+
+static struct area *area_of_thread(void) {
+    CHECK(__rseq_size >= 20, "libc has registered none");
+    return (struct area *)((char *)__builtin_thread_pointer() + __rseq_offset);
+}
+int main(void) { run("process_rseq_libc"); }
