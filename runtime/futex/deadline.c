@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "futex/deadline.h"
-#include "sched/timers.h"
 #include "sched/user.h"
 
 #include <errno.h>
@@ -45,6 +44,11 @@ void deadline_after(uint64_t ns, struct deadline *d)
     from_now(&d->at);
 }
 
+enum timer_clock deadline_clock(const struct deadline *d)
+{
+    return d->realtime ? TIMER_REALTIME : TIMER_MONOTONIC;
+}
+
 uint64_t deadline_ns(const struct deadline *d)
 {
     uint64_t ns;
@@ -56,7 +60,7 @@ uint64_t deadline_ns(const struct deadline *d)
 
 void deadline_settle(struct thread *t, struct deadline *d)
 {
-    bool watched = !d->realtime && timers_watched(deadline_ns(d));
+    bool watched = timers_watched(deadline_clock(d), deadline_ns(d));
     thread_learn(t, !watched);
     d->by_monitor = watched && !thread_stays(t);
     if (!d->by_monitor)

@@ -6,14 +6,14 @@
 #ifndef LISSOM_FUTEX_DEADLINE_H
 #define LISSOM_FUTEX_DEADLINE_H
 
-#include "sched/thread.h"
+#include "sched/timers.h"
 
 #include <time.h>
 
 struct deadline {
     struct timespec at;
-    bool realtime;   /* of CLOCK_REALTIME; else CLOCK_MONOTONIC */
-    bool by_monitor; /* only of CLOCK_MONOTONIC */
+    bool realtime; /* of CLOCK_REALTIME; else CLOCK_MONOTONIC */
+    bool by_monitor;
 };
 
 /* That of a futex wait `op`, as r has it, which is not 0. Post: 0, -EFAULT or -EINVAL, as
@@ -21,6 +21,7 @@ struct deadline {
 long deadline_read(struct thread *t, const struct user_registers *r, int op, struct deadline *d);
 /* `ns` from now. */
 void deadline_after(uint64_t ns, struct deadline *d);
+enum timer_clock deadline_clock(const struct deadline *d);
 /* ns of its clock. */
 uint64_t deadline_ns(const struct deadline *d);
 /* Decides by_monitor, for the wait that t is about to begin; if the kernel has to keep the time, t

@@ -387,7 +387,7 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
     bool timer = deadline && deadline->by_monitor;
     if (timer) {
         count(timed_waits);
-        timer_arm(t, s->index, deadline_ns(deadline));
+        timer_arm(t, s->index, deadline_clock(deadline), deadline_ns(deadline));
     }
 
     /* Who tells of a signal sets attention and then looks whether t is in a queue (inbox_tell). */

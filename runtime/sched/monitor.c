@@ -29,6 +29,7 @@
 #include "spin/spin.h"
 
 #include <linux/close_range.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -167,17 +168,17 @@ static void look_at_cpus(void)
  * the waits whose time is over. */
 static void sleep_on(uint32_t *word, uint32_t value, uint64_t us)
 {
-    uint64_t ns = us ? us * 1000 : TIMERS_FOR_EVER;
-    if (timers_in_use()) {
-        uint64_t now = clock_ns(CLOCK_MONOTONIC),
-                 until = timers_watch(us ? now + ns : TIMERS_FOR_EVER);
-        ns = until == TIMERS_FOR_EVER ? until : until > now ? until - now : 0;
-    }
-    const struct timespec t = {.tv_sec = (time_t)(ns / 1000000000),
-                               .tv_nsec = (long)(ns % 1000000000)};
-    if (ns)
-        prim_syscall4(SYS_futex, word, PRIM_FUTEX_WAIT_PRIVATE, value,
-                      ns == TIMERS_FOR_EVER ? NULL : &t);
+    struct timers_look look = {us ? clock_ns(CLOCK_MONOTONIC) + us * 1000 : TIMERS_FOR_EVER,
+                               TIMER_MONOTONIC};
+    if (timers_in_use())
+        look = timers_watch(look.ns);
+    const struct timespec until = {.tv_sec = (time_t)(look.ns / 1000000000),
+                                   .tv_nsec = (long)(look.ns % 1000000000)};
+    int op = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
+    if (look.clock == TIMER_REALTIME)
+        op |= FUTEX_CLOCK_REALTIME;
+    prim_syscall6(SYS_futex, (long)word, op, value, look.ns == TIMERS_FOR_EVER ? 0 : (long)&until,
+                  0, FUTEX_BITSET_MATCH_ANY);
     timers_expire();
 }
 

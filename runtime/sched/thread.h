@@ -99,7 +99,7 @@ struct thread {
     /* its timer, under the shard's lock (sched/timers.h): ns; 0: it has none */
     uint64_t timer_at;
     struct thread *timer_next, *timer_prev;
-    uint8_t timer_shard;
+    uint8_t timer_shard, timer_clock;
 
     /* futex word: there may be events that it waits for (events/events.c) */
     uint32_t events_told;

@@ -15,36 +15,63 @@ static struct shard {
     struct thread *head;
 } __attribute__((aligned(64))) shards[SHARDS];
 
-/* No timer is due before. Too early after the one that it was taken from has been disarmed. */
-static uint64_t earliest = TIMERS_FOR_EVER;
-/* Until when the monitor may sleep whatever is armed from now on: it looks then at the latest. */
+/* No timer of the clock is due before. Too early after the one that it was taken from has been
+ * disarmed. */
+static uint64_t earliest[TIMER_CLOCKS] = {TIMERS_FOR_EVER, TIMERS_FOR_EVER};
+/* Until when the monitor may sleep whatever is armed from now on: it looks then at the latest. Of
+ * CLOCK_MONOTONIC. */
 static uint64_t watched_until = TIMERS_FOR_EVER;
 static bool in_use;
 
 bool timers_in_use(void) { return __atomic_load_n(&in_use, __ATOMIC_RELAXED); }
 
-bool timers_any(void) { return __atomic_load_n(&earliest, __ATOMIC_SEQ_CST) != TIMERS_FOR_EVER; }
+static uint64_t first(enum timer_clock clock)
+{
+    return __atomic_load_n(&earliest[clock], __ATOMIC_SEQ_CST);
+}
 
-bool timers_watched(uint64_t ns)
+bool timers_any(void)
+{
+    return first(TIMER_MONOTONIC) != TIMERS_FOR_EVER || first(TIMER_REALTIME) != TIMERS_FOR_EVER;
+}
+
+/* As the clocks stand now. */
+static uint64_t in_monotonic(enum timer_clock clock, uint64_t ns)
+{
+    if (clock == TIMER_MONOTONIC || ns == TIMERS_FOR_EVER)
+        return ns;
+    uint64_t now = clock_ns(CLOCK_REALTIME), left = ns > now ? ns - now : 0, at;
+    return __builtin_add_overflow(clock_ns(CLOCK_MONOTONIC), left, &at) ? TIMERS_FOR_EVER : at;
+}
+
+/* The monitor looks before `ns` of `clock`. */
+static bool is_watched(enum timer_clock clock, uint64_t ns)
+{
+    uint64_t until = __atomic_load_n(&watched_until, __ATOMIC_SEQ_CST);
+    return until != TIMERS_FOR_EVER && in_monotonic(clock, ns) >= until;
+}
+
+bool timers_watched(enum timer_clock clock, uint64_t ns)
 {
     if (!timers_in_use())
         __atomic_store_n(&in_use, true, __ATOMIC_RELAXED);
-    return ns >= __atomic_load_n(&watched_until, __ATOMIC_RELAXED);
+    return is_watched(clock, ns);
 }
 
-static void not_before(uint64_t ns)
+static void not_before(enum timer_clock clock, uint64_t ns)
 {
-    uint64_t is = __atomic_load_n(&earliest, __ATOMIC_SEQ_CST);
-    while (ns < is && !__atomic_compare_exchange_n(&earliest, &is, ns, false, __ATOMIC_SEQ_CST,
-                                                   __ATOMIC_SEQ_CST))
+    uint64_t is = first(clock);
+    while (ns < is && !__atomic_compare_exchange_n(&earliest[clock], &is, ns, false,
+                                                   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         ;
 }
 
-void timer_arm(struct thread *t, uint32_t shard, uint64_t ns)
+void timer_arm(struct thread *t, uint32_t shard, enum timer_clock clock, uint64_t ns)
 {
     struct shard *s = &shards[shard % SHARDS];
     lock_take(&s->lock);
     t->timer_shard = (uint8_t)(shard % SHARDS);
+    t->timer_clock = (uint8_t)clock;
     t->timer_at = ns;
     t->timer_prev = NULL;
     t->timer_next = s->head;
@@ -52,9 +79,9 @@ void timer_arm(struct thread *t, uint32_t shard, uint64_t ns)
         s->head->timer_prev = t;
     s->head = t;
     lock_drop(&s->lock);
-    not_before(ns);
+    not_before(clock, ns);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (ns < __atomic_load_n(&watched_until, __ATOMIC_SEQ_CST))
+    if (!is_watched(clock, ns))
         monitor_look_again();
 }
 
@@ -79,27 +106,36 @@ void timer_disarm(struct thread *t)
     lock_drop(&s->lock);
 }
 
-uint64_t timers_watch(uint64_t until)
+static uint64_t sooner(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+struct timers_look timers_watch(uint64_t until)
 {
+    enum { SET_NS = 100000000 }; /* how late it may be seen that CLOCK_REALTIME was set */
     __atomic_store_n(&watched_until, until, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    uint64_t first = __atomic_load_n(&earliest, __ATOMIC_SEQ_CST);
-    return first < until ? first : until;
+    uint64_t realtime = first(TIMER_REALTIME), at = sooner(until, first(TIMER_MONOTONIC));
+    if (realtime == TIMERS_FOR_EVER)
+        return (struct timers_look){at, TIMER_MONOTONIC};
+    if (at == TIMERS_FOR_EVER)
+        return (struct timers_look){realtime, TIMER_REALTIME};
+    at = sooner(at, in_monotonic(TIMER_REALTIME, realtime));
+    return (struct timers_look){sooner(at, clock_ns(CLOCK_MONOTONIC) + SET_NS), TIMER_MONOTONIC};
 }
 
-/* Of all that are due at `now`. */
-static void end_waits(uint64_t now, uint8_t end)
+/* Of all that are due as the clocks stand. */
+static void end_waits(const uint64_t now[TIMER_CLOCKS], uint8_t end)
 {
     struct thread *list = NULL, **tail = &list;
     /* Before the lists are looked at: who arms meanwhile is seen there, or says so here. */
-    __atomic_store_n(&earliest, TIMERS_FOR_EVER, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < TIMER_CLOCKS; i++)
+        __atomic_store_n(&earliest[i], TIMERS_FOR_EVER, __ATOMIC_SEQ_CST);
     for (int i = 0; i < SHARDS; i++) {
         struct shard *s = &shards[i];
         lock_take(&s->lock);
         for (struct thread *t = s->head, *next; t; t = next) {
             next = t->timer_next;
-            if (t->timer_at > now) {
-                not_before(t->timer_at);
+            if (t->timer_at > now[t->timer_clock]) {
+                not_before(t->timer_clock, t->timer_at);
                 continue;
             }
             take_out(s, t);
@@ -117,20 +153,25 @@ static void end_waits(uint64_t now, uint8_t end)
 
 void timers_expire(void)
 {
-    uint64_t first = __atomic_load_n(&earliest, __ATOMIC_SEQ_CST), now;
-    if (first != TIMERS_FOR_EVER && (now = clock_ns(CLOCK_MONOTONIC)) >= first)
+    if (!timers_any())
+        return;
+    uint64_t now[] = {
+        [TIMER_MONOTONIC] = clock_ns(CLOCK_MONOTONIC), [TIMER_REALTIME] = clock_ns(CLOCK_REALTIME)};
+    if (now[TIMER_MONOTONIC] >= first(TIMER_MONOTONIC) ||
+        now[TIMER_REALTIME] >= first(TIMER_REALTIME))
         end_waits(now, TIMER_ENDED);
 }
 
 void timers_abandon(void)
 {
+    const uint64_t end_of_time[] = {TIMERS_FOR_EVER, TIMERS_FOR_EVER};
     if (timers_any())
-        end_waits(TIMERS_FOR_EVER, WAKES_FOR_NOTHING);
+        end_waits(end_of_time, WAKES_FOR_NOTHING);
 }
 
 void timers_after_fork(void)
 {
     for (int i = 0; i < SHARDS; i++)
         shards[i] = (struct shard){0};
-    earliest = watched_until = TIMERS_FOR_EVER;
+    earliest[TIMER_MONOTONIC] = earliest[TIMER_REALTIME] = watched_until = TIMERS_FOR_EVER;
 }

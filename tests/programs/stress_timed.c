@@ -28,15 +28,16 @@ static void compute_us(int us) {
 
 // Takes a token of `me`. Post: whether there was one in time.
 static int take(int me, int us) {
-    struct timespec until = t_ts(t_now(CLOCK_MONOTONIC) + (int64_t)us * 1000);
+    clockid_t clock = me % 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+    struct timespec until = t_ts(t_now(clock) + (int64_t)us * 1000);
     int r;
-    while ((r = sem_clockwait(&inbox[me], CLOCK_MONOTONIC, &until)) && errno == EINTR) {}
+    while ((r = sem_clockwait(&inbox[me], clock, &until)) && errno == EINTR) {}
     if (!r) {
         __atomic_fetch_add(&taken, 1, __ATOMIC_SEQ_CST);
         return 1;
     }
     EQ(errno, ETIMEDOUT);
-    int64_t early = (int64_t)until.tv_sec * 1000000000 + until.tv_nsec - t_now(CLOCK_MONOTONIC);
+    int64_t early = (int64_t)until.tv_sec * 1000000000 + until.tv_nsec - t_now(clock);
     CHECK(early <= 0, "over %lld ns early", (long long)early);
     __atomic_fetch_add(&ended_by_time, 1, __ATOMIC_RELAXED);
     return 0;

@@ -1,11 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Tests of the order of ready threads. Last line: `N passed, M failed`.
+# Tests of the order of ready threads, and of timers. Last line of each: `N passed, M failed`.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined -I"$root/runtime" \
-    "$here/ready_test.c" "$root/runtime/sched/ready.c" -o "$out/ready_test"
-timeout 60 "$out/ready_test"
+flags=(-std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined)
+for name in ready timers; do
+    ${CC:-gcc} "${flags[@]}" -I"$root/runtime" \
+        "$here/${name}_test.c" "$root/runtime/sched/$name.c" -o "$out/$name"
+    timeout 60 "$out/$name"
+done
