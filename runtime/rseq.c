@@ -45,11 +45,12 @@ static int look(struct dl_phdr_info *info, size_t size, void *areas)
     struct areas *a = areas;
     struct object o;
     (void)size;
-    if (!elf_object(&o, info->dlpi_name, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
+    if (same(elf_basename(info->dlpi_name), "libc.so.6") ||
+        !elf_object(&o, info->dlpi_name, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
         return 0;
     elf_dynamic(&o, info->dlpi_phdr, info->dlpi_phnum);
     const Elf64_Sym *s = elf_symbol(&o, "__rseq_offset");
-    if (!s || same(elf_basename(o.name), "libc.so.6"))
+    if (!s)
         return 0;
     if (o.bias != _r_debug.r_ldbase) {
         a->used = true; /* by an import, or by a copy of the loader's */

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::{Finding, limits, patching, switching, target};
-use crate::{abi, run, unpack};
+use crate::{abi, unpack};
 
 const OLDEST_KERNEL: (u32, u32) = (5, 9);
 const OLDEST_GLIBC: (u32, u32) = (2, 31);

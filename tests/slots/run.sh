@@ -6,7 +6,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-flags=(-std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address -fsanitize=undefined)
+flags=(-std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror)
+flags+=(-fsanitize=address -fsanitize=undefined)
 for name in ready timers; do
     ${CC:-gcc} "${flags[@]}" -I"$root/runtime" \
         "$here/${name}_test.c" "$root/runtime/sched/$name.c" -o "$out/$name"
