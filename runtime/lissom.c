@@ -316,14 +316,14 @@ static void begin(const char *unfit)
     if (!options.malleable && !options.small_teams)
         patch_config.functions_in = OBJECT_OTHER;
     patch_config.by_mprotect = options.patch_by_mprotect;
-    unsigned unsafe = 0;
+    const char *unsafe;
     int n = patch_startup(&patch_config, &unsafe);
     if (n < 0) {
         state(LISSOM_STATE_native,
               n == -EACCES ? REASON_NO_CODE : "the code of libc could not be patched");
     } else if (unsafe) {
         patch_undo_all();
-        state(LISSOM_STATE_native, "a futex call could not be redirected");
+        state(LISSOM_STATE_native, unsafe);
     } else {
         state(LISSOM_STATE_active, "");
         sched.active = true;
@@ -389,11 +389,11 @@ static void path_of(int fd, char *path, size_t size)
 void lissom_object_mapped(uintptr_t base, size_t len, int fd)
 {
     static char path[4096]; /* ld.so's lock is held */
-    unsigned unsafe = 0;
+    const char *unsafe;
     path_of(fd, path, sizeof path);
     patch_mapped(base, len, path, &unsafe);
     if (unsafe)
-        lissom_give_up("a futex call of an object loaded later could not be redirected");
+        lissom_give_up(unsafe);
 }
 
 long lissom_object_munmap(uintptr_t base, size_t len)

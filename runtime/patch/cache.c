@@ -41,27 +41,31 @@ static char folder[FOLDER];
 static uint8_t writer[ID_BYTES];
 static bool usable;
 
-/* --- build IDs -------------------------------------------------------------------------------- */
+/* --- notes ------------------------------------------------------------------------------------ */
 
-/* Copies the build ID that is in the notes [at, end). Returns false if there is none. */
-static bool id_in_notes(uintptr_t at, uintptr_t end, uint8_t id[ID_BYTES])
+static bool is_note(const Elf64_Nhdr *n, const char name[4], uint32_t type)
 {
+    return n->n_type == type && n->n_namesz == 4 && !__builtin_memcmp(n + 1, name, 4);
+}
+
+/* What the notes [at, end) say. */
+static void look_at_notes(struct object *o, uintptr_t at, uintptr_t end)
+{
+    enum { GO_BUILD_ID = 4 };
     while (end - at >= sizeof(Elf64_Nhdr) && at < end) {
         const Elf64_Nhdr *n = (const Elf64_Nhdr *)at;
         uintptr_t name = at + sizeof *n, text = name + ((n->n_namesz + 3) & ~3u),
                   next = text + ((n->n_descsz + 3) & ~3u);
         if (next > end || next <= at)
-            return false;
-        if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && n->n_descsz >= 8 &&
-            !__builtin_memcmp((const void *)name, "GNU", 4)) {
-            __builtin_memset(id, 0, ID_BYTES);
-            __builtin_memcpy(id, (const void *)text,
+            return;
+        o->has_go |= is_note(n, "Go\0", GO_BUILD_ID);
+        if (!o->has_id && is_note(n, "GNU", NT_GNU_BUILD_ID) && n->n_descsz >= 8) {
+            o->has_id = true;
+            __builtin_memcpy(o->id, (const void *)text,
                              n->n_descsz < ID_BYTES ? n->n_descsz : ID_BYTES);
-            return true;
         }
         at = next;
     }
-    return false;
 }
 
 void cache_note(struct object *o, const Elf64_Phdr *phdr, unsigned phnum)
@@ -69,8 +73,8 @@ void cache_note(struct object *o, const Elf64_Phdr *phdr, unsigned phnum)
     for (unsigned i = 0; i < phnum; i++)
         if (phdr[i].p_type == PT_NOTE &&
             elf_readable(o, o->bias + phdr[i].p_vaddr, phdr[i].p_filesz))
-            o->has_id |= id_in_notes(o->bias + phdr[i].p_vaddr,
-                                     o->bias + phdr[i].p_vaddr + phdr[i].p_filesz, o->id);
+            look_at_notes(o, o->bias + phdr[i].p_vaddr,
+                          o->bias + phdr[i].p_vaddr + phdr[i].p_filesz);
 }
 
 /* --- the folder ------------------------------------------------------------------------------- */
@@ -94,11 +98,14 @@ bool patch_cache_in(const char *base, const char *below)
     if (prim_syscall4(SYS_newfstatat, AT_FDCWD, folder, &s, AT_SYMLINK_NOFOLLOW) ||
         !S_ISDIR(s.st_mode) || !is_own(&s))
         return false;
+    struct object own = {0};
     for (unsigned i = 0; i < __ehdr_start.e_phnum; i++)
         if (phdr[i].p_type == PT_NOTE) {
             uintptr_t at = (uintptr_t)&__ehdr_start + phdr[i].p_vaddr;
-            usable |= id_in_notes(at, at + phdr[i].p_filesz, writer);
+            look_at_notes(&own, at, at + phdr[i].p_filesz);
         }
+    usable = own.has_id;
+    __builtin_memcpy(writer, own.id, ID_BYTES);
     return true;
 }
 

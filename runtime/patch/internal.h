@@ -70,6 +70,7 @@ struct object {
 
     bool has_id;
     uint8_t id[20]; /* its build ID */
+    bool has_go;    /* Go's linker has written a note */
 
     const char *path; /* the file, if known: for its section headers */
     uint16_t kind;    /* what patch_config.object_found said of it */
@@ -206,7 +207,7 @@ bool scan_prepare(struct object *o);
 
 /* --- cache.c ---------------------------------------------------------------------------------- */
 
-/* Finds the build ID of o. */
+/* Finds the build ID of o, and Go's. */
 void cache_note(struct object *o, const Elf64_Phdr *phdr, unsigned phnum);
 /* Fills in o->site with windows, as an earlier process has found them. Post: false: nothing is
  * known of this object. */

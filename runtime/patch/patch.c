@@ -166,8 +166,8 @@ int patch_find_windows(struct object *o)
     return 0;
 }
 
-/* Post: the number of sites patched, or a negative errno; `*unsafe` is increased. */
-static int patch_object(struct object *o, int mem, bool relocated, unsigned *unsafe)
+/* Post: the number of sites patched, or a negative errno; `*unsafe` is set, or as it was. */
+static int patch_object(struct object *o, int mem, bool relocated, const char **unsafe)
 {
     int err = patch_find_windows(o);
     if (err == 0) {
@@ -187,6 +187,8 @@ static int patch_object(struct object *o, int mem, bool relocated, unsigned *uns
                       : err == PATCH_EACCES ? "a policy forbids to change code"
                                             : "its code cannot be written");
 
+    if (o->has_go)
+        *unsafe = PATCH_UNSAFE_GO;
     unsigned patched = 0, left = 0;
     for (size_t i = 0; i < o->sites; i++) {
         const struct site *s = &o->site[i];
@@ -195,7 +197,8 @@ static int patch_object(struct object *o, int mem, bool relocated, unsigned *uns
             continue;
         }
         left++;
-        *unsafe += !s->harmless;
+        if (!s->harmless && !*unsafe)
+            *unsafe = PATCH_UNSAFE_CALL;
         report(o, s->syscall - o->bias, s->refused);
     }
     if (o->sites && config.object_done)
@@ -262,14 +265,14 @@ static const char *program_name(char *buf, size_t size)
     return elf_basename(buf);
 }
 
-int patch_startup(const struct patch_config *c, unsigned *unsafe)
+int patch_startup(const struct patch_config *c, const char **unsafe)
 {
     static char program[512];
     uintptr_t vdso;
     struct list list = {NULL, 0};
     int total = 0, failed = 0;
 
-    *unsafe = 0;
+    *unsafe = NULL;
     config = *c;
     patch_write_by_mprotect(c->by_mprotect);
     code_init();
@@ -355,12 +358,12 @@ static bool read_headers(const Elf64_Ehdr *e, const char *path, Elf64_Phdr *phdr
     return ok;
 }
 
-int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe)
+int patch_mapped(uintptr_t base, size_t len, const char *name, const char **unsafe)
 {
     const Elf64_Ehdr *e = (const Elf64_Ehdr *)base;
     struct object o;
 
-    *unsafe = 0;
+    *unsafe = NULL;
     if (!config.entry)
         return PATCH_EINVAL;
     if (len < sizeof *e || __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) ||

@@ -92,9 +92,13 @@ struct patch_config {
  * Pre: single-threaded. Post: returns the number of sites patched, or a negative errno if nothing
  * could be done (no memory within 2 GiB of libc, -EACCES: a policy forbids to
  * change code ...); then nothing has been changed.
- * `*unsafe` is set to the number of sites left alone through which a futex call could pass
- * unseen. */
-int patch_startup(const struct patch_config *config, unsigned *unsafe);
+ * `*unsafe` is set to why the process must not be managed: for people to read, and one of the two
+ * below; NULL: it may be. */
+int patch_startup(const struct patch_config *config, const char **unsafe);
+
+#define PATCH_UNSAFE_CALL "a futex call could not be redirected"
+/* Most of its calls are in functions without bounds (docs/limits.md). */
+#define PATCH_UNSAFE_GO "Go's runtime is in it, which schedules its own threads"
 
 /* A signal handler has interrupted the program at ip, and it will go on there: no window of
  * patch_startup has it in its middle. Returns false if there are too many. Pre: single-threaded. */
@@ -107,7 +111,7 @@ bool patch_cache_in(const char *base, const char *below);
 /* Patches an object the dynamic loader has just mapped: [base, base+len) are its file-backed
  * segments, complete but not yet relocated, and no code of it has run. Same result as
  * patch_startup. The loader's own lock serialises calls. */
-int patch_mapped(uintptr_t base, size_t len, const char *name, unsigned *unsafe);
+int patch_mapped(uintptr_t base, size_t len, const char *name, const char **unsafe);
 
 /* Forgets the sites of an object that is unmapped: [base, base+len). */
 void patch_unmapped(uintptr_t base, size_t len);

@@ -39,7 +39,7 @@ static void done(const char *name, unsigned patched, unsigned n) {
 
 __attribute__((visibility("default"))) int probe_mapped(uintptr_t base, size_t len,
                                                         const char *name) {
-    unsigned unsafe;
+    const char *unsafe;
     lap();
     return patch_mapped(base, len, name, &unsafe);
 }
@@ -70,14 +70,15 @@ __attribute__((constructor)) static void start(void) {
                              .report = left,
                              .object_done = done,
                              .by_mprotect = getenv("PROBE_MPROTECT")};
-    unsigned unsafe;
+    const char *unsafe;
     if (fd) out = atoi(fd);
     memset(classes, class && *class == '1', sizeof classes);
     lap();
     struct timespec begin = last;
     int n = patch_startup(&c, &unsafe);
     last = begin;
-    if (out >= 0) dprintf(out, "total patched %d unsafe %u us %.0f\n", n, unsafe, lap());
+    if (out >= 0)
+        dprintf(out, "total patched %d unsafe %s us %.0f\n", n, unsafe ? unsafe : "no", lap());
     if (undo) patch_undo_all();
     if (c.by_mprotect && (n <= 0 || !patch_needs_mprotect() || anything_open())) _exit(99);
 }

@@ -66,7 +66,7 @@ step "patched and taken back" env LD_PRELOAD="$out/probe.so" PROBE_UNDO=1 "$out/
 no_unsafe() {
     LD_PRELOAD="$out/probe.so $1" PROBE_REPORT=2 PROBE_CLASS=1 /bin/true 2>"$out/report"
     grep -E '^(object|total|left)' "$out/report"
-    grep -q 'unsafe 0 ' "$out/report"
+    grep -q 'unsafe no ' "$out/report"
 }
 for name in libc.so.6 libgomp.so.1 libstdc++.so.6 libpthread.so.0; do
     step "no unsafe site: $name" no_unsafe "$name"

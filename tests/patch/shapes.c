@@ -123,7 +123,7 @@ static void patch(void (*entry)(void), int class) {
                              .report = left,
                              .object_done = done,
                              .by_mprotect = getenv("BY_MPROTECT")};
-    unsigned unsafe = 99;
+    const char *unsafe;
     memset(classes, class, sizeof classes);
     int n = patch_startup(&c, &unsafe);
     if (n <= 0) {
@@ -254,7 +254,7 @@ static void check_late(const char *path, unsigned expected, const struct shape *
     const char *base_name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     size_t len;
     uint8_t *base = map_object(path, &len);
-    unsigned unsafe = 99;
+    const char *unsafe;
     if (!base) {
         check(false, "%s: mapping it", path);
         return;
