@@ -6,32 +6,24 @@
 #include <cpuid.h>
 
 enum {
-    LEGACY_VECTORS = 512, /* the FXSAVE area, which every frame has */
-    ALIGN = 64,           /* XSAVE */
-    RED_FLAGS = 0x10500,  /* RF, DF, TF: cleared for a handler */
-    OUR_CODE = 24576,     /* room for our own functions on a signal stack */
+    ALIGN = 64,          /* XSAVE */
+    RED_FLAGS = 0x10500, /* RF, DF, TF: cleared for a handler */
+    OUR_CODE = 24576,    /* room for our own functions on a signal stack */
 };
 #define NOTE_MAGIC 0x6c6973736f6d6e74ul
-
-/* struct _fpx_sw_bytes of asm/sigcontext.h, at the end of the FXSAVE area. */
-struct vector_header {
-    uint32_t magic, bytes;
-    uint64_t features;
-};
-enum { VECTOR_HEADER_AT = 464, VECTOR_MAGIC = 0x46505853, TILES = 1 << 18 };
 
 bool frames_fit(void)
 {
     unsigned a, bytes = 0, c, d;
     if (!__get_cpuid_count(0xd, 0, &a, &bytes, &c, &d))
-        bytes = LEGACY_VECTORS;
+        bytes = VECTOR_LEGACY;
     size_t frame = sizeof(struct signal_frame) + bytes + 2 * ALIGN;
     return frame <= SAVE_AREA && 2 * frame + OUR_CODE <= SIGNAL_STACK;
 }
 
 static size_t bytes_by(const struct vector_header *h)
 {
-    return h->magic == VECTOR_MAGIC && h->bytes >= LEGACY_VECTORS ? h->bytes : LEGACY_VECTORS;
+    return h->magic == VECTOR_MAGIC && h->bytes >= VECTOR_LEGACY ? h->bytes : VECTOR_LEGACY;
 }
 
 static size_t vector_bytes(const ucontext_t *uc)
@@ -113,7 +105,7 @@ void frame_make_room(struct carrier *k, const ucontext_t *uc)
     if (!v || k->had_tiles)
         return;
     __builtin_memcpy(&h, v + VECTOR_HEADER_AT, sizeof h);
-    if (h.magic != VECTOR_MAGIC || !(h.features & TILES))
+    if (h.magic != VECTOR_MAGIC || !(h.features & VECTOR_TILES))
         return;
     __asm__ volatile("ldtilecfg %0\n\ttilezero %%tmm0\n\ttilerelease" : : "m"(one_tile));
     k->had_tiles = true;

@@ -47,6 +47,16 @@ struct signal_frame { /* as the kernel lays it out; the vector state is at uc_mc
 _Static_assert(offsetof(struct signal_frame, info) == 312, "the kernel's struct rt_sigframe");
 _Static_assert(sizeof(struct signal_frame) == 440, "the kernel's struct rt_sigframe");
 
+/* What the kernel notes of the vector state that follows, in its FXSAVE area: struct _fpx_sw_bytes
+ * of asm/sigcontext.h. */
+struct vector_header {
+    uint32_t magic, bytes;
+    uint64_t features;
+    uint32_t size;
+};
+enum { VECTOR_LEGACY = 512 /* FXSAVE */, VECTOR_HEADER_AT = 464, VECTOR_MAGIC = 0x46505853 };
+#define VECTOR_TILES (1ull << 18) /* of AMX, in `features` and in XCR0 */
+
 static inline ucontext_t *frame_context(struct signal_frame *f) { return (ucontext_t *)f->context; }
 static inline siginfo_t *frame_info(struct signal_frame *f) { return (siginfo_t *)f->info; }
 /* The frame around a context that frame_context has returned, or that a handler of the program

@@ -8,8 +8,6 @@
 
 #include <errno.h>
 
-static void set_mask(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8); }
-
 void signals_mask_is(struct thread *t, uint64_t mask)
 {
     bool blocked = mask & (signal_bit(SIGSEGV) | signal_bit(SIGBUS));
@@ -38,7 +36,7 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
     carrier_go_home(t);
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
     if (!inbox_empty(t->home)) {
-        set_mask(old);
+        signals_set_mask(old);
         return signals_leave(t, r, ACTION_RESTART);
     }
     new = old;
@@ -49,7 +47,7 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
     bool before = new &(signal_bit(SIGSEGV) | signal_bit(SIGBUS));
     if (before)
         signals_mask_is(t, new);
-    set_mask(new);
+    signals_set_mask(new);
     if (!before)
         signals_mask_is(t, new);
     if (!r->rdx || !user_copy(t, (void *)r->rdx, &old, sizeof old))

@@ -15,21 +15,11 @@
 _Noreturn void lissom_resume(const ucontext_t *uc);
 
 enum {
-    LEGACY = 512,      /* FXSAVE */
-    HEADER = 64,       /* of an XSAVE area */
-    SW_RESERVED = 464, /* struct _fpx_sw_bytes of asm/sigcontext.h */
-    MAGIC1 = 0x46505853,
-    MAGIC2 = 0x46505845,
-    UC_FLAGS = 7, /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
+    HEADER = 64,         /* of an XSAVE area */
+    MAGIC2 = 0x46505845, /* behind it */
+    UC_FLAGS = 7,        /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
 };
-#define TILES (1ull << 18) /* of AMX */
 #define CODE_AND_STACK_SEGMENT 0x002b000000000033ll
-
-struct vector_header {
-    uint32_t magic, bytes;
-    uint64_t features;
-    uint32_t size;
-};
 
 static uint64_t xgetbv(uint32_t which)
 {
@@ -40,7 +30,7 @@ static uint64_t xgetbv(uint32_t which)
 
 static uint32_t size_of(uint64_t features)
 {
-    uint32_t size = LEGACY + HEADER;
+    uint32_t size = VECTOR_LEGACY + HEADER;
     for (unsigned i = 2; i < 63; i++) {
         unsigned bytes, offset, c, d;
         if (!(features & (1ull << i)))
@@ -57,7 +47,7 @@ static uint32_t size_of(uint64_t features)
 static void save_vectors(char *area)
 {
     unsigned a, b, c, d;
-    __builtin_memset(area, 0, LEGACY + HEADER);
+    __builtin_memset(area, 0, VECTOR_LEGACY + HEADER);
     if (!__get_cpuid_count(1, 0, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) {
         __asm__ volatile("fxsave64 (%0)" : : "r"(area) : "memory");
         return;
@@ -65,16 +55,16 @@ static void save_vectors(char *area)
     /* Tiles that are in use only: the kernel takes a frame of no other size than the thread has had
      * room for. */
     uint64_t features = xgetbv(0);
-    if ((features & TILES) && !(xgetbv(1) & TILES))
-        features &= ~TILES;
-    struct vector_header h = {MAGIC1, 0, features, size_of(features)};
+    if ((features & VECTOR_TILES) && !(xgetbv(1) & VECTOR_TILES))
+        features &= ~VECTOR_TILES;
+    struct vector_header h = {VECTOR_MAGIC, 0, features, size_of(features)};
     uint32_t magic2 = MAGIC2;
     h.bytes = h.size + (uint32_t)sizeof magic2;
     __asm__ volatile("xsave64 (%0)"
                      :
                      : "r"(area), "a"((uint32_t)features), "d"((uint32_t)(features >> 32))
                      : "memory");
-    __builtin_memcpy(area + SW_RESERVED, &h, sizeof h);
+    __builtin_memcpy(area + VECTOR_HEADER_AT, &h, sizeof h);
     __builtin_memcpy(area + h.size, &magic2, sizeof magic2);
 }
 

@@ -30,8 +30,6 @@ static bool is_fault(int sig, const siginfo_t *info)
     return (SYNCHRONOUS & signal_bit(sig)) && info->si_code > 0;
 }
 
-static void set_mask(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8); }
-
 void signals_preempt(struct carrier *k) { doorbell_ring(k, &doorbell_mark); }
 void signals_sample(struct thread *t) { doorbell_ring_at(t, &sample_mark); }
 void signals_end_slice(struct thread *t) { doorbell_ring_at(t, &slice_mark); }
@@ -175,9 +173,9 @@ static void call_handler(struct thread *t, const struct kernel_sigaction *a, int
         t->in_called_handler = true;
         signals_mask_is(t, mask);
     }
-    set_mask(mask);
+    signals_set_mask(mask);
     a->handler(sig, info, uc);
-    set_mask(INBOX_ALL);
+    signals_set_mask(INBOX_ALL);
     if (t) { /* whatever the handler has set: the frame's comes back */
         t->in_called_handler = before;
         signals_mask_is(t, frame_mask(uc));
@@ -244,7 +242,7 @@ long signals_return(struct thread *t, struct user_registers *r)
     carrier_go_home(t);
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
     if (!inbox_empty(t->home)) {
-        set_mask(mask);
+        signals_set_mask(mask);
         return signals_leave(t, r, ACTION_RESTART);
     }
     struct frame_note *note = frame_note(f);
@@ -296,7 +294,7 @@ static void settle_saved(struct thread *t, ucontext_t *uc)
             t->attention = 0;
             break;
         }
-        set_mask(mask);
+        signals_set_mask(mask);
         carrier_go_home(t);
     }
     frame_set_mask(uc, t->carrier->closed ? inbox_closed_mask() : open);
@@ -316,9 +314,9 @@ _Noreturn void lissom_divert(struct thread *t, void (*f)(struct thread *))
     settle_saved(t, uc);
     if (t->delivers) {
         t->delivers = false;
-        set_mask(INBOX_ALL); /* the program's stack may fault */
+        signals_set_mask(INBOX_ALL); /* the program's stack may fault */
         deliver(t, info->si_signo, info, uc);
-        set_mask(~0ull);
+        signals_set_mask(~0ull);
         if (!inbox_empty(t->home))
             inbox_send_again(t->home, frame_mask(uc));
     } else {

@@ -44,6 +44,11 @@ void signals_end_slice(struct thread *t);
 /* t, which runs on a slot that several threads have, waits for its turn. */
 void signals_step_back(struct thread *t);
 
+/* Of the calling kernel thread. */
+static inline void signals_set_mask(uint64_t mask)
+{
+    prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
+}
 /* t's signal mask, and that of its kernel thread, is now this. */
 void signals_mask_is(struct thread *t, uint64_t mask);
 
