@@ -22,7 +22,7 @@ long deadline_read(struct thread *t, const struct user_registers *r, int op, str
 /* `ns` from now. */
 void deadline_after(uint64_t ns, struct deadline *d);
 enum timer_clock deadline_clock(const struct deadline *d);
-/* ns of its clock. */
+/* ns of its clock; not 0. */
 uint64_t deadline_ns(const struct deadline *d);
 /* Decides by_monitor, for the wait that t is about to begin; if the kernel has to keep the time, t
  * goes home: it may lose its slot for that, and has one again. */

@@ -9,6 +9,7 @@
 #include <time.h>
 
 enum { SHARDS = 16, WAKES_FOR_NOTHING = 0 };
+#define NEVER (uint64_t)INT64_MAX /* no clock of the kernel comes so far */
 
 static struct shard {
     struct lock lock;
@@ -35,13 +36,15 @@ bool timers_any(void)
     return first(TIMER_MONOTONIC) != TIMERS_FOR_EVER || first(TIMER_REALTIME) != TIMERS_FOR_EVER;
 }
 
-/* As the clocks stand now. */
+/* As the clocks stand now, or a little sooner; 0: it is over. */
 static uint64_t in_monotonic(enum timer_clock clock, uint64_t ns)
 {
     if (clock == TIMER_MONOTONIC || ns == TIMERS_FOR_EVER)
         return ns;
-    uint64_t now = clock_ns(CLOCK_REALTIME), left = ns > now ? ns - now : 0, at;
-    return __builtin_add_overflow(clock_ns(CLOCK_MONOTONIC), left, &at) ? TIMERS_FOR_EVER : at;
+    uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), now = clock_ns(CLOCK_REALTIME), at;
+    if (ns <= now)
+        return 0;
+    return __builtin_add_overflow(monotonic, ns - now, &at) ? TIMERS_FOR_EVER : at;
 }
 
 /* The monitor looks before `ns` of `clock`. */
@@ -69,6 +72,8 @@ static void not_before(enum timer_clock clock, uint64_t ns)
 void timer_arm(struct thread *t, uint32_t shard, enum timer_clock clock, uint64_t ns)
 {
     struct shard *s = &shards[shard % SHARDS];
+    if (ns >= NEVER)
+        return;
     lock_take(&s->lock);
     t->timer_shard = (uint8_t)(shard % SHARDS);
     t->timer_clock = (uint8_t)clock;
@@ -106,22 +111,6 @@ void timer_disarm(struct thread *t)
     lock_drop(&s->lock);
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
-struct timers_look timers_watch(uint64_t until)
-{
-    enum { SET_NS = 100000000 }; /* how late it may be seen that CLOCK_REALTIME was set */
-    __atomic_store_n(&watched_until, until, __ATOMIC_SEQ_CST);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    uint64_t realtime = first(TIMER_REALTIME), at = sooner(until, first(TIMER_MONOTONIC));
-    if (realtime == TIMERS_FOR_EVER)
-        return (struct timers_look){at, TIMER_MONOTONIC};
-    if (at == TIMERS_FOR_EVER)
-        return (struct timers_look){realtime, TIMER_REALTIME};
-    at = sooner(at, in_monotonic(TIMER_REALTIME, realtime));
-    return (struct timers_look){sooner(at, clock_ns(CLOCK_MONOTONIC) + SET_NS), TIMER_MONOTONIC};
-}
-
 /* Of all that are due as the clocks stand. */
 static void end_waits(const uint64_t now[TIMER_CLOCKS], uint8_t end)
 {
@@ -149,6 +138,39 @@ static void end_waits(const uint64_t now[TIMER_CLOCKS], uint8_t end)
         lock_drop(&s->lock);
     }
     slots_make_ready(list);
+}
+
+static void read_clocks(uint64_t now[TIMER_CLOCKS])
+{
+    now[TIMER_MONOTONIC] = clock_ns(CLOCK_MONOTONIC);
+    now[TIMER_REALTIME] = clock_ns(CLOCK_REALTIME);
+}
+
+/* At all timers. */
+static void look(void)
+{
+    uint64_t now[TIMER_CLOCKS];
+    read_clocks(now);
+    end_waits(now, TIMER_ENDED);
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+struct timers_look timers_watch(uint64_t until)
+{
+    enum { SET_NS = 100000000 }; /* how late it may be seen that CLOCK_REALTIME was set */
+    __atomic_store_n(&watched_until, until, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (until == TIMERS_FOR_EVER && first(TIMER_MONOTONIC) != TIMERS_FOR_EVER &&
+        first(TIMER_REALTIME) != TIMERS_FOR_EVER)
+        look(); /* perhaps they have all been disarmed */
+    uint64_t realtime = first(TIMER_REALTIME), at = sooner(until, first(TIMER_MONOTONIC));
+    if (realtime == TIMERS_FOR_EVER)
+        return (struct timers_look){at, TIMER_MONOTONIC};
+    if (at == TIMERS_FOR_EVER)
+        return (struct timers_look){realtime, TIMER_REALTIME};
+    at = sooner(at, in_monotonic(TIMER_REALTIME, realtime));
+    return (struct timers_look){sooner(at, clock_ns(CLOCK_MONOTONIC) + SET_NS), TIMER_MONOTONIC};
 }
 
 void timers_expire(void)

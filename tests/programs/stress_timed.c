@@ -29,7 +29,8 @@ static void compute_us(int us) {
 // Takes a token of `me`. Post: whether there was one in time.
 static int take(int me, int us) {
     clockid_t clock = me % 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
-    struct timespec until = t_ts(t_now(clock) + (int64_t)us * 1000);
+    // now and then only a look: a time that is long over
+    struct timespec until = us % 7 != 3 ? t_ts(t_now(clock) + (int64_t)us * 1000) : t_ts(0);
     int r;
     while ((r = sem_clockwait(&inbox[me], clock, &until)) && errno == EINTR) {}
     if (!r) {

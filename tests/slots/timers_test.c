@@ -140,6 +140,28 @@ static void both(void) {
           "looks whether the clock was set");
 }
 
+static void over(void) {
+    begin();
+    timers_watch(now[TIMER_MONOTONIC] + 10 * MS);
+    passes(20 * MS); /* the monitor is late */
+    check(!timers_watched(TIMER_REALTIME, 1), "what is over is left to the kernel");
+    check(!timers_watched(TIMER_MONOTONIC, 1), "of both clocks");
+    check(!timers_watched(TIMER_REALTIME, now[TIMER_REALTIME]), "also if it is over just now");
+}
+
+static void disarmed(void) {
+    begin();
+    arm(0, TIMER_REALTIME, 3600ll * SECOND);
+    arm(1, TIMER_MONOTONIC, 3600ll * SECOND);
+    timer_disarm(&t[0]);
+    timer_disarm(&t[1]);
+    check(timers_watch(TIMERS_FOR_EVER).ns == TIMERS_FOR_EVER, "none is left: sleeps for ever");
+    arm(0, TIMER_REALTIME, INT64_MAX - (int64_t)now[TIMER_REALTIME]);
+    arm(1, TIMER_MONOTONIC, 3600ll * SECOND);
+    check(looks(TIMER_MONOTONIC, 3600ull * SECOND, TIMERS_FOR_EVER), "one will never be due");
+    timer_disarm(&t[0]);
+}
+
 static void abandoned(void) {
     begin();
     for (int i = 0; i < THREADS; i++) arm(i, (enum timer_clock)(i % 2), 3600ll * SECOND);
@@ -155,6 +177,8 @@ int main(void) {
     set_forwards();
     set_back();
     both();
+    over();
+    disarmed();
     abandoned();
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;
