@@ -5,61 +5,67 @@
 #include "prim/text.h"
 
 #include <link.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
-
-#ifndef AT_RSEQ_FEATURE_SIZE /* Linux 6.3 */
-#define AT_RSEQ_FEATURE_SIZE 27
-#define AT_RSEQ_ALIGN 28
-#endif
 
 enum {
     BYTES = 32, /* of an area in the first version of the interface */
     UNREGISTER = 1,
     SIGNATURE = 0x53053053, /* in front of where sequences are aborted to; glibc's on x86 */
-    NOT_HERE = -38,         /* ENOSYS */
+    ANOTHER = -22,          /* EINVAL: an area is registered, and it is another one */
 };
 
 bool rseq_is_registered(void)
 {
     static _Alignas(BYTES) char area[BYTES];
-    /* a second one is refused */
-    if (prim_syscall4(SYS_rseq, area, BYTES, 0, SIGNATURE))
-        return prim_syscall4(SYS_rseq, area, BYTES, UNREGISTER, SIGNATURE) != NOT_HERE;
-    prim_syscall4(SYS_rseq, area, BYTES, UNREGISTER, SIGNATURE);
-    return false;
+    long refused = prim_syscall4(SYS_rseq, area, BYTES, 0, SIGNATURE);
+    if (!refused)
+        prim_syscall4(SYS_rseq, area, BYTES, UNREGISTER, SIGNATURE);
+    return refused == ANOTHER;
 }
 
 /* --- glibc's areas ---------------------------------------------------------------------------- */
 
+extern struct r_debug _r_debug __attribute__((weak)); /* the dynamic loader's */
+
+/* By an object that is neither the loader nor libc. */
+static int look_for_use(struct dl_phdr_info *info, size_t size, void *used)
+{
+    struct object o;
+    (void)size;
+    if (info->dlpi_addr == _r_debug.r_ldbase || same(elf_basename(info->dlpi_name), "libc.so.6"))
+        return 0;
+    if (elf_object(&o, info->dlpi_name, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum)) {
+        elf_dynamic(&o, info->dlpi_phdr, info->dlpi_phnum);
+        /* a program may have a copy of the loader's */
+        *(bool *)used |= elf_imported(&o, "__rseq_offset") || elf_defined(&o, "__rseq_offset");
+    } else {
+        *(bool *)used |= o.code_hi != 0; /* it is not understood; others are data alone */
+    }
+    return 0;
+}
+
 struct areas {
-    bool used;               /* by an object that is neither the loader nor libc */
-    uint32_t *size;          /* __rseq_size: that there are some; NULL before glibc 2.35 */
+    uint32_t *size;          /* __rseq_size: what is registered; NULL before glibc 2.35 */
     const ptrdiff_t *offset; /* __rseq_offset: where, from the thread pointer */
 };
 
-extern struct r_debug _r_debug __attribute__((weak)); /* the dynamic loader's */
-
-static int look(struct dl_phdr_info *info, size_t size, void *areas)
+static struct areas areas(void)
 {
-    struct areas *a = areas;
     struct object o;
-    (void)size;
-    if (same(elf_basename(info->dlpi_name), "libc.so.6") ||
-        !elf_object(&o, info->dlpi_name, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
-        return 0;
-    elf_dynamic(&o, info->dlpi_phdr, info->dlpi_phnum);
-    const Elf64_Sym *s = elf_symbol(&o, "__rseq_offset");
-    if (!s)
-        return 0;
-    if (o.bias != _r_debug.r_ldbase) {
-        a->used = true; /* by an import, or by a copy of the loader's */
-        return 0;
+    const Elf64_Ehdr *e = &_r_debug ? (const Elf64_Ehdr *)_r_debug.r_ldbase : NULL;
+    const Elf64_Phdr *phdr = (const Elf64_Phdr *)(e + 1);
+    struct areas a = {NULL, NULL};
+    if (!e || __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_phoff != sizeof *e ||
+        !elf_object(&o, "", (uintptr_t)e, phdr, e->e_phnum))
+        return a;
+    elf_dynamic(&o, phdr, e->e_phnum);
+    const Elf64_Sym *size = elf_defined(&o, "__rseq_size"),
+                    *offset = elf_defined(&o, "__rseq_offset");
+    if (size && offset) {
+        a.size = (uint32_t *)(o.bias + size->st_value);
+        a.offset = (const ptrdiff_t *)(o.bias + offset->st_value);
     }
-    a->offset = (const ptrdiff_t *)(o.bias + s->st_value);
-    s = elf_symbol(&o, "__rseq_size");
-    a->size = s ? (uint32_t *)(o.bias + s->st_value) : NULL;
-    return 0;
+    return a;
 }
 
 /* The word is among what the loader has made read-only. */
@@ -76,27 +82,21 @@ static bool write_word(uint32_t *at, uint32_t value)
     return true;
 }
 
-/* glibc has registered the first version's size, or from 2.41 on what the kernel knows. */
-static bool unregister(char *area)
-{
-    uint64_t known = getauxval(AT_RSEQ_FEATURE_SIZE), unit = getauxval(AT_RSEQ_ALIGN);
-    uint64_t bytes = unit ? (known + unit - 1) / unit * unit : 0;
-    return !prim_syscall4(SYS_rseq, area, BYTES, UNREGISTER, SIGNATURE) ||
-           !prim_syscall4(SYS_rseq, area, bytes, UNREGISTER, SIGNATURE);
-}
-
 /* New threads have an area if the one that makes them has. Objects that are loaded later, and those
  * that ask dlsym(3), learn by the size that there are none. */
 bool rseq_end_of_libc(void)
 {
-    struct areas a = {0};
-    objects_each(look, &a);
+    bool used = false;
+    struct areas a = areas();
     if (!a.size || !*a.size)
         return true;
     uint32_t size = *a.size;
-    if (a.used || !write_word(a.size, 0))
+    objects_each(look_for_use, &used);
+    if (used || !write_word(a.size, 0))
         return false;
-    if (unregister((char *)__builtin_thread_pointer() + *a.offset))
+    /* what glibc has registered: __rseq_size may be less, but not more */
+    if (!prim_syscall4(SYS_rseq, (char *)__builtin_thread_pointer() + *a.offset,
+                       size < BYTES ? BYTES : size, UNREGISTER, SIGNATURE))
         return true;
     write_word(a.size, size);
     return false;

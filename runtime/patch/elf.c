@@ -79,25 +79,31 @@ static uintptr_t dynamic_pointer(const struct object *o, uintptr_t value)
     return value >= o->lo ? value : value + o->bias;
 }
 
-static size_t gnu_hash_symbols(const struct object *o, uintptr_t table)
+/* The header of a table, in front of its words: four, the filter, the buckets, the chains. */
+enum { BUCKETS, FIRST, FILTER, SHIFT, HEADER };
+
+static const uint32_t *gnu_buckets(const uint32_t *h) { return h + HEADER + 2ul * h[FILTER]; }
+
+/* How many symbols there are by the table. 0: it is damaged; h[FIRST]: it is empty, as that of an
+ * object which exports none, and the others are not known. */
+static size_t gnu_hash_symbols(const struct object *o, const uint32_t *h)
 {
-    if (!elf_readable(o, table, 16))
+    if (!elf_readable(o, (uintptr_t)h, HEADER * sizeof *h))
         return 0;
-    const uint32_t *h = (const uint32_t *)table;
-    uint32_t buckets = h[0], first = h[1], bloom = h[2], last = 0;
-    uintptr_t bucket = table + 16 + 8ul * bloom, chain = bucket + 4ul * buckets;
-    if (!elf_readable(o, bucket, 4ul * buckets))
+    const uint32_t *bucket = gnu_buckets(h), *chain = bucket + h[BUCKETS];
+    uint32_t last = 0;
+    if (!elf_readable(o, (uintptr_t)bucket, 4ul * h[BUCKETS]))
         return 0;
-    for (uint32_t i = 0; i < buckets; i++)
-        if (((const uint32_t *)bucket)[i] > last)
-            last = ((const uint32_t *)bucket)[i];
-    if (last < first)
-        return first;
+    for (uint32_t i = 0; i < h[BUCKETS]; i++)
+        if (bucket[i] > last)
+            last = bucket[i];
+    if (last < h[FIRST] || !h[BUCKETS])
+        return h[FIRST];
     for (;; last++) {
-        uintptr_t link = chain + 4ul * (last - first);
-        if (!elf_readable(o, link, 4))
+        const uint32_t *link = chain + (last - h[FIRST]);
+        if (!elf_readable(o, (uintptr_t)link, 4))
             return 0;
-        if (*(const uint32_t *)link & 1)
+        if (*link & 1)
             return last + 1ul;
     }
 }
@@ -128,14 +134,18 @@ void elf_dynamic(struct object *o, const Elf64_Phdr *phdr, unsigned phnum)
                 o->text_relocations = true;
         }
     }
-    size_t count = 0;
-    if (gnu_hash)
-        count = gnu_hash_symbols(o, gnu_hash);
-    else if (hash && elf_readable(o, hash, 8))
-        count = ((const uint32_t *)hash)[1];
+    const uint32_t *gnu = (const uint32_t *)gnu_hash, *sysv = (const uint32_t *)hash;
+    size_t count = gnu ? gnu_hash_symbols(o, gnu) : 0, exported_from = count ? gnu[FIRST] : 0;
+    bool empty = count && count == exported_from;
+    if ((empty || !gnu) && sysv && elf_readable(o, hash, 8))
+        count = sysv[1];
+    else if (empty && strtab > symtab) /* as all linkers order them */
+        count = (strtab - symtab) / sizeof(Elf64_Sym);
     if (symtab && count && elf_readable(o, symtab, count * sizeof(Elf64_Sym))) {
         o->symbols = (const Elf64_Sym *)symtab;
         o->symbol_count = count;
+        o->gnu_hash = gnu && !empty ? gnu : NULL;
+        o->imports_end = o->gnu_hash ? exported_from : count;
         if (strsz && elf_readable(o, strtab, strsz) && ((const char *)strtab)[strsz - 1] == 0) {
             o->strings = (const char *)strtab;
             o->string_bytes = strsz;
@@ -161,25 +171,56 @@ bool elf_symbol_around(const struct object *o, uintptr_t addr, uintptr_t *lo, ui
     return false;
 }
 
-const Elf64_Sym *elf_symbol(const struct object *o, const char *name)
+static bool is_called(const struct object *o, const Elf64_Sym *s, const char *name)
 {
-    for (size_t i = 0; o->strings && i < o->symbol_count; i++)
-        if (o->symbols[i].st_name < o->string_bytes &&
-            same(o->strings + o->symbols[i].st_name, name))
+    return s->st_name < o->string_bytes && same(o->strings + s->st_name, name);
+}
+
+static uint32_t gnu_hash(const char *name)
+{
+    uint32_t h = 5381;
+    while (*name)
+        h = h * 33 + (uint8_t)*name++;
+    return h;
+}
+
+const Elf64_Sym *elf_defined(const struct object *o, const char *name)
+{
+    const uint32_t *h = o->gnu_hash;
+    if (!o->strings)
+        return NULL;
+    if (!h) {
+        for (size_t i = 0; i < o->symbol_count; i++)
+            if (o->symbols[i].st_shndx != SHN_UNDEF && is_called(o, &o->symbols[i], name))
+                return &o->symbols[i];
+        return NULL;
+    }
+    const uint32_t *bucket = gnu_buckets(h), *chain = bucket + h[BUCKETS];
+    uint32_t hash = gnu_hash(name);
+    for (size_t i = bucket[hash % h[BUCKETS]]; i >= h[FIRST] && i < o->symbol_count; i++) {
+        uint32_t link = chain[i - h[FIRST]];
+        if ((link | 1) == (hash | 1) && is_called(o, &o->symbols[i], name))
+            return &o->symbols[i];
+        if (link & 1)
+            break;
+    }
+    return NULL;
+}
+
+const Elf64_Sym *elf_imported(const struct object *o, const char *name)
+{
+    for (size_t i = 0; o->strings && i < o->imports_end; i++)
+        if (o->symbols[i].st_shndx == SHN_UNDEF && is_called(o, &o->symbols[i], name))
             return &o->symbols[i];
     return NULL;
 }
 
 uintptr_t elf_function(const struct object *o, const char *name)
 {
-    for (size_t i = 0; o->strings && i < o->symbol_count; i++) {
-        const Elf64_Sym *s = &o->symbols[i];
-        if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx != SHN_UNDEF &&
-            s->st_name < o->string_bytes && same(o->strings + s->st_name, name) &&
-            elf_code(o, o->bias + s->st_value))
-            return o->bias + s->st_value;
-    }
-    return 0;
+    const Elf64_Sym *s = elf_defined(o, name);
+    return s && ELF64_ST_TYPE(s->st_info) == STT_FUNC && elf_code(o, o->bias + s->st_value)
+               ? o->bias + s->st_value
+               : 0;
 }
 
 /* --- sections --------------------------------------------------------------------------------- */

@@ -61,7 +61,9 @@ struct object {
     bool text_relocations;    /* DT_TEXTREL: the loader may yet write into code */
     const Elf64_Sym *symbols; /* .dynsym, or NULL */
     size_t symbol_count;
-    const char *strings; /* the names of symbols, or NULL */
+    size_t imports_end;       /* the first are those that it imports, and perhaps others */
+    const uint32_t *gnu_hash; /* finds the others by name; or NULL */
+    const char *strings;      /* the names of symbols, or NULL */
     size_t string_bytes;
     /* .eh_frame_hdr with a search table of the usual encoding, or 0 */
     uintptr_t eh_hdr;
@@ -119,8 +121,9 @@ bool elf_readable(const struct object *o, uintptr_t addr, size_t len);
 const struct segment *elf_code(const struct object *o, uintptr_t addr);
 /* Bounds of the function symbol around addr, from .dynsym. */
 bool elf_symbol_around(const struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t *hi);
-/* The first symbol of that name, which may be one of another object's, or NULL. */
-const Elf64_Sym *elf_symbol(const struct object *o, const char *name);
+/* The symbol of that name that the object exports; or imports, weakly or not; or NULL. */
+const Elf64_Sym *elf_defined(const struct object *o, const char *name);
+const Elf64_Sym *elf_imported(const struct object *o, const char *name);
 /* The function of that name, or 0. */
 uintptr_t elf_function(const struct object *o, const char *name);
 /* False if addr certainly lies in no section of code, although its segment is executable. */
