@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 
 static pthread_barrier_t barrier;
-static atomic_int flag;
+static atomic_int flag, begun;
 static int threads, never[64], always;
 
 static void *work(void *arg) {
@@ -51,6 +51,7 @@ static void allow_only(void) {
     SYS(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program));
 }
 static void *compute(void *arg) {
+    atomic_fetch_add(&begun, 1);
     for (int i = 0; i < 400; i++) {
         pthread_barrier_wait(&barrier);
         for (volatile int k = 0; k < 20000; k++) {}
@@ -65,6 +66,7 @@ static void allowed_round(void) {
     threads = t_threads() > 32 ? 32 : t_threads() < 4 ? 4 : t_threads();
     OK(pthread_barrier_init(&barrier, NULL, (unsigned)threads));
     for (int i = 0; i < threads; i++) t[i] = t_spawn(compute, (void *)(intptr_t)i);
+    while (atomic_load(&begun) < threads) t_sleep_ms(1); // libc's start makes other calls
     t_sleep_ms(20);
     allow_only();
     for (int i = 0; i < threads; i++) t_join(t[i]);
