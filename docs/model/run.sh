@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks the models of this folder with spin.
-#     run.sh [changed|small|large|mutants] [slots|signals|events|omp|park|giveup|timers]
+#     run.sh [changed|small|large|mutants] [slots|signals|events|omp|park|giveup|timers|alone]
 # One line per configuration: result, states, seconds. Last line: N passed, M failed. Exit 1 if
 # anything failed. changed: small, of the models that are not as they were when `small` last passed
 # (the file `checked` has their hashes). small: all exhaustive, with the mutants, under three
@@ -11,7 +11,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 what=${1:-small}
-models=${2:-slots signals events omp park giveup timers}
+models=${2:-slots signals events omp park giveup timers alone}
 model=
 for tool in spin gcc; do
 	command -v $tool >/dev/null || { echo "$tool is needed (apt-get install spin gcc)"; exit 2; }
@@ -335,6 +335,22 @@ giveup_large() {
 	big 'give up'                 W=3 ROUNDS=3
 }
 
+alone_mutants() {
+	mut 'alone: looks too early'   M=1
+	mut 'alone: without the lock'  M=2
+	mut 'alone: two on one stack'  M=3
+	mut 'alone: poke is undone'    M=4
+	mut 'alone: stirs the dead'    M=5
+}
+
+alone_small() {
+	ok 'alone'                    P=2
+}
+
+alone_large() {
+	big 'alone'                   P=4
+}
+
 timers_mutants() {
 	mut 'timers: reads too early'  M=1
 	mut 'timers: looks too early'  M=2
@@ -362,8 +378,8 @@ case $what in changed | small | large | mutants) ;; *) models=usage ;; esac
 for model in $models; do
 	before=$failed
 	case $model in
-	slots | signals | events | omp | park | giveup | timers) ;;
-	*) echo "usage: $0 [changed|small|large|mutants] [slots|signals|events|omp|park|giveup|timers]"; exit 2 ;;
+	slots | signals | events | omp | park | giveup | timers | alone) ;;
+	*) echo "usage: $0 [changed|small|large|mutants] [slots|signals|events|omp|park|giveup|timers|alone]"; exit 2 ;;
 	esac
 	if [ $what = changed ] && is_checked $model; then
 		echo "unchanged since it was checked: $model"

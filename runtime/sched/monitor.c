@@ -5,7 +5,8 @@
  *
  * It also sees how many CPUs there are (cpus/limit.c), and changes the number of slots. So it is
  * made when a second slot is first used, and then wakes twenty times a second as long as two are;
- * programs that never run two threads at a time have none. It has no TLS, no handlers (all signals
+ * programs that never run two threads at a time have none, and it ends when only one thread is left
+ * (docs/slots.md, The monitor). It has no TLS, no handlers (all signals
  * blocked, but the faults of guarded loads) and calls nothing of libc.
  */
 #include "cpus/cpus.h"
@@ -38,8 +39,9 @@ enum {
     TICK_US = SLICE_US, /* shorter (spin_period_us) where threads are looked at for busy-waiting */
     /* without a ready thread, before it looks at nothing but the number of CPUs */
     QUIET_TICKS = 32,
-    CPUS_US = 50000, /* between two looks at that */
-    DOZE_US = 6000,  /* ... among other programs */
+    CPUS_US = 50000,  /* between two looks at that */
+    DOZE_US = 6000,   /* ... among other programs */
+    ALONE_US = 20000, /* that there has been one thread, before it ends */
     STACK = 16384,
 };
 
@@ -110,24 +112,40 @@ static bool anything_runs(void)
  * is ASLEEP and then looks at the count. */
 enum { DOZING, AWAKE, ASLEEP_FOR_LONG };
 
-void monitor_slot_busy(void)
-{
-    uint32_t asleep = ASLEEP_FOR_LONG;
-    if (!anything_runs())
-        return;
-    if (!__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST))
-        monitor_poke();
-    else if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) == asleep &&
-             __atomic_compare_exchange_n(&sched.monitor_word, &asleep, DOZING, false,
-                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-        prim_futex_wake(&sched.monitor_word, 1);
-}
-
 static bool word_becomes(uint32_t from, uint32_t to)
 {
     return __atomic_compare_exchange_n(&sched.monitor_word, &from, to, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_SEQ_CST);
 }
+
+static bool is_started(void) { return __atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST); }
+
+/* If it sleeps for long, it is to look how it should sleep. */
+static void stir(void)
+{
+    if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) == ASLEEP_FOR_LONG &&
+        word_becomes(ASLEEP_FOR_LONG, DOZING))
+        prim_futex_wake(&sched.monitor_word, 1);
+}
+
+void monitor_slot_busy(void)
+{
+    if (!anything_runs())
+        return;
+    if (is_started())
+        stir();
+    if (!is_started()) /* or it has ended in between */
+        monitor_poke();
+}
+
+void monitor_one_is_left(void)
+{
+    if (is_started())
+        stir();
+}
+
+static struct lock lifecycle; /* starting and ending: one stack, one monitor */
+static long tid;              /* of the monitor, perhaps of one that ends; under lifecycle */
 
 static uint64_t share_after; /* tsc */
 
@@ -182,9 +200,42 @@ static void sleep_on(uint32_t *word, uint32_t value, uint64_t us)
     timers_expire();
 }
 
+static bool is_alone(void) { return __atomic_load_n(&sched.threads, __ATOMIC_SEQ_CST) <= 1; }
+
+/* Pre: `lifecycle`, or somebody else has it and waits until the monitor is gone. */
+static _Noreturn void leave(void)
+{
+    timers_watch(TIMERS_FOR_EVER);
+    contention_can_ask(false);
+    cpus_leave();
+    cpus_witness_ends();
+    for (;;)
+        prim_syscall3(SYS_exit, 0, 0, 0);
+}
+
+/* It has slept for long, and the process has one thread, as it should have to who counts them. Who
+ * pokes sees that there is none, or is seen here (docs/model/alone.pml). */
+static void end_alone(void)
+{
+    /* the timers first: who arms one from now on pokes */
+    if (timers_watch(TIMERS_FOR_EVER).ns != TIMERS_FOR_EVER || !is_alone() || giving_up() ||
+        !lock_try(&lifecycle))
+        return;
+    __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
+    bool ends = __atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) == ASLEEP_FOR_LONG;
+    if (!ends) {
+        __atomic_store_n(&sched.monitor_started, 1, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
+    }
+    lock_drop(&lifecycle);
+    if (ends)
+        leave();
+}
+
 /* Until threads are ready, or it is to go. */
 static void sleep_lightly(void)
 {
+    bool tried = false;
     while (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) != AWAKE &&
            !__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
         look_at_cpus();
@@ -200,10 +251,14 @@ static void sleep_lightly(void)
             sleep_on(&sched.monitor_word, DOZING,
                      peers_any() || manager_is_there() ? DOZE_US : CPUS_US);
         } else {
+            bool may_end = is_alone() && !tried;
             peers_asleep();
             live_asleep();
-            sleep_on(&sched.monitor_word, ASLEEP_FOR_LONG, 0);
+            sleep_on(&sched.monitor_word, ASLEEP_FOR_LONG, may_end ? ALONE_US : 0);
             share_after = 0;
+            if (may_end)
+                end_alone();
+            tried = may_end;
         }
         word_becomes(ASLEEP_FOR_LONG, DOZING);
     }
@@ -263,13 +318,8 @@ static _Noreturn void monitor(void)
     for (;;) {
         /* then what it was changed for */
         uint32_t seen = __atomic_load_n(&kicks, __ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
-            timers_watch(TIMERS_FOR_EVER);
-            contention_can_ask(false);
-            cpus_leave();
-            cpus_witness_ends();
-            prim_syscall3(SYS_exit, 0, 0, 0);
-        }
+        if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
+            leave();
         if (giving_up()) {
             release_tick(seen);
             continue;
@@ -297,11 +347,9 @@ static _Noreturn void monitor(void)
     }
 }
 
-static struct lock lifecycle; /* starting and ending: one stack, one monitor */
-static long tid;              /* of the monitor; under lifecycle */
-
 void monitor_after_fork(void)
 {
+    tid = 0;
     manager_after_fork();
     contention_can_ask(false);
     lifecycle.word = 0;
@@ -315,6 +363,14 @@ static void kick(void)
     prim_futex_wake(&kicks, 1);
 }
 
+/* Post: no monitor has the stack. Pre: lifecycle; it has been asked to go, or ends by itself. */
+static void join(void)
+{
+    if (tid > 0)
+        prim_kernel_thread_join(&alive, tid);
+    tid = 0;
+}
+
 /* Pre: lifecycle. */
 static void end(void)
 {
@@ -323,15 +379,17 @@ static void end(void)
         __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
         prim_futex_wake(&sched.monitor_word, 1);
         kick();
-        prim_kernel_thread_join(&alive, tid);
+        join();
         __atomic_store_n(&leaving, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_word, DOZING, __ATOMIC_SEQ_CST);
     }
+    join();
 }
 
 static void start(void)
 {
+    join();
     /* The child gets this stack and never returns; it has no TLS, and glibc does not know it. */
     alive = 1;
     /* whose kernel thread this is */
@@ -379,6 +437,8 @@ void monitor_poke(void)
     lock_take(&lifecycle);
     if (!sched.monitor_started)
         start();
+    else
+        nudge(); /* ours may have undone that of another thread */
     bool none = !sched.monitor_started;
     lock_drop(&lifecycle);
     if (none)

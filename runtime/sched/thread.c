@@ -366,7 +366,8 @@ void thread_exit(struct thread *t)
     carrier_go_home(t);
     if (t->has_slot)
         slot_release(t);
-    __atomic_fetch_sub(&sched.threads, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_sub_fetch(&sched.threads, 1, __ATOMIC_SEQ_CST) == 1)
+        monitor_one_is_left();
     signals_mask_is(t, 0); /* it makes no loads any more */
     lock_take(&threads_lock);
     put_ended(t);

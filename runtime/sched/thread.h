@@ -415,7 +415,8 @@ void monitor_look_again(void);
 void monitor_before_mq_notify(void);
 /* The scheduling class that the program was executed with is no choice of its own. */
 void thread_class_at_start(void);
-void monitor_slot_busy(void); /* a slot is not idle any more */
+void monitor_slot_busy(void);   /* a slot is not idle any more */
+void monitor_one_is_left(void); /* the other threads have ended */
 /* task_stat, unless the process gives up. By the monitor. */
 struct task_stat;
 bool monitor_task_stat(int32_t tid, struct task_stat *stat);
