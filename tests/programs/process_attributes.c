@@ -1,7 +1,7 @@
 // Attributes of a kernel thread are only of the thread that has set them, and of its children:
 // timer slack, parent-death signal, no_new_privs, securebits, own working directory and umask,
 // scheduling class, I/O priority, gs base, protection keys, CPU time, robust list, performance
-// counter, session keyring, Landlock domain. What the machine lacks is left out.
+// counter, session keyring, ports, Landlock domain. What the machine lacks is left out.
 #include "pthread_test.h"
 #include <asm/prctl.h>
 #include <fcntl.h>
@@ -13,19 +13,21 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/auxv.h>
+#include <sys/io.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 // Odd threads set some of those up to LANDLOCK, for which a thread needs its own kernel thread.
 // COUNTER and TIMES are no values: reading them checks them.
-enum { FOLDER, IO_PRIORITY, POLICY, COUNTER, KEYRING, KEEPCAPS, SECUREBITS, LANDLOCK, OWN_KINDS };
+enum { FOLDER, PORTS, IO_PRIORITY, POLICY, COUNTER, KEYRING, KEEPCAPS };
+enum { SECUREBITS = KEEPCAPS + 1, LANDLOCK, OWN_KINDS };
 enum { DEATH = OWN_KINDS, NO_PRIVILEGES, GS, SLACK, SETTABLE };
 enum { UMASK = SETTABLE, ROBUST, TIMES, KEY_WRITE, KEY_READ, KINDS };
 static const char *const names[] = {
-    "folder",     "I/O priority", "class",        "counter",        "keyring",       "keepcaps",
-    "securebits", "Landlock",     "death signal", "no_new_privs",   "gs base",       "slack",
-    "umask",      "robust list",  "times",        "write by a key", "read by a key",
+    "folder",   "ports",      "I/O priority", "class",        "counter",        "keyring",
+    "keepcaps", "securebits", "Landlock",     "death signal", "no_new_privs",   "gs base",
+    "slack",    "umask",      "robust list",  "times",        "write by a key", "read by a key",
 };
 enum { HWCAP2_HAS_FSGSBASE = 2, FORKS = 3 };
 static pthread_barrier_t barrier;
@@ -69,6 +71,9 @@ static long get(int kind) {
     char path[PATH_MAX];
     switch (kind) {
     case FOLDER: CHECK(getcwd(path, sizeof path), "getcwd"); return !strcmp(path, folder);
+    case PORTS: // a fault where they are not allowed. 0x80 is that of diagnostics
+        if (want[PORTS]) inb(0x80);
+        return want[PORTS];
     case IO_PRIORITY: return syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
     case POLICY: return sched_getscheduler(0);
     case COUNTER: look_counter(); return want[COUNTER];
@@ -122,6 +127,7 @@ static bool set(int kind, long value) {
         SYS(chdir(folder));
         umask((mode_t)(want[UMASK] = 05));
         return true;
+    case PORTS: return ioperm(0x80, 1, 1) == 0;
     case IO_PRIORITY: return syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, value) == 0;
     case POLICY: return set_batch();
     case COUNTER: return open_counter();
