@@ -19,6 +19,7 @@
 #               KERNELS="6.18 7.3", TESTS= some of them
 # make test-kubernetes   the node agent of packaging/kubernetes, in containerd's NRI and in a real containerd
 #               (10 minutes, most of them to build it)
+# make steps    what a wait and a wake cost, in instructions, and where they are (tests/steps)
 # make build    target/release/lissom
 # make install  into $(DESTDIR)$(PREFIX)
 # make dist     packages for Debian and pip, an archive and a container image: target/dist (docs/install.md)
@@ -34,10 +35,13 @@ PREFIX ?= /usr/local
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test test-unit test-drivers test-cases test-all fuzz bench report lint model conformance kmod slurm test-slurm test-dashboard test-kvm test-vm dist test-dist test-kubernetes build install install-slurm uninstall clean
+.PHONY: help demo test test-unit test-drivers test-cases test-all fuzz bench report lint model conformance steps kmod slurm test-slurm test-dashboard test-kvm test-vm dist test-dist test-kubernetes build install install-slurm uninstall clean
 
 help:
 	@sed -n '/^# make demo/,/^#$$/s/^# //p' Makefile
+
+steps: build
+	@bash tests/steps/run.sh $(or $(CARGO_TARGET_DIR),target)/release/lissom
 
 build:
 	@scripts/need.sh build
