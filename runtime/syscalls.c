@@ -506,6 +506,14 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
     return action;
 }
 
+/* Nothing is to be done before t's call, or in its place. */
+static bool is_plain(const struct thread *t)
+{
+    return t->has_slot && !t->attention && !t->kernel_wait && !t->foreign_wait &&
+           !__atomic_load_n(&t->to_be_pinned, __ATOMIC_RELAXED) && t->site != &lissom_omp_site &&
+           !giving_up() && !carrier_is_reserved(t);
+}
+
 /* From switch.S, on t's runtime stack. */
 long lissom_syscall(struct user_registers *r, struct thread *t)
 {
@@ -513,13 +521,14 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
     if (is_shared_child(t))
         return ACTION_DIRECT;
     t->nr = nr;
-    /* Who leaves a lock that was waited for once wakes nobody, more often than not: only what must
-     * not wait for t's next call is looked at. */
-    if (nr == SYS_futex && t->has_slot && !t->attention && t->site != &lissom_omp_site &&
-        !carrier_is_reserved(t) && futex_wakes_nobody(t, r)) {
-        thread_learn(t, false);
-        r->rax = 0;
-        return ACTION_RETURN;
+    if (nr == SYS_futex && is_plain(t)) {
+        if (futex_wakes_nobody(t, r)) { /* as who leaves a lock does, more often than not */
+            thread_learn(t, false);
+            r->rax = 0;
+            return ACTION_RETURN;
+        }
+        long action = futex_call(t, r);
+        return t->attention && action == ACTION_RETURN ? signals_leave(t, r, action) : action;
     }
     return call(r, t, nr);
 }

@@ -92,11 +92,13 @@ struct thread *slot_poll(struct thread *t, struct slot *s)
 bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
 {
     struct slot *s = t->slot;
-    uint64_t now = tsc(), last;
     uint32_t is;
     t->polled_since = 0;
     if (!sched.poll_for_openmp || t->site->object_kind != OBJECT_OPENMP ||
-        sched.idle_policy == IDLE_SLEEP || contended(now))
+        sched.idle_policy == IDLE_SLEEP)
+        return false;
+    uint64_t now = tsc(), last;
+    if (contended(now))
         return false;
     uint64_t begun = now,
              until = sched.idle_policy == IDLE_POLL ? UINT64_MAX : now + tsc_of_ns(s->poll_ns);
