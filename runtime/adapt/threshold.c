@@ -9,7 +9,8 @@
 enum {
     EVENTS = 1000,    /* of an epoch, at least: the paper's number */
     EPOCH_US = 2000,  /* and so long, at least: a slice more or less is to be no difference */
-    BATCH = 64,       /* events that a slot counts before it says so */
+    /* events that a slot counts before it says so */
+    BATCH = 9 * THRESHOLD_SAMPLE,
     COUNTED_US = 100, /* of a wait at most */
     /* the best of those that were fixed, over all programs of `lissom bench adapt` */
     START_NS = 500,
@@ -77,36 +78,51 @@ static void end_epoch(uint64_t now)
     __atomic_store_n(&record->counter[LISSOM_C_threshold_ns], epoch.apple.base, __ATOMIC_RELAXED);
 }
 
-void threshold_event(struct slot *s, uint64_t now)
+static void batch_is_full(void)
 {
-    if (epoch.fixed)
-        return;
-    s->lost_time.events = (s->lost_time.events + 1) % BATCH;
-    if (s->lost_time.events ||
-        __atomic_add_fetch(&epoch.events, BATCH, __ATOMIC_RELAXED) < EVENTS ||
+    if (__atomic_add_fetch(&epoch.events, BATCH, __ATOMIC_RELAXED) < EVENTS ||
         !lock_try(&epoch.lock))
         return;
+    uint64_t now = tsc();
     if (now - epoch.began > EPOCH_US * sched.tsc_per_us)
         end_epoch(now);
     lock_drop(&epoch.lock);
 }
 
-void threshold_lost(struct slot *s, uint64_t ticks)
+bool threshold_samples(const struct slot *s)
+{
+    return !epoch.fixed && s->lost_time.events % THRESHOLD_SAMPLE == 0;
+}
+
+bool threshold_event(struct slot *s)
+{
+    if (epoch.fixed)
+        return false;
+    if (++s->lost_time.events == BATCH) {
+        s->lost_time.events = 0;
+        batch_is_full();
+    }
+    return threshold_samples(s);
+}
+
+void threshold_lost(struct slot *s, uint64_t ticks, uint32_t times)
 {
     uint64_t most = COUNTED_US * sched.tsc_per_us;
     if (epoch.fixed)
         return;
     if (ticks > most) {
-        add(&s->lost_time.beyond, ticks - most);
+        add(&s->lost_time.beyond, (ticks - most) * times);
         ticks = most;
     }
-    add(&s->lost_time.lost, ticks);
+    add(&s->lost_time.lost, ticks * times);
 }
 
-void threshold_wait_begins(struct slot *s, uint64_t now)
+void threshold_wait_begins(struct slot *s, uint64_t now, uint32_t weight)
 {
-    if (!epoch.fixed)
-        __atomic_store_n(&s->lost_time.since, now, __ATOMIC_RELAXED);
+    if (epoch.fixed)
+        return;
+    s->lost_time.weight = weight;
+    __atomic_store_n(&s->lost_time.since, now, __ATOMIC_RELAXED);
 }
 
 void threshold_wait_ended(struct slot *s)
@@ -117,5 +133,5 @@ void threshold_wait_ended(struct slot *s)
     uint64_t now = tsc();
     __atomic_store_n(&s->lost_time.since, 0, __ATOMIC_RELAXED);
     if (now > since) /* another CPU's counter may be a little behind */
-        threshold_lost(s, now - since);
+        threshold_lost(s, now - since, s->lost_time.weight);
 }

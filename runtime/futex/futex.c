@@ -97,13 +97,14 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
         woken = (int)r;
     if (woken < n && __atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST)) {
         struct thread *list = NULL, **tail = &list;
-        uint64_t begun = tsc();
+        bool timed = threshold_samples(t->slot);
+        uint64_t begun = timed ? tsc() : 0;
         lock_take(&b->lock);
         int taken = take_waiters(b, address, n - woken, bitset, &tail);
         lock_drop(&b->lock);
         slots_make_ready(list);
-        if (taken)
-            threshold_lost(t->slot, tsc() - begun);
+        if (taken && timed)
+            threshold_lost(t->slot, tsc() - begun, THRESHOLD_SAMPLE);
         count_on(t->slot, wakes, (uint64_t)taken);
         woken += taken;
     }
@@ -295,9 +296,9 @@ void futex_call_done(struct thread *t, struct user_registers *r)
  * only tried now and then. */
 static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32_t value)
 {
-    uint64_t last, now = tsc();
-    threshold_event(t->slot, now);
-    threshold_wait_begins(t->slot, now);
+    uint64_t last, now;
+    if (threshold_event(t->slot))
+        threshold_wait_begins(t->slot, tsc(), THRESHOLD_SAMPLE);
     if (t->faults_blocked)
         return false;
     if (slot_poll_in_place(t, word, value))

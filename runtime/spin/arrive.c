@@ -84,14 +84,14 @@ void spin_thread_ends(struct thread *t)
 static void spun(struct thread *t, uint64_t until)
 {
     if (t->wait_site && until > t->wait_began)
-        threshold_lost(t->slot, until - t->wait_began);
+        threshold_lost(t->slot, until - t->wait_began, 1);
     t->wait_began = until;
 }
 
 static void give_way(struct thread *t, const struct spin_site *site, uint64_t now)
 {
     spun(t, now);
-    threshold_wait_begins(t->slot, now);
+    threshold_wait_begins(t->slot, now, 1);
     if (!t->wait_words) {
         slot_yield(t);
         threshold_wait_ended(t->slot);
@@ -119,7 +119,7 @@ static bool in_grace(struct thread *t, struct spin_site *site, uint64_t now)
             t->wait_site->debt -=
                 t->wait_site->debt < 4 ? t->wait_site->debt : 4; /* the last one was */
         spun(t, t->arrived_at);
-        threshold_event(t->slot, now);
+        threshold_event(t->slot);
         t->wait_site = site;
         t->wait_began = now;
         t->in_grace = site->debt < DEBT || t->skipped++ % RETRY == 0;
