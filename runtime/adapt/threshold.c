@@ -7,8 +7,8 @@
 #include "sched/thread.h"
 
 enum {
-    EVENTS = 1000,    /* of an epoch, at least: the paper's number */
-    EPOCH_US = 2000,  /* and so long, at least: a slice more or less is to be no difference */
+    EVENTS = 1000,   /* of an epoch, at least: the paper's number */
+    EPOCH_US = 2000, /* and so long, at least: a slice more or less is to be no difference */
     /* events that a slot counts before it says so */
     BATCH = 9 * THRESHOLD_SAMPLE,
     COUNTED_US = 100, /* of a wait at most */

@@ -25,7 +25,7 @@ struct lost_time {
      * threshold */
     uint64_t since;
     uint32_t weight; /* what the time since then counts for: waits that are not timed */
-    uint64_t lost; /* in all */
+    uint64_t lost;   /* in all */
     /* of longer waits what is not counted as lost, for nobody can say that another threshold would
      * have helped */
     uint64_t beyond;
