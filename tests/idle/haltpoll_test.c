@@ -3,22 +3,12 @@
  * The rule of runtime/idle/haltpoll.h. Prints `N passed, M failed`.
  */
 #include "idle/haltpoll.h"
+#include "../check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { MAX = 200000 };
-
-static int passed, failed;
-
-static void check(int ok, const char *what) {
-    if (ok) {
-        passed++;
-    } else {
-        failed++;
-        printf("%s\n", what);
-    }
-}
 
 /* The window after n waits of `waited` ns. */
 static uint32_t after(uint32_t window, int n, uint64_t waited) {

@@ -4,6 +4,7 @@
  * not matter. Prints `N passed, M failed`.
  */
 #include "sched/ready.h"
+#include "../check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,16 +16,6 @@ struct scheduler sched;
 
 static struct slot s;
 static struct thread t[THREADS];
-static int passed, failed;
-
-static void check(bool ok, const char *what) {
-    if (ok) {
-        passed++;
-    } else {
-        failed++;
-        printf("%s\n", what);
-    }
-}
 
 /* A slice of hours, or of nothing. */
 static void begin(bool long_slice) {

@@ -5,6 +5,7 @@
  */
 #include "sched/timers.h"
 #include "prim/clock.h"
+#include "../check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@ enum { MS = 1000000, SECOND = 1000 * MS, THREADS = 6 };
 static uint64_t now[2] = {1000ull * SECOND, 5000ull * SECOND}; /* by enum timer_clock */
 static struct thread t[THREADS];
 static bool taken[THREADS]; /* by a waker: the timer comes too late */
-static int ready, kicks, passed, failed;
+static int ready, kicks;
 
 uint64_t clock_ns(int clock) {
     return now[clock == CLOCK_REALTIME ? TIMER_REALTIME : TIMER_MONOTONIC];
@@ -31,14 +32,6 @@ void lock_slow(struct lock *l) {
     failed++;
 }
 
-static void check(bool ok, const char *what) {
-    if (ok) {
-        passed++;
-    } else {
-        failed++;
-        printf("%s\n", what);
-    }
-}
 static void begin(void) {
     timers_after_fork();
     memset(t, 0, sizeof t);
