@@ -433,17 +433,12 @@ static struct start *starts_free;
 
 /* Block all signals while a lock is held: the preemption signal may switch to another thread at any
  * instruction, and that takes locks.
- * Returns the mask for signals_on. */
+ * Returns the mask, for signals_set_mask. */
 static uint64_t signals_off(void)
 {
     uint64_t all = ~0ull, mask = 0;
     prim_syscall4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, 8);
     return mask;
-}
-
-static void signals_on(uint64_t mask)
-{
-    prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
 }
 
 void lissom_forked(struct thread *t)
@@ -479,7 +474,7 @@ void lissom_forked(struct thread *t)
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     count(threads);
     record->counter[LISSOM_C_threads_peak] = 1;
-    signals_on(mask);
+    signals_set_mask(mask);
 }
 
 /* --- what kind of thread it is ---------------------------------------------------------------- */
@@ -501,7 +496,7 @@ static struct start *start_get(void)
     if (s)
         starts_free = s->next;
     lock_drop(&starts_lock);
-    signals_on(mask);
+    signals_set_mask(mask);
     return s;
 }
 
@@ -524,7 +519,7 @@ static void *openmp_worker(void *argument)
         if (sched.openmp_binds)
             attributes_were_set(lissom_self);
     }
-    signals_on(mask);
+    signals_set_mask(mask);
     return copy.function(copy.argument);
 }
 
@@ -557,7 +552,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *thread,
             if (error) {
                 uint64_t mask = signals_off();
                 start_put(s);
-                signals_on(mask);
+                signals_set_mask(mask);
             }
             return error;
         }

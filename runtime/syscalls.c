@@ -125,7 +125,7 @@ static long fork_here(struct thread *t, struct user_registers *r)
             mask = t->home->mask;
         lissom_forked(t);
     }
-    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+    signals_set_mask(mask);
     r->rax = pid;
     return ACTION_RETURN;
 }

@@ -52,7 +52,7 @@ static bool is_large_enough(const struct thread *t, const stack_t *s)
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
     bool fits = set(s, NULL) == 0;
     set(&ours, NULL);
-    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+    signals_set_mask(mask);
     return fits;
 }
 

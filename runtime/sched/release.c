@@ -136,7 +136,7 @@ long release_call(struct thread *t, struct user_registers *r)
     release_slot(t);
     prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
     if (!inbox_empty(t->home)) {
-        prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+        signals_set_mask(mask);
         return signals_leave(t, r, ACTION_RESTART);
     }
     ucontext_t *uc = context_of(t, r, t->site->direct, mask);

@@ -320,7 +320,7 @@ struct thread *thread_register(void)
     if (!t)
         lissom_give_up(
             "no memory for a thread"); /* its wakes would miss those who wait in our queues */
-    prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
+    signals_set_mask(mask);
     if (t) {
         slot_acquire(t);
         t->in_runtime = 0;

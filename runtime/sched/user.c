@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/user.h"
+#include "sched/signals.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -15,8 +16,6 @@ static uint64_t unblock(void)
     return mask;
 }
 
-static void restore(uint64_t mask) { prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8); }
-
 /* The kernel copies, so that nothing has to be unblocked: a signal of the program's might be
  * pending. Where that is forbidden it has to be. */
 long user_copy_unblocked(void *to, const void *from, size_t bytes)
@@ -27,7 +26,7 @@ long user_copy_unblocked(void *to, const void *from, size_t bytes)
         return n == (long)bytes ? 0 : -EFAULT;
     uint64_t mask = unblock();
     long result = lissom_guarded_copy(to, from, bytes);
-    restore(mask);
+    signals_set_mask(mask);
     return result;
 }
 
@@ -35,6 +34,6 @@ long user_exchange_unblocked(uint32_t *word, uint32_t *expected, uint32_t new)
 {
     uint64_t mask = unblock();
     long result = lissom_guarded_exchange(word, expected, new);
-    restore(mask);
+    signals_set_mask(mask);
     return result;
 }
