@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a CPU takes from the queues of others: when it has nothing to run, and now and then. */
+/* A CPU takes threads from the queues of other CPUs: when it has nothing to run, and at intervals
+ * to even out their lengths. */
 enum {
     /* who has been moved since, is not taken by another CPU again: its caches would follow it for
      * nothing */

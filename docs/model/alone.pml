@@ -16,8 +16,8 @@
 #define M_LOOK_FIRST 1 /* looks at the word before it says that there is none */
 #define M_NO_LOCK    2 /* ends without the lock */
 #define M_NO_JOIN    3 /* the next one does not wait until the stack is free */
-#define M_NO_RECHECK 5 /* who stirs it does not look whether it has ended in between */
 #define M_NO_NUDGE   4 /* who finds one under the lock does not tell it: a poke may be undone */
+#define M_NO_RECHECK 5 /* who stirs it does not look whether it has ended in between */
 
 #define T 2
 mtype = { DOZING, AWAKE, ASLEEP };

@@ -48,7 +48,7 @@ static bool is_note(const Elf64_Nhdr *n, const char name[4], uint32_t type)
     return n->n_type == type && n->n_namesz == 4 && !__builtin_memcmp(n + 1, name, 4);
 }
 
-/* What the notes [at, end) say. */
+/* Reads GNU's and Go's build IDs from the notes [at, end). */
 static void look_at_notes(struct object *o, uintptr_t at, uintptr_t end)
 {
     enum { GO_BUILD_ID = 4 };

@@ -171,7 +171,7 @@ bool elf_symbol_around(const struct object *o, uintptr_t addr, uintptr_t *lo, ui
     return false;
 }
 
-static bool is_called(const struct object *o, const Elf64_Sym *s, const char *name)
+static bool has_name(const struct object *o, const Elf64_Sym *s, const char *name)
 {
     return s->st_name < o->string_bytes && same(o->strings + s->st_name, name);
 }
@@ -191,7 +191,7 @@ const Elf64_Sym *elf_defined(const struct object *o, const char *name)
         return NULL;
     if (!h) {
         for (size_t i = 0; i < o->symbol_count; i++)
-            if (o->symbols[i].st_shndx != SHN_UNDEF && is_called(o, &o->symbols[i], name))
+            if (o->symbols[i].st_shndx != SHN_UNDEF && has_name(o, &o->symbols[i], name))
                 return &o->symbols[i];
         return NULL;
     }
@@ -199,7 +199,7 @@ const Elf64_Sym *elf_defined(const struct object *o, const char *name)
     uint32_t hash = gnu_hash(name);
     for (size_t i = bucket[hash % h[BUCKETS]]; i >= h[FIRST] && i < o->symbol_count; i++) {
         uint32_t link = chain[i - h[FIRST]];
-        if ((link | 1) == (hash | 1) && is_called(o, &o->symbols[i], name))
+        if ((link | 1) == (hash | 1) && has_name(o, &o->symbols[i], name))
             return &o->symbols[i];
         if (link & 1)
             break;
@@ -210,7 +210,7 @@ const Elf64_Sym *elf_defined(const struct object *o, const char *name)
 const Elf64_Sym *elf_imported(const struct object *o, const char *name)
 {
     for (size_t i = 0; o->strings && i < o->imports_end; i++)
-        if (o->symbols[i].st_shndx == SHN_UNDEF && is_called(o, &o->symbols[i], name))
+        if (o->symbols[i].st_shndx == SHN_UNDEF && has_name(o, &o->symbols[i], name))
             return &o->symbols[i];
     return NULL;
 }

@@ -47,8 +47,8 @@ struct signal_frame { /* as the kernel lays it out; the vector state is at uc_mc
 _Static_assert(offsetof(struct signal_frame, info) == 312, "the kernel's struct rt_sigframe");
 _Static_assert(sizeof(struct signal_frame) == 440, "the kernel's struct rt_sigframe");
 
-/* What the kernel notes of the vector state that follows, in its FXSAVE area: struct _fpx_sw_bytes
- * of asm/sigcontext.h. */
+/* Size and contents of a frame's vector state. The kernel writes it into the FXSAVE area at the
+ * beginning of that state: struct _fpx_sw_bytes of asm/sigcontext.h. */
 struct vector_header {
     uint32_t magic, bytes;
     uint64_t features;

@@ -414,11 +414,11 @@ static void start(void)
  * ready afterwards. */
 static bool nudge(void)
 {
-    if (!__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST))
+    if (!is_started())
         return false;
     if (__atomic_exchange_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST) != AWAKE)
         prim_futex_wake(&sched.monitor_word, 1);
-    if (__atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST))
+    if (is_started())
         return true;
     /* It has ended in between: the word would say for good that one is awake. (Should another be
      * there by now, it goes on, and is nudged once more.) */
@@ -438,7 +438,7 @@ void monitor_poke(void)
     if (!sched.monitor_started)
         start();
     else
-        nudge(); /* ours may have undone that of another thread */
+        nudge(); /* the first one may have reset the word after another thread had set it */
     bool none = !sched.monitor_started;
     lock_drop(&lifecycle);
     if (none)
