@@ -45,11 +45,11 @@ steps: build
 
 build:
 	@scripts/need.sh build
-	cargo build --release --locked
+	scripts/release.sh
 
 demo:
 	@scripts/need.sh build demo
-	cargo build --release --locked --quiet
+	@scripts/release.sh --quiet
 	@scripts/venv.sh
 	@target/venv/bin/python3 scripts/demo.py
 
@@ -90,14 +90,14 @@ fuzz:
 
 bench:
 	@scripts/need.sh build demo
-	cargo build --release --locked --quiet
+	@scripts/release.sh --quiet
 	@scripts/venv.sh
 	target/release/lissom bench sync
 	target/release/lissom bench ml
 
 report:
 	@scripts/need.sh build demo study
-	cargo build --release --locked --quiet
+	@scripts/release.sh --quiet
 	@scripts/venv.sh
 	target/release/lissom bench run all --quick --output lissom-bench
 
@@ -114,7 +114,7 @@ model:
 # CONFORMANCE= further options, such as --list-left-out.
 conformance:
 	@scripts/need.sh build conformance $(if $(SUITES),conformance_suites)
-	cargo build --release --locked --quiet
+	@scripts/release.sh --quiet
 	@python3 scripts/conformance $(if $(SUITES),--suites "$(SUITES)") $(SUITE:%=--suite %) $(CONFORMANCE) $(TESTS)
 
 # The kernel's own compiler may know more options than this machine's, and a module needs no BTF of its own.
@@ -134,12 +134,12 @@ slurm:
 
 test-slurm:
 	@scripts/need.sh build slurm
-	cargo build --release --locked --quiet
+	@scripts/release.sh --quiet
 	@bash tests/slurm/run.sh $(TESTS)
 
 test-dashboard:
 	@scripts/need.sh build dashboard
-	cargo build --release --locked --quiet
+	@scripts/release.sh --quiet
 	@/usr/bin/python3 -B tests/dashboard/run.py
 
 test-kvm:
@@ -160,7 +160,7 @@ test-dist: dist
 
 test-kubernetes:
 	@scripts/need.sh build kubernetes
-	cargo build --release --locked --quiet
+	@scripts/release.sh --quiet
 	@bash packaging/kubernetes/tests/run.sh
 
 # `make build` as yourself, then `sudo make install`: root need not have Rust.

@@ -5,29 +5,11 @@
 set -euo pipefail
 umask 022
 cd "$(dirname "$0")/.."
-root=$PWD
 target=${CARGO_TARGET_DIR:-target}
 triple=x86_64-unknown-linux-gnu
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)}
 export SOURCE_DATE_EPOCH
-
-# It carries its libc, so it runs wherever Linux does, with an older glibc, with another libc, or
-# with none. With --target these flags are not those of build scripts and macros, which cargo loads
-# as libraries. No paths of this machine in what is handed out.
-build() {
-    local flags="-C target-feature=+crt-static" cflags="" from
-    cargo fetch --locked --quiet
-    for from in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*; do
-        flags+=" --remap-path-prefix=$from=crates"
-        cflags+=" -ffile-prefix-map=$from=crates"
-    done
-    for from in "$root" "$(realpath -m "$target")"; do
-        flags+=" --remap-path-prefix=$from=."
-        cflags+=" -ffile-prefix-map=$from=."
-    done
-    RUSTFLAGS=$flags CFLAGS=$cflags cargo build --release --locked --target "$triple"
-}
 
 # A tree as packages and archives hold it: install_tree FOLDER PREFIX
 install_tree() {
@@ -46,7 +28,7 @@ archive() {
         --mtime="@$SOURCE_DATE_EPOCH" --format=gnu "$name" | gzip -9n >"$out/$name.tar.gz"
 }
 
-build
+scripts/release.sh
 binary=$target/$triple/release/lissom
 out=$target/dist
 rm -rf "$out"
