@@ -2,6 +2,7 @@
 
 use object::Endianness;
 use object::elf;
+use object::read::ReadRef;
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 
 type Header = elf::FileHeader64<Endianness>;
@@ -34,21 +35,24 @@ pub enum Kind {
     Unknown,
 }
 
-/// Looks at the content of a program file.
-pub fn classify(data: &[u8]) -> Kind {
-    if let Some(line) = data.strip_prefix(b"#!") {
+/// Looks at the content of a program file, of which it reads little: programs can be large.
+pub fn classify<'data>(data: impl ReadRef<'data>) -> Kind {
+    const FRONT: u64 = 4096;
+    let length = data.len().unwrap_or_default();
+    let front = data.read_bytes_at(0, length.min(FRONT)).unwrap_or_default();
+    if let Some(line) = front.strip_prefix(b"#!") {
         return script(line);
     }
-    if !data.starts_with(&elf::ELFMAG) {
+    if !front.starts_with(&elf::ELFMAG) {
         // As bash decides: a NUL in the first line means that it is no text.
-        let first = data.iter().take(256).take_while(|&&b| b != b'\n');
+        let first = front.iter().take(256).take_while(|&&b| b != b'\n');
         return if first.into_iter().any(|&b| b == 0) { Kind::Unknown } else { Kind::Text };
     }
-    if data.len() < 20 || data[4] != elf::ELFCLASS64 || data[5] != elf::ELFDATA2LSB {
-        let bits = if data.get(4) == Some(&elf::ELFCLASS32) { "32-bit" } else { "foreign" };
+    if front.len() < 20 || front[4] != elf::ELFCLASS64 || front[5] != elf::ELFDATA2LSB {
+        let bits = if front.get(4) == Some(&elf::ELFCLASS32) { "32-bit" } else { "foreign" };
         return Kind::OtherMachine(format!("a {bits} ELF file"));
     }
-    let machine = u16::from_le_bytes([data[18], data[19]]);
+    let machine = u16::from_le_bytes([front[18], front[19]]);
     if machine != elf::EM_X86_64 {
         return Kind::OtherMachine(format!("an ELF file for machine number {machine}"));
     }
@@ -75,7 +79,7 @@ fn script(line: &[u8]) -> Kind {
     }
 }
 
-fn parse(data: &[u8]) -> object::Result<Elf> {
+fn parse<'data>(data: impl ReadRef<'data>) -> object::Result<Elf> {
     let header = Header::parse(data)?;
     let endian = header.endian()?;
     let mut elf = Elf {
@@ -106,28 +110,32 @@ fn parse(data: &[u8]) -> object::Result<Elf> {
 }
 
 /// DT_NEEDED by way of the segments: section headers may have been stripped.
-fn needed(
+fn needed<'data>(
     entries: &[elf::Dyn64<Endianness>],
     segments: &[elf::ProgramHeader64<Endianness>],
     endian: Endianness,
-    data: &[u8],
+    data: impl ReadRef<'data>,
 ) -> Vec<String> {
     let address =
         entries.iter().find(|d| d.tag32(endian) == Some(elf::DT_STRTAB)).map(|d| d.d_val(endian));
-    let Some(strings) = address.and_then(|address| {
-        segments.iter().find_map(|s| {
-            s.data_range(endian, data, address, 1)
-                .ok()
-                .flatten()
-                .map(|_| s.p_offset(endian) + (address - s.p_vaddr(endian)))
-        })
-    }) else {
+    let strings = address.and_then(|address| {
+        let holds = |s: &&elf::ProgramHeader64<Endianness>| {
+            s.p_type(endian) == elf::PT_LOAD
+                && (s.p_vaddr(endian)..).contains(&address)
+                && address - s.p_vaddr(endian) < s.p_filesz(endian)
+        };
+        let segment = segments.iter().find(holds)?;
+        segment.p_offset(endian).checked_add(address - segment.p_vaddr(endian))
+    });
+    let (Some(strings), Ok(end)) = (strings, data.len()) else {
         return Vec::new();
     };
     entries
         .iter()
         .filter(|d| d.tag32(endian) == Some(elf::DT_NEEDED))
-        .filter_map(|d| data.get((strings + d.d_val(endian)) as usize..))
+        .filter_map(|d| {
+            data.read_bytes_at_until(strings.checked_add(d.d_val(endian))?..end, 0).ok()
+        })
         .map(crate::abi::text)
         .collect()
 }
@@ -204,16 +212,16 @@ mod tests {
 
     #[test]
     fn kinds() {
-        assert!(matches!(classify(b""), Kind::Text));
-        assert!(matches!(classify(b"echo hello\n\0"), Kind::Text));
-        assert!(matches!(classify(b"MZ\0\0"), Kind::Unknown));
-        assert!(matches!(classify(b"\x7fELF"), Kind::OtherMachine(_)));
-        assert!(matches!(classify(b"\x7fELF\x01\x01\x01"), Kind::OtherMachine(_)));
+        assert!(matches!(classify(&b""[..]), Kind::Text));
+        assert!(matches!(classify(&b"echo hello\n\0"[..]), Kind::Text));
+        assert!(matches!(classify(&b"MZ\0\0"[..]), Kind::Unknown));
+        assert!(matches!(classify(&b"\x7fELF"[..]), Kind::OtherMachine(_)));
+        assert!(matches!(classify(&b"\x7fELF\x01\x01\x01"[..]), Kind::OtherMachine(_)));
         // Claims to be x86-64, but ends before its headers.
         let mut cut = b"\x7fELF\x02\x01\x01".to_vec();
         cut.resize(18, 0);
         cut.extend([62, 0]);
-        assert!(matches!(classify(&cut), Kind::Unknown));
+        assert!(matches!(classify(&*cut), Kind::Unknown));
     }
 
     #[test]
@@ -268,7 +276,7 @@ mod tests {
     #[test]
     fn own_executable() {
         let data = std::fs::read("/proc/self/exe").expect("readable");
-        let Kind::Elf(elf) = classify(&data) else { panic!("not recognised") };
+        let Kind::Elf(elf) = classify(&*data) else { panic!("not recognised") };
         assert!(elf.dynamic && !elf.code.is_empty());
         assert!(elf.needed.iter().any(|n| n == "libc.so.6"));
         assert_eq!(elf.interpreter.as_deref(), Some("/lib64/ld-linux-x86-64.so.2"));

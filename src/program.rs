@@ -2,10 +2,12 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use object::read::ReadCache;
 
 use crate::elf::{self, Elf, Kind};
 use crate::process;
@@ -118,7 +120,7 @@ pub fn cannot_execute(path: &Path, error: &io::Error) -> Refused {
 }
 
 fn interpreter_of(path: &Path) -> Option<String> {
-    match elf::classify(&fs::read(path).ok()?) {
+    match kind(path).ok()? {
         Kind::Script { interpreter, .. } => Some(interpreter),
         Kind::Elf(elf) => elf.interpreter,
         _ => None,
@@ -151,7 +153,7 @@ pub fn inspect(path: &Path) -> Program {
     loop {
         let file = program.chain.last().map_or(path, |p| p.as_path()).to_path_buf();
         let shown = file.display();
-        let kind = match read_head(&file) {
+        let kind = match kind(&file) {
             Ok(kind) => kind,
             Err(e) => {
                 program.native = native(format!("{shown} cannot be read ({e})"), false);
@@ -201,28 +203,13 @@ fn script_target(interpreter: &str, argument: Option<&str>) -> PathBuf {
     PathBuf::from(interpreter)
 }
 
-/// Reads the file's kind. Programs can be large, so only the front is read at first: headers and
-/// the interpreter's name stand there in practice.
-fn read_head(path: &Path) -> io::Result<Kind> {
-    const HEAD: u64 = 64 * 1024;
+/// Reads the file's kind.
+pub fn kind(path: &Path) -> io::Result<Kind> {
     // A FIFO or a terminal would block here.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let mut file = File::open(path)?;
-    let mut data = Vec::new();
-    file.by_ref().take(HEAD).read_to_end(&mut data)?;
-    let whole = (data.len() as u64) < HEAD;
-    match elf::classify(&data) {
-        // The dynamic section of an ELF file stands near its end.
-        Kind::Elf(_) | Kind::Unknown if !whole && data.starts_with(b"\x7fELF") => {
-            file.rewind()?;
-            data.clear();
-            file.read_to_end(&mut data)?;
-            Ok(elf::classify(&data))
-        }
-        kind => Ok(kind),
-    }
+    Ok(elf::classify(&ReadCache::new(File::open(path)?)))
 }
 
 fn unsuitable(path: &Path, elf: &Elf) -> Option<Reason> {

@@ -183,10 +183,7 @@ fn become_program(
 ) -> Refused {
     let error = process::execve(path, command, environment);
     // Text without #!: a shell runs it itself, so that is what a user expects of us.
-    let is_text = || {
-        let data = std::fs::read(path).unwrap_or_default();
-        matches!(crate::elf::classify(&data), Kind::Text)
-    };
+    let is_text = || matches!(program::kind(path), Ok(Kind::Text));
     if error.raw_os_error() == Some(libc::ENOEXEC) && program.chain.len() == 2 && is_text() {
         let mut shell: Vec<OsString> = vec!["/bin/sh".into(), path.into()];
         shell.extend(command[1..].iter().cloned());

@@ -278,7 +278,7 @@ fn listed_path(line: &str) -> Option<PathBuf> {
 
 fn count(path: PathBuf) -> Option<Object> {
     let data = fs::read(&path).ok()?;
-    let Kind::Elf(elf) = elf::classify(&data) else { return None };
+    let Kind::Elf(elf) = elf::classify(&*data) else { return None };
     Some(Object {
         syscalls: elf::count_syscalls(&data, &elf),
         openmp_loops: loops_of(&path, &data),
