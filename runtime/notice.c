@@ -44,11 +44,17 @@ static void site_bytes(const struct call *c, uint8_t bytes[SITE_BYTES])
     __builtin_memcpy(bytes + 1, &c->number, 4);
 }
 
+/* Horspool's: the byte under the last one of `bytes` says how far they can be moved at once. */
 static uintptr_t search(uintptr_t lo, uintptr_t hi, const uint8_t bytes[SITE_BYTES])
 {
-    for (uintptr_t p = lo; p + SITE_BYTES <= hi; p++)
-        if (*(const uint8_t *)p == bytes[0] &&
-            !__builtin_memcmp((const void *)p, bytes, SITE_BYTES))
+    enum { LAST = SITE_BYTES - 1 };
+    uint8_t step[UINT8_MAX + 1];
+    for (uint32_t i = 0; i <= UINT8_MAX; i++)
+        step[i] = SITE_BYTES;
+    for (uint8_t i = 0; i < LAST; i++)
+        step[bytes[i]] = (uint8_t)(LAST - i);
+    for (uintptr_t p = lo; p + SITE_BYTES <= hi; p += step[((const uint8_t *)p)[LAST]])
+        if (!__builtin_memcmp((const void *)p, bytes, SITE_BYTES))
             return p;
     return 0;
 }

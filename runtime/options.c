@@ -15,7 +15,7 @@ static const char *value_of(char **environment, const char *name)
 {
     size_t n = strlen(name);
     for (char **e = environment; *e; e++)
-        if (memcmp(*e, name, n) == 0 && (*e)[n] == '=')
+        if (**e == *name && memcmp(*e, name, n) == 0 && (*e)[n] == '=')
             return *e + n + 1;
     return NULL;
 }

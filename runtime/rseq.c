@@ -44,39 +44,13 @@ static int look_for_use(struct dl_phdr_info *info, size_t size, void *used)
     return 0;
 }
 
-struct areas {
-    uint32_t *size;          /* __rseq_size: what is registered; NULL before glibc 2.35 */
-    const ptrdiff_t *offset; /* __rseq_offset: where, from the thread pointer */
-};
-
-static struct areas areas(void)
-{
-    struct object o;
-    const Elf64_Ehdr *e = &_r_debug ? (const Elf64_Ehdr *)_r_debug.r_ldbase : NULL;
-    const Elf64_Phdr *phdr = (const Elf64_Phdr *)(e + 1);
-    struct areas a = {NULL, NULL};
-    if (!e || __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_phoff != sizeof *e ||
-        !elf_object(&o, "", (uintptr_t)e, phdr, e->e_phnum))
-        return a;
-    elf_dynamic(&o, phdr, e->e_phnum);
-    const Elf64_Sym *size = elf_defined(&o, "__rseq_size"),
-                    *offset = elf_defined(&o, "__rseq_offset");
-    if (size && offset) {
-        a.size = (uint32_t *)(o.bias + size->st_value);
-        a.offset = (const ptrdiff_t *)(o.bias + offset->st_value);
-    }
-    return a;
-}
-
-/* The word is among what the loader has made read-only. */
+/* The word is among what the loader has made read-only. No other thread is there to see it change.
+ */
 static bool write_word(uint32_t *at, uint32_t value)
 {
     void *page = (void *)((uintptr_t)at & ~(PATCH_PAGE - 1));
-    int memory = patch_memory();
-    bool written = patch_write(memory, (uintptr_t)at, &value, sizeof value);
-    patch_memory_close(memory);
-    if (written || prim_mprotect(page, PATCH_PAGE, PROT_READ | PROT_WRITE))
-        return written;
+    if (prim_mprotect(page, PATCH_PAGE, PROT_READ | PROT_WRITE))
+        return false;
     *at = value;
     prim_mprotect(page, PATCH_PAGE, PROT_READ);
     return true;
@@ -84,20 +58,21 @@ static bool write_word(uint32_t *at, uint32_t value)
 
 /* New threads have an area if the one that makes them has. Objects that are loaded later, and those
  * that ask dlsym(3), learn by the size that there are none. */
-bool rseq_end_of_libc(void)
+bool rseq_end_of_libc(uintptr_t (*find)(const char *name))
 {
     bool used = false;
-    struct areas a = areas();
-    if (!a.size || !*a.size)
+    uint32_t *registered = (uint32_t *)find("__rseq_size"), size;
+    const ptrdiff_t *offset;
+    if (!registered || !(size = *registered) ||
+        !(offset = (const ptrdiff_t *)find("__rseq_offset")))
         return true;
-    uint32_t size = *a.size;
     objects_each(look_for_use, &used);
-    if (used || !write_word(a.size, 0))
+    if (used || !write_word(registered, 0))
         return false;
     /* what glibc has registered: __rseq_size may be less, but not more */
-    if (!prim_syscall4(SYS_rseq, (char *)__builtin_thread_pointer() + *a.offset,
+    if (!prim_syscall4(SYS_rseq, (char *)__builtin_thread_pointer() + *offset,
                        size < BYTES ? BYTES : size, UNREGISTER, SIGNATURE))
         return true;
-    write_word(a.size, size);
+    write_word(registered, size);
     return false;
 }
