@@ -29,7 +29,7 @@ pub fn unpack() -> io::Result<PathBuf> {
     let name = file_name();
     if let Some(installed) = installed(&name) {
         // Where the runtime keeps what it knows of the code of libraries.
-        let _ = private_bases().iter().any(|(base, mode)| private_folder(base, *mode).is_ok());
+        let _ = private_bases().any(|(base, mode)| private_folder(&base, mode).is_ok());
         return Ok(installed);
     }
     for (base, mode) in private_bases() {
@@ -61,23 +61,21 @@ pub fn install(folder: &Path) -> io::Result<()> {
 }
 
 /// Folders that may hold a `lissom` folder, and that folder's mode.
-fn private_bases() -> Vec<(PathBuf, u32)> {
-    let mut bases = Vec::new();
-    if process::euid() == 0 {
-        // Readable by others, so that a service that drops its privileges still finds it
-        // afterwards.
-        bases.push((PathBuf::from("/run"), 0o755));
-    }
+fn private_bases() -> impl Iterator<Item = (PathBuf, u32)> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    bases.extend(variable("XDG_RUNTIME_DIR").map(|p| (p, 0o700)));
-    let cache = variable("XDG_CACHE_HOME").or_else(|| {
-        let cache = variable("HOME")?.join(".cache");
-        // The one folder that is made for us: a fresh account has none.
-        let _ = fs::DirBuilder::new().mode(0o700).create(&cache);
-        Some(cache)
+    // Readable by others, so that a service that drops its privileges still finds it afterwards.
+    let run = (process::euid() == 0).then(|| (PathBuf::from("/run"), 0o755));
+    let runtime = variable("XDG_RUNTIME_DIR").map(|p| (p, 0o700));
+    // Only when it comes to this one is it made.
+    let cache = std::iter::once_with(move || {
+        variable("XDG_CACHE_HOME").or_else(|| {
+            let cache = variable("HOME")?.join(".cache");
+            // The one folder that is made for us: a fresh account has none.
+            let _ = fs::DirBuilder::new().mode(0o700).create(&cache);
+            Some(cache)
+        })
     });
-    bases.extend(cache.map(|p| (p, 0o700)));
-    bases
+    run.into_iter().chain(runtime).chain(cache.flatten().map(|p| (p, 0o700)))
 }
 
 /// The `lissom` folder in `base`, which is made if it is not there. Nobody else can write it.
