@@ -8,7 +8,7 @@ stack. `lissom threads` lists all application threads, `lissom bt` shows where t
 import gdb
 import gdb.unwinder
 
-# As lissom_switch (sched/switch.S) pushes them; behind them is the return address.
+# As lissom_switch (sched/context.S) pushes them; behind them is the return address.
 PUSHED = ("r15", "r14", "r13", "r12", "rbx", "rbp")
 ATTACHED = 0, 1, 2, 4  # enum attach of sched/thread.h: a kernel thread has it. 3 is DETACHED
 

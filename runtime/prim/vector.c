@@ -35,3 +35,12 @@ enum vector_verdict vector_state(uint64_t hwcap2, uint64_t *mask)
         return VECTOR_NO_XSAVEC;
     return bytes_of(*mask) <= VECTOR_ROOM ? VECTOR_FITS : VECTOR_TOO_LARGE;
 }
+
+uint32_t vector_slow(uint64_t mask)
+{
+    enum { X87 = 1, SSE = 2, AVX = 4, PKRU = 1 << 9, XGETBV1 = 4 };
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a & XGETBV1) || mask >> 32)
+        return 0;
+    return ((uint32_t)mask & ~(uint32_t)(SSE | AVX | PKRU)) | X87;
+}

@@ -23,4 +23,8 @@ enum { VECTOR_ROOM = 12288 };
  * enabled. */
 enum vector_verdict vector_state(uint64_t hwcap2, uint64_t *mask);
 
+/* Of these, the components that a switch does not save by moves, if it can ask which are in use
+ * (XGETBV(1)). 0: it cannot. */
+uint32_t vector_slow(uint64_t mask);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The way into the runtime, the way out, and the switch between contexts.
+ * The way into the runtime and the way out.
  *
  * In: a patched system call site (patch/patch.h) jumps to lissom_syscall_entry with rcx = its
  * struct patch_site and every other register but r11 as the program had it. The program's stack is
@@ -8,10 +8,7 @@
  * own *runtime stack*.
  *
  * Vector state: the runtime is compiled without vector registers, so they stay as they are unless
- * another context runs in between; lissom_switch and lissom_leave save them with XSAVEC (a
- * component in its initial state costs nothing) and the restoring side loads them with XRSTOR.
- * MXCSR and the x87 control word are part of it, and the tiles of AMX: a kernel thread that has not
- * had any yet is given room for them by the kernel, at the XRSTOR, which the kernel begins again.
+ * another context runs in between (context.S).
  *
  * Signals: from `movl $1, T_IN_RUNTIME` to `movl $0, T_IN_RUNTIME` a handler of the program is
  * never run (sched/signals.c keeps the signal). Outside of it, but inside this file, the
@@ -309,105 +306,6 @@ lissom_at_raise_gone:
 2:      jmp     *SITE_AFTER(%r11)
         .cfi_endproc
         .size   lissom_syscall_entry, . - lissom_syscall_entry
-
-/* --- contexts --------------------------------------------------------------------------------- */
-
-/* A debugger may stop a thread anywhere here, so each instruction says where its frame is. */
-.macro SAVE_CONTEXT                              /* of the thread in rdi; clobbers rax, rcx, rdx */
-        .irp r, rbp, rbx, r12, r13, r14, r15
-        push    %\r
-        .cfi_adjust_cfa_offset 8
-        .cfi_rel_offset \r, 0
-        .endr
-        rdgsbase %rax
-        mov     %rax, T_GSBASE(%rdi)
-        mov     lissom_xsave_mask(%rip), %eax
-        mov     lissom_xsave_mask+4(%rip), %edx
-        mov     T_XSAVE(%rdi), %rcx
-        xsavec64 (%rcx)
-        mov     %rsp, T_CONTEXT_RSP(%rdi)
-.endm
-
-/* of the thread in rsi, with rdi to return; its stack is as SAVE_CONTEXT left it */
-.macro LOAD_CONTEXT_AND_RETURN
-        mov     T_CONTEXT_RSP(%rsi), %rsp
-        .cfi_def_cfa rsp, 56
-        .cfi_offset rbp, -16
-        .cfi_offset rbx, -24
-        .cfi_offset r12, -32
-        .cfi_offset r13, -40
-        .cfi_offset r14, -48
-        .cfi_offset r15, -56
-        mov     T_FSBASE(%rsi), %rax
-        wrfsbase %rax
-        rdgsbase %rax                            /* reading costs less than writing, and hardly anybody uses it */
-        cmp     T_GSBASE(%rsi), %rax
-        je      1f
-        mov     T_GSBASE(%rsi), %rax
-        wrgsbase %rax
-1:
-        mov     lissom_xsave_mask(%rip), %eax
-        mov     lissom_xsave_mask+4(%rip), %edx
-        mov     T_XSAVE(%rsi), %rcx
-        xrstor64 (%rcx)
-        .irp r, r15, r14, r13, r12, rbx, rbp
-        pop     %\r
-        .cfi_adjust_cfa_offset -8
-        .cfi_restore \r
-        .endr
-        mov     %rdi, %rax
-        ret
-.endm
-
-/* struct thread *lissom_switch(struct thread *from, struct thread *to)
- * Pre: the caller owns `to`, which is DETACHED and marked ATTACHED by the caller; from != to.
- * Post: returns, as `from` and perhaps much later and on another carrier, the thread that was left
- * then. */
-        .globl  lissom_switch
-        .hidden lissom_switch
-        .type   lissom_switch, @function
-        .balign 64
-lissom_switch:
-        .cfi_startproc
-        SAVE_CONTEXT
-        LOAD_CONTEXT_AND_RETURN
-        .cfi_endproc
-        .size   lissom_switch, . - lissom_switch
-
-/* void lissom_leave(struct thread *from, void *stack, void (*f)(struct carrier *, struct thread *),
- * struct carrier *k)
- * Saves `from` and runs f(k, from), which never returns, on k's own stack. "Returns" when from is
- * mounted again: then with the thread that was left there in rax. */
-        .globl  lissom_leave
-        .hidden lissom_leave
-        .type   lissom_leave, @function
-lissom_leave:
-        .cfi_startproc
-        mov     %rdx, %r8
-        mov     %rcx, %r9
-        SAVE_CONTEXT
-        mov     %rsi, %rsp
-        .cfi_def_cfa rsp, 0
-        .cfi_undefined rip                       /* nobody has called f */
-        mov     %rdi, %rsi
-        mov     %r9, %rdi
-        xor     %ebp, %ebp
-        call    *%r8
-        ud2
-        .cfi_endproc
-        .size   lissom_leave, . - lissom_leave
-
-/* void lissom_enter(struct thread *to, struct thread *prev): mounts `to` from a carrier's own
- * stack. */
-        .globl  lissom_enter
-        .hidden lissom_enter
-        .type   lissom_enter, @function
-lissom_enter:
-        .cfi_startproc
-        xchg    %rdi, %rsi
-        LOAD_CONTEXT_AND_RETURN
-        .cfi_endproc
-        .size   lissom_enter, . - lissom_enter
 
 /* For the unwinder: all registers are in a ucontext_t, to which the register with the DWARF number
  * `base` points (opcode 0x70 + base). */

@@ -36,7 +36,7 @@ enum { WAIT_WORDS = 12, INBOX = 16, PLACE_CPUS = 1024 };
 /* docs/slots.md; PARKED is ASLEEP under another name: sched/ext.h */
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED };
 
-/* An application thread.  Fields up to gsbase are known to switch.S (offsets.h). */
+/* An application thread.  Fields up to gsbase are known to switch.S and context.S (offsets.h). */
 struct thread {
     uint32_t in_runtime; /* 1 while on the runtime stack: signals are kept */
     /* a signal was kept or the doorbell rung here: look before leaving the runtime */
@@ -427,7 +427,7 @@ void monitor_end(void); /* Post: there is none. Not by the monitor. */
  * that has the old ones. */
 void monitor_restart(void);
 
-/* --- switch.S --------------------------------------------------------------------------------- */
+/* --- switch.S, context.S, guarded.S ----------------------------------------------------------- */
 struct thread *lissom_switch(struct thread *from, struct thread *to); /* returns who was left */
 struct thread *lissom_leave(struct thread *from, void *stack,
                             void (*f)(struct carrier *, struct thread *), struct carrier *k);

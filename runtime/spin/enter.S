@@ -2,7 +2,7 @@
  *
  * From a spin site's stub into the runtime and back. Here nothing is free: all registers, the flags
  * and the red zone are live, so rcx and r11 go on the program's stack, below the red zone. The rest
- * is as in sched/switch.S, whose comments on vector state, signals and labels hold here too;
+ * is as in sched/switch.S, whose comments on signals and labels hold here too, and in context.S;
  * handlers see the site's instruction (sched/view.c).
  *
  * The stub has moved rsp by the red zone and called, so that `ret $128` puts it right and goes on

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The switch between contexts.
+ *
+ * Vector state. XGETBV(1) says which components are in use, that is, not in their initial state.
+ * Mostly these are SSE, AVX and PKRU, which are saved by moves: XSAVEC and XRSTOR take 55 and 155
+ * ns on a Zen 3, even of nothing, XGETBV(1) 17 and the moves some ns. Is anything else in use (x87,
+ * AVX-512, tiles), XSAVEC saves all, and XRSTOR loads it; so it is where XGETBV(1) is not there. A
+ * kernel thread that has not had tiles yet is given room for them by the kernel, at the XRSTOR,
+ * which the kernel begins again.
+ *
+ * What is in use when a context is loaded, and not in use in that context, goes back to its initial
+ * state. MXCSR counts as part of SSE, the x87 control word as part of x87.
+ *
+ * T_XSAVE is what XSAVEC wants. Saved by moves, it has:
+ */
+#include "sched/registers.h"
+
+        .text
+
+/* where XSAVEC writes nothing: BY_MOVES, and the components; 0: saved by XSAVEC */
+#define V_SAVED 464
+#define V_PKRU 468
+#define V_MXCSR 472
+#define V_XMM 192 /* or, if AVX is in use, */
+#define V_YMM 576
+#define BY_MOVES_BIT 31
+#define SSE 2
+#define AVX 4
+#define AVX_BIT 2
+#define PKRU_BIT 9
+
+.macro MOVE_VECTORS op, from, to, at, bytes, register
+        .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+        .ifc \from,memory
+        \op     \at+\i*\bytes(\to), %\register\i
+        .else
+        \op     %\register\i, \at+\i*\bytes(\to)
+        .endif
+        .endr
+.endm
+
+/* Out: r8d = the components in use, all if they are not known; r9d = PKRU (0: there is none).
+ * Clobbers rax, rcx, rdx. */
+.macro VECTOR_IN_USE
+        mov     $-1, %r8d
+        xor     %r9d, %r9d
+        cmpb    $0, lissom_vector_known(%rip)
+        je      2f
+        mov     $1, %ecx
+        xgetbv
+        mov     %eax, %r8d
+        bt      $PKRU_BIT, %eax
+        jnc     2f
+        xor     %ecx, %ecx
+        rdpkru
+        mov     %eax, %r9d
+2:
+.endm
+
+/* Post: of the thread in rdi; r8d, r9d as VECTOR_IN_USE. Clobbers rax, rcx, rdx. A debugger may
+ * stop a thread anywhere here, so each instruction says where its frame is. */
+.macro SAVE_CONTEXT
+        .irp r, rbp, rbx, r12, r13, r14, r15
+        push    %\r
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset \r, 0
+        .endr
+        rdgsbase %rax
+        mov     %rax, T_GSBASE(%rdi)
+        VECTOR_IN_USE
+        mov     T_XSAVE(%rdi), %rcx
+        test    %r8d, lissom_vector_slow(%rip)
+        jz      3f
+        mov     lissom_xsave_mask(%rip), %eax
+        mov     lissom_xsave_mask+4(%rip), %edx
+        xsavec64 (%rcx)
+        movl    $0, V_SAVED(%rcx)
+        jmp     5f
+3:      mov     %r8d, %eax
+        bts     $BY_MOVES_BIT, %eax
+        mov     %eax, V_SAVED(%rcx)
+        mov     %r9d, V_PKRU(%rcx)
+        stmxcsr V_MXCSR(%rcx)
+        test    $AVX, %r8d
+        jnz     4f
+        MOVE_VECTORS movaps, registers, %rcx, V_XMM, 16, xmm
+        jmp     5f
+4:      MOVE_VECTORS vmovaps, registers, %rcx, V_YMM, 32, ymm
+5:      mov     %rsp, T_CONTEXT_RSP(%rdi)
+.endm
+
+/* of the thread in rsi, with rdi to return; its stack is as SAVE_CONTEXT left it. In: r8d, r9d as
+ * VECTOR_IN_USE. */
+.macro LOAD_CONTEXT_AND_RETURN
+        mov     T_CONTEXT_RSP(%rsi), %rsp
+        .cfi_def_cfa rsp, 56
+        .cfi_offset rbp, -16
+        .cfi_offset rbx, -24
+        .cfi_offset r12, -32
+        .cfi_offset r13, -40
+        .cfi_offset r14, -48
+        .cfi_offset r15, -56
+        mov     T_FSBASE(%rsi), %rax
+        wrfsbase %rax
+        rdgsbase %rax                            /* hardly anybody uses it; reading costs less */
+        cmp     T_GSBASE(%rsi), %rax
+        je      1f
+        mov     T_GSBASE(%rsi), %rax
+        wrgsbase %rax
+1:
+        mov     T_XSAVE(%rsi), %r10
+        mov     V_SAVED(%r10), %r11d
+        bt      $BY_MOVES_BIT, %r11d
+        jc      2f
+        mov     lissom_xsave_mask(%rip), %eax
+        mov     lissom_xsave_mask+4(%rip), %edx
+        xrstor64 (%r10)
+        jmp     7f
+2:      mov     %r8d, %eax
+        and     lissom_vector_slow(%rip), %eax
+        jz      3f
+        xor     %edx, %edx
+        xrstor64 lissom_vector_initial(%rip)
+3:      test    $AVX, %r11d
+        jnz     4f
+        bt      $AVX_BIT, %r8d
+        jnc     5f
+        vzeroupper
+5:      MOVE_VECTORS movaps, memory, %r10, V_XMM, 16, xmm
+        jmp     6f
+4:      MOVE_VECTORS vmovaps, memory, %r10, V_YMM, 32, ymm
+6:      ldmxcsr V_MXCSR(%r10)
+        cmp     %r9d, V_PKRU(%r10)
+        je      7f
+        mov     V_PKRU(%r10), %eax
+        xor     %ecx, %ecx
+        xor     %edx, %edx
+        wrpkru
+7:
+        .irp r, r15, r14, r13, r12, rbx, rbp
+        pop     %\r
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore \r
+        .endr
+        mov     %rdi, %rax
+        ret
+.endm
+
+/* struct thread *lissom_switch(struct thread *from, struct thread *to)
+ * Pre: the caller owns `to`, which is DETACHED and marked ATTACHED by the caller; from != to.
+ * Post: returns, as `from` and perhaps much later and on another carrier, the thread that was left
+ * then. */
+        .globl  lissom_switch
+        .hidden lissom_switch
+        .type   lissom_switch, @function
+        .balign 64
+lissom_switch:
+        .cfi_startproc
+        SAVE_CONTEXT
+        LOAD_CONTEXT_AND_RETURN
+        .cfi_endproc
+        .size   lissom_switch, . - lissom_switch
+
+/* void lissom_leave(struct thread *from, void *stack, void (*f)(struct carrier *, struct thread *),
+ * struct carrier *k)
+ * Saves `from` and runs f(k, from), which never returns, on k's own stack. "Returns" when from is
+ * mounted again: then with the thread that was left there in rax. */
+        .globl  lissom_leave
+        .hidden lissom_leave
+        .type   lissom_leave, @function
+lissom_leave:
+        .cfi_startproc
+        mov     %rdx, %r10
+        mov     %rcx, %r11
+        SAVE_CONTEXT
+        mov     %rsi, %rsp
+        .cfi_def_cfa rsp, 0
+        .cfi_undefined rip                       /* nobody has called f */
+        mov     %rdi, %rsi
+        mov     %r11, %rdi
+        xor     %ebp, %ebp
+        call    *%r10
+        ud2
+        .cfi_endproc
+        .size   lissom_leave, . - lissom_leave
+
+/* void lissom_enter(struct thread *to, struct thread *prev): mounts `to` from a carrier's own
+ * stack. */
+        .globl  lissom_enter
+        .hidden lissom_enter
+        .type   lissom_enter, @function
+lissom_enter:
+        .cfi_startproc
+        xchg    %rdi, %rsi
+        VECTOR_IN_USE
+        LOAD_CONTEXT_AND_RETURN
+        .cfi_endproc
+        .size   lissom_enter, . - lissom_enter
+
+        .section .note.GNU-stack, "", @progbits
