@@ -14,10 +14,10 @@ extern const char lissom_at_entry_swapped[], lissom_at_entry_committed[], lissom
     lissom_at_call_made[], lissom_at_call_end[], lissom_at_done_committed[], lissom_at_raise[],
     lissom_at_raise_end[], lissom_at_raise_gone[], lissom_at_guarded[], lissom_at_guarded_end[],
     lissom_at_guarded_fault[], lissom_at_event_sleep[], lissom_at_event_slept[],
-    lissom_at_event_awake[], lissom_spin_entry[], lissom_at_spin_pushed[],
-    lissom_at_spin_committed[], lissom_at_spin_exit[], lissom_at_spin_popped[],
-    lissom_at_spin_raise[], lissom_at_spin_raised[], lissom_at_spin_end[], lissom_at_spin_unknown[],
-    lissom_at_spin_unknown_popped[];
+    lissom_at_event_awake[], lissom_at_spin_pushed[], lissom_at_spin_committed[],
+    lissom_at_spin_exit[], lissom_at_spin_popped[], lissom_at_spin_raise[], lissom_at_spin_raised[],
+    lissom_at_spin_end[], lissom_at_spin_unknown[], lissom_at_spin_unknown_popped[];
+void lissom_spin_entry(void);
 
 static bool within(uintptr_t ip, const char *from, const char *to)
 {
@@ -28,7 +28,7 @@ static bool within(uintptr_t ip, const char *from, const char *to)
  * site's stub is the word RED_ZONE + 8 below. -1: not there. */
 static long spin_entry_depth(uintptr_t ip)
 {
-    if (within(ip, lissom_spin_entry, lissom_at_spin_pushed) ||
+    if (within(ip, (const char *)lissom_spin_entry, lissom_at_spin_pushed) ||
         ip == (uintptr_t)lissom_at_spin_popped || ip == (uintptr_t)lissom_at_spin_unknown_popped)
         return 136;
     if (within(ip, lissom_at_spin_raise, lissom_at_spin_raised))
