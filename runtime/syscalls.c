@@ -522,11 +522,6 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
         return ACTION_DIRECT;
     t->nr = nr;
     if (nr == SYS_futex && is_plain(t)) {
-        if (futex_wakes_nobody(t, r)) { /* as who leaves a lock does, more often than not */
-            thread_learn(t, false);
-            r->rax = 0;
-            return ACTION_RETURN;
-        }
         long action = futex_call(t, r);
         return t->attention && action == ACTION_RETURN ? signals_leave(t, r, action) : action;
     }

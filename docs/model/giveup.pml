@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Giving up while threads wait on a futex (runtime/lissom.c: lissom_give_up; runtime/sched/release.c; runtime/futex/futex.c: wait_queued, wake,
- * futex_wakes_nobody).
+ * Giving up while threads wait on a futex (runtime/lissom.c: lissom_give_up;
+ * runtime/sched/release.c; runtime/futex/futex.c: wait_queued, wake).
  *
  * Waiters wait while the word is what it was. A waker changes the word and wakes. Another thread gives up at any moment. Each of
  * them may leave the runtime at its next call from then on: it then waits, or wakes, in the kernel only.
@@ -59,7 +59,6 @@ proctype waiter(byte me) {
 		:: !native || M ->
 			late = native;
 			lock();
-			queued++;
 #if M != 2 && M != 3
 			late = native;
 #endif
@@ -67,8 +66,9 @@ proctype waiter(byte me) {
 			late = false;
 #endif
 			if
-			:: word != seen || late -> queued--; unlock()
-			:: else -> in_queue[me] = true; unlock(); ready[me]; ready[me] = false
+			:: word != seen || late -> unlock()
+			:: else ->
+				queued++; in_queue[me] = true; unlock(); ready[me]; ready[me] = false
 			fi
 		fi
 	od
@@ -76,6 +76,7 @@ proctype waiter(byte me) {
 
 proctype waker() {
 	byte n = 0, i = 0;
+	bool held;
 	do
 	:: n == ROUNDS -> break
 	:: else ->
@@ -84,7 +85,8 @@ proctype waker() {
 		if
 		:: native -> wake_kernel()      /* released */
 		:: true ->                      /* it may have come in before */
-			if :: queued > 0 -> wake_queue() :: else fi;
+			held = locked;
+			if :: held || queued > 0 -> wake_queue() :: else fi;
 			if
 #if M != 5
 			:: foreign > 0 -> wake_kernel()

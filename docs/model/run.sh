@@ -79,7 +79,7 @@ slots_mutants() {
 	mut 'go_idle no recheck'    M=2  N=3 S=2
 	mut 'make_ready no fence'   M=3  N=3 S=2
 	mut 'finish no GRANTED'     M=4  N=3 S=2
-	mut 'waiters++ late'        M=5  N=2 S=2
+	mut 'compared before the lock' M=5 N=2 S=2
 	mut 'wake no fence'         M=6  N=2 S=2
 	mut 'ASLEEP without cas'    M=7  N=2 S=2 PIN=3
 	mut 'signal without cas'    M=8  N=2 S=2 PIN=3 SIG=1
@@ -118,6 +118,7 @@ slots_mutants() {
 	mut 'park on a closed slot' M=42 N=3 S=2 EXIT=1 RSZ=1 SPN=3
 	mut 'closed while idle'     M=43 N=3 S=2 EXIT=1 RSZ=1
 	mut 'step back unpaid'      M=44 N=3 S=1 EXIT=1 OC=1 YLD=1
+	mut 'wake: count, then lock' M=45 N=2 S=2
 	mut 'over before ready'     M=36 N=3 S=1 EXIT=1 WORK=2 SPN=3 LIVE=1
 }
 

@@ -15,8 +15,9 @@
  *
  * What is abstracted, and why that is sound
  *   - Memory is sequentially consistent.  x86-TSO differs only in store -> load order, and the protocol depends on that in the places
- *     where slots.md says "fence" or "seq_cst": go_idle (IDLE, then the lists), make_ready (the list, then idle_count), wait (waiters++,
- *     then the word), wake (the word, then waiters).  Each has a mutant with the two the wrong way round, which is what a missing fence is.
+ *     where slots.md says "fence" or "seq_cst": go_idle (IDLE, then the lists), make_ready (the
+ *     list, then idle_count), wait (the lock, then the word), wake (the word, then the lock, then
+ *     waiters).  Each has a mutant with the two the wrong way round, which is what a missing fence is.
  *     Every other hand-over is an xchg / cas, or store-release / load-acquire, which TSO keeps.
  *   - A locked region is one atomic step if at most one of its accesses can be seen without the lock: the others commute with what everybody
  *     else does (Lipton).  That holds for slot.lock (seen outside: idle_count, or the list) and free.lock (K.reserved).  bucket.lock
@@ -120,7 +121,7 @@
 #define M_NO_RECHECK     2   /* go_idle: does not look at the lists after IDLE */
 #define M_COUNT_EARLY    3   /* make_ready: no fence: reads idle_count before the push is visible */
 #define M_NO_GRANTED     4   /* finish: ignores GRANTED */
-#define M_WAITERS_LATE   5   /* wait: waiters++ after the value check */
+#define M_COMPARED_EARLY 5   /* wait: the word is compared before the lock is held */
 #define M_WAKE_EARLY     6   /* wake: no fence: reads waiters before the word is visible */
 #define M_ASLEEP_STORE   7   /* rest: stores ASLEEP instead of cas */
 #define M_SIGNAL_STORE   8   /* signal: stores ATTACHED instead of cas ASLEEP -> ATTACHED */
@@ -160,6 +161,7 @@
 #define M_PARK_CLOSED   42   /* park: T on the waiting list of its slot, which was closed while it looked for a successor elsewhere */
 #define M_CLOSE_IDLE    43   /* close: leaves an idle slot IDLE */
 #define M_STEP_UNPAID   44   /* step_back: without overcommit-- */
+#define M_COUNT_FIRST   45   /* wake: reads waiters before it looks whether the lock is held */
 
 #define DETACHED 0
 #define ATTACHED 1
@@ -519,20 +521,13 @@ POST:	atomic {
 
 /* ---------------------------------------------------------------- wait(addr, val) */
 WAIT:	atomic { if :: KWAIT(t) -> goto KERNEL_WAIT :: else fi };
-#if M == M_WAITERS_LATE
-	atomic { bl == 0 -> bl = 1; inop++ };
+#define EARLY (M == M_COMPARED_EARLY)
+	atomic { if :: EARLY :: !EARLY && bl == 0 -> bl = 1 fi; inop++ };
 	if
-	:: atomic { !WAITS(t) -> bl = 0; op_end(); goto APP }
-	:: atomic { WAITS(t) }
+	:: atomic { !WAITS(t) };
+		atomic { if :: !EARLY -> bl = 0 :: else fi; op_end(); goto APP }     /* EAGAIN */
+	:: atomic { WAITS(t) }; atomic { !EARLY || bl == 0 -> waiters++; q[t] = 1 + WORDOF(t); bl = 0 }
 	fi;
-	atomic { waiters++; q[t] = 1 + WORDOF(t); bl = 0 };
-#else
-	atomic { bl == 0 -> bl = 1; waiters++; inop++ };
-	if
-	:: atomic { !WAITS(t) }; atomic { waiters--; bl = 0; op_end(); goto APP }      /* EAGAIN */
-	:: atomic { WAITS(t) -> q[t] = 1 + WORDOF(t); bl = 0 }
-	fi;
-#endif
 #if FWD && M != M_FWD_NO_LOOK
 	atomic { if :: attn[t] -> goto LOOK :: else fi };
 #endif
@@ -947,10 +942,8 @@ RESUME:	atomic {
 /* ---------------------------------------------------------------- wake(addr, n) */
 WAKE:	inop++;
 #if M == M_WAKE_EARLY
-	atomic { if :: waiters == 0 && kwaiters == 0 -> d = 1 :: else fi };
+	atomic { if :: bl == 0 && waiters == 0 && kwaiters == 0 -> d = 1 :: else fi };
 	atomic { word[w]++; if :: d -> d = 0; op_end(); goto APP :: else fi };
-#else
-	atomic { if :: waiters == 0 && kwaiters == 0 -> op_end(); goto APP :: else fi };
 #endif
 #if KW
 	atomic {                                             /* the real FUTEX_WAKE: they came first */
@@ -964,8 +957,15 @@ WAKE:	inop++;
 		:: else
 		fi
 	};
-	atomic { if :: n == 0 || waiters == 0 -> op_end(); goto APP :: else fi };
+	atomic { if :: n == 0 -> op_end(); goto APP :: else fi };
 #endif
+	atomic { if :: M == M_COUNT_FIRST -> d = (waiters == 0) :: else -> d = (bl == 0) fi };
+	atomic {
+		if
+		:: d && (M == M_COUNT_FIRST -> bl : waiters) == 0 -> d = 0; op_end(); goto APP
+		:: else -> d = 0
+		fi
+	};
 	atomic { bl == 0 ->                                  /* dequeue up to n that wait for w */
 		wm = 0;
 #if WORK == 0

@@ -57,8 +57,6 @@ static int take_waiters(struct bucket *b, uintptr_t address, int n, uint32_t bit
         *tail = &w->next;
         taken++;
     }
-    if (taken)
-        __atomic_store_n(&b->waiters, b->waiters - (uint32_t)taken, __ATOMIC_RELAXED);
     return taken;
 }
 
@@ -86,16 +84,14 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
 {
     struct bucket *b = bucket_of(address);
     if (n < 1)
-        n = 1; /* as the kernel does */
-    /* The program's store to the futex word comes before this; the waiter counts itself before it
-     * reads the word. */
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        n = 1;                               /* as the kernel does */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* behind the program's store to the word */
     int woken = 0;
     long r = 0;
     bool by_kernel = kernel_has_waiters(b);
     if (by_kernel && (r = kernel_wake(address, n, bitset)) > 0)
         woken = (int)r;
-    if (woken < n && __atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST)) {
+    if (woken < n && !queue_is_empty(b)) {
         struct thread *list = NULL, **tail = &list;
         bool timed = threshold_samples(t->slot);
         uint64_t begun = timed ? tsc() : 0;
@@ -116,21 +112,6 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
     if (!by_kernel)
         count_on(t->slot, wakes_avoided, 1);
     return r < 0 && !woken ? r : woken;
-}
-
-bool futex_wakes_nobody(struct thread *t, const struct user_registers *r)
-{
-    uintptr_t address = (uintptr_t)r->rdi;
-    if ((int)r->rsi != (FUTEX_WAKE | FUTEX_PRIVATE_FLAG) || (address & 3) ||
-        address >= ADDRESSES_END)
-        return false;
-    const struct bucket *b = bucket_of(address);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* as in wake */
-    if (__atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST) || kernel_has_waiters(b) ||
-        foreign_waiters() || slot_over_slice(t))
-        return false;
-    count_on(t->slot, wakes_avoided, 1);
-    return true;
 }
 
 /* Of those that wait in the kernel. */
@@ -184,8 +165,6 @@ static long requeue(struct thread *t, struct user_registers *r, bool compare)
             continue;
         queue_remove(a, w);
         queue_push(b, w);
-        __atomic_store_n(&a->waiters, a->waiters - 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&b->waiters, b->waiters + 1, __ATOMIC_SEQ_CST);
     }
     unlock_two(a, b);
     slots_make_ready(list);
@@ -248,10 +227,8 @@ static bool dequeue(struct thread *t)
             return false;
         lock_take(&b->lock);
         bool here = t->bucket == b;
-        if (here) {
+        if (here)
             queue_remove(b, t);
-            __atomic_store_n(&b->waiters, b->waiters - 1, __ATOMIC_RELAXED);
-        }
         lock_drop(&b->lock);
         if (here)
             return true;
@@ -373,16 +350,16 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
         return -EFAULT;
     if (now != value)
         return -EAGAIN;
-    lock_take(&b->lock);
-    __atomic_store_n(&b->waiters, b->waiters + 1, __ATOMIC_SEQ_CST);
+    lock_take(&b->lock); /* a full fence, before the word is compared */
     long fault = user_load(t, (const uint32_t *)address, &now);
     bool late = giving_up(); /* futex_end_all_waits has been here, or waits for the lock */
     if (fault || now != value || late) {
-        __atomic_store_n(&b->waiters, b->waiters - 1, __ATOMIC_RELAXED);
         lock_drop(&b->lock);
         return fault ? fault : late ? 0 : -EAGAIN;
     }
     queue_push(b, t);
+    /* A full fence: who tells of a signal sets attention and then looks whether t is in a queue
+     * (inbox_tell). */
     lock_drop(&b->lock);
     count_on(s, blocks, 1);
     bool timer = deadline && deadline->by_monitor;
@@ -390,9 +367,6 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
         count(timed_waits);
         timer_arm(t, s->index, deadline_clock(deadline), deadline_ns(deadline));
     }
-
-    /* Who tells of a signal sets attention and then looks whether t is in a queue (inbox_tell). */
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     bool signal = t->attention && signals_pending(t) && dequeue(t);
     long n = signal ? -EINTR : block(t, s, deadline);
     if (timer)
@@ -440,7 +414,7 @@ bool futex_wake_some_inside(const uint32_t *word, int n)
     struct bucket *b = bucket_of((uintptr_t)word);
     struct thread *list = NULL, **tail = &list;
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* as in wake */
-    if (!__atomic_load_n(&b->waiters, __ATOMIC_SEQ_CST))
+    if (queue_is_empty(b))
         return false;
     lock_take(&b->lock);
     take_waiters(b, (uintptr_t)word, n, FUTEX_BITSET_MATCH_ANY, &tail);
@@ -479,7 +453,6 @@ void futex_end_all_waits(void)
             *tail = w;
             tail = &w->next;
         }
-        __atomic_store_n(&b->waiters, 0, __ATOMIC_RELAXED);
         lock_drop(&b->lock);
         slots_make_ready(list);
     }
@@ -529,8 +502,7 @@ static bool in_kernel_by_choice(const struct thread *t, uintptr_t address)
     if (sched.native_waits || t->real_time)
         return true;
     return thread_stays(t) && kernel_decides(tsc()) &&
-           !__atomic_load_n(&requeues, __ATOMIC_RELAXED) &&
-           !__atomic_load_n(&bucket_of(address)->waiters, __ATOMIC_RELAXED);
+           !__atomic_load_n(&requeues, __ATOMIC_RELAXED) && queue_is_empty(bucket_of(address));
 }
 
 long futex_call(struct thread *t, struct user_registers *r)
@@ -567,7 +539,11 @@ long futex_call(struct thread *t, struct user_registers *r)
         if (!bitset)
             return finish(r, -EINVAL);
         /* fall through */
-    case FUTEX_WAKE: finish(r, wake(t, address, (int)r->rdx, bitset)); break;
+    case FUTEX_WAKE:
+        finish(r, wake(t, address, (int)r->rdx, bitset));
+        if (!r->rax)
+            thread_learn(t, false);
+        break;
     case FUTEX_REQUEUE:
     case FUTEX_CMP_REQUEUE: finish(r, requeue(t, r, command == FUTEX_CMP_REQUEUE)); break;
     case FUTEX_WAKE_OP: finish(r, wake_op(t, r)); break;

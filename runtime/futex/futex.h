@@ -9,9 +9,6 @@
 
 /* Handles futex(2) for t. Post: an ACTION_*; for ACTION_RETURN r->rax is the result. */
 long futex_call(struct thread *t, struct user_registers *r);
-/* True: r is a private FUTEX_WAKE, nobody waits there, and that has been counted: its result is 0.
- * False: nothing is known. Pre: t has a slot. */
-bool futex_wakes_nobody(struct thread *t, const struct user_registers *r);
 /* After the kernel has performed the call that futex_call had passed on with ACTION_CALL. */
 void futex_call_done(struct thread *t, struct user_registers *r);
 /* Ends t's wait with EINTR if it is in one. Post: true: t was queued and has been made ready. */

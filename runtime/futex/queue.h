@@ -9,10 +9,9 @@
 
 struct bucket {
     struct lock lock;
-    uint32_t waiters; /* queued threads; under lock, read without by wakers (seq_cst) */
     /* threads that wait in the kernel on an address of this bucket (seq_cst) */
     uint32_t kernel_waiters;
-    struct thread *head, *tail;
+    struct thread *head, *tail; /* under lock; head is read without by wakers */
     /* rounds of spinning here that were for nothing lately; a guess, updated without lock */
     uint16_t spin_debt;
     uint16_t spin_skipped;
@@ -26,6 +25,15 @@ static inline struct bucket *bucket_of(uintptr_t address)
     return &futex_buckets[((address >> 2) * 0x9e3779b97f4a7c15ull) >> 52];
 }
 
+/* Whether a waker that has changed a word of b finds nobody there. A waiter compares the word under
+ * the lock, and is in the queue when it drops it: so a waiter that has not seen the change is seen
+ * by the lock or, after that, by the queue. Pre: a full fence since the change. */
+static inline bool queue_is_empty(const struct bucket *b)
+{
+    return !__atomic_load_n(&b->lock.word, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(&b->head, __ATOMIC_RELAXED);
+}
+
 /* Pre for all: b->lock. */
 static inline void queue_push(struct bucket *b, struct thread *t)
 {
@@ -34,7 +42,7 @@ static inline void queue_push(struct bucket *b, struct thread *t)
     if (b->tail)
         b->tail->wait_next = t;
     else
-        b->head = t;
+        __atomic_store_n(&b->head, t, __ATOMIC_RELAXED);
     b->tail = t;
     __atomic_store_n(&t->bucket, b, __ATOMIC_RELAXED);
 }
@@ -44,7 +52,7 @@ static inline void queue_remove(struct bucket *b, struct thread *t)
     if (t->wait_prev)
         t->wait_prev->wait_next = t->wait_next;
     else
-        b->head = t->wait_next;
+        __atomic_store_n(&b->head, t->wait_next, __ATOMIC_RELAXED);
     if (t->wait_next)
         t->wait_next->wait_prev = t->wait_prev;
     else

@@ -30,22 +30,22 @@ static inline long prim_futex_wake(uint32_t *word, int n)
 static inline int lock_try(struct lock *l)
 {
     uint32_t free = 0;
-    return __atomic_compare_exchange_n(&l->word, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&l->word, &free, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 void lock_slow(struct lock *l);
 
-/* Post: held; acquire. */
+/* Post: held. A full fence, as is lock_drop: the instructions are x86's locked ones. */
 static inline void lock_take(struct lock *l)
 {
     if (__builtin_expect(!lock_try(l), 0))
         lock_slow(l);
 }
 
-/* Pre: held. Post: free; release. */
+/* Pre: held. Post: free. */
 static inline void lock_drop(struct lock *l)
 {
-    if (__builtin_expect(__atomic_exchange_n(&l->word, 0, __ATOMIC_RELEASE) == 2, 0))
+    if (__builtin_expect(__atomic_exchange_n(&l->word, 0, __ATOMIC_SEQ_CST) == 2, 0))
         prim_futex_wake(&l->word, 1);
 }
 

@@ -241,9 +241,8 @@ static struct thread *go_idle(struct slot *s)
         lock_drop(&s->lock);
         if (t || extra)
             return t;
-        /* IDLE is published; who pushes to another list after this sees it (make_ready), what was
-         * pushed before is seen here. */
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        /* IDLE is published, and the lock that was dropped is a full fence; who pushes to another
+         * list after this sees it (make_ready), what was pushed before is seen here. */
         bool unattended = events_unattended();
         if ((!unattended && !slots_anything_ready()) || !claim(s))
             return NULL;
@@ -270,8 +269,6 @@ void slot_pass_on(struct slot *s)
 
 void slots_look_for_idle(struct slot *s)
 {
-    /* the push, before looking whether the monitor or an idle slot sees it */
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     monitor_poke();
     struct slot *idle = slots_claim_idle(s);
     if (idle)
@@ -382,8 +379,8 @@ bool slot_hands_on(const struct slot *s)
     return now < s->hand_on_until || kernel_decides(now);
 }
 
-/* t gives up s. Post: true: s is the caller's to pass on, to *next if that is not NULL. false: t
- * was an extra thread, or s is closed, and its place has ended. */
+/* t gives up s. Post: true: s is the caller's to pass on, to *next, or if that is NULL, to what it
+ * finds. false: t was an extra thread, or s is closed, and its place has ended. */
 static bool leave(struct thread *t, struct slot *s, struct thread **next)
 {
     *next = NULL;
@@ -396,7 +393,7 @@ static bool leave(struct thread *t, struct slot *s, struct thread **next)
     }
     ready_charge(s, t);
     bool extra = s->overcommit > 0;
-    if (extra && slot_hands_on(s)) {
+    if (extra ? slot_hands_on(s) : !events_watched()) {
         *next = carrier_take_reserved(t);
         if (!*next)
             *next = slot_next(s);
@@ -453,7 +450,8 @@ static void rest(struct thread *t)
 static bool granted_meanwhile(struct thread *t)
 {
     uint32_t granted = GRANTED;
-    return __atomic_compare_exchange_n(&t->attach, &granted, ATTACHED, false, __ATOMIC_ACQUIRE,
+    return __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == GRANTED &&
+           __atomic_compare_exchange_n(&t->attach, &granted, ATTACHED, false, __ATOMIC_ACQUIRE,
                                        __ATOMIC_RELAXED);
 }
 

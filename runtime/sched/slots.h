@@ -23,7 +23,8 @@ struct thread *slot_steal(const struct slot *thief);
 /* slot_pop after a look at the events that threads wait for if it is time, or if there is nothing
  * else to run. */
 struct thread *slot_pop_with_events(struct slot *s);
-/* A thread has been pushed to the list of s, which is busy: no slot may stay idle beside it. */
+/* A thread has been pushed to the list of s, which is busy: no slot may stay idle beside it. Pre:
+ * the lock of s was dropped since: the fence between the push and the look. */
 void slots_look_for_idle(struct slot *s);
 /* Polls for something to run on s, which t holds. Post: a thread (perhaps t itself), or NULL. */
 struct thread *slot_poll(struct thread *t, struct slot *s);
