@@ -153,15 +153,17 @@ fn main() {
         jobs.push(Job::new(&zydis.join(name), &object, flags));
     }
 
+    forget_other_compiler(&compiler, &objects);
     let changed = compile(&compiler, &jobs);
     let library = out.join("liblissom.so");
     let linked = out.join("liblissom.objects");
-    let list: String = jobs.iter().map(|j| format!("{}\n", j.object.display())).collect();
+    let mut list = format!("{}\n", LINK.join(" "));
+    list.extend(jobs.iter().map(|j| format!("{}\n", j.object.display())));
     let relink =
         changed || !library.exists() || fs::read_to_string(&linked).ok().as_deref() != Some(&list);
     if relink {
         let mut command = Command::new(&compiler);
-        command.args(OURS).args(together).args(LINK).arg("-o").arg(&library);
+        command.args(OURS).args(together).args(&places).args(LINK).arg("-o").arg(&library);
         command.args(jobs.iter().map(|j| &j.object));
         run(&mut command);
         fs::write(&linked, &list).expect("writable OUT_DIR");
@@ -321,6 +323,18 @@ impl Job {
         rule.replace("\\\n", " ").split_once(": ").is_some_and(|(_, files)| {
             files.split_whitespace().all(|f| modified(Path::new(f)).is_some_and(|m| m <= built))
         })
+    }
+}
+
+/// What one version of a compiler has kept for the whole, another cannot read.
+fn forget_other_compiler(compiler: &Path, objects: &Path) {
+    let version = Command::new(compiler).arg("--version").output().map(|o| o.stdout);
+    let version = version.unwrap_or_default();
+    let noted = objects.join("compiler");
+    if fs::read(&noted).ok().as_ref() != Some(&version) {
+        let _ = fs::remove_dir_all(objects);
+        fs::create_dir_all(objects).expect("writable OUT_DIR");
+        fs::write(noted, version).expect("writable OUT_DIR");
     }
 }
 
