@@ -366,7 +366,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     claim_record();
     state(LISSOM_STATE_single, "");
     thread_class_at_start();
-    sched.uses_rseq = sched.level != LEVEL_KERNEL && !rseq_end_of_libc(function_behind);
+    sched.uses_rseq = sched.level != LEVEL_KERNEL && !rseq_end_of_libc();
     patch_write_by_mprotect(options.patch_by_mprotect);
     bool at_once = options.at_once || options.malleable || options.small_teams ||
                    sched.observe_spinning || (libc < LIBC_CLONE3 && is_late());

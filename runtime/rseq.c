@@ -44,6 +44,32 @@ static int look_for_use(struct dl_phdr_info *info, size_t size, void *used)
     return 0;
 }
 
+struct areas {
+    uint32_t *size;          /* __rseq_size: what is registered; NULL before glibc 2.35 */
+    const ptrdiff_t *offset; /* __rseq_offset: where, from the thread pointer */
+};
+
+/* By the loader's own tables: dlsym(3) would leave an error for the program where there are
+ * none. */
+static struct areas areas(void)
+{
+    struct object o;
+    const Elf64_Ehdr *e = &_r_debug ? (const Elf64_Ehdr *)_r_debug.r_ldbase : NULL;
+    const Elf64_Phdr *phdr = (const Elf64_Phdr *)(e + 1);
+    struct areas a = {NULL, NULL};
+    if (!e || __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_phoff != sizeof *e ||
+        !elf_object(&o, "", (uintptr_t)e, phdr, e->e_phnum))
+        return a;
+    elf_dynamic(&o, phdr, e->e_phnum);
+    const Elf64_Sym *size = elf_defined(&o, "__rseq_size"),
+                    *offset = elf_defined(&o, "__rseq_offset");
+    if (size && offset) {
+        a.size = (uint32_t *)(o.bias + size->st_value);
+        a.offset = (const ptrdiff_t *)(o.bias + offset->st_value);
+    }
+    return a;
+}
+
 /* The word is among what the loader has made read-only. No other thread is there to see it change.
  */
 static bool write_word(uint32_t *at, uint32_t value)
@@ -58,21 +84,20 @@ static bool write_word(uint32_t *at, uint32_t value)
 
 /* New threads have an area if the one that makes them has. Objects that are loaded later, and those
  * that ask dlsym(3), learn by the size that there are none. */
-bool rseq_end_of_libc(uintptr_t (*find)(const char *name))
+bool rseq_end_of_libc(void)
 {
     bool used = false;
-    uint32_t *registered = (uint32_t *)find("__rseq_size"), size;
-    const ptrdiff_t *offset;
-    if (!registered || !(size = *registered) ||
-        !(offset = (const ptrdiff_t *)find("__rseq_offset")))
+    struct areas a = areas();
+    if (!a.size || !*a.size)
         return true;
+    uint32_t size = *a.size;
     objects_each(look_for_use, &used);
-    if (used || !write_word(registered, 0))
+    if (used || !write_word(a.size, 0))
         return false;
     /* what glibc has registered: __rseq_size may be less, but not more */
-    if (!prim_syscall4(SYS_rseq, (char *)__builtin_thread_pointer() + *offset,
+    if (!prim_syscall4(SYS_rseq, (char *)__builtin_thread_pointer() + *a.offset,
                        size < BYTES ? BYTES : size, UNREGISTER, SIGNATURE))
         return true;
-    write_word(registered, size);
+    write_word(a.size, size);
     return false;
 }

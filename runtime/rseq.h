@@ -14,12 +14,10 @@
 #define LISSOM_RSEQ_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
-/* Ends glibc's use. `find` gives the address of a symbol of the loader's, or 0. Post: false: its
- * areas stay, and threads have to keep their kernel threads. Pre: the constructor; no other has
- * run. Takes the loader's lock. */
-bool rseq_end_of_libc(uintptr_t (*find)(const char *name));
+/* Ends glibc's use. Post: false: its areas stay, and threads have to keep their kernel threads.
+ * Pre: the constructor; no other has run. Takes the loader's lock. */
+bool rseq_end_of_libc(void);
 
 /* Whether the calling kernel thread has an area. */
 bool rseq_is_registered(void);
