@@ -20,11 +20,12 @@ static inline long prim_kernel_thread(void (*f)(void), char *stack_top, uint32_t
                                          CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
     register char *top __asm__("rsi") = stack_top;
     register uint32_t *clear __asm__("r10") = alive;
+    register void (*begin)(void) __asm__("r9") = f; /* not in rbp */
     long ret;
     __asm__ volatile("xor %%edx, %%edx\n\txor %%r8d, %%r8d\n\tsyscall\n\t"
                      "test %%rax, %%rax\n\tjnz 1f\n\txor %%ebp, %%ebp\n\tcall *%[f]\n\tud2\n1:"
                      : "=a"(ret)
-                     : "a"(SYS_clone), "r"(flags), "r"(top), "r"(clear), [f] "r"(f)
+                     : "a"(SYS_clone), "r"(flags), "r"(top), "r"(clear), [f] "r"(begin)
                      : "rcx", "r11", "rdx", "r8", "memory");
     return ret;
 }
