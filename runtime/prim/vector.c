@@ -42,5 +42,8 @@ uint32_t vector_slow(uint64_t mask)
     unsigned a, b, c, d;
     if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a & XGETBV1) || mask >> 32)
         return 0;
+    /* the state may be there without the instructions, which the kernel has to enable */
+    if ((mask & PKRU) && (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & bit_OSPKE)))
+        return 0;
     return ((uint32_t)mask & ~(uint32_t)(SSE | AVX | PKRU)) | X87;
 }
