@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -206,10 +206,19 @@ fn script_target(interpreter: &str, argument: Option<&str>) -> PathBuf {
 /// Reads the file's kind.
 pub fn kind(path: &Path) -> io::Result<Kind> {
     // A FIFO or a terminal would block here.
-    if !fs::metadata(path)?.is_file() {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    Ok(elf::classify(&ReadCache::new(File::open(path)?)))
+    let mut file = File::open(path)?;
+    if metadata.len() == 0 {
+        // Some file systems do not know how much there is.
+        let mut data = Vec::new();
+        file.read_to_end(&mut data)?;
+        return Ok(elf::classify(&*data));
+    }
+    file.read_exact(&mut [0])?; // an error, which would be taken for an empty file
+    Ok(elf::classify(&ReadCache::new(file)))
 }
 
 fn unsuitable(path: &Path, elf: &Elf) -> Option<Reason> {
