@@ -17,14 +17,8 @@ mod abi;
 mod bpf;
 
 /// The files of Zydis and its base library that decoding needs.
-const ZYDIS: &[&str] = &[
-    "src/Decoder.c",
-    "src/DecoderData.c",
-    "src/Register.c",
-    "src/SharedData.c",
-    "src/String.c",
-    "src/Utils.c",
-];
+const ZYDIS: &[&str] =
+    &["src/Decoder.c", "src/DecoderData.c", "src/Register.c", "src/SharedData.c", "src/Utils.c"];
 
 /// Flags of our own C. The runtime is entered in the middle of other people's code: it must not
 /// touch vector registers, call into libc behind our back (memset from a loop), or rely on a stack
@@ -46,9 +40,10 @@ const OURS: &[&str] = &[
     "-Werror",
 ];
 
-/// GCC compiles our own C as one unit, so that functions of different files become one: a wait
-/// takes a tenth fewer instructions. All but these: `mem.c` has what the compiler itself calls, and
-/// the others have assembly that names functions, which the compiler does not look into.
+/// Link-time optimization of our own C: GCC inlines functions across files, and a futex wait takes
+/// a tenth fewer instructions. The files in `APART` are excluded: the compiler itself emits calls
+/// to the functions of `mem.c`; the others contain assembly that refers to C functions by name, and
+/// GCC would drop or rename these.
 const TOGETHER: &[&str] = &["-flto", "-flto-partition=one"];
 const APART: &[&str] = &["mem.c", "restrict.c", "lissom.c"];
 
@@ -326,7 +321,8 @@ impl Job {
     }
 }
 
-/// What one version of a compiler has kept for the whole, another cannot read.
+/// Deletes all objects if another version of the compiler made them: GCC cannot link the LTO
+/// objects of another version.
 fn forget_other_compiler(compiler: &Path, objects: &Path) {
     let version = Command::new(compiler).arg("--version").output().map(|o| o.stdout);
     let version = version.unwrap_or_default();
