@@ -57,7 +57,6 @@ static struct lissom_region *region;
 
 extern uint64_t lissom_xsave_mask;
 extern uint32_t lissom_vector_slow;
-extern bool lissom_vector_known;
 
 static bool begins(const char *s, const char *prefix)
 {
@@ -301,10 +300,7 @@ static void begin(const char *unfit)
     record_wiped = prim_wipe_on_fork(&private_record, sizeof private_record);
     loops_init(options.active_threads, options.shake_loops);
     sched.user_switch = vector_state(getauxval(AT_HWCAP2), &lissom_xsave_mask) == VECTOR_FITS;
-    uint32_t slow = vector_slow(lissom_xsave_mask);
-    lissom_vector_known = slow;
-    if (slow)
-        lissom_vector_slow = slow;
+    lissom_vector_slow = vector_slow(lissom_xsave_mask);
     sched.tsc_per_us = clock_tsc_per_us(clock_read);
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     ext_ask();

@@ -83,9 +83,11 @@ static bool foreign_waiters(void)
 static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
 {
     struct bucket *b = bucket_of(address);
+    /* The kernel wakes one, too. */
     if (n < 1)
-        n = 1;                               /* as the kernel does */
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* behind the program's store to the word */
+        n = 1;
+    /* Order the program's store to the word before the look at the bucket. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     int woken = 0;
     long r = 0;
     bool by_kernel = kernel_has_waiters(b);

@@ -41,9 +41,9 @@ uint32_t vector_slow(uint64_t mask)
     enum { X87 = 1, SSE = 2, AVX = 4, PKRU = 1 << 9, XGETBV1 = 4 };
     unsigned a, b, c, d;
     if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a & XGETBV1) || mask >> 32)
-        return 0;
-    /* the state may be there without the instructions, which the kernel has to enable */
+        return ~0u;
+    /* RDPKRU faults unless the kernel has set CR4.PKE, which OSPKE reflects. */
     if ((mask & PKRU) && (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & bit_OSPKE)))
-        return 0;
+        return ~0u;
     return ((uint32_t)mask & ~(uint32_t)(SSE | AVX | PKRU)) | X87;
 }

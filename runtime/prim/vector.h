@@ -23,8 +23,8 @@ enum { VECTOR_ROOM = 12288 };
  * enabled. */
 enum vector_verdict vector_state(uint64_t hwcap2, uint64_t *mask);
 
-/* Of these, the components that a switch does not save by moves, if it can ask which are in use
- * (XGETBV(1)). 0: it cannot. */
+/* Returns those components of `mask` that only XSAVEC saves at a switch. Returns all ones if the
+ * CPU cannot say which are in use (XGETBV(1)): then XSAVEC saves everything. */
 uint32_t vector_slow(uint64_t mask);
 
 #endif

@@ -45,12 +45,11 @@ _Static_assert(offsetof(struct patch_site, after) == SITE_AFTER, "offsets.h");
 _Static_assert(sizeof(struct patch_site) == SITE_SIZE, "offsets.h");
 
 __thread struct thread *lissom_self __attribute__((tls_model("initial-exec")));
-/* context.S, "Vector state": what XSAVEC saves, ... */
+/* For context.S, "Vector state". The components that XSAVEC saves: */
 uint64_t lissom_xsave_mask;
-/* ... what of it only XSAVEC saves (all ones: everything), whether XGETBV(1) says what is in use,
- * and an area in which nothing is */
+/* The result of vector_slow. */
 uint32_t lissom_vector_slow = ~0u;
-bool lissom_vector_known;
+/* An XSAVE area with every component in its initial state. */
 char lissom_vector_initial[576] __attribute__((aligned(64)));
 
 /* What a thread needs beside its structures, in one piece of LAYOUT bytes, most of which is never
