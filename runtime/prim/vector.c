@@ -38,12 +38,15 @@ enum vector_verdict vector_state(uint64_t hwcap2, uint64_t *mask)
 
 uint32_t vector_slow(uint64_t mask)
 {
-    enum { X87 = 1, SSE = 2, AVX = 4, PKRU = 1 << 9, XGETBV1 = 4 };
+    enum { X87 = 1, SSE = 2, AVX = 4, AVX512 = 7 << 5, PKRU = 1 << 9, XGETBV1 = 4 };
+    uint32_t fast = SSE | AVX | PKRU;
     unsigned a, b, c, d;
     if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a & XGETBV1) || mask >> 32)
         return ~0u;
     /* RDPKRU faults unless the kernel has set CR4.PKE, which OSPKE reflects. */
     if ((mask & PKRU) && (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & bit_OSPKE)))
         return ~0u;
-    return ((uint32_t)mask & ~(uint32_t)(SSE | AVX | PKRU)) | X87;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX512BW)) /* KMOVQ */
+        fast |= AVX512;
+    return ((uint32_t)mask & ~fast) | X87;
 }

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-enum { ZERO, XMM, YMM, ZMM, X87, ROUNDING, KEY, KINDS };
+enum { ZERO, XMM, YMM, HIGH_16, ZMM, X87, ROUNDING, KEY, KINDS };
 enum { TOWARDS_ZERO = 0x7f80, DEFAULT_MXCSR = 0x1f80, SINGLE = 0x07f, DEFAULT_CONTROL = 0x37f };
 static int rounds, threads, has_avx, has_avx512, key = -1;
 static struct {
@@ -27,11 +27,28 @@ static struct {
 #define STORE_YMM(i) "vmovups %%ymm" #i ", " #i "*32(%%r9)\n\t"
 #define LOAD_ZMM(i) "vmovups " #i "*64(%%r8), %%zmm" #i "\n\t"
 #define STORE_ZMM(i) "vmovups %%zmm" #i ", " #i "*64(%%r9)\n\t"
+#define CLEAR_ZMM(i) "vpxord %%zmm" #i ", %%zmm" #i ", %%zmm" #i "\n\t"
+// The 16 registers that only AVX-512 has, and its masks.
+#define EACH_HIGH(op) \
+    op(16) op(17) op(18) op(19) op(20) op(21) op(22) op(23) op(24) op(25) op(26) op(27) op(28) \
+        op(29) op(30) op(31)
+#define EACH_MASK(op) op(0) op(1) op(2) op(3) op(4) op(5) op(6) op(7)
+#define LOAD_MASK(i) "kmovq 2048+" #i "*8(%%r8), %%k" #i "\n\t"
+#define STORE_MASK(i) "kmovq %%k" #i ", 2048+" #i "*8(%%r9)\n\t"
+#define CLEAR_MASK(i) "kxorq %%k" #i ", %%k" #i ", %%k" #i "\n\t"
+enum { VECTORS = 2048 + 64 };
 
 static void wait_with(int kind, const uint8_t *in, uint8_t *out, uint32_t *turn) {
     register const uint8_t *from __asm__("r8") = in;
     register uint8_t *to __asm__("r9") = out;
-    if (kind == ZERO) // not in use at all
+    if (kind == ZERO && has_avx512)
+        __asm__ volatile("vzeroall\n\t" EACH_HIGH(CLEAR_ZMM) EACH_MASK(CLEAR_MASK)
+                             WAIT_ASM EACH(STORE_ZMM) EACH_HIGH(STORE_ZMM)
+                                 EACH_MASK(STORE_MASK) "vzeroupper"
+                         :
+                         : "r"(from), "r"(to), WAIT_IN(turn)
+                         : WAIT_CLOBBERS);
+    else if (kind == ZERO)
         __asm__ volatile("vzeroall\n\t" WAIT_ASM EACH(STORE_YMM) "vzeroupper"
                          :
                          : "r"(from), "r"(to), WAIT_IN(turn)
@@ -41,13 +58,20 @@ static void wait_with(int kind, const uint8_t *in, uint8_t *out, uint32_t *turn)
                          :
                          : "r"(from), "r"(to), WAIT_IN(turn)
                          : WAIT_CLOBBERS);
+    else if (kind == HIGH_16) // with the lower halves of the others
+        __asm__ volatile(EACH(LOAD_YMM) EACH_HIGH(LOAD_ZMM) EACH_MASK(LOAD_MASK)
+                             WAIT_ASM EACH(STORE_YMM) EACH_HIGH(STORE_ZMM)
+                                 EACH_MASK(STORE_MASK) "vzeroupper"
+                         :
+                         : "r"(from), "r"(to), WAIT_IN(turn)
+                         : WAIT_CLOBBERS);
     else if (kind == ZMM)
-        __asm__ volatile(
-            "kmovw (%%r8), %%k1\n\tvmovups (%%r8), %%zmm31\n\t" EACH(LOAD_ZMM) WAIT_ASM EACH(
-                STORE_ZMM) "vmovups %%zmm31, (%%r9)\n\tkmovw %%k1, (%%r9)\n\tvzeroupper"
-            :
-            : "r"(from), "r"(to), WAIT_IN(turn)
-            : WAIT_CLOBBERS);
+        __asm__ volatile(EACH(LOAD_ZMM) EACH_HIGH(LOAD_ZMM) EACH_MASK(LOAD_MASK)
+                             WAIT_ASM EACH(STORE_ZMM) EACH_HIGH(STORE_ZMM)
+                                 EACH_MASK(STORE_MASK) "vzeroupper"
+                         :
+                         : "r"(from), "r"(to), WAIT_IN(turn)
+                         : WAIT_CLOBBERS);
     else
         __asm__ volatile(EACH(LOAD_XMM) WAIT_ASM EACH(STORE_XMM)
                          :
@@ -75,12 +99,24 @@ static uint32_t rights(void) {
     return value;
 }
 
+// The bytes of the first 16 registers that `kind` stores.
+static size_t bytes_of(int kind) {
+    if (kind == ZMM || (kind == ZERO && has_avx512)) return 1024;
+    return kind == YMM || kind == HIGH_16 || kind == ZERO ? 512 : 256;
+}
+
+static int has_high(int kind) {
+    return kind == ZMM || kind == HIGH_16 || (kind == ZERO && has_avx512);
+}
+
 static void wait_turn(int me, int kind, uint64_t *state) {
     static const uint16_t single = SINGLE;
-    uint8_t in[1024], out[1024];
+    uint8_t in[VECTORS], out[VECTORS];
     double number = (double)(t_rand(state) % 1000), got = -1;
-    size_t bytes = kind == YMM || kind == ZERO ? 512 : kind == ZMM ? 1024 : 256;
     for (size_t i = 0; i < sizeof in; i++) in[i] = kind == ZERO ? 0 : (uint8_t)(t_rand(state) >> 8);
+    memcpy(out, in, sizeof out); // what `kind` does not store
+    for (size_t i = 0; i < bytes_of(kind); i++) out[i] = (uint8_t)~in[i];
+    for (size_t i = 1024; i < sizeof out && has_high(kind); i++) out[i] = (uint8_t)~in[i];
     if (kind == X87) __asm__ volatile("fldcw %1\n\tfldl %0" : : "m"(number), "m"(single));
     if (kind == ROUNDING) set_mxcsr(TOWARDS_ZERO);
     uint32_t before = key < 0 ? 0 : rights();
@@ -100,7 +136,7 @@ static void wait_turn(int me, int kind, uint64_t *state) {
         EQ(rights(), mine);
         __asm__ volatile("wrpkru" : : "a"(before), "c"(0), "d"(0));
     }
-    CHECK(!memcmp(in, out, bytes), "other vectors after a wait, kind %d", kind);
+    CHECK(!memcmp(in, out, sizeof in), "other vectors after a wait, kind %d", kind);
 }
 
 static void *work(void *arg) {
@@ -108,8 +144,8 @@ static void *work(void *arg) {
     uint64_t state = (uint64_t)me * 1000003 + 1;
     for (int i = 0; i < rounds; i++) {
         int kind = (int)(t_rand(&state) % KINDS);
-        if (((kind == YMM || kind == ZERO) && !has_avx) || (kind == ZMM && !has_avx512) ||
-            (kind == KEY && key < 0))
+        if (((kind == YMM || kind == ZERO) && !has_avx) ||
+            ((kind == ZMM || kind == HIGH_16) && !has_avx512) || (kind == KEY && key < 0))
             kind = XMM;
         wait_turn(me, kind, &state);
         turn[me].is = 0;
@@ -125,7 +161,7 @@ int main(void) {
     threads = t_threads();
     rounds = t_share(40000, threads);
     has_avx = __builtin_cpu_supports("avx");
-    has_avx512 = __builtin_cpu_supports("avx512f");
+    has_avx512 = __builtin_cpu_supports("avx512bw");
     key = pkey_alloc(0, 0); // fails where there are none
     turn[0].is = 1;
     for (int i = 0; i < threads; i++) thread[i] = t_spawn(work, (void *)(intptr_t)i);
