@@ -433,20 +433,10 @@ struct start {
 static struct lock starts_lock;
 static struct start *starts_free;
 
-/* Block all signals while a lock is held: the preemption signal may switch to another thread at any
- * instruction, and that takes locks.
- * Returns the mask, for signals_set_mask. */
-static uint64_t signals_off(void)
-{
-    uint64_t all = ~0ull, mask = 0;
-    prim_syscall4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, 8);
-    return mask;
-}
-
 void lissom_forked(struct thread *t)
 {
     /* Block the child's own signals until the inbox, which holds the parent's, is empty. */
-    uint64_t mask = signals_off();
+    uint64_t mask = signals_block_all();
     if (t->home->closed)
         mask = t->home->mask;
     starts_lock.word = 0;
@@ -483,7 +473,7 @@ void lissom_forked(struct thread *t)
 
 static struct start *start_get(void)
 {
-    uint64_t mask = signals_off();
+    uint64_t mask = signals_block_all();
     lock_take(&starts_lock);
     if (!starts_free) {
         struct start *s =
@@ -502,7 +492,7 @@ static struct start *start_get(void)
     return s;
 }
 
-/* Pre: signals_off. */
+/* Pre: all signals are blocked. */
 static void start_put(struct start *s)
 {
     lock_take(&starts_lock);
@@ -514,7 +504,7 @@ static void start_put(struct start *s)
 static void *openmp_worker(void *argument)
 {
     struct start *s = argument, copy = *s;
-    uint64_t mask = signals_off();
+    uint64_t mask = signals_block_all();
     start_put(s);
     if (lissom_self) {
         lissom_self->openmp = true;
@@ -552,7 +542,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *thread,
             s->argument = argument;
             int error = real_pthread_create(thread, attr, openmp_worker, s);
             if (error) {
-                uint64_t mask = signals_off();
+                uint64_t mask = signals_block_all();
                 start_put(s);
                 signals_set_mask(mask);
             }

@@ -115,9 +115,7 @@ static long fork_here(struct thread *t, struct user_registers *r)
 {
     /* Block signals to the child until lissom_forked has emptied the inbox, which holds the
      * parent's. */
-    const uint64_t all = ~0ull;
-    uint64_t mask;
-    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+    uint64_t mask = signals_block_all();
     long pid = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
     t->clone_state = CLONE_NONE;
     if (pid == 0) {

@@ -42,14 +42,12 @@ static int state_of(const stack_t *s, uintptr_t sp)
  * signals blocked. */
 static bool is_large_enough(const struct thread *t, const stack_t *s)
 {
-    const uint64_t all = ~0ull;
-    uint64_t mask;
     stack_t ours = altstack_of(t->carrier);
     if (s->ss_size < MINIMUM)
         return false;
     if (s->ss_size >= SAVE_AREA)
         return true;
-    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+    uint64_t mask = signals_block_all();
     bool fits = set(s, NULL) == 0;
     set(&ours, NULL);
     signals_set_mask(mask);

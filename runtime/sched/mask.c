@@ -25,7 +25,6 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
 {
     /* nothing that the program blocks may get through meanwhile: it would be kept, and the call
      * begun again */
-    const uint64_t all = ~0ull;
     uint64_t set = 0, old, new;
     r->rax = -EINVAL;
     if (r->r10 != 8 || (r->rsi && (r->rdi < SIG_BLOCK || r->rdi > SIG_SETMASK)))
@@ -34,7 +33,7 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
     if (r->rsi && user_copy(t, &set, (const void *)r->rsi, sizeof set))
         return ACTION_RETURN;
     carrier_go_home(t);
-    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
+    old = signals_block_all();
     if (!inbox_empty(t->home)) {
         signals_set_mask(old);
         return signals_leave(t, r, ACTION_RESTART);

@@ -399,10 +399,9 @@ static void start(void)
      * would wait for who ends it, who waits for it. */
     __atomic_store_n(&sched.monitor_started, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
-    uint64_t all = ~0ull, mask;
-    prim_syscall4(SYS_rt_sigprocmask, 2, &all, &mask, 8);
+    uint64_t mask = signals_block_all();
     tid = prim_kernel_thread(monitor, stack + STACK - 64, &alive);
-    prim_syscall4(SYS_rt_sigprocmask, 2, &mask, 0, 8);
+    signals_set_mask(mask);
     if (tid < 0) { /* no thread to be had now: tried again at the next poke */
         alive = 0;
         __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);

@@ -129,12 +129,10 @@ static long call_in_sandbox(struct thread *t, struct user_registers *r)
 
 long release_call(struct thread *t, struct user_registers *r)
 {
-    const uint64_t all = ~0ull;
-    uint64_t mask;
     if (__atomic_load_n(&sandboxed, __ATOMIC_RELAXED))
         return call_in_sandbox(t, r);
     release_slot(t);
-    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+    uint64_t mask = signals_block_all();
     if (!inbox_empty(t->home)) {
         signals_set_mask(mask);
         return signals_leave(t, r, ACTION_RESTART);

@@ -231,8 +231,6 @@ static void resume_call(struct thread *t, const struct frame_note *note)
  * of this kernel thread, and nothing may come in between. */
 long signals_return(struct thread *t, struct user_registers *r)
 {
-    const uint64_t all = ~0ull;
-    uint64_t mask;
     /* Of a copy: the program's frame is only read, natively. If it cannot be, the kernel finds the
      * same. */
     struct signal_frame *f = frame_load(t, frame_around((uintptr_t)r->rsp));
@@ -240,7 +238,7 @@ long signals_return(struct thread *t, struct user_registers *r)
         return ACTION_DIRECT;
     ucontext_t *uc = frame_context(f);
     carrier_go_home(t);
-    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+    uint64_t mask = signals_block_all();
     if (!inbox_empty(t->home)) {
         signals_set_mask(mask);
         return signals_leave(t, r, ACTION_RESTART);
@@ -280,10 +278,9 @@ static void divert(struct thread *t, void (*f)(struct thread *), const siginfo_t
 static void settle_saved(struct thread *t, ucontext_t *uc)
 {
     struct carrier *home = t->home;
-    const uint64_t all = ~0ull;
     uint64_t mask, open; /* what is in force here, and what would be if it were not closed */
     for (;;) {
-        prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+        mask = signals_block_all();
         open = t->carrier->closed ? t->carrier->mask : mask;
         if (t->carrier->untold && t->carrier != home)
             inbox_tell(t->carrier);
@@ -552,8 +549,8 @@ long signals_leave(struct thread *t, struct user_registers *r, long action)
     }
     carrier_go_home(t);
     struct carrier *k = t->home;
-    const uint64_t all = ~0ull; /* what is sent again must not arrive before the thread has left */
-    prim_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &t->raise_mask, 8);
+    /* what is sent again must not arrive before the thread has left */
+    t->raise_mask = signals_block_all();
     if (k->closed)
         t->raise_mask = k->mask;
     inbox_send_again(k, t->raise_mask);

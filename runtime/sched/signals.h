@@ -44,6 +44,16 @@ void signals_end_slice(struct thread *t);
 /* t, which runs on a slot that several threads have, waits for its turn. */
 void signals_step_back(struct thread *t);
 
+/* Blocks all signals of the calling kernel thread, and returns the mask before, for
+ * signals_set_mask. For instance while a lock is held: the preemption signal may switch to another
+ * thread at any instruction, and that takes locks. */
+static inline uint64_t signals_block_all(void)
+{
+    const uint64_t all = ~0ull;
+    uint64_t mask = 0;
+    prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &mask, 8);
+    return mask;
+}
 /* Of the calling kernel thread. */
 static inline void signals_set_mask(uint64_t mask)
 {

@@ -281,10 +281,9 @@ void thread_look_at_class(struct thread *t)
 
 struct thread *thread_register(void)
 {
-    uint64_t all = ~0ull, mask;
     if (!sched.active || giving_up())
         return NULL;
-    prim_syscall4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, 8);
+    uint64_t mask = signals_block_all();
     lock_take(&threads_lock);
     struct thread *t = take_unused();
     if (t) {
