@@ -1,11 +1,12 @@
 /* The monitor ends by itself when the process has one thread (docs/slots.md, The monitor). What is
- * checked: what a thread has put on a list before it pokes, or has made busy, is looked at (else:
- * an invalid end state), and there is one monitor at most, since all of them have the same stack.
+ * checked: what a thread has put on a list before it wakes the monitor, or has made busy, is looked
+ * at (else: an invalid end state), and there is one monitor at most, since all of them have the
+ * same stack.
  *
  * A sleep may time out at any time. The futex's wait is one step, as the kernel's is. Memory is
  * sequentially consistent; what would need a fence is a mutant.
  *
- * -D P=pokes of each thread, M=mutant: each breaks one thing, and run.sh wants an error for it.
+ * -D P=wakes of each thread, M=mutant: each breaks one thing, and run.sh wants an error for it.
  */
 #ifndef P
 #define P 2
@@ -16,7 +17,7 @@
 #define M_LOOK_FIRST 1 /* looks at the word before it says that there is none */
 #define M_NO_LOCK    2 /* ends without the lock */
 #define M_NO_JOIN    3 /* the next one does not wait until the stack is free */
-#define M_NO_NUDGE   4 /* who finds one under the lock does not tell it: a poke may be undone */
+#define M_NO_AGAIN   4 /* who finds one under the lock does not wake it: a wake may be undone */
 #define M_NO_RECHECK 5 /* who stirs it does not look whether it has ended in between */
 
 #define T 2
@@ -80,13 +81,13 @@ end_asleep: word != ASLEEP;
 GONE:	skip
 }
 
-/* monitor_poke */
-inline poke() {
+/* monitor_wake */
+inline wake() {
 	if
 	:: word == AWAKE
 	:: else ->
 		there = 0;
-		if                                           /* nudge */
+		if                                           /* wake_started */
 		:: started ->
 			word = AWAKE;                        /* and wakes who sleeps on it */
 			if
@@ -110,7 +111,7 @@ inline poke() {
 				assert(stack == 1);
 				run Monitor()
 			:: else ->
-#if M != M_NO_NUDGE
+#if M != M_NO_AGAIN
 				word = AWAKE                         /* as above */
 #else
 				skip
@@ -129,7 +130,7 @@ proctype Thread() {
 	:: n < P ->
 		n++;
 		if
-		:: work++; poke()
+		:: work++; wake()
 		:: busy = 1;                                 /* monitor_slot_busy */
 			if
 			:: started ->
@@ -137,10 +138,10 @@ proctype Thread() {
 #if M != M_NO_RECHECK
 				if
 				:: started
-				:: else -> poke()
+				:: else -> wake()
 				fi
 #endif
-			:: else -> poke()
+			:: else -> wake()
 			fi
 		fi
 	od;

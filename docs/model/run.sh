@@ -340,7 +340,7 @@ alone_mutants() {
 	mut 'alone: looks too early'   M=1
 	mut 'alone: without the lock'  M=2
 	mut 'alone: two on one stack'  M=3
-	mut 'alone: poke is undone'    M=4
+	mut 'alone: wake is undone'    M=4
 	mut 'alone: stirs the dead'    M=5
 }
 

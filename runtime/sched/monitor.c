@@ -135,7 +135,7 @@ void monitor_slot_busy(void)
     if (is_started())
         stir();
     if (!is_started()) /* or it has ended in between */
-        monitor_poke();
+        monitor_wake();
 }
 
 void monitor_one_is_left(void)
@@ -214,10 +214,10 @@ static _Noreturn void leave(void)
 }
 
 /* It has slept for long, and the process has one thread, as it should have to who counts them. Who
- * pokes sees that there is none, or is seen here (docs/model/alone.pml). */
+ * calls monitor_wake sees that there is none, or is seen here (docs/model/alone.pml). */
 static void end_alone(void)
 {
-    /* the timers first: who arms one from now on pokes */
+    /* the timers first: who arms one from now on calls monitor_wake */
     if (timers_watch(TIMERS_FOR_EVER).ns != TIMERS_FOR_EVER || !is_alone() || giving_up() ||
         !lock_try(&lifecycle))
         return;
@@ -395,14 +395,14 @@ static void start(void)
     /* whose kernel thread this is */
     const struct thread *of = lissom_self ? lissom_self->carrier->home_thread : NULL;
     other_mask = of && (of->bound || of->own_affinity);
-    /* Started as of its first instruction: it pokes too, and one that took `lifecycle` for that
-     * would wait for who ends it, who waits for it. */
+    /* Started as of its first instruction: it calls monitor_wake, too, and one that took
+     * `lifecycle` for that would wait for who ends it, who waits for it. */
     __atomic_store_n(&sched.monitor_started, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
     uint64_t mask = signals_block_all();
     tid = prim_kernel_thread(monitor, stack + STACK - 64, &alive);
     signals_set_mask(mask);
-    if (tid < 0) { /* no thread to be had now: tried again at the next poke */
+    if (tid < 0) { /* no thread to be had now: tried again at the next monitor_wake */
         alive = 0;
         __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_word, DOZING, __ATOMIC_SEQ_CST);
@@ -411,7 +411,7 @@ static void start(void)
 
 /* Post: true: there is a monitor, and it is awake; or it ends, and who ends it looks at what is
  * ready afterwards. */
-static bool nudge(void)
+static bool wake_started(void)
 {
     if (!is_started())
         return false;
@@ -420,24 +420,24 @@ static bool nudge(void)
     if (is_started())
         return true;
     /* It has ended in between: the word would say for good that one is awake. (Should another be
-     * there by now, it goes on, and is nudged once more.) */
+     * there by now, it goes on, and is woken once more.) */
     word_becomes(AWAKE, DOZING);
     return false;
 }
 
-void monitor_nudge(void) { nudge(); }
+void monitor_wake_started(void) { wake_started(); }
 
-void monitor_poke(void)
+void monitor_wake(void)
 {
     if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) == AWAKE)
         return;
-    if (nudge())
+    if (wake_started())
         return;
     lock_take(&lifecycle);
     if (!sched.monitor_started)
         start();
     else
-        nudge(); /* the first one may have reset the word after another thread had set it */
+        wake_started(); /* the first one may have reset the word after another thread had set it */
     bool none = !sched.monitor_started;
     lock_drop(&lifecycle);
     if (none)
@@ -447,7 +447,7 @@ void monitor_poke(void)
 void monitor_look_again(void)
 {
     kick();
-    monitor_poke();
+    monitor_wake();
 }
 
 void monitor_end(void)
@@ -464,5 +464,5 @@ void monitor_restart(void)
     lock_drop(&lifecycle);
     if (slots_anything_ready() || __atomic_load_n(&sched.reserved_head, __ATOMIC_RELAXED) ||
         timers_any())
-        monitor_poke();
+        monitor_wake();
 }

@@ -406,9 +406,11 @@ bool carrier_preempt_reserved(void); /* the monitor's look at who waits to come 
 void carrier_finish(struct thread *prev);
 
 /* --- monitor.c -------------------------------------------------------------------------------- */
-void monitor_poke(void);
-void monitor_nudge(void); /* the same, but none is made if there is none */
-/* It looks at the timers again, whatever it sleeps for; the same, else. */
+/* Wakes the monitor; makes it if there is none. */
+void monitor_wake(void);
+/* Wakes the monitor, if there is one. */
+void monitor_wake_started(void);
+/* As monitor_wake; it also looks at the timers again, if it sleeps until the next one. */
 void monitor_look_again(void);
 /* The caller is about to call mq_notify(2). Returns once the monitor does nothing that could undo
  * it. */
