@@ -269,17 +269,22 @@ async fn closed(
     let mut bytes = Vec::new();
     loop {
         let at = Instant::now();
-        if at >= window.end {
+        if at >= window.end && !seen.borrow().latency.is_empty() {
             return Ok(());
         }
         bytes.clear();
         requests.random(&mut random, &mut bytes);
         write.write_all(&bytes).await?;
         answers.next().await?;
-        // Those that end in the window: so many in so much time.
+        // Those that end in the window: so many in so much time. On a busy machine none may: then
+        // the window is longer, until the first has.
         let end = Instant::now();
+        let mut seen = seen.borrow_mut();
         if window.holds(end) {
-            seen.borrow_mut().record(end - at);
+            seen.record(end - at);
+        } else if end >= window.end && seen.latency.is_empty() {
+            seen.record(end - at);
+            seen.seconds = (end - window.begin).as_secs_f64();
         }
     }
 }
