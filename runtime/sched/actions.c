@@ -4,6 +4,7 @@
  * without: a sequence number that is odd while an entry is written.
  */
 #include "sched/actions.h"
+#include "sched/signals.h"
 #include "sched/user.h"
 
 #include <errno.h>
@@ -104,43 +105,64 @@ void actions_init(void)
         leave_quiet_doorbell();
 }
 
+/* Signals are blocked: a handler that reads an entry while this thread writes it would wait for
+ * itself. Returns the mask before. */
+static uint64_t lock_actions(void)
+{
+    uint64_t mask = signals_block_all();
+    lock_take(&actions_lock);
+    return mask;
+}
+
+static void unlock_actions(uint64_t mask)
+{
+    lock_drop(&actions_lock);
+    signals_set_mask(mask);
+}
+
 void doorbell_leave_quiet(void)
 {
-    lock_take(&actions_lock);
+    uint64_t mask = lock_actions();
     leave_quiet_doorbell();
-    lock_drop(&actions_lock);
+    unlock_actions(mask);
 }
 
 void actions_after_fork(void) { actions_lock.word = 0; }
 
 static bool ended;
 
+/* The program may have set the action of `sig` by a system call that is not redirected. Pre:
+ * actions_lock. */
+static void look(int sig)
+{
+    struct kernel_sigaction now;
+    if (ended || kernel_action(sig, NULL, &now) || now.handler == signals_handler)
+        return;
+    if (!action_has_handler(&now) && !should_be_ours(sig))
+        return;
+    if (sig == QUIET_DOORBELL && action_has_handler(&now))
+        leave_quiet_doorbell();
+    set_action(sig, &now);
+    if (should_be_ours(sig))
+        install(sig, &now);
+}
+
 void actions_look(void)
 {
-    lock_take(&actions_lock);
-    for (int sig = 1; sig <= SIGNALS && !ended; sig++) {
-        struct kernel_sigaction now;
-        if (kernel_action(sig, NULL, &now) || now.handler == signals_handler)
-            continue;
-        if (!action_has_handler(&now) && !should_be_ours(sig))
-            continue;
-        if (sig == QUIET_DOORBELL && action_has_handler(&now))
-            leave_quiet_doorbell();
-        set_action(sig, &now);
-        if (should_be_ours(sig))
-            install(sig, &now);
-    }
-    lock_drop(&actions_lock);
+    uint64_t mask = lock_actions();
+    for (int sig = 1; sig <= SIGNALS; sig++)
+        look(sig);
+    unlock_actions(mask);
 }
 
 void actions_end(void)
 {
-    lock_take(&actions_lock);
+    uint64_t mask = lock_actions();
     for (int sig = 1; sig <= SIGNALS; sig++)
         if (sig != SIGKILL && sig != SIGSTOP)
             kernel_action(sig, &actions[sig].action, NULL);
     ended = true;
-    lock_drop(&actions_lock);
+    unlock_actions(mask);
 }
 
 void action_default(int sig)
@@ -167,11 +189,12 @@ long actions_call(struct user_registers *r)
         r->rax = -EFAULT;
         return ACTION_RETURN;
     }
-    lock_take(&actions_lock);
+    uint64_t mask = lock_actions();
     if (ended) {
-        lock_drop(&actions_lock);
+        unlock_actions(mask);
         return ACTION_DIRECT;
     }
+    look(sig);
     old = actions[sig].action;
     if (r->rsi) {
         new.mask &= ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
@@ -183,7 +206,7 @@ long actions_call(struct user_registers *r)
         else
             kernel_action(sig, &new, NULL);
     }
-    lock_drop(&actions_lock);
+    unlock_actions(mask);
     r->rax = r->rdx && user_copy(lissom_self, (void *)r->rdx, &old, sizeof old) ? -EFAULT : 0;
     return ACTION_RETURN;
 }

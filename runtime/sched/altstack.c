@@ -26,6 +26,22 @@ void altstack_begin(struct thread *t, struct carrier *k)
         t->altstack = (stack_t){.ss_flags = SS_DISABLE};
 }
 
+void altstack_take_back(struct thread *t, struct carrier *k, ucontext_t *uc)
+{
+    stack_t ours = altstack_of(k);
+    long call = SYS_sigaltstack;
+    if (t)
+        t->altstack = uc->uc_stack;
+    uc->uc_stack = ours;
+    __asm__ volatile("mov %%rsp, %%r12\n\t"
+                     "mov %[top], %%rsp\n\t"
+                     "syscall\n\t"
+                     "mov %%r12, %%rsp"
+                     : "+a"(call)
+                     : [top] "r"((char *)k->signal_stack + SIGNAL_STACK), "D"(&ours), "S"(NULL)
+                     : "r12", "rcx", "r11", "memory");
+}
+
 static bool is_on(const stack_t *s, uintptr_t sp)
 {
     uintptr_t low = (uintptr_t)s->ss_sp;

@@ -16,6 +16,15 @@
  * becomes t's. */
 void altstack_begin(struct thread *t, struct carrier *k);
 
+/* The program has replaced the signal stack of k, which runs t (NULL: nobody), by a system call
+ * that is not redirected, and our handler runs there. t gets what it wanted, and k its own again,
+ * at once: from now on a frame of the kernel would overwrite what is on the program's stack while t
+ * is on its runtime stack. The kernel refuses the call on the stack that is to be replaced, and
+ * ignores uc_stack when a handler returns from there (Linux 6.18), so the call is made with the
+ * stack pointer on k's signal stack.
+ * Pre: all signals are blocked; `uc` is the frame's. */
+void altstack_take_back(struct thread *t, struct carrier *k, ucontext_t *uc);
+
 /* sigaltstack(2) by t. Returns an ACTION_*. */
 long altstack_call(struct thread *t, struct user_registers *r);
 

@@ -445,15 +445,6 @@ static void interrupted_ourselves(int sig, const siginfo_t *info, ucontext_t *uc
     frame_set_mask(uc, frame_mask(uc) | signal_bit(sig));
 }
 
-/* The program has replaced the signal stack of k by a system call that is not redirected. It gets
- * what it wanted, and k its own again when our handler returns. */
-static void take_back_stack(struct carrier *k, ucontext_t *uc)
-{
-    if (k->current)
-        k->current->altstack = uc->uc_stack;
-    uc->uc_stack = altstack_of(k);
-}
-
 void signals_handler(int sig, siginfo_t *info, void *context)
 {
     ucontext_t *uc = context;
@@ -472,7 +463,7 @@ void signals_handler(int sig, siginfo_t *info, void *context)
         return;
     }
     if (k && !on_signal_stack(k, (uintptr_t)__builtin_frame_address(0)))
-        take_back_stack(k, uc);
+        altstack_take_back(k->current, k, uc);
     struct thread *t = k ? k->current : NULL;
     bool inside = k && (!t || t->in_runtime);
     if (bell) {

@@ -68,11 +68,10 @@ int main(void) {
     t_sleep_ms(100);
     set_raw(SIGURG, SA_ONSTACK);
     set_raw(SIGSEGV, SA_ONSTACK);
-    t_sleep_ms(200);
+    while (!handled || !urgent) t_sleep_ms(10);
     SYS(sigaction(SIGSEGV, NULL, &now));
     CHECK(now.sa_sigaction == handler, "the action is not known");
     stop = 1;
     for (int i = 0; i < threads; i++) t_join(t[i]);
-    CHECK(handled > 0 && urgent > 0, "%d and %d signals", handled, urgent);
     return t_ok("signal_raw");
 }
