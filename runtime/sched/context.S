@@ -40,7 +40,10 @@
 
 /* Of an area for XSAVEC. */
 #define XSTATE_BV 512
-#define INITIAL_CONTROL_WORD 0x37f /* of x87, the first two bytes */
+/* The first 8 bytes, of x87: the control word; of the status word all but the condition codes; the
+ * tags. */
+#define X87_MATTERS 0xffb8ffffff
+#define INITIAL_CONTROL_WORD 0x37f
 
 .macro SAVE_VECTORS op, register, at, bytes
         .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
@@ -115,15 +118,17 @@
 2:
 .endm
 
-/* The kernel marks x87 as in use in every signal frame, so it is after every signal. If it is in
- * its initial state in the area in rcx, marks it as not in use there. Clobbers rax. */
-.macro FORGET_INITIAL_X87
-        mov     (%rcx), %rax
-        xor     $INITIAL_CONTROL_WORD, %rax
-        .irp at, 8, 16, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152
-        or      \at(%rcx), %rax                 /* all but MXCSR */
-        .endr
-        jnz     4f
+/* The kernel marks x87 as in use in every signal frame, so it is after every signal; and it stays
+ * in use after the first instruction of x87. If there is nothing in the area in rcx that a program
+ * could miss, marks it as not in use there: the control word is the initial one, all registers are
+ * empty, and no exception is flagged. (What goes are the condition codes, which a compiler does not
+ * keep across a system call, the address of the last instruction, and what was once in the
+ * registers.) Clobbers rax, rdx. */
+.macro FORGET_EMPTY_X87
+        movabs  $X87_MATTERS, %rax
+        and     (%rcx), %rax
+        cmp     $INITIAL_CONTROL_WORD, %rax
+        jne     4f
         andl    $~X87, XSTATE_BV(%rcx)
 4:
 .endm
@@ -146,7 +151,7 @@
         mov     lissom_xsave_mask+4(%rip), %edx
         xsavec64 (%rcx)
         movl    $0, V_SAVED(%rcx)
-        FORGET_INITIAL_X87
+        FORGET_EMPTY_X87
         jmp     7f
 3:      mov     %r8d, %eax
         bts     $BY_MOVES_BIT, %eax

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-enum { ZERO, XMM, YMM, HIGH_16, ZMM, X87, ROUNDING, KEY, KINDS };
+enum { ZERO, XMM, YMM, HIGH_16, ZMM, X87, X87_FLAG, ROUNDING, KEY, KINDS };
 enum { TOWARDS_ZERO = 0x7f80, DEFAULT_MXCSR = 0x1f80, SINGLE = 0x07f, DEFAULT_CONTROL = 0x37f };
 static int rounds, threads, has_avx, has_avx512, key = -1;
 static struct {
@@ -93,6 +93,15 @@ static uint16_t control_word(void) {
     return value;
 }
 
+// An inexact division, which leaves the flag, and no register in use.
+static void raise_inexact(void) { __asm__ volatile("fld1\n\tfldpi\n\tfdivrp\n\tfstp %%st(0)" : :); }
+
+static uint16_t exceptions(void) {
+    uint16_t value;
+    __asm__ volatile("fnstsw %0" : "=a"(value));
+    return value & 0x3f;
+}
+
 static uint32_t rights(void) {
     uint32_t value;
     __asm__ volatile("rdpkru" : "=a"(value) : "c"(0) : "rdx");
@@ -118,6 +127,7 @@ static void wait_turn(int me, int kind, uint64_t *state) {
     for (size_t i = 0; i < bytes_of(kind); i++) out[i] = (uint8_t)~in[i];
     for (size_t i = 1024; i < sizeof out && has_high(kind); i++) out[i] = (uint8_t)~in[i];
     if (kind == X87) __asm__ volatile("fldcw %1\n\tfldl %0" : : "m"(number), "m"(single));
+    if (kind == X87_FLAG) raise_inexact();
     if (kind == ROUNDING) set_mxcsr(TOWARDS_ZERO);
     uint32_t before = key < 0 ? 0 : rights();
     if (kind == KEY) OK(pkey_set(key, PKEY_DISABLE_WRITE));
@@ -129,6 +139,8 @@ static void wait_turn(int me, int kind, uint64_t *state) {
         __asm__ volatile("fstpl %0\n\tfninit" : "=m"(got));
         CHECK(got == number, "another number in st0");
     }
+    EQ(exceptions(), kind == X87_FLAG ? 0x20 : 0);
+    if (kind == X87_FLAG) __asm__ volatile("fnclex");
     EQ(control_word(), DEFAULT_CONTROL);
     EQ(mxcsr() & ~0x3fu, (kind == ROUNDING ? TOWARDS_ZERO : DEFAULT_MXCSR) & ~0x3fu);
     set_mxcsr(DEFAULT_MXCSR);
