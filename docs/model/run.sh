@@ -1,6 +1,7 @@
 #!/bin/sh
 # Checks the models of this folder with spin.
-#     run.sh [changed|small|large|mutants] [slots|signals|events|omp|park|giveup|timers|alone]
+#     run.sh [changed|small|large|mutants] [MODEL: slots|signals|events|omp|park|giveup|timers|
+#                                           alone|chains]
 # One line per configuration: result, states, seconds. Last line: N passed, M failed. Exit 1 if
 # anything failed. changed: small, of the models that are not as they were when `small` last passed
 # (the file `checked` has their hashes). small: all exhaustive, with the mutants, under three
@@ -11,7 +12,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 what=${1:-small}
-models=${2:-slots signals events omp park giveup timers alone}
+models=${2:-slots signals events omp park giveup timers alone chains}
 model=
 for tool in spin gcc; do
 	command -v $tool >/dev/null || { echo "$tool is needed (apt-get install spin gcc)"; exit 2; }
@@ -368,6 +369,34 @@ timers_large() {
 	big 'timers'                  R=3 W=2 E=2
 }
 
+chains_mutants() {
+	mut 'chains: compares first'   M=1 ALL=1
+	mut 'chains: wakes too early'  M=2 ALL=1
+	mut 'chains: no epoch'         M=3 ALL=1 SIG=1
+	mut 'chains: clears late'      M=4 ALL=2 R=2
+	mut 'chains: clears always'    M=5 ALL=1
+	mut 'chains: one, no fold'     M=6 ONE=1
+	mut 'chains: queue first'      M=7 ALL=1 ONCE=1
+	mut 'chains: fold names late'  M=8 ONE=1 SIG=1
+	mut 'chains: another word'     M=10 ALL=1 SIG=1
+	mut 'chains: signal, no look'  M=11 ALL=1 SIG=1
+}
+
+chains_small() {
+	ok 'chains'                   ALL=2 R=2
+	ok 'chains, once'             ALL=1 ONCE=1
+	ok 'chains, requeue'          ALL=1 MOVE=1
+	ok 'chains, three'            ALL=1 N=3
+	ok1 'chains, signal'          ALL=1 SIG=1
+	ok1 'chains, one by one'      ONE=1 SIG=1
+}
+
+chains_large() {
+	big 'chains, two signals'     ALL=1 SIG=2
+	big 'chains, all'             ALL=1 ONCE=1 MOVE=1 SIG=1
+	check error 'mutant: chains: one look' -O2 -DCOLLAPSE 25 M=9 ALL=2 SIG=1 R=2
+}
+
 # Of all that decides what a check of the model says.
 hash() { cat "$here/$1.pml" "$here/run.sh" | sha256sum | cut -d' ' -f1; }
 is_checked() { grep -qx "$1 $(hash "$1")" "$here/checked"; }
@@ -379,8 +408,8 @@ case $what in changed | small | large | mutants) ;; *) models=usage ;; esac
 for model in $models; do
 	before=$failed
 	case $model in
-	slots | signals | events | omp | park | giveup | timers | alone) ;;
-	*) echo "usage: $0 [changed|small|large|mutants] [slots|signals|events|omp|park|giveup|timers|alone]"; exit 2 ;;
+	slots | signals | events | omp | park | giveup | timers | alone | chains) ;;
+	*) echo "usage: $0 [changed|small|large|mutants] [MODEL]"; exit 2 ;;
 	esac
 	if [ $what = changed ] && is_checked $model; then
 		echo "unchanged since it was checked: $model"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "futex/futex.h"
-#include "futex/queue.h"
+#include "futex/chains.h"
 #include "sched/contention.h"
 #include "sched/hot.h"
 #include "sched/release.h"
@@ -9,6 +9,7 @@
 #include "sched/user.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 
 struct bucket futex_buckets[BUCKETS] __attribute__((aligned(4096)));
@@ -25,17 +26,17 @@ static uint32_t requeued_in_kernel;
 
 #define ADDRESSES_END 0x7ffffffff000ul
 
-enum {
-    SPIN_DEBT = 16,  /* spins for nothing at an address, after which ... */
-    SPIN_RETRY = 32, /* ... only every so many waits begin with one */
-};
-
-void futex_init(void) { wiped = prim_wipe_on_fork(futex_buckets, sizeof futex_buckets); }
+void futex_init(void)
+{
+    wiped = prim_wipe_on_fork(futex_buckets, sizeof futex_buckets);
+    chains_init();
+}
 
 void futex_after_fork(void)
 {
     for (int i = 0; !wiped && i < BUCKETS; i++)
         futex_buckets[i] = (struct bucket){0};
+    chains_after_fork();
     futex_foreign_waiters = giving_up();
     requeued_in_kernel = 0;
 }
@@ -78,6 +79,28 @@ static bool foreign_waiters(void)
     return __atomic_load_n(&futex_foreign_waiters, __ATOMIC_SEQ_CST);
 }
 
+/* Wakes up to n threads of b (`all`: all), and learns from it whether those who come next are to
+ * join chains. Returns how many. */
+static int wake_waiters(struct thread *t, struct bucket *b, uintptr_t address, int n, bool all,
+                        uint32_t bitset)
+{
+    struct thread *list = NULL, **tail = &list;
+    int woken = all ? (int)chains_wake(t->slot, b, address) : 0;
+    if (all && queue_list_is_empty(b))
+        return woken;
+    lock_take(&b->lock);
+    if (!all)
+        chains_fold(b);
+    int taken = take_waiters(b, address, n - woken, bitset, &tail);
+    if (!all && taken)
+        b->bulk = 0;
+    else if (taken > 1 && b->bulk < BULK)
+        b->bulk++;
+    lock_drop(&b->lock);
+    slots_make_ready(list);
+    return woken + taken;
+}
+
 /* Those who wait in the kernel by choice have come before those in the bucket's queue
  * (in_kernel_by_choice): they are woken first. */
 static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
@@ -86,6 +109,7 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
     /* The kernel wakes one, too. */
     if (n < 1)
         n = 1;
+    bool all = n == INT_MAX && bitset == FUTEX_BITSET_MATCH_ANY;
     /* Order the program's store to the word before the look at the bucket. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     int woken = 0;
@@ -94,13 +118,9 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
     if (by_kernel && (r = kernel_wake(address, n, bitset)) > 0)
         woken = (int)r;
     if (woken < n && !queue_is_empty(b)) {
-        struct thread *list = NULL, **tail = &list;
         bool timed = threshold_samples(t->slot);
         uint64_t begun = timed ? tsc() : 0;
-        lock_take(&b->lock);
-        int taken = take_waiters(b, address, n - woken, bitset, &tail);
-        lock_drop(&b->lock);
-        slots_make_ready(list);
+        int taken = wake_waiters(t, b, address, n - woken, all, bitset);
         if (taken && timed)
             threshold_lost(t->slot, tsc() - begun, THRESHOLD_SAMPLE);
         count_on(t->slot, wakes, (uint64_t)taken);
@@ -144,6 +164,8 @@ static long requeue(struct thread *t, struct user_registers *r, bool compare)
     __atomic_store_n(&requeues, true, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     lock_two(a, b);
+    chains_fold(a);
+    chains_fold(b);
     long refused = 0, in_kernel = 0;
     if (compare && user_load(t, (const uint32_t *)from, &value))
         refused = -EFAULT;
@@ -224,6 +246,14 @@ static long wake_op(struct thread *t, struct user_registers *r)
 static bool dequeue(struct thread *t)
 {
     for (;;) {
+        struct chain *c = __atomic_load_n(&t->chain, __ATOMIC_ACQUIRE);
+        if (c) {
+            if (chain_leave(c, t))
+                return true;
+            if (__atomic_load_n(&t->chain, __ATOMIC_ACQUIRE) == c)
+                return false; /* it has been taken out, and has not run since */
+            continue;         /* chains_fold has moved it */
+        }
         struct bucket *b = __atomic_load_n(&t->bucket, __ATOMIC_ACQUIRE);
         if (!b)
             return false;
@@ -269,46 +299,6 @@ void futex_call_done(struct thread *t, struct user_registers *r)
     }
 }
 
-/* A lock is often released within microseconds by a thread that runs on another slot. Unmounting
- * its waiter at once would lead every ready thread of this slot into the same lock. Most waits are
- * not like that: at a barrier nearly all spins are for nothing. So an address where they are is
- * only tried now and then. */
-static bool spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32_t value)
-{
-    uint64_t last, now;
-    if (threshold_event(t->slot))
-        threshold_wait_begins(t->slot, tsc(), THRESHOLD_SAMPLE);
-    if (t->faults_blocked)
-        return false;
-    if (slot_poll_in_place(t, word, value))
-        return true;
-    if (sched.slots < 2 || __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) + 1 >= sched.slots)
-        return false;
-    uint16_t debt = __atomic_load_n(&b->spin_debt, __ATOMIC_RELAXED);
-    if (debt >= SPIN_DEBT) {
-        uint16_t skipped = __atomic_load_n(&b->spin_skipped, __ATOMIC_RELAXED);
-        __atomic_store_n(&b->spin_skipped, (uint16_t)(skipped + 1), __ATOMIC_RELAXED);
-        if (skipped % SPIN_RETRY)
-            return false;
-    }
-    now = tsc();
-    uint64_t until = now + threshold_ns() * sched.tsc_per_us / 1000;
-    do {
-        uint32_t is;
-        if (user_load(t, word, &is) || is != value) {
-            __atomic_store_n(&b->spin_debt, (uint16_t)(debt < 4 ? 0 : debt - 4), __ATOMIC_RELAXED);
-            return true;
-        }
-        cpu_relax();
-        last = now;
-        now = tsc();
-    } while (now < until);
-    contention_stood_still(last, now);
-    if (debt < SPIN_DEBT)
-        __atomic_store_n(&b->spin_debt, (uint16_t)(debt + 1), __ATOMIC_RELAXED);
-    return false;
-}
-
 enum { WAIT_ON = 1 };
 
 /* t, which is in a queue, waits there until it is woken. `s`: its slot before it was there. Post:
@@ -336,6 +326,30 @@ static long block(struct thread *t, struct slot *s, const struct deadline *deadl
     return 0;
 }
 
+long futex_compare(struct thread *t, uintptr_t address, uint32_t value)
+{
+    uint32_t now;
+    long fault = user_load(t, (const uint32_t *)address, &now);
+    if (fault)
+        return fault;
+    if (giving_up()) /* futex_end_all_waits has been here, or waits for the lock */
+        return 0;
+    return now == value ? JOINED : -EAGAIN;
+}
+
+static long join_queue(struct thread *t, struct bucket *b, uintptr_t address, uint32_t value)
+{
+    t->wait_since = 0;
+    lock_take(&b->lock); /* a full fence, before the word is compared */
+    long result = futex_compare(t, address, value);
+    if (result == JOINED)
+        queue_push(b, t);
+    /* A full fence: who tells of a signal sets attention and then looks whether t is in a queue
+     * (inbox_tell). */
+    lock_drop(&b->lock);
+    return result;
+}
+
 /* t waits in the queue of `address`. Post: 0 or an error of futex(2); -EINTR: a signal for t waits;
  * WAIT_ON: it was for another thread. */
 static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uint32_t bitset,
@@ -352,17 +366,13 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
         return -EFAULT;
     if (now != value)
         return -EAGAIN;
-    lock_take(&b->lock); /* a full fence, before the word is compared */
-    long fault = user_load(t, (const uint32_t *)address, &now);
-    bool late = giving_up(); /* futex_end_all_waits has been here, or waits for the lock */
-    if (fault || now != value || late) {
-        lock_drop(&b->lock);
-        return fault ? fault : late ? 0 : -EAGAIN;
-    }
-    queue_push(b, t);
-    /* A full fence: who tells of a signal sets attention and then looks whether t is in a queue
-     * (inbox_tell). */
-    lock_drop(&b->lock);
+    bool chains = __atomic_load_n(&b->bulk, __ATOMIC_RELAXED) == BULK &&
+                  bitset == FUTEX_BITSET_MATCH_ANY && !__atomic_load_n(&requeues, __ATOMIC_RELAXED);
+    long joined = chains ? chain_join(t, s, b, address, value) : USE_QUEUE;
+    if (joined == USE_QUEUE)
+        joined = join_queue(t, b, address, value);
+    if (joined != JOINED)
+        return joined;
     count_on(s, blocks, 1);
     bool timer = deadline && deadline->by_monitor;
     if (timer) {
@@ -373,6 +383,7 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
     long n = signal ? -EINTR : block(t, s, deadline);
     if (timer)
         timer_disarm(t);
+    __atomic_store_n(&t->chain, NULL, __ATOMIC_RELEASE); /* who woke a whole chain did not */
     return n;
 }
 
@@ -385,7 +396,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     uintptr_t address = (uintptr_t)r->rdi;
     uint32_t value = (uint32_t)r->rdx, now;
     struct slot *s = t->slot;
-    if (spin(t, bucket_of(address), (const uint32_t *)address, value)) {
+    if (futex_spin(t, bucket_of(address), (const uint32_t *)address, value)) {
         count_on(s, blocks_spun, 1);
         threshold_wait_ended(s);
         r->rax = user_load(t, (const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
@@ -419,6 +430,7 @@ bool futex_wake_some_inside(const uint32_t *word, int n)
     if (queue_is_empty(b))
         return false;
     lock_take(&b->lock);
+    chains_fold(b);
     take_waiters(b, (uintptr_t)word, n, FUTEX_BITSET_MATCH_ANY, &tail);
     lock_drop(&b->lock);
     slots_make_ready(list);
@@ -449,6 +461,7 @@ void futex_end_all_waits(void)
         struct bucket *b = &futex_buckets[i];
         struct thread *list = NULL, **tail = &list;
         lock_take(&b->lock);
+        chains_fold(b);
         for (struct thread *w; (w = b->head) != NULL;) {
             queue_remove(b, w);
             w->next = NULL;

@@ -15,6 +15,9 @@ struct bucket {
     /* rounds of spinning here that were for nothing lately; a guess, updated without lock */
     uint16_t spin_debt;
     uint16_t spin_skipped;
+    /* wakes of all in a row, up to BULK (chains.h); under lock, a guess without */
+    uint8_t bulk;
+    uint64_t chains; /* bit i: slot i has a chain of this bucket that is not empty (seq_cst) */
 } __attribute__((aligned(64)));
 
 enum { BUCKETS = 4096 };
@@ -25,14 +28,31 @@ static inline struct bucket *bucket_of(uintptr_t address)
     return &futex_buckets[((address >> 2) * 0x9e3779b97f4a7c15ull) >> 52];
 }
 
-/* Whether a waker that has changed a word of b finds nobody there. A waiter compares the word under
- * the lock, and is in the queue when it drops it: so a waiter that has not seen the change is seen
- * by the lock or, after that, by the queue. Pre: a full fence since the change. */
-static inline bool queue_is_empty(const struct bucket *b)
+/* Whether a waker that has changed a word of b finds nobody in the queue, chains aside. A waiter
+ * compares the word under the lock, and is in the queue when it drops it: so a waiter that has not
+ * seen the change is seen by the lock or, after that, by the queue. Pre: a full fence since the
+ * change. */
+static inline bool queue_list_is_empty(const struct bucket *b)
 {
     return !__atomic_load_n(&b->lock.word, __ATOMIC_ACQUIRE) &&
            !__atomic_load_n(&b->head, __ATOMIC_RELAXED);
 }
+
+/* The same of all of the queue. A waiter in a chain sets its bit before it compares the word.
+ * Chains first: their threads may be moved to the list, and the bit is cleared after that. */
+static inline bool queue_is_empty(const struct bucket *b)
+{
+    return !__atomic_load_n(&b->chains, __ATOMIC_ACQUIRE) && queue_list_is_empty(b);
+}
+
+enum {
+    JOINED = 2,    /* it may wait, or does */
+    USE_QUEUE = 3, /* chain_join */
+};
+
+/* Whether t may wait at `address`: JOINED, or what the call returns. Pre: the lock under which it
+ * joins. */
+long futex_compare(struct thread *t, uintptr_t address, uint32_t value);
 
 /* Pre for all: b->lock. */
 static inline void queue_push(struct bucket *b, struct thread *t)
@@ -44,6 +64,23 @@ static inline void queue_push(struct bucket *b, struct thread *t)
     else
         __atomic_store_n(&b->head, t, __ATOMIC_RELAXED);
     b->tail = t;
+    __atomic_store_n(&t->bucket, b, __ATOMIC_RELAXED);
+}
+
+/* Before `at`; NULL: at the tail. */
+static inline void queue_insert(struct bucket *b, struct thread *t, struct thread *at)
+{
+    if (!at) {
+        queue_push(b, t);
+        return;
+    }
+    t->wait_next = at;
+    t->wait_prev = at->wait_prev;
+    if (at->wait_prev)
+        at->wait_prev->wait_next = t;
+    else
+        __atomic_store_n(&b->head, t, __ATOMIC_RELAXED);
+    at->wait_prev = t;
     __atomic_store_n(&t->bucket, b, __ATOMIC_RELAXED);
 }
 
@@ -59,6 +96,13 @@ static inline void queue_remove(struct bucket *b, struct thread *t)
         b->tail = t->wait_prev;
     __atomic_store_n(&t->bucket, NULL, __ATOMIC_RELAXED);
 }
+
+/* A lock is often released within microseconds by a thread that runs on another slot. Unmounting
+ * its waiter at once would lead every ready thread of this slot into the same lock. Most waits are
+ * not like that: at a barrier nearly all spins are for nothing. So an address where they are is
+ * only tried now and then.
+ * Returns true if *word is not `value` any more. */
+bool futex_spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32_t value);
 
 static inline void lock_two(struct bucket *a, struct bucket *b)
 {

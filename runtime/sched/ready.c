@@ -71,6 +71,24 @@ void ready_push(struct slot *s, struct thread *t)
     s->fresh_count++;
 }
 
+void ready_push_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n)
+{
+    if (ready_any_behind(s)) { /* each may be fresh, or not */
+        for (struct thread *next; head; head = next) {
+            next = head->next;
+            ready_push(s, head);
+        }
+        return;
+    }
+    if (s->ready_tail)
+        s->ready_tail->next = head;
+    else
+        s->ready_head = head;
+    s->ready_tail = s->fresh_tail = tail;
+    s->fresh_count += n;
+    count_is(s, s->ready_count + n);
+}
+
 void ready_push_behind(struct slot *s, struct thread *t) { link_behind(s, s->ready_tail, t); }
 
 /* The first of those behind has seen fresh ones go first for a slice: many of them, each of which

@@ -28,6 +28,8 @@ static inline bool ready_any_behind(const struct slot *s)
 
 /* t, which was woken, or is new. */
 void ready_push(struct slot *s, struct thread *t);
+/* n threads from head to tail, linked by next, which were woken. */
+void ready_push_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n);
 /* t, whose slice has ended, or which gives way by itself. */
 void ready_push_behind(struct slot *s, struct thread *t);
 /* The next. Post: NULL: there is none. */

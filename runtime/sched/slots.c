@@ -15,10 +15,6 @@
 
 struct scheduler sched;
 
-enum {
-    IMBALANCE = 2, /* threads by which ready lists may differ */
-};
-
 void slots_init(uint32_t n)
 {
     sched.slots = sched.slots_made = n;
@@ -71,7 +67,7 @@ static void set_idle(struct slot *s)
     __atomic_fetch_add(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
 }
 
-static void set_busy(struct slot *s)
+void slot_set_busy(struct slot *s)
 {
     __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
@@ -96,7 +92,7 @@ static bool claim(struct slot *s)
     lock_take(&s->lock);
     bool idle = s->state == SLOT_IDLE;
     if (idle)
-        set_busy(s);
+        slot_set_busy(s);
     lock_drop(&s->lock);
     if (idle)
         monitor_slot_busy();
@@ -273,66 +269,6 @@ void slots_look_for_idle(struct slot *s)
     struct slot *idle = slots_claim_idle(s);
     if (idle)
         slot_pass_on(idle);
-}
-
-/* Where t is to get ready: where it was, unless the list there is longer than another's by more
- * than a little. Taking from other lists only when idle would leave each slot with the threads that
- * it has, however few or many, and those on the longer list with less of the CPUs. One other list
- * is looked at, in turn. */
-static struct slot *place(struct thread *t)
-{
-    static uint32_t turn; /* a guess needs no atomic */
-    struct slot *s = t->slot;
-    uint32_t n = slot_ready_count(s), slots = slots_open();
-    if (n <= IMBALANCE || slots < 2)
-        return s;
-    uint32_t step = slots == 2 ? 1 : 1 + turn++ % (slots - 1);
-    struct slot *other = &sched.slot[(s->index + step) % slots];
-    if (n > slot_ready_count(other) + IMBALANCE)
-        t->slot = s = other;
-    return s;
-}
-
-/* Post: s->lock, where s is t's slot: an open one. Slot 0 is never closed, so this ends. */
-static struct slot *lock_place(struct thread *t)
-{
-    struct slot *s = place(t);
-    for (;;) {
-        lock_take(&s->lock);
-        if (!s->closed)
-            return s;
-        lock_drop(&s->lock);
-        t->slot = s = &sched.slot[s->index % slots_open()];
-    }
-}
-
-/* Publishes t on a ready list and sees to it that no slot stays idle beside it. */
-void slot_make_ready(struct thread *t)
-{
-    struct slot *s = lock_place(t);
-    if (s->state == SLOT_IDLE) {
-        set_busy(s);
-        lock_drop(&s->lock);
-        carrier_dispatch(t, s);
-        monitor_slot_busy();
-        return;
-    }
-    ready_push(s, t);
-    bool taken = s->state == SLOT_POLLING && s->ready_count == 1; /* by who polls */
-    lock_drop(&s->lock);
-    if (!taken)
-        slots_look_for_idle(s);
-}
-
-/* Tried: one visit to a slot's lock for all of its threads. With 31 of them the other slot begins
- * later (15% slower); with two at a time it is 5% faster. */
-void slots_make_ready(struct thread *list)
-{
-    while (list) {
-        struct thread *t = list;
-        list = t->next;
-        slot_make_ready(t);
-    }
 }
 
 /* Post: true: the caller runs on s beside its thread. false: s is idle, or closed. */

@@ -15,6 +15,8 @@ static inline bool slot_lists_nothing(const struct slot *s)
 {
     return !slot_ready_count(s) && !__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED);
 }
+/* s is idle no more. Pre: s->lock. */
+void slot_set_busy(struct slot *s);
 /* slot_pop under s->lock. Post: a thread that can run, taken off the lists of s: not one whose wait
  * goes on; or NULL. */
 struct thread *slot_next(struct slot *s);

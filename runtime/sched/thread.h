@@ -21,6 +21,7 @@
 struct carrier;
 struct slot;
 struct bucket;
+struct chain;
 struct loop;
 struct spin_site;
 struct signal_frame;
@@ -95,6 +96,11 @@ struct thread {
     struct thread *wait_next, *wait_prev;
     uintptr_t wait_address;
     uint32_t wait_bitset;
+    /* in a chain (futex/chains.h), linked by next and wait_prev, if the chain's epoch is this one;
+     * NULL: in none. By t itself, or under the chain's lock */
+    struct chain *chain;
+    uint32_t wait_epoch;
+    uint64_t wait_since; /* tsc, when it joined the chain; 0: it is in the queue */
 
     /* its timer, under the shard's lock (sched/timers.h): ns; 0: it has none */
     uint64_t timer_at;
@@ -368,6 +374,9 @@ bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadlin
 void slot_make_ready(struct thread *t);
 /* linked by next, first come first served; the waker owns all */
 void slots_make_ready(struct thread *list);
+/* n threads of s from head to tail, linked by next, which have been taken out of a chain at
+ * once. */
+void slot_make_ready_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n);
 void slot_acquire(struct thread *t);
 void slot_release(struct thread *t);
 /* A waker owns t, which holds no slot and runs: until it is granted. Pre: not interruptible. */

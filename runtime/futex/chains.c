@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include "futex/chains.h"
+#include "futex/futex.h"
+
+static struct chain chains[CHAIN_SLOTS][CHAINS] __attribute__((aligned(4096)));
+_Static_assert(sizeof chains % 4096 == 0, "chains_init wipes whole pages");
+static bool wiped; /* by the kernel, in children */
+
+void chains_init(void) { wiped = prim_wipe_on_fork(chains, sizeof chains); }
+
+void chains_after_fork(void)
+{
+    if (!wiped)
+        __builtin_memset(chains, 0, sizeof chains);
+}
+
+static struct chain *chain_of(const struct bucket *b, uint32_t slot)
+{
+    return &chains[slot][(size_t)(b - futex_buckets) % CHAINS];
+}
+
+static uint32_t slot_of(const struct chain *c) { return (uint32_t)((c - chains[0]) / CHAINS); }
+
+static uint64_t bit(uint32_t slot) { return 1ull << slot; }
+
+static void clear_bit(struct bucket *b, uint32_t slot)
+{
+    __atomic_fetch_and(&b->chains, ~bit(slot), __ATOMIC_SEQ_CST);
+}
+
+static void append(struct chain *c, struct thread *t)
+{
+    t->next = NULL;
+    t->wait_prev = c->tail;
+    if (c->tail)
+        c->tail->next = t;
+    else
+        c->head = t;
+    c->tail = t;
+    c->count++;
+    /* who reads both without the lock (chain_leave of another chain) sees the epoch first */
+    __atomic_store_n(&t->wait_epoch, c->epoch, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->chain, c, __ATOMIC_RELEASE);
+}
+
+long chain_join(struct thread *t, const struct slot *s, struct bucket *b, uintptr_t address,
+                uint32_t value)
+{
+    if (s->index >= CHAIN_SLOTS)
+        return USE_QUEUE;
+    struct chain *c = chain_of(b, s->index);
+    lock_take(&c->lock);
+    bool first = !c->count;
+    if (!first && c->address != address) {
+        lock_drop(&c->lock);
+        return USE_QUEUE;
+    }
+    /* A full fence before the word is compared; if others are in the chain, the bit was set before
+     * the lock was taken. */
+    if (first)
+        __atomic_fetch_or(&b->chains, bit(s->index), __ATOMIC_SEQ_CST);
+    long result = futex_compare(t, address, value);
+    if (result == JOINED) {
+        c->address = address;
+        t->wait_since = tsc();
+        append(c, t);
+    } else if (first) {
+        clear_bit(b, s->index);
+    }
+    lock_drop(&c->lock);
+    return result;
+}
+
+/* Whether t is in c now. T.chain may name c still although all of c were taken out, or be about to
+ * name another: T.wait_epoch is c's only if T.chain is c before and after. Pre: c->lock. */
+static bool is_in(const struct chain *c, const struct thread *t)
+{
+    return __atomic_load_n(&t->chain, __ATOMIC_ACQUIRE) == c &&
+           __atomic_load_n(&t->wait_epoch, __ATOMIC_ACQUIRE) == c->epoch &&
+           __atomic_load_n(&t->chain, __ATOMIC_ACQUIRE) == c;
+}
+
+bool chain_leave(struct chain *c, struct thread *t)
+{
+    lock_take(&c->lock);
+    bool here = is_in(c, t);
+    if (here) {
+        if (t->wait_prev)
+            t->wait_prev->next = t->next;
+        else
+            c->head = t->next;
+        if (t->next)
+            t->next->wait_prev = t->wait_prev;
+        else
+            c->tail = t->wait_prev;
+        t->next = NULL;
+        __atomic_store_n(&t->chain, NULL, __ATOMIC_RELEASE);
+        if (--c->count == 0)
+            clear_bit(bucket_of(c->address), slot_of(c));
+    }
+    lock_drop(&c->lock);
+    return here;
+}
+
+/* Takes all threads out of c, which is b's. Pre: c->lock. */
+static void empty(struct chain *c, struct bucket *b)
+{
+    c->head = c->tail = NULL;
+    c->count = 0;
+    c->epoch++;
+    clear_bit(b, slot_of(c));
+}
+
+static uint32_t wake_chain(struct bucket *b, uint32_t slot, uintptr_t address)
+{
+    struct chain *c = chain_of(b, slot);
+    lock_take(&c->lock);
+    uint32_t count = c->address == address ? c->count : 0;
+    struct thread *head = c->head, *tail = c->tail;
+    if (count)
+        empty(c, b);
+    lock_drop(&c->lock);
+    if (count)
+        slot_make_ready_list(&sched.slot[slot], head, tail, count);
+    return count;
+}
+
+uint32_t chains_wake(const struct slot *own, struct bucket *b, uintptr_t address)
+{
+    uint32_t woken = 0;
+    uint64_t all = __atomic_load_n(&b->chains, __ATOMIC_ACQUIRE);
+    uint64_t last = own->index < CHAIN_SLOTS ? all & bit(own->index) : 0;
+    for (uint64_t others = all & ~last; others; others &= others - 1)
+        woken += wake_chain(b, (uint32_t)__builtin_ctzll(others), address);
+    if (last)
+        woken += wake_chain(b, own->index, address);
+    return woken;
+}
+
+/* Puts the threads of c in b's queue, each before the first that came later. Pre: both locks. */
+static void merge(struct bucket *b, const struct chain *c)
+{
+    struct thread *at = b->head;
+    for (struct thread *w = c->head, *next; w; w = next) {
+        next = w->next;
+        while (at && at->wait_since <= w->wait_since)
+            at = at->wait_next;
+        queue_insert(b, w, at);
+        w->next = NULL;
+        __atomic_store_n(&w->chain, NULL, __ATOMIC_RELEASE); /* after T.bucket: dequeue */
+    }
+}
+
+void chains_fold(struct bucket *b)
+{
+    uint64_t bits = __atomic_load_n(&b->chains, __ATOMIC_SEQ_CST);
+    for (; bits; bits &= bits - 1) {
+        struct chain *c = chain_of(b, (uint32_t)__builtin_ctzll(bits));
+        lock_take(&c->lock);
+        if (c->count && bucket_of(c->address) == b) {
+            merge(b, c);
+            empty(c, b); /* the bit last: queue_is_empty */
+        }
+        lock_drop(&c->lock);
+    }
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Chains: the part of a wait queue for threads that are woken all at once, with one chain for each
+ * slot. docs/slots.md, "Chains"; docs/model/chains.pml.
+ */
+#ifndef LISSOM_FUTEX_CHAINS_H
+#define LISSOM_FUTEX_CHAINS_H
+
+#include "futex/queue.h"
+
+enum {
+    CHAIN_SLOTS = 64, /* threads of further slots wait in the bucket's queue */
+    CHAINS = 64,      /* of a slot: buckets whose numbers differ by this share one */
+    BULK = 4,         /* wakes of all, of several each, in a row, after which waiters join chains */
+};
+
+/* The threads of one slot that wait at one address. */
+struct chain {
+    struct lock lock; /* after a bucket's; for all of these */
+    uint32_t count;
+    uint32_t epoch; /* how often all were taken out at once */
+    uintptr_t address;
+    struct thread *head, *tail; /* linked by next and wait_prev */
+} __attribute__((aligned(64)));
+
+void chains_init(void);
+void chains_after_fork(void);
+
+/* t, of slot s, is to wait at `address` in b. Returns JOINED if it is in a chain from now on,
+ * USE_QUEUE if it is to wait in the bucket's queue, and otherwise what the call returns. */
+long chain_join(struct thread *t, const struct slot *s, struct bucket *b, uintptr_t address,
+                uint32_t value);
+
+/* Takes t out of c. Returns false if it was not in there (any more). */
+bool chain_leave(struct chain *c, struct thread *t);
+
+/* Wakes all threads that wait at `address` in b's chains, those of slot `own` last. Returns how
+ * many. */
+uint32_t chains_wake(const struct slot *own, struct bucket *b, uintptr_t address);
+
+/* Moves the threads of b's chains to its queue, behind those that are there, in the order in which
+ * they came. Pre: b->lock. */
+void chains_fold(struct bucket *b);
+
+#endif
