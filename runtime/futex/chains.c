@@ -38,7 +38,7 @@ static void append(struct chain *c, struct thread *t)
         c->head = t;
     c->tail = t;
     c->count++;
-    /* who reads both without the lock (chain_leave of another chain) sees the epoch first */
+    /* is_in, under another chain's lock, relies on this order */
     __atomic_store_n(&t->wait_epoch, c->epoch, __ATOMIC_RELEASE);
     __atomic_store_n(&t->chain, c, __ATOMIC_RELEASE);
 }
@@ -71,8 +71,9 @@ long chain_join(struct thread *t, const struct slot *s, struct bucket *b, uintpt
     return result;
 }
 
-/* Whether t is in c now. T.chain may name c still although all of c were taken out, or be about to
- * name another: T.wait_epoch is c's only if T.chain is c before and after. Pre: c->lock. */
+/* Returns whether t is in c. A waker that removes all threads of c does not touch them, so t->chain
+ * may be stale: then the epoch differs. t may also be joining another chain now; it writes
+ * wait_epoch before chain, so the second read of chain shows it. Pre: c->lock. */
 static bool is_in(const struct chain *c, const struct thread *t)
 {
     return __atomic_load_n(&t->chain, __ATOMIC_ACQUIRE) == c &&
@@ -102,7 +103,7 @@ bool chain_leave(struct chain *c, struct thread *t)
     return here;
 }
 
-/* Takes all threads out of c, which is b's. Pre: c->lock. */
+/* Removes all threads from c, a chain of b. Pre: c->lock. */
 static void empty(struct chain *c, struct bucket *b)
 {
     c->head = c->tail = NULL;
@@ -137,7 +138,7 @@ uint32_t chains_wake(const struct slot *own, struct bucket *b, uintptr_t address
     return woken;
 }
 
-/* Puts the threads of c in b's queue, each before the first that came later. Pre: both locks. */
+/* Moves the threads of c to b's queue, in order of arrival. Pre: both locks. */
 static void merge(struct bucket *b, const struct chain *c)
 {
     struct thread *at = b->head;

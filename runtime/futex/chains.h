@@ -10,15 +10,15 @@
 
 enum {
     CHAIN_SLOTS = 64, /* threads of further slots wait in the bucket's queue */
-    CHAINS = 64,      /* of a slot: buckets whose numbers differ by this share one */
-    BULK = 4,         /* wakes of all, of several each, in a row, after which waiters join chains */
+    CHAINS = 64,      /* per slot; 64 buckets share each */
+    BULK = 4,         /* waiters join chains after so many bulk wakes in a row */
 };
 
 /* The threads of one slot that wait at one address. */
 struct chain {
-    struct lock lock; /* after a bucket's; for all of these */
+    struct lock lock; /* protects all fields; taken after a bucket's lock */
     uint32_t count;
-    uint32_t epoch; /* how often all were taken out at once */
+    uint32_t epoch; /* incremented when all threads are removed at once */
     uintptr_t address;
     struct thread *head, *tail; /* linked by next and wait_prev */
 } __attribute__((aligned(64)));
@@ -31,7 +31,7 @@ void chains_after_fork(void);
 long chain_join(struct thread *t, const struct slot *s, struct bucket *b, uintptr_t address,
                 uint32_t value);
 
-/* Takes t out of c. Returns false if it was not in there (any more). */
+/* Removes t from c. Returns false if t is not in c. */
 bool chain_leave(struct chain *c, struct thread *t);
 
 /* Wakes all threads that wait at `address` in b's chains, those of slot `own` last. Returns how

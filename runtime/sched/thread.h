@@ -100,7 +100,7 @@ struct thread {
      * NULL: in none. By t itself, or under the chain's lock */
     struct chain *chain;
     uint32_t wait_epoch;
-    uint64_t wait_since; /* tsc, when it joined the chain; 0: it is in the queue */
+    uint64_t wait_since; /* tsc when it joined a chain; 0: it joined the queue */
 
     /* its timer, under the shard's lock (sched/timers.h): ns; 0: it has none */
     uint64_t timer_at;

@@ -276,8 +276,8 @@ async fn closed(
         requests.random(&mut random, &mut bytes);
         write.write_all(&bytes).await?;
         answers.next().await?;
-        // Those that end in the window: so many in so much time. On a busy machine none may: then
-        // the window is longer, until the first has.
+        // Count the answers that arrive in the window. If none does, on a busy machine, extend the
+        // window until the first arrives.
         let end = Instant::now();
         let mut seen = seen.borrow_mut();
         if window.holds(end) {
