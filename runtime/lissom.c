@@ -330,7 +330,7 @@ static void begin(const char *unfit)
         state(LISSOM_STATE_active, "");
         sched.active = true;
         if (sched.observe_spinning)
-            monitor_wake();
+            monitor_kick();
     }
     if (!sched.active)
         actions_end();
@@ -418,7 +418,7 @@ void lissom_give_up(const char *reason)
     futex_end_all_waits();
     events_give_up();
     cpus_give_up();
-    monitor_wake();
+    monitor_kick();
     state(LISSOM_STATE_native, reason);
     if (options.verbose)
         report("gives up: %s", reason);

@@ -81,13 +81,13 @@ end_asleep: word != ASLEEP;
 GONE:	skip
 }
 
-/* monitor_wake */
+/* monitor_kick */
 inline wake() {
 	if
 	:: word == AWAKE
 	:: else ->
 		there = 0;
-		if                                           /* wake_started */
+		if                                           /* kick_started */
 		:: started ->
 			word = AWAKE;                        /* and wakes who sleeps on it */
 			if

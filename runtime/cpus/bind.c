@@ -290,7 +290,7 @@ bool cpu_bind(struct thread *t, const struct slot *s)
     t->was_bound = true;
     lock_drop(&setting);
     if (first)
-        monitor_wake();
+        monitor_kick();
     return done;
 }
 

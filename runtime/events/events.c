@@ -319,7 +319,7 @@ static void lead(struct thread *t, const struct deadline *deadline)
     __atomic_store_n(&events_leader, 0, __ATOMIC_SEQ_CST);
     if (!events_watched())
         return;
-    monitor_wake();
+    monitor_kick();
     struct slot *idle = slots_claim_idle(t->slot);
     if (idle) {
         events_rouse();
@@ -332,7 +332,7 @@ static long follow(struct thread *t, const struct deadline *deadline)
 {
     __atomic_fetch_add(&events_watchers, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&t->events_counted, 1, __ATOMIC_SEQ_CST);
-    monitor_wake();
+    monitor_kick();
     count_on(t->slot, event_waits, 1);
     long n = futex_wait_inside(t, &t->events_told, 0, deadline);
     uncount(t);

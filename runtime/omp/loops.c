@@ -106,7 +106,7 @@ static long wait(struct thread *t, struct loop *l)
     __atomic_fetch_add(&l->waiters, 1, __ATOMIC_SEQ_CST);
     if (working(l) >= target()) {
         __atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
-        monitor_wake();
+        monitor_kick();
         count(loop_waits);
         n = futex_wait_inside(t, &l->word, word, NULL);
         __atomic_fetch_sub(&waiting, 1, __ATOMIC_SEQ_CST);

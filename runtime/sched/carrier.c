@@ -331,7 +331,7 @@ static void loop_after_homing(struct carrier *k, struct thread *prev)
         prepare(prev, s);
         order(home, prev, s);
     } else {
-        monitor_wake();
+        monitor_kick();
         slot_pass_on(s);
     }
     if (r)

@@ -102,7 +102,7 @@ static void suspect(uint64_t now, uint64_t time)
     uint64_t us = time / sched.tsc_per_us;
     set(&suspicion,
         (uint64_t)prim_syscall3(SYS_gettid, 0, 0, 0) << 32 | (us > UINT32_MAX ? UINT32_MAX : us));
-    monitor_wake_started();
+    monitor_kick_started();
 }
 
 bool contention_stood_still(uint64_t before, uint64_t now)

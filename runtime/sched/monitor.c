@@ -49,7 +49,7 @@ static char stack[STACK] __attribute__((aligned(64)));
 static uint32_t alive;   /* the kernel clears it and wakes its waiters when the monitor has gone */
 static uint32_t leaving; /* the monitor is asked to go */
 /* futex word: whoever changes what it has to look at has added one, and it does not sleep */
-static uint32_t kicks;
+static uint32_t sleep_cuts;
 /* who made it has a mask of its own: not what all threads have, of which the monitor's tells */
 static bool other_mask;
 
@@ -135,7 +135,7 @@ void monitor_slot_busy(void)
     if (is_started())
         stir();
     if (!is_started()) /* or it has ended in between */
-        monitor_wake();
+        monitor_kick();
 }
 
 void monitor_one_is_left(void)
@@ -214,10 +214,10 @@ static _Noreturn void leave(void)
 }
 
 /* It has slept for long, and the process has one thread, as it should have to who counts them. Who
- * calls monitor_wake sees that there is none, or is seen here (docs/model/alone.pml). */
+ * calls monitor_kick sees that there is none, or is seen here (docs/model/alone.pml). */
 static void end_alone(void)
 {
-    /* the timers first: who arms one from now on calls monitor_wake */
+    /* the timers first: who arms one from now on calls monitor_kick */
     if (timers_watch(TIMERS_FOR_EVER).ns != TIMERS_FOR_EVER || !is_alone() || giving_up() ||
         !lock_try(&lifecycle))
         return;
@@ -275,7 +275,7 @@ static void release_tick(uint32_t seen)
     if (release_others())
         __atomic_store_n(&leaving, 1, __ATOMIC_RELEASE);
     else
-        sleep_on(&kicks, seen, TICK_US);
+        sleep_on(&sleep_cuts, seen, TICK_US);
 }
 
 /* A copy of a message queue's descriptor that is closed ends the process's mq_notify(3). So the
@@ -317,7 +317,7 @@ static _Noreturn void monitor(void)
     contention_can_ask(own_descriptors);
     for (;;) {
         /* then what it was changed for */
-        uint32_t seen = __atomic_load_n(&kicks, __ATOMIC_SEQ_CST);
+        uint32_t seen = __atomic_load_n(&sleep_cuts, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
             leave();
         if (giving_up()) {
@@ -330,7 +330,7 @@ static _Noreturn void monitor(void)
             ext_ask();
         look_at_cpus();
         live_publish();
-        sleep_on(&kicks, seen, tick_us());
+        sleep_on(&sleep_cuts, seen, tick_us());
         if (look()) {
             quiet = 0;
         } else if (++quiet >= QUIET_TICKS) {
@@ -357,10 +357,10 @@ void monitor_after_fork(void)
     timers_after_fork();
 }
 
-static void kick(void)
+static void cut_sleep(void)
 {
-    __atomic_fetch_add(&kicks, 1, __ATOMIC_SEQ_CST);
-    prim_futex_wake(&kicks, 1);
+    __atomic_fetch_add(&sleep_cuts, 1, __ATOMIC_SEQ_CST);
+    prim_futex_wake(&sleep_cuts, 1);
 }
 
 /* Post: no monitor has the stack. Pre: lifecycle; it has been asked to go, or ends by itself. */
@@ -378,7 +378,7 @@ static void end(void)
         __atomic_store_n(&leaving, 1, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
         prim_futex_wake(&sched.monitor_word, 1);
-        kick();
+        cut_sleep();
         join();
         __atomic_store_n(&leaving, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
@@ -395,14 +395,14 @@ static void start(void)
     /* whose kernel thread this is */
     const struct thread *of = lissom_self ? lissom_self->carrier->home_thread : NULL;
     other_mask = of && (of->bound || of->own_affinity);
-    /* Started as of its first instruction: it calls monitor_wake, too, and one that took
+    /* Started as of its first instruction: it calls monitor_kick, too, and one that took
      * `lifecycle` for that would wait for who ends it, who waits for it. */
     __atomic_store_n(&sched.monitor_started, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
     uint64_t mask = signals_block_all();
     tid = prim_kernel_thread(monitor, stack + STACK - 64, &alive);
     signals_set_mask(mask);
-    if (tid < 0) { /* no thread to be had now: tried again at the next monitor_wake */
+    if (tid < 0) { /* no thread to be had now: tried again at the next monitor_kick */
         alive = 0;
         __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_word, DOZING, __ATOMIC_SEQ_CST);
@@ -411,7 +411,7 @@ static void start(void)
 
 /* Post: true: there is a monitor, and it is awake; or it ends, and who ends it looks at what is
  * ready afterwards. */
-static bool wake_started(void)
+static bool kick_started(void)
 {
     if (!is_started())
         return false;
@@ -425,19 +425,19 @@ static bool wake_started(void)
     return false;
 }
 
-void monitor_wake_started(void) { wake_started(); }
+void monitor_kick_started(void) { kick_started(); }
 
-void monitor_wake(void)
+void monitor_kick(void)
 {
     if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) == AWAKE)
         return;
-    if (wake_started())
+    if (kick_started())
         return;
     lock_take(&lifecycle);
     if (!sched.monitor_started)
         start();
     else
-        wake_started(); /* the first one may have reset the word after another thread had set it */
+        kick_started(); /* the first one may have reset the word after another thread had set it */
     bool none = !sched.monitor_started;
     lock_drop(&lifecycle);
     if (none)
@@ -446,8 +446,8 @@ void monitor_wake(void)
 
 void monitor_look_again(void)
 {
-    kick();
-    monitor_wake();
+    cut_sleep();
+    monitor_kick();
 }
 
 void monitor_end(void)
@@ -464,5 +464,5 @@ void monitor_restart(void)
     lock_drop(&lifecycle);
     if (slots_anything_ready() || __atomic_load_n(&sched.reserved_head, __ATOMIC_RELAXED) ||
         timers_any())
-        monitor_wake();
+        monitor_kick();
 }

@@ -265,7 +265,7 @@ void slot_pass_on(struct slot *s)
 
 void slots_look_for_idle(struct slot *s)
 {
-    monitor_wake();
+    monitor_kick();
     struct slot *idle = slots_claim_idle(s);
     if (idle)
         slot_pass_on(idle);

@@ -416,10 +416,10 @@ void carrier_finish(struct thread *prev);
 
 /* --- monitor.c -------------------------------------------------------------------------------- */
 /* Wakes the monitor; makes it if there is none. */
-void monitor_wake(void);
+void monitor_kick(void);
 /* Wakes the monitor, if there is one. */
-void monitor_wake_started(void);
-/* As monitor_wake; it also looks at the timers again, if it sleeps until the next one. */
+void monitor_kick_started(void);
+/* As monitor_kick; it also looks at the timers again, if it sleeps until the next one. */
 void monitor_look_again(void);
 /* The caller is about to call mq_notify(2). Returns once the monitor does nothing that could undo
  * it. */
