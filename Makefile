@@ -32,6 +32,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PREFIX ?= /usr/local
+# cargo's folder; scripts that run without make read the variable themselves.
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 # rustup's folder; a fresh login has it in PATH already.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
@@ -41,7 +43,7 @@ help:
 	@sed -n '/^# make demo/,/^#$$/s/^# //p' Makefile
 
 steps: build
-	@bash tests/steps/run.sh $(or $(CARGO_TARGET_DIR),target)/release/lissom
+	@bash tests/steps/run.sh $(TARGET)/release/lissom
 
 build:
 	@scripts/need.sh build
@@ -92,14 +94,14 @@ bench:
 	@scripts/need.sh build demo
 	@scripts/release.sh --quiet
 	@scripts/venv.sh
-	target/release/lissom bench sync
-	target/release/lissom bench ml
+	$(TARGET)/release/lissom bench sync
+	$(TARGET)/release/lissom bench ml
 
 report:
 	@scripts/need.sh build demo study
 	@scripts/release.sh --quiet
 	@scripts/venv.sh
-	target/release/lissom bench run all --quick --output lissom-bench
+	$(TARGET)/release/lissom bench run all --quick --output lissom-bench
 
 lint:
 	@scripts/need.sh lint
@@ -119,7 +121,7 @@ conformance:
 
 # The kernel's own compiler may know more options than this machine's, and a module needs no BTF of its own.
 KDIR ?= /lib/modules/$(shell uname -r)/build
-KMOD ?= $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/kmod
+KMOD ?= $(TARGET)/kmod
 kmod:
 	@[ -e "$(KDIR)/Makefile" ] || { echo "$(KDIR) is no build tree: install linux-headers-$(shell uname -r), or set KDIR" >&2; exit 1; }
 	@mkdir -p "$(KMOD)"
@@ -127,7 +129,7 @@ kmod:
 	$(MAKE) -C "$(KDIR)" M="$(abspath $(KMOD))" CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= CONFIG_DEBUG_INFO_BTF_MODULES= modules
 
 # A plugin is for the Slurm version whose header it was built with.
-SLURM ?= $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/slurm
+SLURM ?= $(TARGET)/slurm
 slurm:
 	@mkdir -p "$(SLURM)"
 	$(CC) -std=gnu11 -O2 -g -fPIC -shared -Wall -Wextra -Werror -Iruntime -DLISSOM_LIBRARY='"$(PREFIX)/lib/lissom/liblissom.so"' packaging/slurm/lissom_spank.c -o "$(SLURM)/lissom_spank.so"
@@ -164,10 +166,10 @@ test-kubernetes:
 	@bash packaging/kubernetes/tests/run.sh
 
 # `make build` as yourself, then `sudo make install`: root need not have Rust.
-target/release/lissom:
+$(TARGET)/release/lissom:
 	$(MAKE) build
 
-BINARY ?= target/release/lissom
+BINARY ?= $(TARGET)/release/lissom
 install: $(BINARY)
 	install -D -m 755 "$(BINARY)" "$(DESTDIR)$(PREFIX)/bin/lissom"
 	"$(BINARY)" unpack "$(DESTDIR)$(PREFIX)/lib/lissom"

@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-LISSOM = os.path.join(ROOT, "target/release/lissom")
+TARGET = os.path.abspath(os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target"))
+LISSOM = os.path.join(TARGET, "release/lissom")
 TRAIN = [os.path.join(ROOT, "target/venv/bin/python3"), os.path.join(ROOT, "workloads/ml.py")]
 ROUNDS = 3
 RATIO = 16

@@ -25,9 +25,10 @@ import subprocess
 from collections.abc import Callable
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LISSOM = os.path.join(ROOT, "target/release/lissom")
+TARGET = os.path.abspath(os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target"))
+LISSOM = os.path.join(TARGET, "release/lissom")
 HERE = os.path.join(ROOT, "tests/conformance")
-WORK = os.path.join(ROOT, "target/conformance")
+WORK = os.path.join(TARGET, "conformance")
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
 LONGEST_NATIVE = 20  # seconds
 COMPLAINT = re.compile(r"((fatal )?[Ee]rror: |sorry, unimplemented: |undefined ).*")
