@@ -54,7 +54,6 @@
 
 #define BIT(x) (1 << (x))
 #define IN(m, x) (((m) >> (x)) & 1)
-#define NOTHING 0
 
 byte word[2];
 bit bl, cl[2];            /* locks: of the bucket, of the chains */

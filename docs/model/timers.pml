@@ -31,19 +31,19 @@
 #define M_SCAN_EARLY  2 /* sleep: looks for timers before it says that it sleeps for long */
 #define M_NO_LOCK     3 /* disarm: does not take the lock */
 #define M_STALE_UNTIL 4 /* end: leaves until as it was, and nobody looks whether a timer is armed */
-#define M_KICK_LOST   5 /* kick: does not change the word that the monitor sleeps on */
+#define M_CUT_LOST    5 /* cut_sleep: does not change the word that the monitor sleeps on */
 
 #define T 2
-bit long_sleep; /* until: the monitor looks again in a tick, or not before it is kicked */
+bit long_sleep; /* until: the monitor looks again in a tick, or not before its sleep is cut */
 bit gone;       /* there is no monitor */
-byte word;      /* the futex word that the monitor sleeps on; changes with each kick */
+byte word;      /* the futex word that the monitor sleeps on; changes with each cut */
 bit lock;       /* of the timers */
 bit armed[T], queued[T], by_time[T];
 byte wait_of[T], timer_of[T], ended_by[T];
 byte ended_threads, monitor_ends;
 
-inline kick() {
-#if M != M_KICK_LOST
+inline cut_sleep() {
+#if M != M_CUT_LOST
 	word++
 #else
 	skip
@@ -68,7 +68,7 @@ proctype Thread(byte t) {
 #if M != M_READ_EARLY
 			seen = long_sleep;
 #endif
-			atomic { if :: seen -> kick() :: else fi };
+			atomic { if :: seen -> cut_sleep() :: else fi };
 			queued[t] == 0;
 #if M == M_NO_LOCK
 			armed[t] = 0;
@@ -145,7 +145,7 @@ end_gone: ended_threads == T;
 	:: armed[0] || armed[1] -> long_sleep = 0; goto AWAKE
 	:: else
 	fi;
-end_ended: word != seen;                                     /* made again by who kicks it */
+end_ended: word != seen;                                     /* made again by who cuts its sleep */
 	long_sleep = 0;
 	goto AWAKE;
 #endif

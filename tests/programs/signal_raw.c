@@ -6,24 +6,13 @@
 #include <stdatomic.h>
 
 enum { STACK = 65536, RESTORER = 0x04000000 };
-typedef long raw_call(long nr, long a, long b, long c, long d);
-static raw_call *raw;
+static t_syscall *raw;
 struct raw_action {
     void (*handler)(int, siginfo_t *, void *);
     unsigned long flags;
     void (*restorer)(void);
     uint64_t mask;
 };
-
-static void make_raw(void) {
-    static const unsigned char code[] = {0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6,
-                                         0x48, 0x89, 0xca, 0x4d, 0x89, 0xc2, 0x0f, 0x05, 0xc3};
-    void *p =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(p != MAP_FAILED, "mmap");
-    memcpy(p, code, sizeof code);
-    memcpy(&raw, &p, sizeof raw);
-}
 __asm__(".globl raw_return\nraw_return:\n\tmov $15, %rax\n\tsyscall\n");
 extern void raw_return(void);
 
@@ -59,7 +48,7 @@ static void *work(void *arg) {
 
 int main(void) {
     t_watchdog();
-    make_raw();
+    raw = t_hidden_syscall();
     int threads = t_threads();
     pthread_t *t = calloc(1024, sizeof *t);
     struct sigaction now;

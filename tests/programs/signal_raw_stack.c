@@ -5,20 +5,8 @@
 #include <stdatomic.h>
 
 enum { STACK = 65536, ROUNDS = 50, CALLS = 20 };
-typedef long raw_call(long nr, long a, long b);
-static raw_call *raw;
+static t_syscall *raw;
 static atomic_int seen, stop;
-
-static void make_raw(void) {
-    // mov %rdi, %rax; mov %rsi, %rdi; mov %rdx, %rsi; syscall; ret
-    static const unsigned char code[] = {0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7,
-                                         0x48, 0x89, 0xd6, 0x0f, 0x05, 0xc3};
-    void *p =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(p != MAP_FAILED, "mmap");
-    memcpy(p, code, sizeof code);
-    memcpy(&raw, &p, sizeof raw);
-}
 
 static void waits(int sig) {
     volatile int guard[64];
@@ -39,11 +27,11 @@ static void counts(int sig) {
 static void *work(void *arg) {
     stack_t s = {.ss_sp = malloc(STACK), .ss_size = STACK};
     for (int i = 0; i < ROUNDS; i++) {
-        EQ(raw(SYS_sigaltstack, (long)&s, 0), 0);
+        EQ(raw(SYS_sigaltstack, (long)&s, 0, 0, 0), 0);
         OK(pthread_kill(pthread_self(), SIGUSR1));
     }
     s.ss_flags = SS_DISABLE;
-    EQ(raw(SYS_sigaltstack, (long)&s, 0), 0);
+    EQ(raw(SYS_sigaltstack, (long)&s, 0, 0, 0), 0);
     SYS(sigaltstack(&s, NULL));
     atomic_fetch_add(&stop, 1);
     return arg;
@@ -53,7 +41,7 @@ int main(void) {
     static pthread_t thread[1024];
     int threads = t_threads();
     t_watchdog();
-    make_raw();
+    raw = t_hidden_syscall();
     struct sigaction a = {.sa_handler = waits, .sa_flags = SA_ONSTACK | SA_RESTART};
     SYS(sigaction(SIGUSR1, &a, NULL));
     a.sa_handler = counts;
