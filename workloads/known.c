@@ -107,8 +107,8 @@ static void spin_and_compute(struct worker *w) {
         double between = cpu_time(CLOCK_THREAD_CPUTIME_ID), after = between;
         waited += between - before;
         // On a busy machine a wait ends late: what was computed makes up for that.
-        double enough = percent > 0 ? waited * (double)(100 - percent) / (double)percent
-                                    : computed + turn;
+        double enough =
+            percent > 0 ? waited * (double)(100 - percent) / (double)percent : computed + turn;
         while (computed + (after - between) < enough) {
             w->sum = compute(w->sum, PIECE);
             after = cpu_time(CLOCK_THREAD_CPUTIME_ID);

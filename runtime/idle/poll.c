@@ -95,7 +95,7 @@ bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
     uint32_t is;
     t->polled_since = 0;
     if (!sched.poll_for_openmp || t->site->object_kind != OBJECT_OPENMP ||
-        sched.idle_policy == IDLE_SLEEP)
+        sched.idle_policy == IDLE_SLEEP || !slot_lists_nothing(s))
         return false;
     uint64_t now = tsc(), last;
     if (contended(now))

@@ -2,7 +2,7 @@
  *
  * Macros for the assembler: the program's registers onto the runtime stack and back, for both ways
  * into the runtime (switch.S, spin/enter.S). All of it keeps the flags (switch.S says why) but for
- * `cld`, when the program's have been saved, and `popfq`, which brings them back.
+ * `cld`, when the program's have been saved, and LOAD_FLAGS, which brings them back.
  */
 /* Assembly. */
 /* clang-format off */
@@ -58,13 +58,37 @@
         .cfi_escape 0x10, 6, 3, 0x73, R_RBP | 0x80, 0
 .endm
 
+#define FLAGS_ARITHMETIC 0x8d5 /* CF, PF, AF, ZF, SF, OF */
+
+/* The program's flags. In: rsp = the registers. Clobbers rax and rdx. As a rule only arithmetic
+ * ones differ from those of now: SAHF and an addition that overflows set these in less time than
+ * POPFQ (docs/design/switch.md). */
+.macro LOAD_FLAGS
+        pushfq
+        pop     %rdx
+        mov     R_FLAGS(%rsp), %eax
+        xor     %eax, %edx
+        test    $~FLAGS_ARITHMETIC, %edx
+        jz      1f
+        pushq   R_FLAGS(%rsp)
+        popfq
+        jmp     2f
+1:      mov     %eax, %edx
+        shr     $11, %edx
+        and     $1, %edx         /* OF */
+        shl     $8, %eax         /* the others into ah */
+        mov     %dl, %al
+        add     $0x7f, %al       /* overflows if al was 1 */
+        sahf
+2:
+.endm
+
 /* In: rsp = rbx = the registers, rbp = T; r12 to r15 the program's: the C code in between has kept
  * them. Out: rcx = T, rsp = T_USER_RSP, everything else but r11 the program's, the flags too;
  * in_runtime still set. `find_rip`: a macro that makes it known where rip is, without rbx, by code
  * that may use r11. */
 .macro LOAD_REGISTERS depth, find_rip
-        pushq   R_FLAGS(%rsp)
-        popfq
+        LOAD_FLAGS
         mov     %rbp, %rcx
         \find_rip
         mov     R_RAX(%rsp), %rax

@@ -157,11 +157,6 @@ lissom_at_direct:                                /* r11 = site; the call has not
         .hidden lissom_at_direct_end
 lissom_at_direct_end:
 
-/* a handler interrupted a call, and the thread has left the runtime since */
-.Lafter_left:
-        CFI_SITE_IN_R11
-        jmp     *SITE_AFTER(%r11)
-
         /* The call on the program's stack, where its handlers may run, unwind or jump away, then
          * done. */
 .Lcall:
@@ -191,8 +186,11 @@ lissom_at_call_end:                              /* r11 = site */
         CFI_SITE_IN_R11
         mov     lissom_self@gottpoff(%rip), %rcx
         mov     %fs:(%rcx), %rcx
-        jrcxz   .Lafter_left
-        movl    $1, T_IN_RUNTIME(%rcx)
+        jrcxz   1f
+        jmp     2f
+        /* a handler interrupted the call, and the thread has left the runtime since */
+1:      jmp     *SITE_AFTER(%r11)
+2:      movl    $1, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_done_committed
         .hidden lissom_at_done_committed
 lissom_at_done_committed:
