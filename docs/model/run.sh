@@ -120,6 +120,7 @@ slots_mutants() {
 	mut 'closed while idle'     M=43 N=3 S=2 EXIT=1 RSZ=1
 	mut 'step back unpaid'      M=44 N=3 S=1 EXIT=1 OC=1 YLD=1
 	mut 'wake: count, then lock' M=45 N=2 S=2
+	mut 'kept, no look'         M=46 N=3 S=2 KEEP=2 KEEPER=1
 	mut 'over before ready'     M=36 N=3 S=1 EXIT=1 WORK=2 SPN=3 LIVE=1
 }
 
@@ -141,6 +142,8 @@ slots_small() {
 	ok 'contended'           N=3 S=1 EXIT=1 SYS=5 CON=1
 	ok 'any list'            N=3 S=2 PLACE=1
 	ok 'forwarded signal'    N=3 S=2 FWD=1
+	ok1 'kept'               N=3 S=2 KEEP=1 KEEPER=1
+	ok1 'kept, nobody looks' N=3 S=2 KEEP=2
 	ok 'slot closed, opened' N=3 S=2 EXIT=1 RSZ=2
 	ok 'closed, yield'       N=3 S=2 EXIT=1 RSZ=1 YLD=1
 	ok 'closed, spinners'    N=3 S=2 EXIT=1 RSZ=1 SPN=3
@@ -165,6 +168,8 @@ slots_large() {
 	big 'yield, semaphores'     N=3 S=2 R=2 EXIT=1 WORK=1 TOK=1 YLD=7
 	big 'yield, barrier'        N=3 S=2 EXIT=1 YLD=3
 	big 'overcommit, 2 slots'   N=3 S=2 EXIT=1 OC=1
+	big 'kept, exit'            N=3 S=2 EXIT=1 KEEP=2 KEEPER=1
+	big 'kept, overcommit'      N=3 S=2 KEEP=1 KEEPER=1 OC=1
 	big 'overcommit, yield'     N=3 S=2 EXIT=1 OC=1 YLD=3
 	big 'overcommit twice, yield' N=3 S=1 R=2 EXIT=1 WORK=1 TOK=2 OC=2 YLD=3
 	big 'closed, overcommit, yield' N=3 S=2 EXIT=1 RSZ=1 OC=1 YLD=1
@@ -398,7 +403,7 @@ chains_large() {
 }
 
 # Of all that decides what a check of the model says.
-hash() { cat "$here/$1.pml" "$here/run.sh" | sha256sum | cut -d' ' -f1; }
+hash() { cat "$here/$1"*.pml "$here/run.sh" | sha256sum | cut -d' ' -f1; }
 is_checked() { grep -qx "$1 $(hash "$1")" "$here/checked"; }
 note_checked() {
 	is_checked "$1" || sed -i "/^$1 /d; \$a$1 $(hash "$1")" "$here/checked"

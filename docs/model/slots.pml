@@ -10,6 +10,7 @@
  *   SPIN                  application code of a context in a busy-wait loop of its own, with a slot: it blocks until its word has changed or park()
  *                         may find something; calls of park() in between change nothing.   wtg[s]  slot.waiting.
  *   proctype Clock        the bounded time after which a parked thread's wait counts as over.
+ *   proctype Keeper       the monitor's look for gathered threads: slots_kept.pml.
  *   on[t]                 ghost: a carrier is on t's stack.       mounted[s]  ghost: contexts in application code that hold s.
  *   inop                  ghost: carriers inside an operation of the protocol (neither in application code nor asleep).
  *
@@ -46,6 +47,8 @@
  *   RSZ: how often slot S - 1 is closed or opened again (the monitor's close and open, here done by whichever carrier runs the application).
  *   SPN: mask of threads that wait busily instead of on the futex (with WORK 1 nobody wakes them: a store is all).  TOV: how many parked threads' waits
  *   end by time.
+ *   KEEP: how often a thread is made ready for its slot alone.
+ *   KEEPER: the monitor looks for these.
  *   LIVE: liveness instead, for acceptance cycles under weak fairness: all scripts end however the spinners are scheduled (WORK 2: the others').
  *   EXIT: threads go home and their carriers end (needed for TIM, KW, SYS unless the thread is pinned).   M: mutant, 0 none.
  */
@@ -85,32 +88,14 @@
 #ifndef SIG
 #define SIG 0
 #endif
-#ifndef OC
-#define OC 0
-#endif
 #ifndef CON
 #define CON 0
-#endif
-#ifndef PLACE
-#define PLACE 0
 #endif
 #ifndef FWD
 #define FWD 0
 #endif
-#ifndef RSZ
-#define RSZ 0
-#endif
 #ifndef SPN
 #define SPN 0
-#endif
-#ifndef TOV
-#define TOV 0
-#endif
-#ifndef LIVE
-#define LIVE 0
-#endif
-#ifndef EXIT
-#define EXIT 0
 #endif
 #ifndef M
 #define M 0
@@ -161,6 +146,7 @@
 #define M_PARK_CLOSED   42   /* park: T on the waiting list of its slot, which was closed while it looked for a successor elsewhere */
 #define M_CLOSE_IDLE    43   /* close: leaves an idle slot IDLE */
 #define M_STEP_UNPAID   44   /* step_back: without overcommit-- */
+#define M_KEPT_NO_LOOK  46   /* the monitor does not look for an idle slot */
 #define M_COUNT_FIRST   45   /* wake: reads waiters before it looks whether the lock is held */
 
 #define DETACHED 0
@@ -188,6 +174,7 @@ bit  turn[S];              /* an over thread was taken before a ready one: it is
 bit  idle[S];              /* slot.state */
 byte oc[S];                /* slot.overcommit */
 byte nidle;                /* slot_idle_count */
+#include "slots_kept.pml"
 #if RSZ
 bit  shut[S];              /* slot.closed */
 bit  gone[S];              /* slot.state CLOSED: and nobody runs on it any more */
@@ -288,7 +275,7 @@ inline check() {
 #if FWD
 		assert(!(attn[0] && q[0]) && !(attn[1] && q[1]) && !(attn[2] && q[2]));
 #endif
-		assert(!(ANYRDY && nidle > 0));
+		assert(!(ANYRDY && nidle > 0) || ANYKEPT);
 #if RSZ
 		assert(!(shut[S - 1] && (idle[S - 1] || rdy[S - 1])));
 #if SPN
@@ -705,7 +692,7 @@ BLOCK:	atomic { if :: resv[k] -> v = resv[k]; resv[k] = 0; goto RUN_RESERVED :: 
 FIND:	atomic {
 		if
 		:: d < S && RUNNABLE((i + d) % S) != 0 -> pop(u, (i + d) % S); d = 0; goto FOUND
-		:: d < S && RUNNABLE((i + d) % S) == 0 -> d++; goto FIND
+		:: d < S && (!RUNNABLE((i + d) % S) || PASSED_OVER((i + d) % S)) -> d++; goto FIND
 #if SPN
 		:: d >= S && d < LISTS && wtg[(i + d) % S] != 0 && M != M_NOT_OVER ->       /* nothing runnable: somebody may as well spin */
 			any(u, wtg[(i + d) % S]); late = late & ~BIT(u); d = 0; goto FOUND
@@ -743,7 +730,7 @@ FIND:	atomic {
 #endif
 RECHECK: atomic {                                            /* every list is read by itself */
 		if
-		:: d < S && rdy[(i + d) % S] == 0 -> d++; goto RECHECK
+		:: d < S && (!rdy[(i + d) % S] || PASSED_OVER((i + d) % S)) -> d++; goto RECHECK
 		:: d < S && rdy[(i + d) % S] != 0 -> d = 0
 #if SPN
 		:: d == S -> d++; goto RECHECK
@@ -995,7 +982,14 @@ MAKE_READY:
 #endif
 		if
 		:: idle[i] -> idle[i] = 0; nidle--
-		:: else -> rdy[i] = rdy[i] | BIT(u); u = 0; i = 0; goto PUSHED
+		:: else -> rdy[i] = rdy[i] | BIT(u); u = 0;
+#if KEEP
+			if
+			:: keep > 0 -> keep--; kept[i] = 1; i = 0; d = 0; goto MADE_READY
+			:: 1 -> kept[i] = 0
+			fi;
+#endif
+			i = 0; goto PUSHED
 		fi
 	};
 	dispatch(u, i);
@@ -1151,6 +1145,8 @@ end:		atomic {
 }
 #endif
 
+#include "slots_kept.pml"
+
 #if TOV
 /* a parked thread's time passes; TOV times */
 proctype Clock() {
@@ -1177,6 +1173,9 @@ init {
 #endif
 #if OC
 		run Monitor();
+#endif
+#if KEEPER
+		run Keeper();
 #endif
 #if TOV
 		run Clock()

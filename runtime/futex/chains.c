@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "futex/chains.h"
 #include "futex/futex.h"
+#include "futex/gather.h"
 
 static struct chain chains[CHAIN_SLOTS][CHAINS] __attribute__((aligned(4096)));
 _Static_assert(sizeof chains % 4096 == 0, "chains_init wipes whole pages");
@@ -10,6 +11,7 @@ void chains_init(void) { wiped = prim_wipe_on_fork(chains, sizeof chains); }
 
 void chains_after_fork(void)
 {
+    gather_after_fork();
     if (!wiped)
         __builtin_memset(chains, 0, sizeof chains);
 }
@@ -112,29 +114,76 @@ static void empty(struct chain *c, struct bucket *b)
     clear_bit(b, slot_of(c));
 }
 
-static uint32_t wake_chain(struct bucket *b, uint32_t slot, uintptr_t address)
+/* Threads that are woken, linked by next. */
+struct list {
+    struct thread *head, *tail;
+    uint32_t count;
+};
+
+/* Removes all threads that wait at `address` from the slot's chain of b. */
+static struct list take(struct bucket *b, uint32_t slot, uintptr_t address)
 {
     struct chain *c = chain_of(b, slot);
     lock_take(&c->lock);
-    uint32_t count = c->address == address ? c->count : 0;
-    struct thread *head = c->head, *tail = c->tail;
-    if (count)
+    struct list l = {c->head, c->tail, c->address == address ? c->count : 0};
+    if (l.count)
         empty(c, b);
     lock_drop(&c->lock);
-    if (count)
-        slot_make_ready_list(&sched.slot[slot], head, tail, count);
-    return count;
+    return l;
 }
 
-uint32_t chains_wake(const struct slot *own, struct bucket *b, uintptr_t address)
+/* Wakes the threads of a chain on their slot. */
+static uint32_t wake_there(struct bucket *b, uint32_t slot, uintptr_t address)
+{
+    struct list l = take(b, slot, address);
+    if (l.count)
+        slot_make_ready_list(&sched.slot[slot], l.head, l.tail, l.count, 0);
+    return l.count;
+}
+
+/* Wakes the threads of each chain on their slot, those of `own` last. */
+static uint32_t wake_apart(const struct slot *own, struct bucket *b, uint64_t all,
+                           uintptr_t address)
 {
     uint32_t woken = 0;
-    uint64_t all = __atomic_load_n(&b->chains, __ATOMIC_ACQUIRE);
     uint64_t last = own->index < CHAIN_SLOTS ? all & bit(own->index) : 0;
     for (uint64_t others = all & ~last; others; others &= others - 1)
-        woken += wake_chain(b, (uint32_t)__builtin_ctzll(others), address);
+        woken += wake_there(b, (uint32_t)__builtin_ctzll(others), address);
     if (last)
-        woken += wake_chain(b, own->index, address);
+        woken += wake_there(b, own->index, address);
+    return woken;
+}
+
+/* Wakes the threads of all chains on `own`. */
+static uint32_t wake_together(struct slot *own, struct bucket *b, uint64_t all, uintptr_t address,
+                              uint64_t now)
+{
+    struct list sum = {0};
+    for (; all; all &= all - 1) {
+        struct list l = take(b, (uint32_t)__builtin_ctzll(all), address);
+        if (!l.count)
+            continue;
+        if (sum.count)
+            sum.tail->next = l.head;
+        else
+            sum.head = l.head;
+        sum.tail = l.tail;
+        sum.count += l.count;
+    }
+    if (sum.count)
+        slot_make_ready_list(own, sum.head, sum.tail, sum.count, now + gather_kept_for(sum.count));
+    return sum.count;
+}
+
+uint32_t chains_wake(struct slot *own, struct bucket *b, uintptr_t address)
+{
+    uint64_t all = __atomic_load_n(&b->chains, __ATOMIC_ACQUIRE), now = 0;
+    if (!all)
+        return 0;
+    bool together = slots_open() > 1 && gather(now = tsc());
+    uint32_t woken =
+        together ? wake_together(own, b, all, address, now) : wake_apart(own, b, all, address);
+    gather_woke(woken);
     return woken;
 }
 

@@ -34,9 +34,9 @@ long chain_join(struct thread *t, const struct slot *s, struct bucket *b, uintpt
 /* Removes t from c. Returns false if t is not in c. */
 bool chain_leave(struct chain *c, struct thread *t);
 
-/* Wakes all threads that wait at `address` in b's chains, those of slot `own` last. Returns how
- * many. */
-uint32_t chains_wake(const struct slot *own, struct bucket *b, uintptr_t address);
+/* Wakes all threads that wait at `address` in b's chains: each on its slot, those of slot `own`
+ * last, or all on slot `own` (gather.h). Returns how many. */
+uint32_t chains_wake(struct slot *own, struct bucket *b, uintptr_t address);
 
 /* Moves the threads of b's chains to its queue, behind those that are there, in the order in which
  * they came. Pre: b->lock. */

@@ -103,11 +103,11 @@ static bool grant(struct thread *t, struct slot *s, struct carrier *from)
     return false;
 }
 
-static void prepare(struct thread *t, struct slot *s)
+static void prepare(struct thread *t, struct slot *s, uint64_t now)
 {
     t->slot = s;
     t->has_slot = true;
-    t->mounted_at = tsc();
+    t->mounted_at = now;
     __atomic_store_n(&t->attach, ATTACHED, __ATOMIC_RELAXED);
 }
 
@@ -121,7 +121,7 @@ void carrier_dispatch(struct thread *t, struct slot *s)
         __builtin_trap();
     free_remove(k);
     lock_drop(&sched.free_lock);
-    prepare(t, s);
+    prepare(t, s, tsc());
     order(k, t, s);
 }
 
@@ -148,7 +148,7 @@ static void mount(struct carrier *k, struct thread *t)
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s)
+bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s, uint64_t now)
 {
     if (grant(u, s, t->carrier)) {
         t->carrier->handed_on = true;
@@ -159,7 +159,7 @@ bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s)
         return false;
     }
     struct carrier *k = t->carrier;
-    prepare(u, s);
+    prepare(u, s, now ? now : tsc());
     mount(k, u);
     count_on(s, switches_user, 1);
     mounted(t, lissom_switch(t, u));
@@ -193,7 +193,7 @@ static _Noreturn void carrier_loop(struct carrier *k)
 /* r has come home without a slot; it acquires one by itself (carrier_go_home). */
 static _Noreturn void mount_slotless(struct carrier *k, struct thread *r)
 {
-    prepare(r, r->slot);
+    prepare(r, r->slot, tsc());
     r->has_slot = false;
     mount(k, r);
     lissom_enter(r, NULL);
@@ -328,7 +328,7 @@ static void loop_after_homing(struct carrier *k, struct thread *prev)
         free_push(k);
     lock_drop(&sched.free_lock);
     if (at_once) {
-        prepare(prev, s);
+        prepare(prev, s, tsc());
         order(home, prev, s);
     } else {
         monitor_kick();

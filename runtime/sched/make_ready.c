@@ -52,6 +52,8 @@ void slot_make_ready(struct thread *t)
         return;
     }
     ready_push(s, t);
+    if (s->kept_until) /* so others may take it */
+        __atomic_store_n(&s->kept_until, 0, __ATOMIC_RELAXED);
     bool taken = s->state == SLOT_POLLING && s->ready_count == 1; /* by who polls */
     lock_drop(&s->lock);
     if (!taken)
@@ -69,7 +71,8 @@ void slots_make_ready(struct thread *list)
     }
 }
 
-void slot_make_ready_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n)
+void slot_make_ready_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n,
+                          uint64_t kept_until)
 {
     struct thread *first = NULL;
     lock_take(&s->lock);
@@ -87,11 +90,16 @@ void slot_make_ready_list(struct slot *s, struct thread *head, struct thread *ta
     if (n)
         ready_push_list(s, head, tail, n);
     bool taken = s->state == SLOT_POLLING && s->ready_count == n; /* by who polls */
+    __atomic_store_n(&s->kept_until, kept_until, __ATOMIC_RELAXED);
     lock_drop(&s->lock);
     if (first) {
         first->next = NULL;
         carrier_dispatch(first, s);
         monitor_slot_busy();
+    }
+    if (kept_until) { /* the monitor looks, if they are not run meanwhile */
+        monitor_kick();
+        return;
     }
     for (uint32_t i = taken; i < n; i++) { /* who polls takes one */
         slots_look_for_idle(s);

@@ -24,6 +24,7 @@
 #include "sched/thread.h"
 #include "sched/signals.h"
 #include "sched/slices.h"
+#include "sched/slots.h"
 #include "sched/timers.h"
 #include "sched/waiting.h"
 #include "spin/site.h"
@@ -84,6 +85,9 @@ static bool look(void)
             ready = true;
             slices_look(s, now);
         }
+        if (slot_ready_count(s) && !slot_is_kept(s) &&
+            __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED))
+            slots_look_for_idle(s); /* nobody did when they were gathered there */
         s->monitor_seen = __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);
     }
     if (events_watched() && __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) < sched.slots) {

@@ -169,7 +169,7 @@ struct thread *slot_steal(const struct slot *thief)
 {
     for (uint32_t i = 1; i <= slots_open(); i++) { /* all: a closed thief is none of them */
         struct slot *s = slot_after(thief, i);
-        struct thread *t = s == thief ? NULL : slot_pop(s);
+        struct thread *t = s == thief || slot_is_kept(s) ? NULL : slot_pop(s);
         if (t) {
             count_on(thief, steals, 1);
             return t;
@@ -196,7 +196,7 @@ static struct thread *take_parked(const struct slot *thief)
 bool slots_anything_ready(void)
 {
     for (uint32_t i = 0; i < slots_open(); i++)
-        if (!slot_lists_nothing(&sched.slot[i]))
+        if (!slot_lists_nothing(&sched.slot[i]) && !slot_is_kept(&sched.slot[i]))
             return true;
     return false;
 }
@@ -394,14 +394,17 @@ static bool granted_meanwhile(struct thread *t)
 bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadline, bool realtime)
 {
     struct thread *u;
+    uint64_t now = t->wait_since;
     enum lissom_pin_reason kept_by = thread_kept_by(t);
     if (kept_by != LISSOM_PIN_NONE)
         __atomic_fetch_add(&record->kept_waits[kept_by], 1, __ATOMIC_RELAXED);
     if (t->at_work)
         loops_blocks(t);
     if (leave(t, s, &u)) {
-        if (!u)
+        if (!u) {
             u = next_after(t, s);
+            now = 0; /* some time has passed */
+        }
         if (!u)
             u = go_idle(s);
         if (u == t) {
@@ -420,7 +423,7 @@ bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadlin
             got_slot(t);
             return true;
         }
-        if (u && carrier_run_next(t, u, s)) {
+        if (u && carrier_run_next(t, u, s, now)) {
             got_slot(t);
             return true;
         }
@@ -443,7 +446,7 @@ void slot_hand_over(struct thread *t, struct slot *s, struct thread *u)
 {
     t->has_slot = false;
     slots_look_for_idle(s);
-    if (!u || !carrier_run_next(t, u, s))
+    if (!u || !carrier_run_next(t, u, s, 0))
         rest(t);
     else
         got_slot(t);
@@ -456,7 +459,7 @@ void slot_leave_closed(struct thread *t, struct slot *s, struct thread *u)
     lock_drop(&s->lock);
     slot_make_ready(t);
     t->has_slot = false;
-    if (!u || !carrier_run_next(t, u, s))
+    if (!u || !carrier_run_next(t, u, s, 0))
         rest(t);
     else
         got_slot(t);

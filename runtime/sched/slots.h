@@ -15,6 +15,13 @@ static inline bool slot_lists_nothing(const struct slot *s)
 {
     return !slot_ready_count(s) && !__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED);
 }
+/* Whether other slots are to leave the ready threads of s alone: they have just been gathered there
+ * (futex/gather.h). */
+static inline bool slot_is_kept(const struct slot *s)
+{
+    uint64_t until = __atomic_load_n(&s->kept_until, __ATOMIC_RELAXED);
+    return until && tsc() < until;
+}
 /* s is idle no more. Pre: s->lock. */
 void slot_set_busy(struct slot *s);
 /* slot_pop under s->lock. Post: a thread that can run, taken off the lists of s: not one whose wait

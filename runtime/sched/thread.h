@@ -55,6 +55,7 @@ struct thread {
     uint32_t at_work;  /* 1: it has a chunk, and counts among those that do, ... */
     uintptr_t gsbase;  /* of a context that is not running */
 
+    /* From here on until the chain: what each wait reads and writes, in few cache lines. */
     uint32_t attach; /* enum attach; a futex word */
     int32_t tid;
     struct slot *slot; /* held, or where it was last */
@@ -75,32 +76,39 @@ struct thread {
     bool interruptible;  /* in a wait that a signal may end */
     uint8_t interrupted; /* 1: the wait ended because of a signal; TIMER_ENDED (sched/timers.h) */
     uint8_t pin_reason;
-    bool openmp;       /* made by an OpenMP runtime */
-    bool own_affinity; /* the program set it, to one that leaves out CPUs of the process */
-    /* of a team thread (cpus/cpus.h): its mask, as the program knows it; 0 bytes: it is none */
-    uint32_t place_bytes;
-    uint64_t place[PLACE_CPUS / 64];
-    bool pinned_by_mask; /* and by nothing else */
-    bool affinity_known; /* whether it has; until then nobody of us sets its mask */
-    /* because another thread has given it a mask, or scheduling attributes; by itself, at its next
-     * call */
-    bool to_be_pinned;
-    uint16_t bound; /* to CPU bound - 1; 0: to none (cpus/bind.c) */
-    bool was_bound; /* ever */
-    struct carrier *home;
+    bool openmp;             /* made by an OpenMP runtime */
+    bool own_affinity;       /* the program set it, to one that leaves out CPUs of the process */
+    bool pinned_by_mask;     /* and by nothing else */
     struct carrier *carrier; /* who runs it now; valid while ATTACHED */
-    struct thread *next;     /* in a ready list, or in a waker's private list */
 
+    struct carrier *home;
+    struct thread *next; /* in a ready list, or in a waker's private list */
+    uint64_t mounted_at; /* tsc; for slices */
+    /* tsc: the wait that begins was polled for in place since then; 0: it was not (idle/poll.c) */
+    uint64_t polled_since;
     /* in a bucket's queue: under the bucket's lock */
     struct bucket *bucket; /* NULL: in none */
     struct thread *wait_next, *wait_prev;
     uintptr_t wait_address;
     uint32_t wait_bitset;
-    /* in a chain (futex/chains.h), linked by next and wait_prev, if the chain's epoch is this one;
-     * NULL: in none. By t itself, or under the chain's lock */
-    struct chain *chain;
     uint32_t wait_epoch;
-    uint64_t wait_since; /* tsc when it joined a chain; 0: it joined the queue */
+    /* in a chain (futex/chains.h), linked by next and wait_prev, if the chain's epoch is
+     * wait_epoch; NULL: in none. By t itself, or under the chain's lock */
+    struct chain *chain;
+    uint64_t wait_since;  /* tsc when it joined a chain; 0: it joined the queue */
+    long nr;              /* the system call being handled */
+    uint32_t away_calls;  /* system calls that made it go home lately */
+    uint32_t plain_waits; /* futex waits since the last such call */
+
+    /* of a team thread (cpus/cpus.h): its mask, as the program knows it; 0 bytes: it is none */
+    uint32_t place_bytes;
+    uint64_t place[PLACE_CPUS / 64];
+    bool affinity_known; /* whether it has set one; until then nobody of us sets its mask */
+    /* because another thread has given it a mask, or scheduling attributes; by itself, at its next
+     * call */
+    bool to_be_pinned;
+    uint16_t bound; /* to CPU bound - 1; 0: to none (cpus/bind.c) */
+    bool was_bound; /* ever */
 
     /* its timer, under the shard's lock (sched/timers.h): ns; 0: it has none */
     uint64_t timer_at;
@@ -112,19 +120,12 @@ struct thread {
     uint32_t events_counted; /* it is one of events_watchers */
     struct thread *events_next;
 
-    uint64_t mounted_at; /* tsc; for slices */
     /* tsc: what it may run before those whose slice has ended (sched/ready.h), ... */
     int64_t credit;
-    uint64_t credit_at;  /* ... when that was looked at, ... */
-    uint64_t charged_at; /* ... and until when what it has run was taken from it */
-    /* tsc: the wait that begins was polled for in place since then; 0: it was not (idle/poll.c) */
-    uint64_t polled_since;
+    uint64_t credit_at;    /* ... when that was looked at, ... */
+    uint64_t charged_at;   /* ... and until when what it has run was taken from it */
     uintptr_t kernel_wait; /* the address it waits on in the kernel, counted in its bucket */
     bool foreign_wait;     /* counted in futex_foreign_waiters */
-    uint32_t away_calls;   /* system calls that made it go home lately */
-    uint32_t plain_waits;  /* futex waits since the last such call */
-
-    long nr; /* the system call being handled */
     /* the one that waits with a mask of its own (waitmask.h); -1 or another: none */
     int16_t mask_call;
     uint8_t clone_state; /* enum clone_state */
@@ -246,6 +247,7 @@ struct slot {
     /* tsc: the first ready thread has seen parked ones go first since then; 0: not */
     uint64_t passed_since;
     uint64_t hand_on_until;     /* tsc: extra threads hand their places on; under lock */
+    uint64_t kept_until;        /* tsc: other slots take no ready threads before; a guess */
     struct thread *runner;      /* who got the slot last; a hint */
     uint32_t schedules;         /* moves whenever the slot changes hands or its thread yields */
     struct lost_time lost_time; /* by who holds it */
@@ -374,9 +376,11 @@ bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadlin
 void slot_make_ready(struct thread *t);
 /* linked by next, first come first served; the waker owns all */
 void slots_make_ready(struct thread *list);
-/* n threads of s from head to tail, linked by next, which have been taken out of a chain at
- * once. */
-void slot_make_ready_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n);
+/* n threads from head to tail, linked by next, which have been taken out of chains, get ready on s.
+ * kept_until: tsc; other slots do not take them before, and are not woken for them; 0: they
+ * may. */
+void slot_make_ready_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n,
+                          uint64_t kept_until);
 void slot_acquire(struct thread *t);
 void slot_release(struct thread *t);
 /* A waker owns t, which holds no slot and runs: until it is granted. Pre: not interruptible. */
@@ -405,7 +409,8 @@ bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value);
 
 /* --- carrier.c -------------------------------------------------------------------------------- */
 void carrier_dispatch(struct thread *t, struct slot *s);
-bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s);
+/* docs/slots.md: run_next. now: tsc, of a moment ago; 0: the caller does not know it. */
+bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s, uint64_t now);
 void carrier_rest(struct thread *t);
 bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, bool realtime);
 void carrier_go_home(struct thread *t);
