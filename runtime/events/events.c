@@ -359,11 +359,11 @@ static bool become_leader(void)
 
 static bool others_ready(void)
 {
-    if (slots_anything_ready())
+    if (slots_anything_to_take())
         return true;
     if (events_watched())
         events_poll();
-    return slots_anything_ready();
+    return slots_anything_to_take();
 }
 
 static long finish(struct user_registers *r, long result)

@@ -107,7 +107,7 @@ bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
         if (lissom_guarded_load(word, &is) || is != value)
             return true;
         if (!slot_lists_nothing(s) ||
-            (i % 16 == 0 && (slots_anything_ready() || contention_on_cpu(s))))
+            (i % 16 == 0 && (slots_anything_to_take() || contention_on_cpu(s))))
             return false;
         cpu_relax();
         last = now;

@@ -196,6 +196,14 @@ static struct thread *take_parked(const struct slot *thief)
 bool slots_anything_ready(void)
 {
     for (uint32_t i = 0; i < slots_open(); i++)
+        if (!slot_lists_nothing(&sched.slot[i]))
+            return true;
+    return false;
+}
+
+bool slots_anything_to_take(void)
+{
+    for (uint32_t i = 0; i < slots_open(); i++)
         if (!slot_lists_nothing(&sched.slot[i]) && !slot_is_kept(&sched.slot[i]))
             return true;
     return false;
@@ -240,7 +248,7 @@ static struct thread *go_idle(struct slot *s)
         /* IDLE is published, and the lock that was dropped is a full fence; who pushes to another
          * list after this sees it (make_ready), what was pushed before is seen here. */
         bool unattended = events_unattended();
-        if ((!unattended && !slots_anything_ready()) || !claim(s))
+        if ((!unattended && !slots_anything_to_take()) || !claim(s))
             return NULL;
         t = unattended ? next_by_event(s) : NULL;
         if (!t)

@@ -22,6 +22,8 @@ static inline bool slot_is_kept(const struct slot *s)
     uint64_t until = __atomic_load_n(&s->kept_until, __ATOMIC_RELAXED);
     return until && tsc() < until;
 }
+/* Whether there is something for a slot without any: ready or parked threads that are not kept. */
+bool slots_anything_to_take(void);
 /* s is idle no more. Pre: s->lock. */
 void slot_set_busy(struct slot *s);
 /* slot_pop under s->lock. Post: a thread that can run, taken off the lists of s: not one whose wait
