@@ -11,14 +11,15 @@
 #include "sched/altstack.h"
 #include "sched/frame.h"
 #include "sched/identity.h"
+#include "sched/pool.h"
 #include "sched/ready.h"
 #include "sched/release.h"
 #include "sched/signals.h"
 #include "sched/thread.h"
+#include "sched/tids.h"
 #include "spin/spin.h"
 
 #include <cpuid.h>
-#include <sys/mman.h>
 
 _Static_assert(offsetof(struct thread, in_runtime) == T_IN_RUNTIME, "offsets.h");
 _Static_assert(offsetof(struct thread, attention) == T_ATTENTION, "offsets.h");
@@ -52,144 +53,6 @@ uint32_t lissom_vector_slow = ~0u;
 /* An XSAVE area with every component in its initial state. */
 char lissom_vector_initial[576] __attribute__((aligned(64)));
 
-/* What a thread needs beside its structures, in one piece of LAYOUT bytes, most of which is never
- * touched. No guard pages: two more mappings a thread would take a process of 10,000 threads over
- * vm.max_map_count; our own frames are small and known. */
-enum {
-    STRUCTURES = 4096,
-    CARRIER_STACK = 8192,
-    RUNTIME_STACK = 16384,
-    LAYOUT = STRUCTURES + VECTOR_ROOM + SAVE_AREA + SIGNAL_STACK + CARRIER_STACK + RUNTIME_STACK,
-    CHUNK = 32, /* threads allocated at a time */
-    AWAY = 1 << 30,
-};
-
-struct layout {
-    struct thread thread;
-    struct carrier carrier;
-};
-_Static_assert(sizeof(struct layout) <= STRUCTURES, "STRUCTURES is too small");
-
-static struct lock threads_lock;
-static struct thread *all_threads; /* never unlinked, reused */
-static struct thread *ended_head, *ended_tail;
-static char *chunk;
-static uint32_t chunk_left, registered;
-
-/* --- finding the carrier of a kernel thread, from signal handlers too ------------------------- */
-
-enum { TIDS = 1 << 17 };
-/* Open addressing; entries are replaced, never removed: a probe ends at NULL. */
-static struct carrier *by_tid[TIDS];
-static int32_t inserted_as[TIDS]; /* the tid that it had then; under threads_lock */
-
-static uint32_t tid_hash(int32_t tid) { return ((uint32_t)tid * 2654435761u) >> 15; }
-
-struct carrier *carrier_by_tid(int32_t tid)
-{
-    for (uint32_t i = tid_hash(tid), n = 0; n < TIDS; i = (i + 1) % TIDS, n++) {
-        struct carrier *k = __atomic_load_n(&by_tid[i], __ATOMIC_ACQUIRE);
-        if (!k)
-            return NULL;
-        if (__atomic_load_n(&k->tid, __ATOMIC_RELAXED) == tid)
-            return k;
-    }
-    return NULL;
-}
-
-/* Replaced is who has another tid by now, and who has ended with this one, which the kernel has
- * given out again. */
-static void tid_insert(struct carrier *k) /* under threads_lock */
-{
-    uint32_t i = tid_hash(k->tid);
-    for (uint32_t n = 0; n < TIDS; i = (i + 1) % TIDS, n++)
-        if (!by_tid[i] || by_tid[i]->tid != inserted_as[i] || by_tid[i]->tid == k->tid) {
-            inserted_as[i] = k->tid;
-            __atomic_store_n(&by_tid[i], k, __ATOMIC_RELEASE);
-            return;
-        }
-}
-
-struct thread *thread_by_tid(int32_t tid)
-{
-    struct carrier *k = carrier_by_tid(tid);
-    return k && !__atomic_load_n(&k->home_thread->ended, __ATOMIC_RELAXED) ? k->home_thread : NULL;
-}
-
-void threads_on_slot(const struct slot *s, void (*f)(struct thread *))
-{
-    for (struct thread *t = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE); t; t = t->all_next)
-        if (t->has_slot && t->slot == s)
-            f(t);
-}
-
-void threads_each(void (*f)(struct thread *))
-{
-    for (struct thread *t = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE); t; t = t->all_next)
-        if (t->tid && !t->ended)
-            f(t);
-}
-
-static void put_ended(struct thread *t) /* under threads_lock */
-{
-    t->ended_next = NULL;
-    __atomic_store_n(&t->ended, true, __ATOMIC_RELAXED);
-    if (ended_tail)
-        ended_tail->ended_next = t;
-    else
-        ended_head = t;
-    ended_tail = t;
-}
-
-/* --- making and reusing ----------------------------------------------------------------------- */
-
-static struct thread *take_unused(void) /* under threads_lock */
-{
-    struct thread *t = ended_head;
-    /* When its kernel thread has really gone, and with it the last use of its stack. */
-    if (t && (t->tid == 0 || prim_syscall3(SYS_tgkill, sched.pid, t->tid, 0) < 0)) {
-        ended_head = t->ended_next;
-        if (!ended_head)
-            ended_tail = NULL;
-        return t;
-    }
-    if (!chunk_left) {
-        /* Away from where the program's own mappings go: one of them may want to grow down. */
-        static uintptr_t hint;
-        hint = (hint ? hint : ((uintptr_t)&sched & ~0xffffful) - AWAY) - (uintptr_t)CHUNK * LAYOUT;
-        char *p = prim_mmap((void *)hint, (size_t)CHUNK * LAYOUT, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (prim_is_error(p))
-            return NULL;
-        chunk = p;
-        chunk_left = CHUNK;
-    }
-    struct layout *l = (struct layout *)chunk;
-    chunk += LAYOUT;
-    chunk_left--;
-    l->thread.all_next = all_threads;
-    __atomic_store_n(&all_threads, &l->thread, __ATOMIC_RELEASE);
-    return &l->thread;
-}
-
-static void set_up(struct thread *t)
-{
-    struct layout *l = (struct layout *)t;
-    char *base = (char *)l;
-    struct thread *next = t->all_next;
-    __builtin_memset(&l->thread, 0, sizeof l->thread);
-    __builtin_memset(&l->carrier, 0, offsetof(struct carrier, inbox));
-    t->all_next = next;
-    t->xsave = base + STRUCTURES;
-    t->save_area = base + STRUCTURES + VECTOR_ROOM;
-    l->carrier.signal_stack = base + STRUCTURES + VECTOR_ROOM + SAVE_AREA;
-    l->carrier.stack = base + LAYOUT - RUNTIME_STACK;
-    t->runtime_stack = base + LAYOUT;
-    t->home = t->carrier = &l->carrier;
-    l->carrier.home_thread = l->carrier.current = t;
-    __builtin_memset(t->xsave, 0, 576); /* XRSTOR wants a clean header */
-}
-
 static uintptr_t read_fsbase(void)
 {
     uintptr_t base;
@@ -197,14 +60,19 @@ static uintptr_t read_fsbase(void)
     return base;
 }
 
+static uint32_t registered;
+
 static void count_thread(void)
 {
     uint32_t alive = __atomic_add_fetch(&sched.threads, 1, __ATOMIC_SEQ_CST);
     count(threads);
     if (alive > 1)
         sched.has_made_threads = true;
-    if (alive > record->counter[LISSOM_C_threads_peak])
-        __atomic_store_n(&record->counter[LISSOM_C_threads_peak], alive, __ATOMIC_RELAXED);
+    uint64_t peak = __atomic_load_n(&record->counter[LISSOM_C_threads_peak], __ATOMIC_RELAXED);
+    while (alive > peak &&
+           !__atomic_compare_exchange_n(&record->counter[LISSOM_C_threads_peak], &peak, alive,
+                                        false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
 }
 
 void thread_pin(struct thread *t, enum lissom_pin_reason reason)
@@ -284,20 +152,16 @@ struct thread *thread_register(void)
     if (!sched.active || giving_up())
         return NULL;
     uint64_t mask = signals_block_all();
-    lock_take(&threads_lock);
-    struct thread *t = take_unused();
+    struct thread *t = pool_take();
     if (t) {
-        set_up(t);
         ready_slice_ended(t); /* or many that come and go would be before those who stay */
+        t->slot = &sched.slot[__atomic_fetch_add(&registered, 1, __ATOMIC_RELAXED) % sched.slots];
         t->tid = t->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
-        tid_insert(t->home);
+        __atomic_store_n(&t->ended, false, __ATOMIC_RELEASE);
+        tids_insert(t->home);
         altstack_begin(t, t->home);
-        t->slot = &sched.slot[registered++ % sched.slots];
         signals_mask_is(t, mask);
         count_thread();
-    }
-    lock_drop(&threads_lock);
-    if (t) {
         t->fsbase = read_fsbase();
         t->in_runtime = 1;
         if (sched.level == LEVEL_KERNEL)
@@ -373,31 +237,21 @@ void thread_exit(struct thread *t)
     if (__atomic_sub_fetch(&sched.threads, 1, __ATOMIC_SEQ_CST) == 1)
         monitor_one_is_left();
     signals_mask_is(t, 0); /* it makes no loads any more */
-    lock_take(&threads_lock);
-    put_ended(t);
-    lock_drop(&threads_lock);
+    pool_put(t);
 }
 
 void thread_forget_others(struct thread *self)
 {
     sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
-    threads_lock.word = sched.free_lock.word = 0;
+    sched.free_lock.word = 0;
     sched.free_head = sched.reserved_head = NULL;
-    /* Another thread may have been in the middle of changing these. */
-    ended_head = ended_tail = NULL;
-    chunk_left = 0;
-    for (struct thread *t = all_threads; t; t = t->all_next) {
-        if (t == self)
-            continue;
-        t->tid = ((struct layout *)t)->carrier.tid = 0; /* set_up may not have come to t->home */
-        t->has_slot = false;
-        put_ended(t);
-    }
+    tids_after_fork();
+    pool_after_fork(self);
     self->tid = self->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
     self->carrier = self->home;
     self->home->current = self;
     self->home->reserved = NULL;
-    tid_insert(self->home);
+    tids_insert(self->home);
     sched.threads = 1;
     sched.has_made_threads = false;
     slots_init(sched.slots);
