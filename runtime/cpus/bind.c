@@ -252,15 +252,19 @@ static bool is_expected(uint64_t tid_or_tls)
 bool cpu_look_at_affinity(struct thread *t)
 {
     struct cpu_mask m;
+    cpus_own_mask(&m); /* before the lock, for which all that begin would have to wait; whatever
+                        * changes it from now on finds t, and is the program */
     lock_take(&setting);
-    cpus_own_mask(&m);
     bool is_ours = kept.bytes && (equal(&m, &kept) || equal(&m, &kept_before));
     bool is_programs = is_expected((uint64_t)t->tid) | is_expected(t->fsbase);
     /* Who has made it may have found it already, and set its mask: cpu_set_by_program. */
     t->affinity_known = true;
     t->own_affinity |= !equal(&m, &process_mask) && (is_programs || !is_ours);
-    if (!t->own_affinity && (is_ours || confined_to) && !given_up)
-        widen(t);
+    if (!t->own_affinity && (is_ours || confined_to) && !given_up) {
+        t->was_bound = true;
+        if (!equal(&m, &wide))
+            widen(t);
+    }
     lock_drop(&setting);
     return t->own_affinity && is_programs;
 }
