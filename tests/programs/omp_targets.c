@@ -16,10 +16,12 @@ enum { MOST = 512 };
 static struct connection {
     int socket;
     struct lissom_program *page;
-    uint32_t slots; // last seen
+    uint32_t slots;     // last seen
+    uint64_t heartbeat; // last seen
 } connection[MOST];
 static int connections, in_all;
-static long changes, writes; // of slots, of targets
+static long changes, writes, looks; // of slots, of targets, by programs
+static uint32_t limit;              // that the last of them to look said it had
 static uint64_t seed;
 
 static int listening(const char *path) {
@@ -97,6 +99,12 @@ static void rewrite(struct connection *c, int cpus) {
     uint32_t slots = __atomic_load_n(&c->page->slots, __ATOMIC_RELAXED);
     changes += slots && c->slots && slots != c->slots;
     c->slots = slots;
+    uint64_t heartbeat = __atomic_load_n(&c->page->heartbeat, __ATOMIC_RELAXED);
+    if (heartbeat != c->heartbeat) {
+        looks++;
+        limit = __atomic_load_n(&c->page->limit, __ATOMIC_RELAXED);
+    }
+    c->heartbeat = heartbeat;
     __atomic_store_n(&c->page->target, target(cpus), __ATOMIC_RELAXED);
     writes++;
 }
@@ -138,7 +146,8 @@ int main(int argc, char **argv) {
     }
     unlink(path);
     rmdir(folder);
-    fprintf(stderr, "%d programs, %ld targets, %ld changes of slots\n", in_all, writes, changes);
+    fprintf(stderr, "%d programs, %ld targets, %ld looks, %ld changes of slots, of %u at most\n",
+            in_all, writes, looks, changes, limit);
     if (WIFSIGNALED(status)) FAIL("%s: signal %d", argv[1], WTERMSIG(status));
     if (!WEXITSTATUS(status) && is_under_lissom() && cpus > 1 && writes > 200)
         CHECK(changes > 0, "%d programs, %ld targets", in_all, writes);
