@@ -379,6 +379,13 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
             return native_call(t, r, REASON_USERFAULTFD, OTHERS_MS);
         }
         break;
+    case SYS_arch_prctl: {
+        enum { GET_XCOMP_SUPP = 0x1021, REQ_XCOMP_GUEST_PERM = 0x1025 };
+        if (r->rdi >= GET_XCOMP_SUPP && r->rdi <= REQ_XCOMP_GUEST_PERM)
+            return ACTION_DIRECT; /* of the process; llama.cpp asks in each thread for each product
+                                   */
+        break;
+    }
     case SYS_mq_notify: monitor_before_mq_notify(); break;
     case SYS_signalfd:
     case SYS_signalfd4:
