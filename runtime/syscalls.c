@@ -381,9 +381,10 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
         break;
     case SYS_arch_prctl: {
         enum { GET_XCOMP_SUPP = 0x1021, REQ_XCOMP_GUEST_PERM = 0x1025 };
+        /* The permission belongs to the process, so any kernel thread may make the call. llama.cpp
+         * makes it in each thread for each matrix multiplication. */
         if (r->rdi >= GET_XCOMP_SUPP && r->rdi <= REQ_XCOMP_GUEST_PERM)
-            return ACTION_DIRECT; /* of the process; llama.cpp asks in each thread for each product
-                                   */
+            return ACTION_DIRECT;
         break;
     }
     case SYS_mq_notify: monitor_before_mq_notify(); break;

@@ -252,8 +252,10 @@ static bool is_expected(uint64_t tid_or_tls)
 bool cpu_look_at_affinity(struct thread *t)
 {
     struct cpu_mask m;
-    cpus_own_mask(&m); /* before the lock, for which all that begin would have to wait; whatever
-                        * changes it from now on finds t, and is the program */
+    /* Read the mask before taking the lock: a thread preempted in a system call under the lock
+     * would block all new threads. Until affinity_known is set, only the program changes t's mask,
+     * and then it sets own_affinity. */
+    cpus_own_mask(&m);
     lock_take(&setting);
     bool is_ours = kept.bytes && (equal(&m, &kept) || equal(&m, &kept_before));
     bool is_programs = is_expected((uint64_t)t->tid) | is_expected(t->fsbase);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads begin and end by the thousand, and one that is preempted with a lock keeps all others
- * from beginning, while who makes them goes on (measured: 14,000 of them; test process_detached).
- * So there are several lists of those that have ended, of which each takes one that nobody else is
- * at, and no system call or page fault under their locks.
+ * A program may create thousands of threads a second. If one of them is preempted while it holds a
+ * lock, all new threads block on that lock, and their creator continues to create more (measured:
+ * 14,000; test process_detached). So ended threads are kept in several shards, a thread takes the
+ * first shard whose lock is free, and no system call or page fault happens under these locks.
  */
 #include "sched/pool.h"
 #include "prim/vector.h"
@@ -11,9 +11,9 @@
 
 #include <sys/mman.h>
 
-/* What a thread needs beside its structures, in one piece of LAYOUT bytes, most of which is never
- * touched. No guard pages: two more mappings a thread would take a process of 10,000 threads over
- * vm.max_map_count; our own frames are small and known. */
+/* The structures and stacks of a thread are one block of LAYOUT bytes; most of its pages are never
+ * touched. There are no guard pages: with two more mappings for each thread, a process with 10,000
+ * threads would exceed vm.max_map_count. The runtime's frames are small and of known size. */
 enum {
     STRUCTURES = 4096,
     CARRIER_STACK = 8192,
@@ -39,8 +39,7 @@ static struct shard {
 
 static struct thread *all_threads; /* never unlinked */
 
-/* Post: its lock is held. The first one that is free: so there is one list while no two threads
- * come at a time. */
+/* Lock the first free shard: without contention only shard 0 is used. Post: its lock is held. */
 static struct shard *lock_any(void)
 {
     for (int i = 0; i < SHARDS; i++)
@@ -101,8 +100,8 @@ static void put_back(struct thread *t)
     lock_drop(&s->lock);
 }
 
-/* One whose kernel thread has really gone, and with it the last use of its stack. Post: NULL: there
- * is none, or others are at their lists. */
+/* Take an ended thread whose kernel thread has exited, and so no longer uses its stack. Post: NULL:
+ * there is none, or the shards are locked. */
 static struct thread *take_ended(void)
 {
     for (int i = 0; i < SHARDS; i++) {
@@ -117,8 +116,8 @@ static struct thread *take_ended(void)
 
 static char *make_chunk(void)
 {
-    /* Away from where the program's own mappings go: one of them may want to grow down. */
-    static uintptr_t hint; /* the next chunk's, but for AWAY; two may have the same */
+    /* Map far from the program's own mappings, because one of them may grow down. */
+    static uintptr_t hint; /* total size of the chunks so far */
     const size_t size = (size_t)CHUNK * LAYOUT;
     uintptr_t below = __atomic_add_fetch(&hint, size, __ATOMIC_RELAXED) + AWAY;
     char *p = prim_mmap((void *)(((uintptr_t)&sched & ~0xffffful) - below), size,
@@ -136,7 +135,8 @@ static struct thread *make(void)
         if (!p)
             return NULL;
         s = lock_any();
-        /* what it has left is lost, if another thread was quicker: memory that was never touched */
+        /* If another thread has added a chunk meanwhile, the rest of that is lost. It is untouched
+         * memory. */
         s->chunk = p;
         s->chunk_left = CHUNK;
     }
@@ -155,9 +155,10 @@ static struct thread *make(void)
     __builtin_memset((char *)(p) + offsetof(typeof(*(p)), from), 0, \
                      offsetof(typeof(*(p)), to) - offsetof(typeof(*(p)), from))
 
-/* Others may be looking at a structure that is used again: at who ran on a slot last, or at all
- * threads. What they follow points to something all the time: so slot, carrier, home, all from
- * all_next on, and a carrier's home_thread are left as they are. */
+/* Other threads may still read a structure that is reused: they got it as the last runner of a
+ * slot, or they walk the list of all threads. The pointers that they follow must be valid at all
+ * times. So do not clear slot, carrier, home, the fields from all_next on, and the carrier's
+ * home_thread. */
 static void set_up(struct thread *t)
 {
     struct layout *l = (struct layout *)t;
@@ -191,12 +192,12 @@ struct thread *pool_take(void)
 
 void pool_after_fork(const struct thread *self)
 {
-    /* Another thread may have been in the middle of changing these, or of setting up. */
+    /* Another thread may have been changing these, or setting up a structure, during the fork. */
     __builtin_memset(shards, 0, sizeof shards);
     for (struct thread *t = all_threads; t; t = t->all_next) {
         if (t == self)
             continue;
-        t->tid = ((struct layout *)t)->carrier.tid = 0; /* set_up may not have come to t->home */
+        t->tid = ((struct layout *)t)->carrier.tid = 0; /* t->home may not be set yet */
         t->has_slot = false;
         pool_put(t);
     }

@@ -3,13 +3,14 @@
 
 enum {
     TIDS = 1 << 17,
-    /* each with a lock of its own: one who inserts and is preempted keeps few others waiting */
+    /* each with its own lock: a preempted thread that holds one blocks few others */
     PARTS = 64,
     PART = TIDS / PARTS,
 };
-/* Open addressing in each part; entries are replaced, never removed: a probe ends at NULL. */
+/* Open addressing within a part. Entries are overwritten, but never removed: a probe ends at
+ * NULL. */
 static struct carrier *by_tid[TIDS];
-static int32_t inserted_as[TIDS]; /* the tid that it had then; under the part's lock */
+static int32_t inserted_as[TIDS]; /* its tid at that time; under the part's lock */
 static struct lock part_lock[PARTS];
 
 static uint32_t hash(int32_t tid) { return ((uint32_t)tid * 2654435761u) >> 15; }
@@ -28,8 +29,8 @@ struct carrier *carrier_by_tid(int32_t tid)
     return NULL;
 }
 
-/* Replaced is who has another tid by now, and who has ended with this one, which the kernel has
- * given out again. */
+/* Overwrite entries whose carrier has been reused with another tid, and the entry of a thread that
+ * exited with the same tid: the kernel may have reused it. */
 void tids_insert(struct carrier *k)
 {
     uint32_t i = hash(k->tid);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which thread has a tid: for calls that name one, and for signal handlers on any kernel thread.
+ * Map tids to carriers and threads. Lookups take no lock and are async-signal-safe.
  */
 #ifndef LISSOM_TIDS_H
 #define LISSOM_TIDS_H
 
 #include "sched/thread.h"
 
-/* k has its tid and its home_thread. Pre: all signals are blocked. */
+/* Add k under k->tid. Pre: k->home_thread is set; all signals are blocked. */
 void tids_insert(struct carrier *k);
-/* In the child of a fork: nobody else is looking. */
+/* In the child of a fork: reset the locks. */
 void tids_after_fork(void);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// The permission for AMX tiles is the process's. Programs ask for it in each thread, again and
-// again (llama.cpp for each product of matrices), and get the same answer wherever they are
-// carried.
+// The permission for AMX tiles belongs to the process. Some programs request it repeatedly in each
+// thread (llama.cpp: for each matrix multiplication). The answer must not depend on the carrier.
 #include "pthread_test.h"
 #include <sys/syscall.h>
 
