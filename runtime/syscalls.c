@@ -21,6 +21,7 @@
 #include "sched/release.h"
 #include "sched/altstack.h"
 #include "sched/identity.h"
+#include "sched/inbox.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
 #include "sched/user.h"
@@ -205,6 +206,14 @@ static long clone_call(struct thread *t, struct user_registers *r)
     t->clone_state = flags & CLONE_VM ? CLONE_SHARED : CLONE_COPIED;
     cpu_set_free(t);
     return (flags & CLONE_VM) || stack ? ACTION_DIRECT : fork_here(t, r);
+}
+
+/* Signals that are pending stay so in the new program: it must have none of ours. */
+static long exec_call(struct thread *t)
+{
+    slot_release(t);
+    doorbell_take_back(t->home, t->tid);
+    return ACTION_CALL;
 }
 
 /* --- objects that appear ---------------------------------------------------------------------- */
@@ -413,7 +422,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     thread_learn(t, true);
     attributes_note(t, nr, r);
     carrier_go_home(t);
-    return ACTION_DIRECT;
+    return nr == SYS_execve || nr == SYS_execveat ? exec_call(t) : ACTION_DIRECT;
 }
 
 static long descriptor_call(struct thread *t, struct user_registers *r)

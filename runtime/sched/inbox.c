@@ -4,6 +4,7 @@
 #include "sched/frame.h"
 
 #include <string.h>
+#include <time.h>
 
 /* In si_errno, which no signal but seccomp's SIGSYS uses: it was sent by inbox_send_again. */
 enum { SENT_AGAIN = 0x6c737369 };
@@ -45,15 +46,15 @@ static void take_out(struct carrier *k, uint32_t at) /* of the list of what was 
 
 /* The kernel lets a thread send itself any siginfo. At the limit of pending signals it only takes
  * one that says nothing (post: false). */
-static bool send_to_self(const struct carrier *k, const siginfo_t *info)
+static bool send_to_self(int32_t tid, const siginfo_t *info)
 {
-    if (!prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, k->tid, info->si_signo, info))
+    if (!prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, tid, info->si_signo, info))
         return true;
     siginfo_t plain;
     memset(&plain, 0, sizeof plain);
     plain.si_signo = info->si_signo;
     plain.si_code = SI_USER;
-    prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, k->tid, info->si_signo, &plain);
+    prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, tid, info->si_signo, &plain);
     return false;
 }
 
@@ -96,7 +97,7 @@ void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
     if (k->inbox_count < INBOX)
         append(k->inbox, &k->inbox_count, info);
     else
-        send_to_self(k, info);
+        send_to_self(k->tid, info);
     if (k->closed) { /* it has the doorbell's number, and would come again at once */
         frame_set_mask(uc, frame_mask(uc) | signal_bit(info->si_signo));
     } else if (k->inbox_count == INBOX) {
@@ -115,7 +116,7 @@ void inbox_send_again(struct carrier *k, uint64_t mask)
     for (uint32_t i = 0; i < k->inbox_count; i++) {
         siginfo_t info = unpack(&k->inbox[i]), again = info;
         again.si_errno = SENT_AGAIN;
-        if (!send_to_self(k, &again) || (mask & signal_bit(info.si_signo)))
+        if (!send_to_self(k->tid, &again) || (mask & signal_bit(info.si_signo)))
             continue;
         if (k->sent_again_count < INBOX)
             k->sent_again_count++;
@@ -171,6 +172,27 @@ void doorbell_ring_at(struct thread *t, const char *mark)
     if (t->has_slot && t->slot == s && k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
         doorbell_ring(k, mark);
     lock_drop(&s->lock);
+}
+
+void doorbell_take_back(struct carrier *k, int32_t tid)
+{
+    enum { PATIENCE = 1000, OTHERS = 8 };
+    const uint64_t counted = signal_bit(COUNTED_DOORBELL);
+    const struct timespec at_once = {0};
+    siginfo_t info, other[OTHERS]; /* of the program */
+    uint32_t others = 0;
+    for (int i = 0; i < PATIENCE && others < OTHERS && __atomic_load_n(&k->rung, __ATOMIC_SEQ_CST);
+         i++) {
+        long sig = prim_syscall4(SYS_rt_sigtimedwait, &counted, &info, &at_once, 8);
+        if (sig < 0) /* it is about to be sent, or has just arrived */
+            prim_syscall3(SYS_sched_yield, 0, 0, 0);
+        else if (is_doorbell((int)sig, &info))
+            __atomic_store_n(&k->rung, false, __ATOMIC_SEQ_CST);
+        else
+            other[others++] = info;
+    }
+    for (uint32_t i = 0; i < others; i++)
+        send_to_self(tid, &other[i]);
 }
 
 bool is_doorbell(int sig, const siginfo_t *info)

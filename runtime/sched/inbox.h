@@ -46,6 +46,11 @@ void inbox_drop(struct carrier *k);
 void doorbell_ring(struct carrier *k, const char *mark);
 /* At who runs t, unless t has left its slot. */
 void doorbell_ring_at(struct thread *t, const char *mark);
+/* The caller is kernel thread `tid`, which is k's, and from now on nobody rings there: t has no
+ * slot, and k is not reserved, or k->tid is 0. Post: no counted doorbell is pending or will be:
+ * where the program's action for it comes into force (execve(2), or the runtime has given up) it
+ * would end the process. What the program has sent itself of this signal stays pending. */
+void doorbell_take_back(struct carrier *k, int32_t tid);
 bool is_doorbell(int sig, const siginfo_t *info);
 /* look who wants this carrier; look whether you wait in a loop; your slice is over */
 extern const char doorbell_mark, sample_mark, slice_mark;

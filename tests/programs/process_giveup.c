@@ -1,6 +1,9 @@
 // A process that the runtime gives up in mid-run: threads that wait, signal, spin, sleep, poll and
 // handle signals when main installs a filter for its own system calls (one that allows all). Nobody
 // is lost, and what comes afterwards works as before.
+//
+//     process_giveup [urgent]: with a handler for SIGURG, so that the runtime preempts by a signal
+//     of which one that comes too late would end the process
 #include "pthread_test.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -100,7 +103,7 @@ static void filter(void) {
     SYS(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     t_watchdog();
     int threads = t_threads();
     if (threads < 2 * KINDS) threads = 2 * KINDS;
@@ -115,6 +118,7 @@ int main(void) {
     }
     struct sigaction a = {.sa_handler = handler, .sa_flags = SA_ONSTACK | SA_RESTART}, now;
     SYS(sigaction(SIGUSR1, &a, NULL));
+    if (argc > 1 && !strcmp(argv[1], "urgent")) SYS(sigaction(SIGURG, &a, NULL));
     pthread_t t[128];
     for (int i = 0; i < threads; i++) t[i] = t_spawn(work, (void *)(intptr_t)i);
     while (running < threads) sched_yield();
