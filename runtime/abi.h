@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define LISSOM_ABI_VERSION 7u
+#define LISSOM_ABI_VERSION 8u
 #define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
 
 /* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
@@ -85,6 +85,8 @@
     X(threshold_epochs, "times the time to spin before another thread runs was chosen anew") \
     X(threshold_ns, "ns was that time at last") \
     X(overcommits, "extra threads let run because a slice was over") \
+    X(longer_slices, "slices that were longer, of threads that only compute") \
+    X(went_first, "times a woken thread went before one that computes") \
     X(resizes, "times the number of slots followed the CPUs") \
     X(yields, "slices that ended at a futex call") \
     X(homings, "times a context went home to its own kernel thread") \

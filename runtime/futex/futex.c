@@ -5,6 +5,7 @@
 #include "sched/hot.h"
 #include "sched/release.h"
 #include "sched/signals.h"
+#include "sched/slices.h"
 #include "sched/timers.h"
 #include "sched/user.h"
 
@@ -120,6 +121,7 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
     if (woken < n && !queue_is_empty(b)) {
         bool timed = threshold_samples(t->slot);
         uint64_t begun = timed ? tsc() : 0;
+        slices_begin_anew(t);
         int taken = wake_waiters(t, b, address, n - woken, all, bitset);
         if (taken && timed)
             threshold_lost(t->slot, tsc() - begun, THRESHOLD_SAMPLE);

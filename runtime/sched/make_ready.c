@@ -3,6 +3,7 @@
  * Onto which ready list a woken thread goes: docs/slots.md, make_ready.
  */
 #include "sched/ready.h"
+#include "sched/slices.h"
 #include "sched/slots.h"
 
 enum {
@@ -58,6 +59,7 @@ void slot_make_ready(struct thread *t)
     lock_drop(&s->lock);
     if (!taken)
         slots_look_for_idle(s);
+    slices_preempt(s);
 }
 
 /* Tried: one visit to a slot's lock for all of its threads. With 31 of them the other slot begins
@@ -106,4 +108,5 @@ void slot_make_ready_list(struct slot *s, struct thread *head, struct thread *ta
         if (!__atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) || !slot_ready_count(s))
             break;
     }
+    slices_preempt(s);
 }

@@ -44,7 +44,7 @@ static void set_credit(struct thread *t, int64_t credit, uint64_t now)
     __atomic_store_n(&t->credit_at, now, __ATOMIC_RELAXED);
 }
 
-static bool is_fresh(const struct slot *s, struct thread *t)
+bool ready_is_fresh(const struct slot *s, struct thread *t)
 {
     if (!ready_any_behind(s))
         return true;
@@ -62,7 +62,7 @@ static bool is_fresh(const struct slot *s, struct thread *t)
 
 void ready_push(struct slot *s, struct thread *t)
 {
-    if (!is_fresh(s, t)) {
+    if (!ready_is_fresh(s, t)) {
         ready_push_behind(s, t);
         return;
     }
@@ -90,6 +90,8 @@ void ready_push_list(struct slot *s, struct thread *head, struct thread *tail, u
 }
 
 void ready_push_behind(struct slot *s, struct thread *t) { link_behind(s, s->ready_tail, t); }
+
+void ready_push_first_behind(struct slot *s, struct thread *t) { link_behind(s, s->fresh_tail, t); }
 
 /* The first of those behind has seen fresh ones go first for a slice: many of them, each of which
  * has had little, would keep it from the slot for good. */
@@ -121,7 +123,7 @@ void ready_unpop(struct slot *s, struct thread *t)
 {
     s->fresh_since = s->popped_since;
     if (s->popped_behind) {
-        link_behind(s, s->fresh_tail, t);
+        ready_push_first_behind(s, t);
         return;
     }
     link_behind(s, NULL, t);

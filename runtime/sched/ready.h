@@ -26,12 +26,16 @@ static inline bool ready_any_behind(const struct slot *s)
     return s->ready_count > s->fresh_count;
 }
 
+/* Whether t, woken or new, goes before those whose slice has ended. */
+bool ready_is_fresh(const struct slot *s, struct thread *t);
 /* t, which was woken, or is new. */
 void ready_push(struct slot *s, struct thread *t);
 /* n threads from head to tail, linked by next, which were woken. */
 void ready_push_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n);
 /* t, whose slice has ended, or which gives way by itself. */
 void ready_push_behind(struct slot *s, struct thread *t);
+/* t, which lets those that were woken go first. */
+void ready_push_first_behind(struct slot *s, struct thread *t);
 /* The next. Post: NULL: there is none. */
 struct thread *ready_pop(struct slot *s);
 /* t, which was popped last, becomes the next again: all is as it was before. (Otherwise threads at

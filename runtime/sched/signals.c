@@ -17,6 +17,7 @@
 #include "sched/identity.h"
 #include "sched/inbox.h"
 #include "sched/release.h"
+#include "sched/slices.h"
 #include "sched/user.h"
 #include "sched/waitmask.h"
 #include "spin/site.h"
@@ -334,20 +335,28 @@ static void answer(struct thread *t)
 
 /* The kernel keeps one doorbell pending, so a sample may stand for somebody who wants the carrier
  * too, for a slot that has been closed, or for a slice that is over. */
-static void end_slice(struct thread *t)
+static void end_slice_of(struct thread *t, bool looked)
 {
     bool extra = __atomic_exchange_n(&t->told_to_step_back, false, __ATOMIC_RELAXED);
     if (!t->has_slot || (extra && !carrier_is_reserved(t) && slot_step_back(t)))
         return;
-    if (carrier_is_reserved(t) || slot_over_slice(t))
+    bool over = slot_over_slice(t);
+    if (over)
+        slices_used_up(t, looked);
+    if (over || carrier_is_reserved(t))
         slot_yield(t);
+    else if (slices_make_way(t->slot))
+        slot_make_way(t);
 }
+
+static void end_slice(struct thread *t) { end_slice_of(t, false); }
 
 static void sample(struct thread *t)
 {
-    if (t->has_slot && (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit))
-        spin_sampled(t, frame_context(t->saved));
-    end_slice(t);
+    bool looked = t->has_slot &&
+                  (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit) &&
+                  spin_sampled(t, frame_context(t->saved));
+    end_slice_of(t, looked);
 }
 
 static void nothing(struct thread *t) { (void)t; }

@@ -20,6 +20,9 @@ enum {
     LOOKS = 64, /* at most, at the threads of one slot: 0.3 us each */
     /* how often one is told that its slice is over, before another gets the slot beside it */
     TELLS = 4,
+    LONGEST_US = 100000, /* a slice: as long as the kernel allows */
+    /* that who computes has run before those who are woken go first: some switches */
+    LEAST_US = 50,
 };
 
 /* f for who runs s. */
@@ -106,14 +109,35 @@ static bool waits_for_cpu(int32_t tid)
     return tid && monitor_task_stat(tid, &stat) && stat.state == 'R';
 }
 
+/* Of the thread that runs on s; a guess. */
+static uint64_t slice_on(const struct slot *s)
+{
+    const struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
+    return t ? slice_of(t) : 0;
+}
+
+static void look_within_slice(struct slot *s, uint64_t now)
+{
+    if (sched.traced)
+        return;
+    if (spin_may_sample(s, now))
+        slices_sample(s);
+    else
+        slices_preempt(s);
+}
+
 /* Threads are ready on s, and it has not scheduled for a slice: one that computes is told that its
  * slice is over. If it is blocked in the kernel, or does not hear, the next one gets the slot
  * beside it. */
 static void end_slice(struct slot *s, uint64_t now, enum use use)
 {
+    bool computes = use == COMPUTES || waits_for_cpu(s->monitor_tid);
+    if (computes && !sched.traced && now - s->monitor_stuck < slice_on(s)) {
+        look_within_slice(s, now);
+        return;
+    }
     s->monitor_stuck = now;
-    if (!sched.traced && s->monitor_told < TELLS &&
-        (use == COMPUTES || waits_for_cpu(s->monitor_tid))) {
+    if (!sched.traced && s->monitor_told < TELLS && computes) {
         s->monitor_told++;
         tell(s, spin_may_sample(s, now) ? signals_sample : signals_end_slice);
     } else {
@@ -135,12 +159,44 @@ void slices_look(struct slot *s, uint64_t now)
         end_overcommit(s, now);
     if (stuck && now - s->monitor_stuck >= SLICE_US * sched.tsc_per_us)
         end_slice(s, now, use);
-    else if (!sched.traced && spin_may_sample(s, now))
-        slices_sample(s);
+    else
+        look_within_slice(s, now);
 }
 
 bool slot_over_slice(const struct thread *t)
 {
     return slot_is_closed(t->slot) ||
-           (slot_ready_count(t->slot) && tsc() - t->mounted_at > SLICE_US * sched.tsc_per_us);
+           (slot_ready_count(t->slot) && t->slice_ran + tsc() - t->mounted_at > slice_of(t));
+}
+
+void slices_preempt(const struct slot *s)
+{
+    if (slices_make_way(s) && !sched.traced)
+        tell(s, signals_end_slice);
+}
+
+void slices_used_up(struct thread *t, bool looked)
+{
+    if (t->slice_ran + tsc() - t->mounted_at < SLICE_US * sched.tsc_per_us)
+        return; /* its slot is closed */
+    uint64_t longer = 2 * slice_of(t), longest = LONGEST_US * sched.tsc_per_us;
+    if (t->slice)
+        count(longer_slices);
+    if (looked)
+        __atomic_store_n(&t->slice,
+                         !t->sample_works   ? 0
+                         : longer < longest ? longer
+                                            : longest,
+                         __ATOMIC_RELAXED);
+    t->computes = true;
+    t->slice_ran = 0;
+}
+
+bool slices_make_way(const struct slot *s)
+{
+    const struct thread *runner = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
+    return __atomic_load_n(&s->computing, __ATOMIC_RELAXED) &&
+           __atomic_load_n(&s->fresh_count, __ATOMIC_RELAXED) && runner &&
+           tsc() - __atomic_load_n(&runner->mounted_at, __ATOMIC_RELAXED) >
+               LEAST_US * sched.tsc_per_us;
 }

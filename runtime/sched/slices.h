@@ -8,7 +8,30 @@
 
 #include "sched/thread.h"
 
-enum { SLICE_US = 3000 }; /* CFS's */
+enum { SLICE_US = 3000 }; /* CFS's; of who only computes it may be longer */
+
+/* tsc: for so long t may run while others are ready. */
+static inline uint64_t slice_of(const struct thread *t)
+{
+    uint64_t longer = __atomic_load_n(&t->slice, __ATOMIC_RELAXED);
+    return longer ? longer : SLICE_US * sched.tsc_per_us;
+}
+/* t, which runs, has used up a slice. `looked`: t->sample_works is of now. */
+void slices_used_up(struct thread *t, bool looked);
+/* t waits, or wakes others. By t. */
+static inline void slices_begin_anew(struct thread *t)
+{
+    if (t->computes) {
+        t->computes = false;
+        __atomic_store_n(&t->slot->computing, false, __ATOMIC_RELAXED);
+        __atomic_store_n(&t->slice, 0, __ATOMIC_RELAXED);
+        t->slice_ran = 0;
+    }
+}
+/* Threads that were woken are ready on s, and should go before who runs there: it only computes,
+ * and has run for long enough to be worth a switch. A guess. */
+bool slices_make_way(const struct slot *s);
+void slices_preempt(const struct slot *s); /* if so, it is told */
 
 /* Threads are ready on s, or run on it beside the one that has it. Writes s->monitor_*, but
  * monitor_seen, which the caller writes afterwards. */

@@ -99,12 +99,17 @@ static bool claim(struct slot *s)
     return idle;
 }
 
+static void is_runner(struct thread *t)
+{
+    __atomic_store_n(&t->slot->runner, t, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->slot->computing, t->computes, __ATOMIC_RELAXED);
+}
+
 static void runs(struct thread *t)
 {
     t->has_slot = true;
     if (t->loop_blocked)
         loops_goes_on(t);
-    __atomic_store_n(&t->slot->runner, t, __ATOMIC_RELAXED);
     threshold_wait_ended(t->slot);
 }
 
@@ -112,6 +117,7 @@ static void runs(struct thread *t)
  * stand behind another slot's thread that polls. */
 static void got_slot(struct thread *t)
 {
+    is_runner(t);
     runs(t);
     if (t->pinned && (!t->bound || cpu_is_bound_elsewhere(t, t->slot)))
         cpu_bind(t, t->slot);
@@ -279,15 +285,29 @@ void slots_look_for_idle(struct slot *s)
         slot_pass_on(idle);
 }
 
-/* Post: true: the caller runs on s beside its thread. false: s is idle, or closed. */
-static bool take_extra(struct slot *s)
+/* t, back from the kernel, would go before the thread of s, which only computes (sched/slices.h).
+ * It is running: to have the other one make way would take two more switches of the kernel's. Pre:
+ * s->lock. */
+static bool goes_first(const struct slot *s, struct thread *t)
 {
+    return s->computing && !s->overcommit && ready_is_fresh(s, t);
+}
+
+/* Post: true: t runs on its slot beside the thread there. false: it is to wait. */
+static bool take_extra(struct thread *t)
+{
+    struct slot *s = t->slot;
+    bool kernel = thread_stays(t) && kernel_decides(tsc());
+    if (!kernel && !__atomic_load_n(&s->computing, __ATOMIC_RELAXED))
+        return false;
     lock_take(&s->lock);
-    bool busy = s->state != SLOT_IDLE && !s->closed;
-    if (busy)
+    bool extra = s->state != SLOT_IDLE && !s->closed && (kernel || goes_first(s, t));
+    if (extra)
         s->overcommit++;
     lock_drop(&s->lock);
-    return busy;
+    if (extra && !kernel)
+        count(went_first);
+    return extra;
 }
 
 bool slot_try_acquire(struct thread *t)
@@ -296,6 +316,7 @@ bool slot_try_acquire(struct thread *t)
     if (!s)
         return false;
     t->slot = s;
+    is_runner(t);
     got_any_slot(t);
     t->mounted_at = tsc();
     return true;
@@ -307,9 +328,10 @@ void slot_acquire(struct thread *t)
         return;
     if (slot_try_acquire(t))
         return;
-    if (!thread_stays(t) || !kernel_decides(tsc()) || !take_extra(t->slot)) {
+    if (!take_extra(t)) {
         slot_make_ready(t);
         carrier_sleep_attached(t, NULL, false);
+        is_runner(t);
     }
     got_any_slot(t);
     t->mounted_at = tsc();
@@ -329,6 +351,7 @@ static bool leave(struct thread *t, struct slot *s, struct thread **next)
 {
     *next = NULL;
     t->has_slot = false;
+    slices_begin_anew(t);
     lock_take(&s->lock);
     if (s->closed) {
         leave_closed(s);
@@ -473,7 +496,7 @@ void slot_leave_closed(struct thread *t, struct slot *s, struct thread *u)
         got_slot(t);
 }
 
-void slot_yield(struct thread *t)
+static void yield(struct thread *t, bool to_woken)
 {
     struct slot *s = t->slot;
     if (!t->has_slot)
@@ -483,7 +506,8 @@ void slot_yield(struct thread *t)
         events_poll();
     if (!u && slot_lists_nothing(s) && !slot_is_closed(s))
         return;
-    ready_slice_ended(t);
+    if (!to_woken)
+        ready_slice_ended(t);
     lock_take(&s->lock);
     if (s->closed) {
         count(yields);
@@ -494,7 +518,9 @@ void slot_yield(struct thread *t)
     if (!u)
         u = slot_next(s);
     bool extra = u && !reserved && s->overcommit > 0 && !slot_hands_on(s);
-    if (u)
+    if (u && to_woken)
+        ready_push_first_behind(s, t);
+    else if (u)
         ready_push_behind(s, t);
     if (extra) { /* one runner fewer: u goes back to the head of the list */
         s->overcommit--;
@@ -506,6 +532,15 @@ void slot_yield(struct thread *t)
         return;
     count(yields);
     slot_hand_over(t, s, extra ? NULL : u);
+}
+
+void slot_yield(struct thread *t) { yield(t, false); }
+
+void slot_make_way(struct thread *t)
+{
+    t->slice_ran += tsc() - t->mounted_at;
+    count(went_first);
+    yield(t, true);
 }
 
 bool slot_step_back(struct thread *t)

@@ -60,6 +60,7 @@ struct thread {
     int32_t tid;
     struct slot *slot; /* held, or where it was last */
     bool has_slot;
+    bool computes; /* it has used up a slice, and has not waited since (sched/slices.h) */
     bool pinned;
     bool deaf; /* its signal mask blocks what everybody on its carrier has to hear */
     /* in a handler whose frame is the kernel's, and takes this kernel thread's mask and stack
@@ -83,7 +84,11 @@ struct thread {
 
     struct carrier *home;
     struct thread *next; /* in a ready list, or in a waker's private list */
-    uint64_t mounted_at; /* tsc; for slices */
+    /* tsc; for slices: its slice, if it is longer than others (0: it is not), ...
+     * */
+    uint64_t mounted_at;
+    uint64_t slice;
+    uint64_t slice_ran; /* ... and what it has run of it before those that were woken went first */
     /* tsc: the wait that begins was polled for in place since then; 0: it was not (idle/poll.c) */
     uint64_t polled_since;
     /* in a bucket's queue: under the bucket's lock */
@@ -152,6 +157,7 @@ struct thread {
     bool told_to_step_back;
 
     bool sample_waited; /* and its last sample found it waiting */
+    bool sample_works;  /* or at work for certain */
     /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it
      * is on a waiting list. */
     /* entries in use; 0: it does not wait, or it is not known for what */
@@ -249,6 +255,7 @@ struct slot {
     uint64_t hand_on_until;     /* tsc: extra threads hand their places on; under lock */
     uint64_t kept_until;        /* tsc: other slots take no ready threads before; a guess */
     struct thread *runner;      /* who got the slot last; a hint */
+    bool computing;             /* the runner only computes (sched/slices.h); a hint */
     uint32_t schedules;         /* moves whenever the slot changes hands or its thread yields */
     struct lost_time lost_time; /* by who holds it */
     /* seldom */
@@ -386,6 +393,8 @@ void slot_release(struct thread *t);
 /* A waker owns t, which holds no slot and runs: until it is granted. Pre: not interruptible. */
 void slot_await(struct thread *t);
 void slot_yield(struct thread *t);
+/* t lets those go first that were woken, and is the next after them: with the rest of its slice. */
+void slot_make_way(struct thread *t);
 /* docs/slots.md: step back. Post: true: t, which had an extra place, has waited for its turn, and
  * holds t->slot. false: there was none. */
 bool slot_step_back(struct thread *t);

@@ -103,6 +103,8 @@ struct spin_result {
 
     /* it stores outside of the stack, and takes that back within a turn */
     bool transient;
+    /* Unless ENDLESS or COUNTED: cache lines outside of the stack that were written. */
+    uint8_t lines;
 
     /* Of ENDLESS and COUNTED. */
     uintptr_t head, back; /* where the proof began, and the backward jump to it */

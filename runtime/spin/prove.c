@@ -543,6 +543,20 @@ void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_r
     }
 }
 
+/* Outside of the stack. */
+static uint8_t lines_written(const struct spin *s)
+{
+    uint8_t n = 0;
+    for (unsigned i = 0; i < s->now.stores; i++) {
+        uint64_t line = s->now.store[i].address / 64;
+        unsigned j = 0;
+        while (s->now.store[j].address / 64 != line)
+            j++;
+        n += j == i && !spin_on_stack(s, s->now.store[i].address);
+    }
+    return n;
+}
+
 enum spin_verdict spin_interpret(const struct spin_config *c, const struct spin_registers *from,
                                  struct spin_scratch *scratch, struct spin_result *r)
 {
@@ -560,6 +574,7 @@ enum spin_verdict spin_interpret(const struct spin_config *c, const struct spin_
     r->transient = s->now.transient;
     if (r->verdict != SPIN_ENDLESS && r->verdict != SPIN_COUNTED)
         r->loads = 0;
+    r->lines = lines_written(s);
     r->steps = s->steps;
     r->pauses = s->pauses;
     r->rip = s->now.rip;

@@ -5,6 +5,7 @@
  * waits gives way.
  */
 #include "spin/spin.h"
+#include "sched/slices.h"
 #include "sched/thread.h"
 #include "spin/look.h"
 #include "spin/site.h"
@@ -16,6 +17,9 @@ enum {
     OBSERVE_US = 1000,
     /* looks that find nothing take no more than 1 of so many parts of the time */
     COST_SHARE = 200,
+    /* cache lines outside of the stack that a thread at work writes, in a look: a search for work
+     * writes a few, again and again */
+    WORK_LINES = 8,
     SIGNAL_US = 10, /* what a look takes beside the interpretation */
 };
 static uint32_t period_us = PERIOD_MAX_US;
@@ -66,7 +70,7 @@ static void misjudge(struct thread *t)
     slot_park(t, tsc());
 }
 
-void spin_sampled(struct thread *t, const ucontext_t *uc)
+bool spin_sampled(struct thread *t, const ucontext_t *uc)
 {
     const greg_t *g = uc->uc_mcontext.gregs;
     const struct spin_registers from = {
@@ -84,28 +88,32 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
     /* In a site's stub: it looks for itself. */
     if (t->faults_blocked || spin_site_at((uintptr_t)from.rip) ||
         !spin_look(t, &from, (struct spin_code){0, 0}, 0, &r))
-        return;
+        return false;
     count(spin_samples);
     bool waits = spin_is_wait(&r);
     __atomic_store_n(&t->sample_waited, waits, __ATOMIC_RELAXED);
+    t->sample_works = !waits && r.lines >= WORK_LINES;
     if (waits)
         count(spin_waits);
+    if (!t->sample_works)
+        slices_begin_anew(t);
     adapt(t->slot, waits, began);
     /* Sites only for endless waits: in a loop that counts its turns, coming here at each would take
      * longer than the turns. */
     if (waits && r.head)
         spin_site_ask(&r, r.verdict == SPIN_ENDLESS && !sched.observe_spinning);
     if (sched.observe_spinning)
-        return;
+        return true;
     if (sched.misjudge_spinning && !waits) {
         misjudge(t);
-        return;
+        return true;
     }
     if (!waits)
-        return;
+        return true;
     if (r.transient)
-        return; /* not in the middle of a turn, where others see what it will take back: at the site
-                 */
+        return true; /* not in the middle of a turn, where others see what it will take back: at the
+                      * site
+                      */
     if (r.verdict == SPIN_ENDLESS)
         spin_remember(t, &r);
     else
@@ -114,4 +122,5 @@ void spin_sampled(struct thread *t, const ucontext_t *uc)
         slot_park(t, tsc());
     else
         slot_yield(t);
+    return true;
 }

@@ -14,8 +14,9 @@ struct slot;
 struct thread;
 
 /* t, which is the caller and was interrupted in this state, gives way if it waits for another
- * thread's store and another can run. In a signal handler, on a stack with 8 KiB of room. */
-void spin_sampled(struct thread *t, const ucontext_t *uc);
+ * thread's store and another can run. In a signal handler, on a stack with 8 KiB of room. Post:
+ * false: it could not be looked at; otherwise t->sample_works is of now. */
+bool spin_sampled(struct thread *t, const ucontext_t *uc);
 /* How long to wait between two looks: the shorter the more of them have found a thread waiting.
  * 100..3000. */
 uint32_t spin_period_us(void);

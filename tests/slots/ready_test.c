@@ -72,6 +72,13 @@ static void orders(void) {
     ready_push(&s, &t[2]);
     check(!strcmp(order(), "cab"), "who was put back is where he was");
 
+    begin(true);
+    ready_push_behind(&s, &t[0]);
+    has_credit(&t[1]);
+    ready_push(&s, &t[1]);
+    ready_push_first_behind(&s, &t[2]);
+    check(!strcmp(order(), "bca"), "who lets others go first is next after them");
+
     begin(false);
     for (int i = 2; i < 6; i++) ready_push(&s, &t[i]);
     ready_push_behind(&s, &t[0]);
