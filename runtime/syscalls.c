@@ -356,7 +356,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case SYS_sched_yield:
         if (!t->has_slot || (!slot_ready_count(t->slot) && !waiting_any_over(t->slot, tsc(), true)))
             return ACTION_DIRECT;
-        slices_begin_anew(t);
+        slices_begin_anew(t, t->slot);
         slot_yield(t);
         r->rax = 0;
         return ACTION_RETURN;

@@ -121,7 +121,7 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
     if (woken < n && !queue_is_empty(b)) {
         bool timed = threshold_samples(t->slot);
         uint64_t begun = timed ? tsc() : 0;
-        slices_begin_anew(t);
+        slices_begin_anew(t, t->slot);
         int taken = wake_waiters(t, b, address, n - woken, all, bitset);
         if (taken && timed)
             threshold_lost(t->slot, tsc() - begun, THRESHOLD_SAMPLE);

@@ -116,6 +116,7 @@ static uint64_t slice_on(const struct slot *s)
     return t ? slice_of(t) : 0;
 }
 
+/* The slice is not over: does the thread wait in a loop, or should it make way? */
 static void look_within_slice(struct slot *s, uint64_t now)
 {
     if (sched.traced)
@@ -179,15 +180,12 @@ void slices_used_up(struct thread *t, bool looked)
 {
     if (t->slice_ran + tsc() - t->mounted_at < SLICE_US * sched.tsc_per_us)
         return; /* its slot is closed */
-    uint64_t longer = 2 * slice_of(t), longest = LONGEST_US * sched.tsc_per_us;
     if (t->slice)
         count(longer_slices);
-    if (looked)
-        __atomic_store_n(&t->slice,
-                         !t->sample_works   ? 0
-                         : longer < longest ? longer
-                                            : longest,
-                         __ATOMIC_RELAXED);
+    if (looked && t->sample_works) {
+        uint64_t longer = 2 * slice_of(t), longest = LONGEST_US * sched.tsc_per_us;
+        __atomic_store_n(&t->slice, longer < longest ? longer : longest, __ATOMIC_RELAXED);
+    }
     t->computes = true;
     t->slice_ran = 0;
 }

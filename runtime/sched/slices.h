@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the monitor does with slots that do not schedule by themselves: docs/slots.md, end_slice and
- * step_back.
+ * What is done with slots that do not schedule by themselves, most of it by the monitor:
+ * docs/slots.md, end_slice, longer slices, step_back.
  */
 #ifndef LISSOM_SLICES_H
 #define LISSOM_SLICES_H
@@ -18,20 +18,21 @@ static inline uint64_t slice_of(const struct thread *t)
 }
 /* t, which runs, has used up a slice. `looked`: t->sample_works is of now. */
 void slices_used_up(struct thread *t, bool looked);
-/* t waits, or wakes others. By t. */
-static inline void slices_begin_anew(struct thread *t)
+/* t, which runs on s, waits, or wakes others: its slices are short again. By t. */
+static inline void slices_begin_anew(struct thread *t, struct slot *s)
 {
     if (t->computes) {
         t->computes = false;
-        __atomic_store_n(&t->slot->computing, false, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->computing, false, __ATOMIC_RELAXED);
         __atomic_store_n(&t->slice, 0, __ATOMIC_RELAXED);
         t->slice_ran = 0;
     }
 }
-/* Threads that were woken are ready on s, and should go before who runs there: it only computes,
- * and has run for long enough to be worth a switch. A guess. */
+/* Whether threads that were woken are ready on s, and should go before the one that runs there: it
+ * only computes, and has run for long enough to be worth a switch. A guess. */
 bool slices_make_way(const struct slot *s);
-void slices_preempt(const struct slot *s); /* if so, it is told */
+/* Tells the thread that runs on s to make way, if it should. Pre: no slot's lock. */
+void slices_preempt(const struct slot *s);
 
 /* Threads are ready on s, or run on it beside the one that has it. Writes s->monitor_*, but
  * monitor_seen, which the caller writes afterwards. */

@@ -351,7 +351,7 @@ static bool leave(struct thread *t, struct slot *s, struct thread **next)
 {
     *next = NULL;
     t->has_slot = false;
-    slices_begin_anew(t);
+    slices_begin_anew(t, s);
     lock_take(&s->lock);
     if (s->closed) {
         leave_closed(s);

@@ -84,11 +84,10 @@ struct thread {
 
     struct carrier *home;
     struct thread *next; /* in a ready list, or in a waker's private list */
-    /* tsc; for slices: its slice, if it is longer than others (0: it is not), ...
-     * */
-    uint64_t mounted_at;
-    uint64_t slice;
-    uint64_t slice_ran; /* ... and what it has run of it before those that were woken went first */
+    uint64_t mounted_at; /* tsc; for slices */
+    /* tsc: its slice, if that is longer than others' (0: it is not), and how much of it it had run
+     * when woken threads went first */
+    uint64_t slice, slice_ran;
     /* tsc: the wait that begins was polled for in place since then; 0: it was not (idle/poll.c) */
     uint64_t polled_since;
     /* in a bucket's queue: under the bucket's lock */

@@ -96,7 +96,7 @@ bool spin_sampled(struct thread *t, const ucontext_t *uc)
     if (waits)
         count(spin_waits);
     if (!t->sample_works)
-        slices_begin_anew(t);
+        slices_begin_anew(t, t->slot);
     adapt(t->slot, waits, began);
     /* Sites only for endless waits: in a loop that counts its turns, coming here at each would take
      * longer than the turns. */
