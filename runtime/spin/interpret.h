@@ -19,6 +19,9 @@ enum {
     SPIN_DEFAULT_BUDGET = 4000, /* instructions */
     SPIN_MIN_PAUSES = 4,        /* fewer are not worth giving way for */
     SPIN_TRAIL = 48,
+    /* cache lines that are written in a look at a thread that certainly works: a search for work
+     * writes a few, again and again */
+    SPIN_WORK_LINES = 8,
 };
 #define SPIN_TURNS_UNKNOWN 0ull /* the counter decides, but it cannot be told when */
 /* no branch depends on the counter: statistics, or work that is counted */

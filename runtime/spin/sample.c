@@ -17,9 +17,6 @@ enum {
     OBSERVE_US = 1000,
     /* looks that find nothing take no more than 1 of so many parts of the time */
     COST_SHARE = 200,
-    /* cache lines outside of the stack that a thread at work writes, in a look: a search for work
-     * writes a few, again and again */
-    WORK_LINES = 8,
     SIGNAL_US = 10, /* what a look takes beside the interpretation */
 };
 static uint32_t period_us = PERIOD_MAX_US;
@@ -92,7 +89,7 @@ bool spin_sampled(struct thread *t, const ucontext_t *uc)
     count(spin_samples);
     bool waits = spin_is_wait(&r);
     __atomic_store_n(&t->sample_waited, waits, __ATOMIC_RELAXED);
-    t->sample_works = !waits && r.lines >= WORK_LINES;
+    t->sample_works = !waits && r.lines >= SPIN_WORK_LINES;
     if (waits)
         count(spin_waits);
     if (!t->sample_works)

@@ -304,7 +304,7 @@ int main(int argc, char **argv) {
         const struct loop *l = loop_at(i);
         if (argc > 3 && strcmp(argv[3], l->name)) continue;
         pthread_t t;
-        unsigned right = 0, seen[5] = {0}, without = 0, elsewhere = 0, ending = 0;
+        unsigned right = 0, seen[5] = {0}, without = 0, elsewhere = 0, ending = 0, busy = 0;
         struct spin_result wrong = {0};
         uintptr_t loop = 0;
         quit = 0;
@@ -339,6 +339,10 @@ int main(int argc, char **argv) {
                 ending++;
                 all_ending++;
             }
+            /* Who waits must not get the long slices of who certainly works. */
+            int works = result.lines >= SPIN_WORK_LINES && result.verdict != SPIN_ENDLESS &&
+                        result.verdict != SPIN_COUNTED;
+            if (l->expected & W ? !works : works && !(l->expected & N)) good = 0, busy++;
             right += good;
             if (!good) wrong = result;
         }
@@ -361,9 +365,11 @@ int main(int argc, char **argv) {
             printf("%s: %s:", argv[1], l->name);
             for (int v = 0; v < 5; v++)
                 if (seen[v]) printf(" %s %u", verdicts[v], seen[v]);
-            printf(", flag not in the predicate %u, loop at another address %u; reason %u at %#lx "
+            printf(", flag not in the predicate %u, loop at another address %u, work or not %u; "
+                   "reason %u at %#lx "
                    "after %u steps\n",
-                   without, elsewhere, wrong.reason, wrong.rip - (uintptr_t)l->run, wrong.steps);
+                   without, elsewhere, busy, wrong.reason, wrong.rip - (uintptr_t)l->run,
+                   wrong.steps);
             if (argc > 3)
                 printf("loop +%#lx head +%#lx turn %u counter r%u mem %d stride %ld remaining %llu "
                        "loads %u\n",

@@ -2,7 +2,8 @@
 #ifndef TEST_SPIN_LOOPS_H
 #define TEST_SPIN_LOOPS_H
 
-enum { E = 1, C = 2, P = 4, N = 8 }; /* endless, counted, pause only, no wait (or unknown) */
+/* endless, counted, pause only, no wait (or unknown); work for certain */
+enum { E = 1, C = 2, P = 4, N = 8, W = 16 };
 
 struct loop {
     const char *name;

@@ -321,7 +321,18 @@ __attribute__((constructor)) static void fill(void) {
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
+static unsigned long table[65536];
+LOOP(scatter) {
+    unsigned long x = 88172645463325252ul;
+    for (int i = 0; i < 100000; i++) {
+        x = x * 6364136223846793005ul + 1442695040888963407ul;
+        table[x >> 48] += x;
+    }
+    return table[1];
+}
+
 #define WORK(f) {#f, N, f, 0}
+#define CERTAIN(f) {#f, N | W, f, 0}
 const struct loop loops_work[] = {
     WORK(delay_tsc),
     WORK(delay_clock),
@@ -365,5 +376,6 @@ const struct loop loops_work[] = {
     WORK(matrix),
     WORK(binary_search),
     WORK(allocate),
+    CERTAIN(scatter),
 };
 const unsigned loops_work_count = sizeof loops_work / sizeof *loops_work;
