@@ -4,7 +4,7 @@
 #include <semaphore.h>
 
 enum { WORDS = 4096, STEPS = 20000000 };
-static volatile int stop;
+static volatile int stop, over; // over: nobody asks any more
 static sem_t ping, pong;
 
 static uint64_t mix(uint64_t x) {
@@ -39,7 +39,7 @@ static void *answers(void *arg) {
     do {
         while (sem_wait(&ping)) EQ(errno, EINTR);
         SYS(sem_post(&pong));
-    } while (!stop);
+    } while (!over);
     return arg;
 }
 
@@ -65,6 +65,7 @@ int main(void) {
     stop = 1;
     t_join(sleeper);
     t_join(asking);
+    over = 1;
     SYS(sem_post(&ping));
     t_join(answering);
     return t_ok("process_slices");
