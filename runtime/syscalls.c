@@ -209,11 +209,11 @@ static long clone_call(struct thread *t, struct user_registers *r)
     return (flags & CLONE_VM) || stack ? ACTION_DIRECT : fork_here(t, r);
 }
 
-/* Signals that are pending stay so in the new program: it must have none of ours. */
+/* The new program inherits pending signals: leave it none of the runtime's. */
 static long exec_call(struct thread *t)
 {
     slot_release(t);
-    doorbell_take_back(t->home, t->tid);
+    preempt_discard_pending(t->home, t->tid);
     return ACTION_CALL;
 }
 

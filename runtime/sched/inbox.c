@@ -174,7 +174,7 @@ void doorbell_ring_at(struct thread *t, const char *mark)
     lock_drop(&s->lock);
 }
 
-void doorbell_take_back(struct carrier *k, int32_t tid)
+void preempt_discard_pending(struct carrier *k, int32_t tid)
 {
     enum { PATIENCE = 1000, OTHERS = 8 };
     const uint64_t counted = signal_bit(COUNTED_DOORBELL);
@@ -184,7 +184,7 @@ void doorbell_take_back(struct carrier *k, int32_t tid)
     for (int i = 0; i < PATIENCE && others < OTHERS && __atomic_load_n(&k->rung, __ATOMIC_SEQ_CST);
          i++) {
         long sig = prim_syscall4(SYS_rt_sigtimedwait, &counted, &info, &at_once, 8);
-        if (sig < 0) /* it is about to be sent, or has just arrived */
+        if (sig < 0) /* its sender has set k->rung, but not sent it yet */
             prim_syscall3(SYS_sched_yield, 0, 0, 0);
         else if (is_doorbell((int)sig, &info))
             __atomic_store_n(&k->rung, false, __ATOMIC_SEQ_CST);

@@ -46,11 +46,12 @@ void inbox_drop(struct carrier *k);
 void doorbell_ring(struct carrier *k, const char *mark);
 /* At who runs t, unless t has left its slot. */
 void doorbell_ring_at(struct thread *t, const char *mark);
-/* The caller is kernel thread `tid`, which is k's, and from now on nobody rings there: t has no
- * slot, and k is not reserved, or k->tid is 0. Post: no counted doorbell is pending or will be:
- * where the program's action for it comes into force (execve(2), or the runtime has given up) it
- * would end the process. What the program has sent itself of this signal stays pending. */
-void doorbell_take_back(struct carrier *k, int32_t tid);
+/* Discard a pending preemption signal 64. Call it before execve(2) and when the thread leaves the
+ * runtime for good: there the program's action applies to signal 64, and the default one ends the
+ * process. Signals 64 that the program has sent stay pending.
+ * Pre: on k, whose thread ID is `tid`. No carrier sends k a preemption signal any more, because its
+ * thread has no slot, or k->tid is 0. */
+void preempt_discard_pending(struct carrier *k, int32_t tid);
 bool is_doorbell(int sig, const siginfo_t *info);
 /* look who wants this carrier; look whether you wait in a loop; your slice is over */
 extern const char doorbell_mark, sample_mark, slice_mark;

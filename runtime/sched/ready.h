@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The ready list of a slot, and its order: docs/slots.md, "Who is next".
+ * The ready list of a slot, and its order: docs/slots.md, "Order of ready threads".
  *
  *     head -> fresh, first come first served -> those whose slice has ended, first come first
  * served

@@ -99,7 +99,7 @@ static void forget(struct thread *t, ucontext_t *uc)
     signals_mask_is(t, 0);
     lissom_self = NULL;
     __atomic_store_n(&t->home->tid, 0, __ATOMIC_SEQ_CST);
-    doorbell_take_back(t->home, t->tid);
+    preempt_discard_pending(t->home, t->tid);
     __atomic_store_n(&t->ended, true, __ATOMIC_SEQ_CST);
     if (__atomic_sub_fetch(&sched.threads, 1, __ATOMIC_SEQ_CST) == 0)
         actions_end();

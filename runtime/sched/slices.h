@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is done with slots that do not schedule by themselves, most of it by the monitor:
- * docs/slots.md, end_slice, longer slices, step_back.
+ * Preempt threads whose slice is over, and choose the length of slices: docs/slots.md, end_slice,
+ * longer slices, step_back. Most of it runs on the monitor.
  */
 #ifndef LISSOM_SLICES_H
 #define LISSOM_SLICES_H

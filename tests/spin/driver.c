@@ -339,7 +339,7 @@ int main(int argc, char **argv) {
                 ending++;
                 all_ending++;
             }
-            /* Who waits must not get the long slices of who certainly works. */
+            /* A waiting thread must not get the long slices of a working one. */
             int works = result.lines >= SPIN_WORK_LINES && result.verdict != SPIN_ENDLESS &&
                         result.verdict != SPIN_COUNTED;
             if (l->expected & W ? !works : works && !(l->expected & N)) good = 0, busy++;
@@ -366,8 +366,7 @@ int main(int argc, char **argv) {
             for (int v = 0; v < 5; v++)
                 if (seen[v]) printf(" %s %u", verdicts[v], seen[v]);
             printf(", flag not in the predicate %u, loop at another address %u, work or not %u; "
-                   "reason %u at %#lx "
-                   "after %u steps\n",
+                   "reason %u at %#lx after %u steps\n",
                    without, elsewhere, busy, wrong.reason, wrong.rip - (uintptr_t)l->run,
                    wrong.steps);
             if (argc > 3)

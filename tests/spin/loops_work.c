@@ -320,7 +320,6 @@ __attribute__((constructor)) static void fill(void) {
     text[0] = 'T'; /* not a constant that a compiler could fold */
 }
 
-/* --- the table -------------------------------------------------------------------------------- */
 static unsigned long table[65536];
 LOOP(scatter) {
     unsigned long x = 88172645463325252ul;
@@ -331,6 +330,7 @@ LOOP(scatter) {
     return table[1];
 }
 
+/* --- the table -------------------------------------------------------------------------------- */
 #define WORK(f) {#f, N, f, 0}
 #define CERTAIN(f) {#f, N | W, f, 0}
 const struct loop loops_work[] = {
