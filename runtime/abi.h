@@ -101,7 +101,7 @@
  * reason counts). */
 #define LISSOM_PIN_REASONS(X) \
     X(option, "--switch=kernel") \
-    X(signal_mask, "blocks faults, SIGURG or signal 64") \
+    X(signal_mask, "its kernel thread has its signal mask, for a call") \
     X(affinity, "set its own affinity or scheduling attributes") \
     X(pi_futex, "uses priority-inheriting or robust futexes") \
     X(identity, "uses a system call that depends on the kernel thread") \

@@ -22,6 +22,7 @@
 #include "sched/altstack.h"
 #include "sched/identity.h"
 #include "sched/inbox.h"
+#include "sched/mask.h"
 #include "sched/signals.h"
 #include "sched/slices.h"
 #include "sched/slots.h"
@@ -81,7 +82,8 @@ static const uint16_t handled[] = {
     SYS_prctl, SYS_arch_prctl, SYS_rseq, SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid,
     SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid, SYS_setgroups, SYS_capset,
     SYS_mq_notify, SYS_seccomp, SYS_signalfd, SYS_signalfd4, SYS_fcntl, SYS_ioctl,
-    SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo,
+    SYS_set_robust_list, SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo, SYS_rt_sigpending,
+    SYS_rt_sigqueueinfo,
 };
 /* clang-format on */
 
@@ -182,10 +184,11 @@ static long clone_call(struct thread *t, struct user_registers *r)
         stack = a.stack;
         tls = a.tls;
     }
+    /* those that it has made before are to run, too, or they pile up */
+    if ((flags & CLONE_THREAD) && slot_over_slice(t))
+        slot_yield(t);
     carrier_go_home(t);
     if (flags & CLONE_THREAD) {
-        if (slot_over_slice(t)) /* those that it has made before are to run, too, or they pile up */
-            slot_yield(t);
         cpu_unbind(t);
         identity_inherit(t, tls);
         if (t->own_affinity)
@@ -196,6 +199,7 @@ static long clone_call(struct thread *t, struct user_registers *r)
             return release_call(t, r);
         }
         sched.has_made_threads = true;
+        mask_give_kernel(t, false);
         return ACTION_DIRECT;
     }
     if ((flags & CLONE_VM) && !(flags & CLONE_VFORK)) {
@@ -206,13 +210,16 @@ static long clone_call(struct thread *t, struct user_registers *r)
     }
     t->clone_state = flags & CLONE_VM ? CLONE_SHARED : CLONE_COPIED;
     cpu_set_free(t);
+    if (flags & CLONE_VM)
+        mask_give_kernel(t, false);
     return (flags & CLONE_VM) || stack ? ACTION_DIRECT : fork_here(t, r);
 }
 
-/* The new program inherits pending signals: leave it none of the runtime's. */
+/* The new program inherits the mask, and pending signals: leave it none of the runtime's. */
 static long exec_call(struct thread *t)
 {
     slot_release(t);
+    mask_give_kernel(t, true);
     preempt_discard_pending(t->home, t->tid);
     return ACTION_CALL;
 }
@@ -293,6 +300,7 @@ static long signalfd_call(struct thread *t, struct user_registers *r)
         return ACTION_DIRECT;
     if (mask & signal_bit(QUIET_DOORBELL))
         doorbell_leave_quiet();
+    mask_take_back(t); /* the kernel blocks SIGURG from now on */
     mask &= ~signal_bit(COUNTED_DOORBELL);
     r->rax = prim_syscall4(r->rax, r->rdi, &mask, r->rdx, r->r10);
     return ACTION_RETURN;
@@ -369,7 +377,12 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case 449: /* futex_waitv */
     case 455: /* futex_wait */ carrier_go_home(t); return foreign_wait(t);
     case 454: return futex2_wake(t, r);
+    case SYS_rt_sigpending:
+        carrier_go_home(t);
+        mask_give_kernel(t, true);
+        return ACTION_DIRECT;
     case SYS_rt_sigprocmask: return signals_sigprocmask(t, r);
+    case SYS_rt_sigqueueinfo: carrier_go_home(t); return mask_sigqueue(t, r);
     case SYS_sched_setscheduler:
     case SYS_sched_setparam:
     case SYS_sched_setattr: return attributes_set_class(t, r);
@@ -441,6 +454,7 @@ static long descriptor_call(struct thread *t, struct user_registers *r)
 /* t waits in the kernel, without a slot. */
 static long kernel_waits(struct thread *t, struct user_registers *r)
 {
+    mask_before_wait(t, r);
     if (r->rax == SYS_rt_sigtimedwait && !r->rsi)
         r->rsi = (long)&t->taken; /* so that a doorbell can be told from a signal of the program */
     return ACTION_CALL;
@@ -448,8 +462,11 @@ static long kernel_waits(struct thread *t, struct user_registers *r)
 
 static long blocking_call(struct thread *t, struct user_registers *r)
 {
-    if (!sched.has_made_threads)
-        return ACTION_DIRECT; /* nobody wants its slot, and only t could make somebody who does */
+    if (!sched.has_made_threads) {
+        /* nobody wants its slot, and only t could make somebody who does */
+        mask_before_wait(t, r);
+        return ACTION_DIRECT;
+    }
     if (waits_not(t, r)) {
         if (slot_ready_count(t->slot) && slot_over_slice(t))
             slot_yield(t);
@@ -470,8 +487,10 @@ static long blocking_call(struct thread *t, struct user_registers *r)
     }
     thread_learn(t, true);
     carrier_go_home(t);
-    if (!waits_may_block(r))
+    if (!waits_may_block(r)) {
+        mask_before_wait(t, r);
         return ACTION_DIRECT;
+    }
     slot_release(t);
     return kernel_waits(t, r);
 }
@@ -479,6 +498,8 @@ static long blocking_call(struct thread *t, struct user_registers *r)
 __attribute__((noinline)) static long call(struct user_registers *r, struct thread *t, long nr)
 {
     long action;
+    if (t->kernel_has_mask)
+        mask_take_back(t);
     futex_call_done(t, r); /* of a wait that a handler has jumped out of */
     if (t->attention && signals_settle(t))
         return signals_leave(t, r, ACTION_RESTART);
@@ -526,9 +547,9 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
 /* Nothing is to be done before t's call, or in its place. */
 static bool is_plain(const struct thread *t)
 {
-    return t->has_slot && !t->attention && !t->kernel_wait && !t->foreign_wait &&
-           !__atomic_load_n(&t->to_be_pinned, __ATOMIC_RELAXED) && t->site != &lissom_omp_site &&
-           !giving_up() && !carrier_is_reserved(t);
+    return t->has_slot && !t->attention && !t->kernel_has_mask && !t->kernel_wait &&
+           !t->foreign_wait && !__atomic_load_n(&t->to_be_pinned, __ATOMIC_RELAXED) &&
+           t->site != &lissom_omp_site && !giving_up() && !carrier_is_reserved(t);
 }
 
 /* From switch.S, on t's runtime stack. */
@@ -553,6 +574,9 @@ long lissom_syscall_done(struct user_registers *r, struct thread *t)
         r->rax = t->nr;
         return ACTION_CALL;
     }
+    mask_after_wait(t, r);
+    if (t->kernel_has_mask)
+        mask_take_back(t);
     if (r->rsi == (long)&t->taken)
         r->rsi = 0;
     if (!t->has_slot && !giving_up())

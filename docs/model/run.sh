@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks the models of this folder with spin.
 #     run.sh [changed|small|large|mutants] [MODEL: slots|signals|events|omp|park|giveup|timers|
-#                                           alone|chains]
+#                                           alone|chains|masks]
 # One line per configuration: result, states, seconds. Last line: N passed, M failed. Exit 1 if
 # anything failed. changed: small, of the models that are not as they were when `small` last passed
 # (the file `checked` has their hashes). small: all exhaustive, with the mutants, under three
@@ -12,7 +12,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 what=${1:-small}
-models=${2:-slots signals events omp park giveup timers alone chains}
+models=${2:-slots signals events omp park giveup timers alone chains masks}
 model=
 for tool in spin gcc; do
 	command -v $tool >/dev/null || { echo "$tool is needed (apt-get install spin gcc)"; exit 2; }
@@ -402,6 +402,24 @@ chains_large() {
 	check error 'mutant: chains: one look' -O2 -DCOLLAPSE 25 M=9 ALL=2 SIG=1 R=2
 }
 
+masks_mutants() {
+	mut 'masks: scans first'       M=1
+	mut 'masks: looks too early'   M=2
+	mut 'masks: waits too late'    M=3
+	mut 'masks: without the lock'  M=4 R=3
+	mut 'masks: does not scan'     M=5
+	mut 'masks: forgets'           M=6
+}
+
+masks_small() {
+	ok 'masks'                    R=3
+	ok 'masks, three'             N=3
+}
+
+masks_large() {
+	big 'masks'                   N=3 R=4
+}
+
 # Of all that decides what a check of the model says.
 hash() { cat "$here/$1"*.pml "$here/run.sh" | sha256sum | cut -d' ' -f1; }
 is_checked() { grep -qx "$1 $(hash "$1")" "$here/checked"; }
@@ -413,7 +431,7 @@ case $what in changed | small | large | mutants) ;; *) models=usage ;; esac
 for model in $models; do
 	before=$failed
 	case $model in
-	slots | signals | events | omp | park | giveup | timers | alone | chains) ;;
+	slots | signals | events | omp | park | giveup | timers | alone | chains | masks) ;;
 	*) echo "usage: $0 [changed|small|large|mutants] [MODEL]"; exit 2 ;;
 	esac
 	if [ $what = changed ] && is_checked $model; then

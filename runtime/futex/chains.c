@@ -61,7 +61,7 @@ long chain_join(struct thread *t, const struct slot *s, struct bucket *b, uintpt
      * the lock was taken. */
     if (first)
         __atomic_fetch_or(&b->chains, bit(s->index), __ATOMIC_SEQ_CST);
-    long result = futex_compare(t, address, value);
+    long result = futex_compare(address, value);
     if (result == JOINED) {
         c->address = address;
         t->wait_since = tsc();

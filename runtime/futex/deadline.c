@@ -21,11 +21,11 @@ static void from_now(struct timespec *t)
     }
 }
 
-long deadline_read(struct thread *t, const struct user_registers *r, int op, struct deadline *d)
+long deadline_read(const struct user_registers *r, int op, struct deadline *d)
 {
     uint32_t word[sizeof d->at / sizeof(uint32_t)];
     for (unsigned i = 0; i < sizeof word / sizeof *word; i++)
-        if (user_load(t, (const uint32_t *)r->r10 + i, &word[i]))
+        if (lissom_guarded_load((const uint32_t *)r->r10 + i, &word[i]))
             return -EFAULT;
     __builtin_memcpy(&d->at, word, sizeof d->at);
     if (d->at.tv_sec < 0 || d->at.tv_nsec < 0 || d->at.tv_nsec >= SECOND)

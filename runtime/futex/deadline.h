@@ -18,7 +18,7 @@ struct deadline {
 
 /* That of a futex wait `op`, as r has it, which is not 0. Post: 0, -EFAULT or -EINVAL, as
  * futex(2); *d, but for by_monitor. */
-long deadline_read(struct thread *t, const struct user_registers *r, int op, struct deadline *d);
+long deadline_read(const struct user_registers *r, int op, struct deadline *d);
 /* `ns` from now. */
 void deadline_after(uint64_t ns, struct deadline *d);
 enum timer_clock deadline_clock(const struct deadline *d);

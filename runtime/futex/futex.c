@@ -152,7 +152,7 @@ static long requeue_in_kernel(const struct user_registers *r, bool compare)
 /* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE. The buckets stay locked, and who is woken stays asleep,
  * until the kernel has done its part: else one of them could be moved that has come to wait again,
  * at a value which is not the compared one. */
-static long requeue(struct thread *t, struct user_registers *r, bool compare)
+static long requeue(struct user_registers *r, bool compare)
 {
     uintptr_t from = (uintptr_t)r->rdi, to = (uintptr_t)r->r8;
     int wake_n = (int)r->rdx, move_n = (int)r->r10;
@@ -161,7 +161,8 @@ static long requeue(struct thread *t, struct user_registers *r, bool compare)
     struct bucket *a = bucket_of(from), *b = bucket_of(to);
     struct thread *list = NULL, **tail = &list;
     uint32_t value;
-    if (compare && user_load(t, (const uint32_t *)from, &value)) /* before the locks: user.h */
+    /* before the locks: user.h */
+    if (compare && lissom_guarded_load((const uint32_t *)from, &value))
         return -EFAULT;
     __atomic_store_n(&requeues, true, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -169,7 +170,7 @@ static long requeue(struct thread *t, struct user_registers *r, bool compare)
     chains_fold(a);
     chains_fold(b);
     long refused = 0, in_kernel = 0;
-    if (compare && user_load(t, (const uint32_t *)from, &value))
+    if (compare && lissom_guarded_load((const uint32_t *)from, &value))
         refused = -EFAULT;
     else if (compare && value != (uint32_t)r->r9)
         refused = -EAGAIN;
@@ -212,7 +213,7 @@ static long wake_op(struct thread *t, struct user_registers *r)
     uint32_t *word = (uint32_t *)second, old, new;
     if ((second & 3))
         return -EINVAL;
-    if (user_load(t, word, &old))
+    if (lissom_guarded_load(word, &old))
         return -EFAULT;
     for (long differs = 1; differs;) {
         switch (op) {
@@ -222,7 +223,7 @@ static long wake_op(struct thread *t, struct user_registers *r)
         case FUTEX_OP_ANDN: new = old & ~(uint32_t)oparg; break;
         default: new = old ^ (uint32_t)oparg; break;
         }
-        differs = user_exchange(t, word, &old, new);
+        differs = lissom_guarded_exchange(word, &old, new);
         if (differs < 0)
             return differs;
     }
@@ -328,10 +329,10 @@ static long block(struct thread *t, struct slot *s, const struct deadline *deadl
     return 0;
 }
 
-long futex_compare(struct thread *t, uintptr_t address, uint32_t value)
+long futex_compare(uintptr_t address, uint32_t value)
 {
     uint32_t now;
-    long fault = user_load(t, (const uint32_t *)address, &now);
+    long fault = lissom_guarded_load((const uint32_t *)address, &now);
     if (fault)
         return fault;
     if (giving_up()) /* futex_end_all_waits has been here, or waits for the lock */
@@ -343,7 +344,7 @@ static long join_queue(struct thread *t, struct bucket *b, uintptr_t address, ui
 {
     t->wait_since = 0;
     lock_take(&b->lock); /* a full fence, before the word is compared */
-    long result = futex_compare(t, address, value);
+    long result = futex_compare(address, value);
     if (result == JOINED)
         queue_push(b, t);
     /* A full fence: who tells of a signal sets attention and then looks whether t is in a queue
@@ -364,7 +365,7 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
     t->wait_address = address;
     t->wait_bitset = bitset;
     t->interrupted = 0;
-    if (user_load(t, (const uint32_t *)address, &now)) /* before the lock: user.h */
+    if (lissom_guarded_load((const uint32_t *)address, &now)) /* before the lock: user.h */
         return -EFAULT;
     if (now != value)
         return -EAGAIN;
@@ -401,7 +402,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     if (futex_spin(t, bucket_of(address), (const uint32_t *)address, value)) {
         count_on(s, blocks_spun, 1);
         threshold_wait_ended(s);
-        r->rax = user_load(t, (const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
+        r->rax = lissom_guarded_load((const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
         return ACTION_RETURN;
     }
     hot_wait(s, address, r);
@@ -443,7 +444,7 @@ static long wait(struct thread *t, struct user_registers *r, int op, uint32_t bi
 {
     struct deadline limit, *deadline = r->r10 ? &limit : NULL;
     if (deadline) {
-        r->rax = deadline_read(t, r, op, deadline);
+        r->rax = deadline_read(r, op, deadline);
         if (r->rax)
             return ACTION_RETURN;
         deadline_settle(t, deadline);
@@ -562,7 +563,7 @@ long futex_call(struct thread *t, struct user_registers *r)
             thread_learn(t, false);
         break;
     case FUTEX_REQUEUE:
-    case FUTEX_CMP_REQUEUE: finish(r, requeue(t, r, command == FUTEX_CMP_REQUEUE)); break;
+    case FUTEX_CMP_REQUEUE: finish(r, requeue(r, command == FUTEX_CMP_REQUEUE)); break;
     case FUTEX_WAKE_OP: finish(r, wake_op(t, r)); break;
     default: return in_kernel(t, command);
     }

@@ -52,7 +52,7 @@ enum {
 
 /* Whether t may wait at `address`: JOINED, or what the call returns. Pre: the lock under which it
  * joins. */
-long futex_compare(struct thread *t, uintptr_t address, uint32_t value);
+long futex_compare(uintptr_t address, uint32_t value);
 
 /* Pre for all: b->lock. */
 static inline void queue_push(struct bucket *b, struct thread *t)

@@ -13,8 +13,6 @@ bool futex_spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32
     uint64_t last, now;
     if (threshold_event(t->slot))
         threshold_wait_begins(t->slot, tsc(), THRESHOLD_SAMPLE);
-    if (t->faults_blocked)
-        return false;
     if (slot_poll_in_place(t, word, value))
         return true;
     if (sched.slots < 2 || __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) + 1 >= sched.slots)
@@ -30,7 +28,7 @@ bool futex_spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32
     uint64_t until = now + threshold_ns() * sched.tsc_per_us / 1000;
     do {
         uint32_t is;
-        if (user_load(t, word, &is) || is != value) {
+        if (lissom_guarded_load(word, &is) || is != value) {
             __atomic_store_n(&b->spin_debt, (uint16_t)(debt < 4 ? 0 : debt - 4), __ATOMIC_RELAXED);
             return true;
         }

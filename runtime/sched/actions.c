@@ -4,6 +4,7 @@
  * without: a sequence number that is odd while an entry is written.
  */
 #include "sched/actions.h"
+#include "sched/mask.h"
 #include "sched/signals.h"
 #include "sched/user.h"
 
@@ -50,19 +51,16 @@ static int doorbell = QUIET_DOORBELL;
 
 int doorbell_signal(void) { return __atomic_load_n(&doorbell, __ATOMIC_RELAXED); }
 
-/* Also without a handler of the program: faults of guarded loads; the doorbell even if the program
- * ignores it. */
-static bool wants_ours(int sig, const struct kernel_sigaction *a)
+/* Also without a handler of the program, and even if it ignores the signal: what the kernel never
+ * blocks, although the program may. */
+static bool is_ours(int sig)
 {
-    bool bell = sig == QUIET_DOORBELL || sig == doorbell_signal();
-    return !action_has_handler(a) &&
-           (bell || ((sig == SIGSEGV || sig == SIGBUS) && a->handler == NULL));
+    return (SYNCHRONOUS & signal_bit(sig)) || sig == QUIET_DOORBELL || sig == doorbell_signal();
 }
 
 static bool should_be_ours(int sig)
 {
-    const struct kernel_sigaction *a = &actions[sig].action;
-    return action_has_handler(a) || wants_ours(sig, a);
+    return action_has_handler(&actions[sig].action) || is_ours(sig);
 }
 
 static void install(int sig, const struct kernel_sigaction *user)
@@ -72,8 +70,8 @@ static void install(int sig, const struct kernel_sigaction *user)
     /* All blocked until the handler knows its situation. RESETHAND is done by it. */
     k.flags = (user->flags & ~(unsigned long)(SA_RESETHAND | SA_NODEFER)) | SA_SIGINFO |
               SA_ONSTACK | KERNEL_SA_RESTORER;
-    if ((DOORBELLS & signal_bit(sig)) && !action_has_handler(user))
-        k.flags |= SA_RESTART; /* natively it would be ignored */
+    if ((NEVER_BLOCKED & signal_bit(sig)) && !action_has_handler(user))
+        k.flags |= SA_RESTART; /* it may be one that the program ignores or blocks */
     k.restorer = lissom_sigaction_restorer;
     k.mask = ~SYNCHRONOUS;
     kernel_action(sig, &k, NULL);
@@ -98,7 +96,7 @@ void actions_init(void)
         /* Some were there before us: those of libpthread before glibc 2.34. */
         if (action_has_handler(&a))
             install(sig, &a);
-        else if (wants_ours(sig, &a))
+        else if (is_ours(sig))
             install(sig, &none);
     }
     if (action_has_handler(&actions[QUIET_DOORBELL].action))
@@ -201,6 +199,11 @@ long actions_call(struct user_registers *r)
         set_action(sig, &new);
         if (sig == QUIET_DOORBELL && action_has_handler(&new))
             leave_quiet_doorbell();
+        if ((uintptr_t)new.handler == (uintptr_t)SIG_IGN || (!new.handler &&sig == SIGURG)) {
+            mask_discard(sig);
+            if (sig == QUIET_DOORBELL && sig != doorbell_signal())
+                kernel_action(sig, &new, NULL); /* discards what is pending */
+        }
         if (should_be_ours(sig))
             install(sig, &new);
         else

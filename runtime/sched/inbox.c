@@ -15,7 +15,7 @@ const char doorbell_mark, sample_mark, slice_mark;
  * time is pending. */
 static bool is_counted(int sig) { return sig >= 32; }
 
-static siginfo_t unpack(const struct kept *kept)
+siginfo_t kept_unpack(const struct kept *kept)
 {
     siginfo_t info;
     memset(&info, 0, sizeof info);
@@ -44,9 +44,7 @@ static void take_out(struct carrier *k, uint32_t at) /* of the list of what was 
             (k->sent_again_count - at) * sizeof *k->sent_again);
 }
 
-/* The kernel lets a thread send itself any siginfo. At the limit of pending signals it only takes
- * one that says nothing (post: false). */
-static bool send_to_self(int32_t tid, const siginfo_t *info)
+bool signal_to_self(int32_t tid, const siginfo_t *info)
 {
     if (!prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, tid, info->si_signo, info))
         return true;
@@ -83,7 +81,7 @@ void inbox_in_turn(struct carrier *k, siginfo_t *info)
         return;
     }
     siginfo_t arrived = *info;
-    *info = unpack(&k->sent_again[at]);
+    *info = kept_unpack(&k->sent_again[at]);
     take_out(k, at);
     if (moves)
         append(k->sent_again, &k->sent_again_count, &arrived);
@@ -97,7 +95,7 @@ void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
     if (k->inbox_count < INBOX)
         append(k->inbox, &k->inbox_count, info);
     else
-        send_to_self(k->tid, info);
+        signal_to_self(k->tid, info);
     if (k->closed) { /* it has the doorbell's number, and would come again at once */
         frame_set_mask(uc, frame_mask(uc) | signal_bit(info->si_signo));
     } else if (k->inbox_count == INBOX) {
@@ -114,9 +112,9 @@ void inbox_send_again(struct carrier *k, uint64_t mask)
 {
     uint32_t listed = 0;
     for (uint32_t i = 0; i < k->inbox_count; i++) {
-        siginfo_t info = unpack(&k->inbox[i]), again = info;
+        siginfo_t info = kept_unpack(&k->inbox[i]), again = info;
         again.si_errno = SENT_AGAIN;
-        if (!send_to_self(k->tid, &again) || (mask & signal_bit(info.si_signo)))
+        if (!signal_to_self(k->tid, &again) || (mask & signal_bit(info.si_signo)))
             continue;
         if (k->sent_again_count < INBOX)
             k->sent_again_count++;
@@ -192,7 +190,7 @@ void preempt_discard_pending(struct carrier *k, int32_t tid)
             other[others++] = info;
     }
     for (uint32_t i = 0; i < others; i++)
-        send_to_self(tid, &other[i]);
+        signal_to_self(tid, &other[i]);
 }
 
 bool is_doorbell(int sig, const siginfo_t *info)

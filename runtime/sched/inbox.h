@@ -42,6 +42,11 @@ void inbox_send_again(struct carrier *k, uint64_t mask);
 void inbox_tell(struct carrier *k);
 void inbox_drop(struct carrier *k);
 
+siginfo_t kept_unpack(const struct kept *kept);
+/* The calling kernel thread, `tid`, sends itself `info`: the kernel allows any. At the limit of
+ * pending signals it only takes one that says nothing (post: false). */
+bool signal_to_self(int32_t tid, const siginfo_t *info);
+
 /* Rings at k: what runs there answers, whether or not it enters the runtime (signals.c). */
 void doorbell_ring(struct carrier *k, const char *mark);
 /* At who runs t, unless t has left its slot. */

@@ -1,22 +1,185 @@
-/* SPDX-License-Identifier: MIT
- *
- * Signal masks: docs/signals.md.
- */
+/* SPDX-License-Identifier: MIT */
+#include "sched/mask.h"
+#include "sched/frame.h"
 #include "sched/inbox.h"
 #include "sched/signals.h"
 #include "sched/user.h"
+#include "sched/waitmask.h"
 
 #include <errno.h>
 
-void signals_mask_is(struct thread *t, uint64_t mask)
+/* --- the list --------------------------------------------------------------------------------- */
+
+enum { LISTED = 4096 }; /* what is sent beyond that is lost */
+
+/* A signal that the kernel let through, and the program blocks. */
+struct listed {
+    struct kept info;
+    int32_t tid;  /* for this thread; 0: for the process */
+    bool passed;  /* sent to the process, and by tgkill(2) to the thread since */
+    bool guessed; /* passed once to a thread whose mask was not known */
+};
+
+static struct lock list_lock; /* with all signals blocked */
+static struct listed list[LISTED];
+static uint32_t count_listed;
+
+static uint64_t lock_list(void)
 {
-    bool blocked = mask & (signal_bit(SIGSEGV) | signal_bit(SIGBUS));
-    t->home->mask = mask;
-    t->deaf = mask & (SYNCHRONOUS | DOORBELLS);
-    if (blocked == t->faults_blocked)
+    uint64_t mask = signals_block_all();
+    lock_take(&list_lock);
+    return mask;
+}
+
+static void unlock_list(uint64_t mask)
+{
+    lock_drop(&list_lock);
+    signals_set_mask(mask);
+}
+
+static bool any_listed(void) { return __atomic_load_n(&count_listed, __ATOMIC_SEQ_CST); }
+
+static void take_out(uint32_t i)
+{
+    uint32_t left = count_listed - 1;
+    __builtin_memmove(&list[i], &list[i + 1], (left - i) * sizeof *list);
+    __atomic_store_n(&count_listed, left, __ATOMIC_SEQ_CST);
+}
+
+/* What is listed for t or the process, and in `set`, becomes pending for t. Pre: all signals are
+ * blocked, or those that are not come to our handler. */
+static void take(struct thread *t, uint64_t set)
+{
+    if (!any_listed())
         return;
-    t->faults_blocked = blocked;
-    __atomic_fetch_add(&sched.faults_blocked, blocked ? 1 : -1u, __ATOMIC_SEQ_CST);
+    uint64_t mask = lock_list();
+    for (uint32_t i = 0; i < count_listed;) {
+        struct listed *l = &list[i];
+        if (l->passed || (l->tid && l->tid != t->tid) || !(set & signal_bit(l->info.signo))) {
+            i++;
+            continue;
+        }
+        siginfo_t info = kept_unpack(&l->info);
+        signal_to_self(t->tid, &info);
+        take_out(i);
+    }
+    unlock_list(mask);
+}
+
+static bool does_not_block(const struct thread *t, int sig)
+{
+    uint64_t open = ~__atomic_load_n(&t->mask, __ATOMIC_SEQ_CST) |
+                    __atomic_load_n(&t->sigwaits, __ATOMIC_SEQ_CST);
+    return open & signal_bit(sig);
+}
+
+/* It waits in the kernel with a mask of that call, which perhaps does not block `sig`. */
+static bool may_not_block(const struct thread *t, int sig)
+{
+    (void)sig;
+    return t->mask_call >= 0 && t->mask_call == t->nr && !t->has_slot;
+}
+
+/* Passes each listed signal of the process to a thread that does not block it. Pre: the lock. */
+static void pass_on(void)
+{
+    for (uint32_t i = 0; i < count_listed; i++) {
+        struct listed *l = &list[i];
+        if (l->tid)
+            continue;
+        int sig = l->info.signo;
+        struct thread *t = threads_find(does_not_block, sig);
+        if (!t && !l->guessed) {
+            l->guessed = true;
+            t = threads_find(may_not_block, sig);
+        }
+        if (!t)
+            continue;
+        l->tid = t->tid;
+        l->passed = true;
+        prim_syscall3(SYS_tgkill, sched.pid, t->tid, sig);
+    }
+}
+
+/* Of the threads that block it, which the kernel has delivered it to, or of all. */
+static void add(const siginfo_t *info, int32_t tid, bool guessed)
+{
+    bool counted = info->si_signo >= 32; /* of others, one at a time is pending */
+    for (uint32_t i = 0; i < count_listed && !counted; i++)
+        if (list[i].info.signo == info->si_signo && list[i].tid == tid && !list[i].passed)
+            return;
+    if (count_listed == LISTED)
+        return;
+    struct listed *l = &list[count_listed];
+    __builtin_memcpy(&l->info, info, sizeof l->info);
+    l->tid = tid;
+    l->passed = false;
+    l->guessed = guessed;
+    __atomic_store_n(&count_listed, count_listed + 1, __ATOMIC_SEQ_CST);
+}
+
+/* What tgkill(2) has passed on to the thread `tid` becomes what was sent to the process. */
+static bool was_passed(int32_t tid, siginfo_t *info, bool *guessed)
+{
+    bool found = false;
+    if (info->si_code != SI_TKILL || info->si_pid != sched.pid || !any_listed())
+        return false;
+    uint64_t mask = lock_list();
+    for (uint32_t i = 0; i < count_listed && !found; i++) {
+        struct listed *l = &list[i];
+        if (l->passed && l->tid == tid && l->info.signo == info->si_signo) {
+            *info = kept_unpack(&l->info);
+            *guessed = l->guessed;
+            take_out(i);
+            found = true;
+        }
+    }
+    unlock_list(mask);
+    return found;
+}
+
+/* --- masks ------------------------------------------------------------------------------------ */
+
+/* Once the program handles SIGURG itself, the kernel may block that. */
+static uint64_t never_blocked(void)
+{
+    return doorbell_signal() == QUIET_DOORBELL ? NEVER_BLOCKED
+                                               : NEVER_BLOCKED & ~signal_bit(QUIET_DOORBELL);
+}
+
+uint64_t mask_set(struct thread *t, uint64_t mask)
+{
+    t->kernel_has_mask = false;
+    t->sigwaits = 0;
+    __atomic_store_n(&t->mask, mask, __ATOMIC_SEQ_CST);
+    take(t, ~mask);
+    return t->home->mask = mask & ~never_blocked();
+}
+
+/* `waits`: what sigtimedwait(2) is about to wait for. It is set with all blocked: our handler would
+ * pass a signal that it waits for on to t again and again. */
+static void give_kernel(struct thread *t, bool pending, uint64_t waits)
+{
+    if (!(t->mask & never_blocked()))
+        return;
+    uint64_t before = signals_block_all();
+    t->kernel_has_mask = true;
+    t->home->mask = t->mask;
+    __atomic_store_n(&t->sigwaits, waits, __ATOMIC_SEQ_CST);
+    if (pending)
+        take(t, t->mask);
+    signals_set_mask(t->home->closed ? before : t->mask);
+}
+
+void mask_give_kernel(struct thread *t, bool pending) { give_kernel(t, pending, 0); }
+
+void mask_take_back(struct thread *t)
+{
+    uint64_t before = signals_block_all();
+    t->kernel_has_mask = false;
+    t->sigwaits = 0;
+    t->home->mask = t->mask & ~never_blocked();
+    signals_set_mask(t->home->closed ? before : t->home->mask);
 }
 
 /* Here and not by the kernel alone: what arrived before the call is handled first, with the mask
@@ -32,26 +195,46 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
     r->rax = -EFAULT;
     if (r->rsi && user_copy(t, &set, (const void *)r->rsi, sizeof set))
         return ACTION_RETURN;
-    carrier_go_home(t);
-    old = signals_block_all();
-    if (!inbox_empty(t->home)) {
-        signals_set_mask(old);
-        return signals_leave(t, r, ACTION_RESTART);
-    }
-    new = old;
-    if (r->rsi)
+    old = new = t->mask;
+    if (r->rsi) {
+        carrier_go_home(t);
+        uint64_t before = signals_block_all();
+        if (!inbox_empty(t->home)) {
+            signals_set_mask(before);
+            return signals_leave(t, r, ACTION_RESTART);
+        }
         new = r->rdi == SIG_BLOCK ? old | set : r->rdi == SIG_UNBLOCK ? old & ~set : set;
-    new &= ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
-    /* counted as long as it is so */
-    bool before = new &(signal_bit(SIGSEGV) | signal_bit(SIGBUS));
-    if (before)
-        signals_mask_is(t, new);
-    signals_set_mask(new);
-    if (!before)
-        signals_mask_is(t, new);
+        new &= ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
+        signals_set_mask(mask_set(t, new));
+    }
     if (!r->rdx || !user_copy(t, (void *)r->rdx, &old, sizeof old))
         r->rax = 0;
     return ACTION_RETURN;
+}
+
+/* --- calls that wait -------------------------------------------------------------------------- */
+
+void mask_before_wait(struct thread *t, const struct user_registers *r)
+{
+    uint64_t set;
+    if (t->nr == SYS_rt_sigtimedwait) {
+        if (r->r10 == sizeof set && !user_copy(t, &set, (const void *)r->rdi, sizeof set) &&
+            (set & never_blocked()))
+            give_kernel(t, true, set & never_blocked());
+    } else if (t->mask_call == t->nr && any_listed()) {
+        mask_give_kernel(t, true);
+    }
+}
+
+void mask_after_wait(struct thread *t, struct user_registers *r)
+{
+    siginfo_t info;
+    bool guessed;
+    if (t->nr == SYS_rt_sigtimedwait && r->rax > 0 && r->rsi &&
+        (never_blocked() & signal_bit((int)r->rax)) &&
+        !user_copy(t, &info, (const void *)r->rsi, sizeof info) &&
+        was_passed(t->tid, &info, &guessed))
+        user_copy(t, (void *)r->rsi, &info, sizeof info);
 }
 
 bool signals_took_doorbell(struct thread *t, const struct user_registers *r)
@@ -63,4 +246,113 @@ bool signals_took_doorbell(struct thread *t, const struct user_registers *r)
         return false;
     __atomic_store_n(&t->home->rung, false, __ATOMIC_SEQ_CST);
     return true;
+}
+
+/* In si_errno, as SENT_AGAIN in inbox.c: it was sent to the process by itself. */
+enum { SENT_TO_PROCESS = 0x6c737370 };
+
+long mask_sigqueue(struct thread *t, struct user_registers *r)
+{
+    siginfo_t info;
+    int sig = (int)r->rsi;
+    if ((int32_t)r->rdi != sched.pid || sig < 1 || sig > SIGNALS ||
+        !(NEVER_BLOCKED & signal_bit(sig)) ||
+        user_copy(t, &info, (const void *)r->rdx, sizeof info))
+        return ACTION_DIRECT;
+    info.si_errno = SENT_TO_PROCESS;
+    r->rax = prim_syscall3(SYS_rt_sigqueueinfo, r->rdi, sig, &info);
+    return ACTION_RETURN;
+}
+
+/* Whether it was sent to the thread that has received it, or else to the process. */
+static bool is_for_thread(siginfo_t *info)
+{
+    if (info->si_errno == SENT_TO_PROCESS) {
+        info->si_errno = 0;
+        return false;
+    }
+    return info->si_code == SI_TKILL || (info->si_code == SI_QUEUE && info->si_pid == sched.pid);
+}
+
+/* --- from the handler ------------------------------------------------------------------------- */
+
+/* The kernel blocks the signal from now on, and gets it again: the runtime does not need it. */
+static void give_kernel_signal(struct carrier *k, const siginfo_t *info, bool for_thread,
+                               ucontext_t *uc)
+{
+    uint64_t bit = signal_bit(info->si_signo);
+    k->mask |= bit;
+    frame_set_mask(uc, frame_mask(uc) | bit);
+    if (for_thread)
+        signal_to_self(k->tid, info);
+    else
+        prim_syscall3(SYS_kill, sched.pid, info->si_signo, 0);
+}
+
+bool mask_holds(struct carrier *k, siginfo_t *info, ucontext_t *uc)
+{
+    struct thread *h = k->home_thread;
+    bool guessed = false;
+    if (!(NEVER_BLOCKED & signal_bit(info->si_signo)) || h->ended)
+        return false;
+    bool for_thread = is_for_thread(info);
+    if (was_passed(k->tid, info, &guessed))
+        for_thread = false;
+    uint64_t in_force = k->current == h ? waitmask_in_force(h, uc) : h->mask;
+    if (!(in_force & signal_bit(info->si_signo)))
+        return false;
+    if (!(never_blocked() & signal_bit(info->si_signo))) {
+        give_kernel_signal(k, info, for_thread, uc);
+        return true;
+    }
+    uint64_t mask = lock_list();
+    add(info, for_thread ? k->tid : 0, guessed);
+    pass_on();
+    unlock_list(mask);
+    return true;
+}
+
+/* --- ends ------------------------------------------------------------------------------------- */
+
+void mask_thread_ends(struct thread *t, bool exits)
+{
+    if (exits)
+        mask_give_kernel(t, false);
+    else
+        take(t, ~0ull);
+    uint64_t mask = lock_list();
+    __atomic_store_n(&t->mask, ~0ull, __ATOMIC_SEQ_CST); /* nothing is passed on to it any more */
+    t->sigwaits = 0;
+    for (uint32_t i = 0; i < count_listed;) {
+        if (list[i].tid != t->tid) {
+            i++;
+        } else if (list[i].passed) {
+            list[i].tid = 0;
+            list[i++].passed = false;
+        } else {
+            take_out(i);
+        }
+    }
+    pass_on();
+    unlock_list(mask);
+}
+
+void mask_discard(int sig)
+{
+    if (!any_listed())
+        return;
+    uint64_t mask = lock_list();
+    for (uint32_t i = 0; i < count_listed;) {
+        if (list[i].info.signo == sig)
+            take_out(i);
+        else
+            i++;
+    }
+    unlock_list(mask);
+}
+
+void mask_after_fork(void)
+{
+    list_lock.word = 0;
+    count_listed = 0;
 }

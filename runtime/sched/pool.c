@@ -63,6 +63,14 @@ void threads_each(void (*f)(struct thread *))
             f(t);
 }
 
+struct thread *threads_find(bool (*is)(const struct thread *, int), int argument)
+{
+    struct thread *t = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE);
+    while (t && !(t->tid && !t->ended && is(t, argument)))
+        t = t->all_next;
+    return t;
+}
+
 void pool_put(struct thread *t)
 {
     __atomic_store_n(&t->ended, true, __ATOMIC_RELAXED);

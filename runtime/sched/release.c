@@ -5,6 +5,7 @@
 #include "sched/altstack.h"
 #include "sched/frame.h"
 #include "sched/inbox.h"
+#include "sched/mask.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
 #include "sched/waiting.h"
@@ -68,8 +69,7 @@ static void save_vectors(char *area)
     __builtin_memcpy(area + h.size, &magic2, sizeof magic2);
 }
 
-static ucontext_t *context_of(struct thread *t, const struct user_registers *r, uintptr_t rip,
-                              uint64_t mask)
+static ucontext_t *context_of(struct thread *t, const struct user_registers *r, uintptr_t rip)
 {
     struct signal_frame *f = (struct signal_frame *)((char *)t->save_area + 8); /* as frame_save */
     ucontext_t *uc = frame_context(f);
@@ -84,19 +84,19 @@ static ucontext_t *context_of(struct thread *t, const struct user_registers *r, 
     uc->uc_flags = UC_FLAGS;
     save_vectors((char *)(f + 1));
     uc->uc_mcontext.fpregs = (void *)(f + 1);
-    frame_set_mask(uc, mask);
     return uc;
 }
 
 static bool sandboxed;
 
 /* t, at home, without a slot, with all signals blocked. What it still does is to leave by
- * rt_sigreturn. */
+ * rt_sigreturn, with the program's mask. */
 static void forget(struct thread *t, ucontext_t *uc)
 {
     __atomic_store_n(&sandboxed, sandboxed || t->restricts, __ATOMIC_SEQ_CST);
     uc->uc_stack = t->altstack;
-    signals_mask_is(t, 0);
+    frame_set_mask(uc, t->mask);
+    mask_thread_ends(t, false);
     lissom_self = NULL;
     __atomic_store_n(&t->home->tid, 0, __ATOMIC_SEQ_CST);
     preempt_discard_pending(t->home, t->tid);
@@ -138,7 +138,7 @@ long release_call(struct thread *t, struct user_registers *r)
         signals_set_mask(mask);
         return signals_leave(t, r, ACTION_RESTART);
     }
-    ucontext_t *uc = context_of(t, r, t->site->direct, mask);
+    ucontext_t *uc = context_of(t, r, t->site->direct);
     forget(t, uc);
     t->in_runtime = 0;
     lissom_resume(uc);

@@ -16,6 +16,7 @@
 #include "sched/frame.h"
 #include "sched/identity.h"
 #include "sched/inbox.h"
+#include "sched/mask.h"
 #include "sched/release.h"
 #include "sched/slices.h"
 #include "sched/user.h"
@@ -43,7 +44,7 @@ void signals_step_back(struct thread *t)
 
 void signals_after_fork(struct thread *t)
 {
-    sched.faults_blocked = t->faults_blocked;
+    mask_after_fork();
     actions_after_fork();
     identity_after_fork(t);
     inbox_drop(t->home);
@@ -69,8 +70,10 @@ static void send_to_self(int sig) { prim_syscall3(SYS_tgkill, own_pid(), own_tid
 static void default_action(int sig, const siginfo_t *info)
 {
     action_default(sig);
-    if (!is_fault(sig, info)) /* a fault comes again by itself */
-        send_to_self(sig);
+    /* other faults come again by themselves */
+    if ((!is_fault(sig, info) || sig == SIGTRAP || sig == SIGSYS) &&
+        prim_syscall4(SYS_rt_tgsigqueueinfo, own_pid(), own_tid(), sig, info))
+        send_to_self(sig); /* too many are pending */
 }
 
 static uint64_t handler_mask(struct thread *t, const struct kernel_sigaction *a, int sig,
@@ -138,25 +141,26 @@ static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, in
     uintptr_t sp = (uintptr_t)note.ours.rsp -
                    (note.ours.rsp == note.theirs.rsp ? RED_ZONE_BYTES : 0),
               lowest;
-    uint64_t mask = handler_mask(t, a, sig, uc);
+    uint64_t mask = handler_mask(t, a, sig, uc), kernel = frame_mask(uc);
     stack_t ours = uc->uc_stack;
     see(uc, &note.theirs);
     sp = altstack_for(t, a->flags, sp, &lowest, &uc->uc_stack);
+    frame_set_mask(uc, t->mask);
     struct signal_frame *f = frame_push(sp, lowest, uc, info, &note, __restore_rt);
     uc->uc_stack = ours;
+    frame_set_mask(uc, kernel);
     if (!f) {
         see(uc, &note.ours);
         return false;
     }
     frame_redirect(uc, (uintptr_t)a->handler, (uintptr_t)f, (uintptr_t)sig,
                    (uintptr_t)frame_info(f), (uintptr_t)frame_context(f));
-    frame_set_mask(uc, mask);
+    frame_set_mask(uc, mask_set(t, mask));
     /* The handler may have interrupted a call that is made without a slot and counted somewhere,
      * and make calls itself. If it jumps away, the slot is acquired at the next call, and the
      * counts stay too high, which costs wakers a system call. */
     t->kernel_wait = 0;
     t->foreign_wait = false;
-    signals_mask_is(t, mask);
     return true;
 }
 
@@ -172,14 +176,15 @@ static void call_handler(struct thread *t, const struct kernel_sigaction *a, int
     see(uc, &theirs);
     if (t) {
         t->in_called_handler = true;
-        signals_mask_is(t, mask);
+        frame_set_mask(uc, t->mask);
+        mask = mask_set(t, mask);
     }
     signals_set_mask(mask);
     a->handler(sig, info, uc);
     signals_set_mask(INBOX_ALL);
     if (t) { /* whatever the handler has set: the frame's comes back */
         t->in_called_handler = before;
-        signals_mask_is(t, frame_mask(uc));
+        frame_set_mask(uc, mask_set(t, frame_mask(uc)));
     }
     see_ours_again(uc, &ours, &theirs);
 }
@@ -196,7 +201,7 @@ static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
     struct kernel_sigaction a = action_of(sig);
     char here;
     if (!action_has_handler(&a)) {
-        if (a.handler == NULL)
+        if (a.handler == NULL || is_fault(sig, info))
             default_action(sig, info);
         return;
     }
@@ -212,7 +217,7 @@ static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
      * none. */
     siginfo_t no_stack = {.si_signo = SIGSEGV, .si_code = SI_KERNEL};
     a = action_of(SIGSEGV);
-    if (sig == SIGSEGV || !action_has_handler(&a) || (frame_mask(uc) & signal_bit(SIGSEGV)) ||
+    if (sig == SIGSEGV || !action_has_handler(&a) || (t->mask & signal_bit(SIGSEGV)) ||
         !enter_handler(t, &a, SIGSEGV, &no_stack, uc))
         die(uc);
 }
@@ -251,7 +256,8 @@ long signals_return(struct thread *t, struct user_registers *r)
         see_ours_again(uc, &note->ours, &note->theirs);
         resume_call(t, note);
     }
-    signals_mask_is(t, frame_mask(uc) & ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP)));
+    mask = frame_mask(uc) & ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
+    frame_set_mask(uc, mask_set(t, mask));
     release_by(t, uc);
     t->in_runtime = 0;
     lissom_resume(uc);
@@ -440,6 +446,14 @@ static void alert(struct thread *t, ucontext_t *uc)
     view_no_event_sleep(uc);
 }
 
+/* The program ignores `sig`, for which the kernel has our handler all the same. */
+static bool is_ignored(int sig)
+{
+    struct kernel_sigaction a = action_of(sig);
+    return (NEVER_BLOCKED & signal_bit(sig)) && !action_has_handler(&a) &&
+           (sig == QUIET_DOORBELL || a.handler);
+}
+
 /* --- our handler ------------------------------------------------------------------------------ */
 
 /* Our handler has interrupted itself: with what the kernel does not block for it, since a guarded
@@ -460,12 +474,6 @@ void signals_handler(int sig, siginfo_t *info, void *context)
     bool fault = is_fault(sig, info), bell = is_doorbell(sig, info);
     if (fault && view_guarded_fault(uc))
         return;
-    if ((DOORBELLS & signal_bit(sig)) && !bell) { /* the program's, which may ignore it */
-        struct kernel_sigaction a = action_of(sig);
-        if (!action_has_handler(&a) &&
-            (sig == QUIET_DOORBELL || (uintptr_t)a.handler == (uintptr_t)SIG_IGN))
-            return;
-    }
     struct carrier *k = carrier_by_tid((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
     if (k && on_signal_stack(k, (uintptr_t)uc->uc_mcontext.gregs[REG_RSP])) {
         interrupted_ourselves(sig, info, uc);
@@ -478,19 +486,22 @@ void signals_handler(int sig, siginfo_t *info, void *context)
     if (bell) {
         if (k)
             __atomic_store_n(&k->rung, false, __ATOMIC_SEQ_CST);
-        if (t && !inside)
+        if (t && !inside && !t->kernel_has_mask)
             answer_doorbell(t, info, uc);
         else if (t && (info->si_value.sival_ptr == &doorbell_mark || carrier_is_reserved(t)))
             alert(t, uc);
         return;
     }
     if (fault) {
-        if (inside)
-            default_action(sig, info); /* our own mistake: let it be seen */
+        /* our own mistake: let it be seen; or as the kernel does it if the program blocks it */
+        if (inside || (t && (t->mask & signal_bit(sig))))
+            default_action(sig, info);
         else
             deliver_at_home(t, sig, info, uc);
         return;
     }
+    if ((k && mask_holds(k, info, uc)) || is_ignored(sig))
+        return;
     if (t && t != k->home_thread && is_for_running(sig, info) &&
         !(t->home->mask & signal_bit(sig))) {
         if (!inside) {

@@ -10,8 +10,7 @@
 
 /* In the child, on t's kernel thread: signals that were kept are the parent's. */
 void signals_after_fork(struct thread *t);
-/* rt_sigprocmask(2). A thread whose mask blocks faults or the signals that the runtime sends to
- * itself stays on its own kernel thread for as long as it does. */
+/* rt_sigprocmask(2). */
 long signals_sigprocmask(struct thread *t, struct user_registers *r);
 /* rt_sigreturn(2) at the end of a handler of the program: the call of lissom_return_site. Returns
  * only if signals have to be handled first: an ACTION_*. */
@@ -59,7 +58,4 @@ static inline void signals_set_mask(uint64_t mask)
 {
     prim_syscall4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
 }
-/* t's signal mask, and that of its kernel thread, is now this. */
-void signals_mask_is(struct thread *t, uint64_t mask);
-
 #endif

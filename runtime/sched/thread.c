@@ -14,6 +14,7 @@
 #include "sched/pool.h"
 #include "sched/ready.h"
 #include "sched/release.h"
+#include "sched/mask.h"
 #include "sched/signals.h"
 #include "sched/thread.h"
 #include "sched/tids.h"
@@ -160,7 +161,7 @@ struct thread *thread_register(void)
         __atomic_store_n(&t->ended, false, __ATOMIC_RELEASE);
         tids_insert(t->home);
         altstack_begin(t, t->home);
-        signals_mask_is(t, mask);
+        mask = mask_set(t, mask);
         count_thread();
         t->fsbase = read_fsbase();
         t->in_runtime = 1;
@@ -236,7 +237,7 @@ void thread_exit(struct thread *t)
         slot_release(t);
     if (__atomic_sub_fetch(&sched.threads, 1, __ATOMIC_SEQ_CST) == 1)
         monitor_one_is_left();
-    signals_mask_is(t, 0); /* it makes no loads any more */
+    mask_thread_ends(t, true);
     pool_put(t);
 }
 

@@ -62,7 +62,8 @@ struct thread {
     bool has_slot;
     bool computes; /* it has used up a slice, and has not waited since (sched/slices.h) */
     bool pinned;
-    bool deaf; /* its signal mask blocks what everybody on its carrier has to hear */
+    /* the kernel has its whole signal mask (sched/mask.h), until its next system call */
+    bool kernel_has_mask;
     /* in a handler whose frame is the kernel's, and takes this kernel thread's mask and stack
      * back */
     bool in_called_handler;
@@ -70,8 +71,6 @@ struct thread {
     /* the program has given it a real-time class: it runs natively, without a slot */
     bool real_time;
     bool own_attributes; /* nor are others that its children inherit */
-    /* its mask blocks SIGSEGV or SIGBUS: a guarded load that faults would be its end */
-    bool faults_blocked;
     bool homing;
     bool deadline;       /* in a timed wait: only its own kernel thread can end it */
     bool interruptible;  /* in a wait that a signal may end */
@@ -130,6 +129,9 @@ struct thread {
     uint64_t charged_at;   /* ... and until when what it has run was taken from it */
     uintptr_t kernel_wait; /* the address it waits on in the kernel, counted in its bucket */
     bool foreign_wait;     /* counted in futex_foreign_waiters */
+    /* its signal mask, as the program knows it; and what sigtimedwait(2) waits for, of the signals
+     * that the runtime lets through (sched/mask.h) */
+    uint64_t mask, sigwaits;
     /* the one that waits with a mask of its own (waitmask.h); -1 or another: none */
     int16_t mask_call;
     uint8_t clone_state; /* enum clone_state */
@@ -295,9 +297,8 @@ struct scheduler {
     uint32_t threads;      /* alive */
     bool has_made_threads; /* or, in the child of a fork, the child has */
     int32_t pid;
-    uint32_t faults_blocked; /* threads of which that is true, or more */
-    bool native_waits;       /* given up: threads wait in the kernel only */
-    bool active;             /* patched and scheduling */
+    bool native_waits; /* given up: threads wait in the kernel only */
+    bool active;       /* patched and scheduling */
     /* The first thread has something that the kernel keeps for kernel threads; until it
      * registers. */
     bool first_is_tied;
@@ -353,6 +354,8 @@ struct thread *thread_by_tid(int32_t tid);
 /* f for each that holds s at the moment, a guess. Looks through all threads. */
 void threads_on_slot(const struct slot *s, void (*f)(struct thread *));
 void threads_each(void (*f)(struct thread *)); /* that is alive */
+/* One that is alive and of which that is true, or NULL. */
+struct thread *threads_find(bool (*is)(const struct thread *, int), int argument);
 /* t, at home, may have got a scheduling class. Real-time threads go before others by priority,
  * which only the kernel can do. */
 void thread_look_at_class(struct thread *t);
@@ -466,18 +469,18 @@ struct epoll_event;
 long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms,
                         const volatile uint32_t *attention);
 
-/* Only its own kernel thread may run it: pinned, or with a signal mask that blocks too much, or
- * with credentials of its own. */
+/* Only its own kernel thread may run it: pinned, or that has its signal mask, or with credentials
+ * of its own. */
 static inline bool thread_stays(const struct thread *t)
 {
-    return t->pinned || t->deaf || t->in_called_handler || t->own_credentials;
+    return t->pinned || t->kernel_has_mask || t->in_called_handler || t->own_credentials;
 }
 /* Why t's wait keeps its kernel thread; LISSOM_PIN_NONE: it does not. */
 static inline enum lissom_pin_reason thread_kept_by(const struct thread *t)
 {
     if (t->pinned)
         return (enum lissom_pin_reason)t->pin_reason;
-    if (t->deaf || t->in_called_handler)
+    if (t->kernel_has_mask || t->in_called_handler)
         return LISSOM_PIN_signal_mask;
     if (t->own_credentials)
         return LISSOM_PIN_identity;

@@ -29,11 +29,3 @@ long user_copy_unblocked(void *to, const void *from, size_t bytes)
     signals_set_mask(mask);
     return result;
 }
-
-long user_exchange_unblocked(uint32_t *word, uint32_t *expected, uint32_t new)
-{
-    uint64_t mask = unblock();
-    long result = lissom_guarded_exchange(word, expected, new);
-    signals_set_mask(mask);
-    return result;
-}

@@ -1,29 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/waiting.h"
 
-#include <sys/uio.h>
-
 enum {
     PARKED_US = 1000,      /* at most so long the first time, ... */
     PARKED_MAX_US = 64000, /* ... and, doubling while the words have not changed, at last */
 };
 
-/* Another thread's word may be gone. Who has SIGSEGV blocked would die of that; who that is is not
- * known here (the monitor has no struct thread), so while there is one, all ask the kernel. */
-static long load(uintptr_t address, uint32_t *value)
-{
-    if (!__atomic_load_n(&sched.faults_blocked, __ATOMIC_SEQ_CST))
-        return lissom_guarded_load((const uint32_t *)address, value);
-    struct iovec to = {value, sizeof *value}, from = {(void *)address, sizeof *value};
-    return prim_syscall6(SYS_process_vm_readv, sched.pid, (long)&to, 1, (long)&from, 1, 0) !=
-           sizeof *value;
-}
-
 bool waiting_words_changed(const struct thread *t)
 {
     uint32_t is;
     for (uint32_t i = 0; i < t->wait_words; i++)
-        if (load(t->wait_word[i].address, &is) ||
+        if (lissom_guarded_load((const uint32_t *)t->wait_word[i].address, &is) ||
             (is ^ t->wait_word[i].value) & t->wait_word[i].mask)
             return true; /* a word that cannot be read any more is t's own affair */
     return t->wait_words == 0;

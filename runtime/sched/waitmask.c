@@ -37,18 +37,34 @@ static bool is_interrupted_call(const ucontext_t *uc)
            code[0] == 0x0f && code[1] == 0x05;
 }
 
-uint64_t waitmask_of_handler(struct thread *t, const ucontext_t *uc)
+/* The mask of the call that the signal has ended. */
+static bool of_call(const struct thread *t, const ucontext_t *uc, uint64_t *mask)
 {
     const uint64_t never = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
     bool indirect;
-    uint64_t mask;
-    if (!t || t->mask_call != t->nr || !is_interrupted_call(uc))
-        return frame_mask(uc);
-    t->mask_call = -1;
+    if (t->mask_call != t->nr || !is_interrupted_call(uc))
+        return false;
     uintptr_t at = (uintptr_t)pointer(t->nr, uc->uc_mcontext.gregs, &indirect);
     if (at && indirect && lissom_guarded_copy(&at, (const void *)at, sizeof at))
+        return false;
+    if (!at || lissom_guarded_copy(mask, (const void *)at, sizeof *mask))
+        return false;
+    *mask &= ~never;
+    return true;
+}
+
+uint64_t waitmask_in_force(const struct thread *t, const ucontext_t *uc)
+{
+    uint64_t mask;
+    return of_call(t, uc, &mask) ? mask : t->mask;
+}
+
+uint64_t waitmask_of_handler(struct thread *t, const ucontext_t *uc)
+{
+    if (!t)
         return frame_mask(uc);
-    if (!at || lissom_guarded_copy(&mask, (const void *)at, sizeof mask))
-        return frame_mask(uc);
-    return mask & ~never;
+    uint64_t mask = waitmask_in_force(t, uc);
+    if (is_interrupted_call(uc))
+        t->mask_call = -1;
+    return mask;
 }

@@ -152,7 +152,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
                     struct pushed *p)
 {
     uint64_t at = tsc();
-    if (!t->has_slot || t->faults_blocked || t->clone_state != CLONE_NONE || sched.native_waits ||
+    if (!t->has_slot || t->kernel_has_mask || t->clone_state != CLONE_NONE || sched.native_waits ||
         in_grace(t, site, at))
         return;
     if (!slot_wanted(t, at)) {

@@ -83,8 +83,7 @@ bool spin_sampled(struct thread *t, const ucontext_t *uc)
     struct spin_result r;
     uint64_t began = tsc();
     /* In a site's stub: it looks for itself. */
-    if (t->faults_blocked || spin_site_at((uintptr_t)from.rip) ||
-        !spin_look(t, &from, (struct spin_code){0, 0}, 0, &r))
+    if (spin_site_at((uintptr_t)from.rip) || !spin_look(t, &from, (struct spin_code){0, 0}, 0, &r))
         return false;
     count(spin_samples);
     bool waits = spin_is_wait(&r);

@@ -1,0 +1,260 @@
+// Signals that the runtime never blocks in the kernel, faults' and its own, sent by kill(2) and the
+// like to threads that block them: they are pending as natively, for the thread or the process;
+// whoever unblocks them, or waits for them, gets them, with what was sent; children and programs
+// that are executed have the mask; a fault that is blocked ends the process.
+#include "pthread_test.h"
+#include <signal.h>
+#include <spawn.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+static const int held[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGURG, SIGSYS, 64};
+enum { HELD = sizeof held / sizeof *held };
+static pthread_barrier_t barrier;
+static pthread_t other;
+static volatile int last, value, here, stop;
+static volatile pthread_t handled_by;
+static char *program;
+
+static sigset_t set_of(int sig) {
+    sigset_t s;
+    sigemptyset(&s);
+    if (sig) sigaddset(&s, sig);
+    return s;
+}
+static sigset_t all_held(void) {
+    sigset_t s = set_of(0);
+    for (int i = 0; i < HELD; i++) sigaddset(&s, held[i]);
+    return s;
+}
+static void handler(int sig, siginfo_t *info, void *context) {
+    (void)context;
+    last = sig;
+    value = info->si_value.sival_int;
+    handled_by = pthread_self();
+    here++;
+}
+static void handle_all(void) {
+    struct sigaction a = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
+    for (int i = 0; i < HELD; i++) SYS(sigaction(held[i], &a, NULL));
+}
+static void meet(void) { pthread_barrier_wait(&barrier); }
+static void block(int how, int sig) {
+    sigset_t s = set_of(sig);
+    OK(pthread_sigmask(how, &s, NULL));
+}
+static int is_pending(int sig) {
+    sigset_t s;
+    SYS(sigpending(&s));
+    return sigismember(&s, sig);
+}
+static void queue(int sig, int number) {
+    SYS(sigqueue(getpid(), sig, (union sigval){.sival_int = number}));
+}
+
+// All block it: pending until one of them lets it through, or waits for it.
+static void *one(void *arg) {
+    sigset_t s = all_held();
+    OK(pthread_sigmask(SIG_BLOCK, &s, NULL));
+    meet();
+    for (int i = 0; i < HELD; i++) {
+        int sig = held[i];
+        siginfo_t info;
+        s = set_of(sig);
+        meet(); // main sends it to the process
+        meet();
+        EQ(is_pending(sig), 1);
+        block(SIG_UNBLOCK, sig);
+        EQ(last, sig);
+        EQ(value, i);
+        CHECK(pthread_equal(handled_by, pthread_self()), "another thread's handler");
+        block(SIG_BLOCK, sig);
+        EQ(is_pending(sig), 0);
+        meet();
+        meet(); // again
+        EQ(sigwaitinfo(&s, &info), sig);
+        EQ(info.si_value.sival_int, 100 + i);
+        EQ(info.si_code, SI_QUEUE);
+        meet(); // and again, while this waits
+        EQ(sigwaitinfo(&s, &info), sig);
+        EQ(info.si_value.sival_int, 200 + i);
+        meet();
+        meet(); // to main
+        EQ(is_pending(sig), 0);
+        meet();
+        meet(); // it is ignored now, and so discarded
+        EQ(is_pending(sig), 0);
+        struct timespec none = {0, 0};
+        ERR(sigtimedwait(&s, NULL, &none), EAGAIN);
+        meet();
+        sigset_t open;
+        sigfillset(&open);
+        sigdelset(&open, sig);
+        here = 0;
+        meet(); // main sends it while this waits, or before
+        ERR(sigsuspend(&open), EINTR);
+        EQ(last, sig);
+        EQ(here, 1);
+        meet();
+    }
+    return arg;
+}
+static void all_block(void) {
+    OK(pthread_barrier_init(&barrier, NULL, 2));
+    sigset_t s = all_held(), before;
+    OK(pthread_sigmask(SIG_BLOCK, &s, &before));
+    other = t_spawn(one, NULL);
+    meet();
+    for (int i = 0; i < HELD; i++) {
+        int sig = held[i];
+        meet();
+        queue(sig, i);
+        meet();
+        meet();
+        queue(sig, 100 + i);
+        meet();
+        meet();
+        usleep(i % 2 ? 2000 : 0);
+        queue(sig, 200 + i);
+        meet();
+        here = 0;
+        OK(pthread_kill(pthread_self(), sig));
+        EQ(is_pending(sig), 1);
+        EQ(here, 0);
+        meet();
+        meet();
+        block(SIG_UNBLOCK, sig);
+        EQ(here, 1);
+        EQ(last, sig);
+        block(SIG_BLOCK, sig);
+        queue(sig, 0);
+        struct sigaction ignore = {.sa_handler = SIG_IGN};
+        SYS(sigaction(sig, &ignore, NULL));
+        handle_all();
+        EQ(is_pending(sig), 0);
+        meet();
+        meet();
+        meet();
+        if (i % 2) usleep(2000);
+        SYS(kill(getpid(), sig));
+        meet();
+    }
+    t_join(other);
+    OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
+}
+
+// One of the threads does not block them: it is the one that handles what the process is sent.
+static void *open_one(void *arg) {
+    meet();
+    while (!stop) {}
+    return arg;
+}
+static void one_does_not(void) {
+    OK(pthread_barrier_init(&barrier, NULL, 2));
+    other = t_spawn(open_one, NULL);
+    sigset_t s = all_held(), before;
+    OK(pthread_sigmask(SIG_BLOCK, &s, &before));
+    meet();
+    for (int round = 0; round < 20; round++)
+        for (int i = 0; i < HELD; i++) {
+            here = 0;
+            queue(held[i], i);
+            while (!here) sched_yield();
+            EQ(last, held[i]);
+            EQ(value, i);
+            CHECK(pthread_equal(handled_by, other), "it was blocked there");
+        }
+    stop = 1;
+    t_join(other);
+    OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
+}
+
+// Children. 11: what is executed has the mask and the pending signal.
+static int status_of(pid_t child) {
+    int status;
+    SYS(child);
+    while (waitpid(child, &status, 0) == -1) EQ(errno, EINTR);
+    return status;
+}
+static void *idle(void *arg) {
+    meet();
+    return arg;
+}
+static int executed(void) {
+    sigset_t now, pending, want = all_held();
+    SYS(sigprocmask(SIG_BLOCK, NULL, &now));
+    SYS(sigpending(&pending));
+    for (int n = 1; n < 65; n++)
+        if (sigismember(&now, n) != sigismember(&want, n)) return 12;
+    return sigismember(&pending, SIGFPE) ? 11 : 13;
+}
+static void children(void) {
+    OK(pthread_barrier_init(&barrier, NULL, 2));
+    pthread_t t = t_spawn(idle, NULL); // the runtime has begun
+    sigset_t s = all_held(), before;
+    OK(pthread_sigmask(SIG_BLOCK, &s, &before));
+    pid_t child = fork();
+    if (!child) {
+        EQ(is_pending(SIGFPE), 0);
+        SYS(kill(getpid(), SIGFPE));
+        execl(program, program, "executed", NULL);
+        _exit(14);
+    }
+    EQ(WEXITSTATUS(status_of(child)), 11);
+    char *const command[] = {program, "executed", NULL};
+    extern char **environ;
+    OK(posix_spawn(&child, program, NULL, NULL, command, environ));
+    EQ(WEXITSTATUS(status_of(child)), 13);
+    child = vfork();
+    if (!child) {
+        execl(program, program, "executed", NULL);
+        _exit(14);
+    }
+    EQ(WEXITSTATUS(status_of(child)), 13);
+    child = fork();
+    if (!child) { // its handler is not to run
+        *(volatile char *)8 = 1;
+        _exit(15);
+    }
+    int status = status_of(child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "status %x", (unsigned)status);
+    meet();
+    t_join(t);
+    OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
+}
+
+// SIGURG through a descriptor.
+static void descriptor(void) {
+    OK(pthread_barrier_init(&barrier, NULL, 2));
+    sigset_t s = set_of(SIGURG), before;
+    OK(pthread_sigmask(SIG_BLOCK, &s, &before));
+    pthread_t t = t_spawn(idle, NULL);
+    int fd = signalfd(-1, &s, SFD_CLOEXEC);
+    SYS(fd);
+    for (int i = 0; i < 100; i++) {
+        struct signalfd_siginfo info;
+        SYS(kill(getpid(), SIGURG));
+        EQ(read(fd, &info, sizeof info), (long)sizeof info);
+        EQ((int)info.ssi_signo, SIGURG);
+    }
+    SYS(close(fd));
+    meet();
+    t_join(t);
+    OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2) return executed();
+    program = argv[0];
+    t_watchdog();
+    handle_all();
+    PHASE("all block them");
+    all_block();
+    PHASE("one does not");
+    one_does_not();
+    PHASE("children");
+    children();
+    PHASE("a descriptor");
+    descriptor();
+    return t_ok("signal_held");
+}
