@@ -130,7 +130,7 @@ impl Activity {
                 .read_to_end(&mut Vec::new())
                 .context("the threads that run already")?;
         }
-        Ok(Activity {
+        let mut activity = Activity {
             records,
             state,
             known: HashMap::new(),
@@ -138,7 +138,32 @@ impl Activity {
             said_lost: false,
             _links: links,
             _object: object,
-        })
+        };
+        activity.begin();
+        Ok(activity)
+    }
+
+    /// Discards what was counted until now: while the threads that run already were being found, a
+    /// process seemed to have fewer than it has, for as long as this one waited for a CPU.
+    fn begin(&mut self) {
+        let user = crate::process::euid();
+        for slot in 0..self.used() {
+            let record = &self.records[slot];
+            let (start, pid) =
+                (record.start.load(Ordering::Acquire), record.pid.load(Ordering::Relaxed));
+            if start == 0 || record.threads.load(Ordering::Relaxed) <= 0 {
+                continue;
+            }
+            let execs = record.execs.load(Ordering::Relaxed);
+            let mut known =
+                Known { start, history: History::new(), execs, program: program(pid, user) };
+            known.history.advance(record, start, self.until, 0);
+            self.known.insert(slot as u32, known);
+        }
+    }
+
+    fn used(&self) -> usize {
+        (self.state[0].used.load(Ordering::Relaxed) as usize).min(self.records.len())
     }
 
     /// What has happened since the last call, or since it was loaded: of this user's processes,
@@ -148,7 +173,7 @@ impl Activity {
         let period = now - self.until;
         self.until = now;
         let (user, own) = (crate::process::euid(), std::process::id());
-        let used = (self.state[0].used.load(Ordering::Relaxed) as usize).min(self.records.len());
+        let used = self.used();
         let mut seen = Vec::new();
         for (slot, record) in self.records.iter().enumerate().take(used) {
             let slot = slot as u32;
@@ -197,8 +222,7 @@ impl Activity {
     /// its parent has not waited for. None: it is gone.
     #[allow(dead_code, reason = "for programs that print profiles")]
     pub fn profile(&self, process: Id) -> Option<Vec<Duration>> {
-        let used = (self.state[0].used.load(Ordering::Relaxed) as usize).min(self.records.len());
-        let record = self.records[..used].iter().find(|r| {
+        let record = self.records[..self.used()].iter().find(|r| {
             r.pid.load(Ordering::Relaxed) == process && r.start.load(Ordering::Acquire) != 0
         })?;
         let start = record.start.load(Ordering::Acquire);
