@@ -221,6 +221,7 @@ static long exec_call(struct thread *t)
     slot_release(t);
     mask_give_kernel(t, true);
     preempt_discard_pending(t->home, t->tid);
+    actions_before_exec();
     return ACTION_CALL;
 }
 
@@ -377,10 +378,7 @@ static long handle(struct thread *t, struct user_registers *r, long nr)
     case 449: /* futex_waitv */
     case 455: /* futex_wait */ carrier_go_home(t); return foreign_wait(t);
     case 454: return futex2_wake(t, r);
-    case SYS_rt_sigpending:
-        carrier_go_home(t);
-        mask_give_kernel(t, true);
-        return ACTION_DIRECT;
+    case SYS_rt_sigpending: return mask_pending(t, r);
     case SYS_rt_sigprocmask: return signals_sigprocmask(t, r);
     case SYS_rt_sigqueueinfo: carrier_go_home(t); return mask_sigqueue(t, r);
     case SYS_sched_setscheduler:
@@ -478,6 +476,7 @@ static long blocking_call(struct thread *t, struct user_registers *r)
         if (t->carrier != t->home)
             thread_learn(t, true);
         carrier_go_home(t);
+        mask_before_wait(t, r);
         return ACTION_DIRECT;
     }
     if (waits_for_events(r) && r->r10 && threads_exceed_slots()) {
@@ -498,6 +497,10 @@ static long blocking_call(struct thread *t, struct user_registers *r)
 __attribute__((noinline)) static long call(struct user_registers *r, struct thread *t, long nr)
 {
     long action;
+    if (t->ended) { /* thread_exit has been called, and a signal has made it begin exit(2) again */
+        t->attention = 0;
+        return ACTION_DIRECT;
+    }
     if (t->kernel_has_mask)
         mask_take_back(t);
     futex_call_done(t, r); /* of a wait that a handler has jumped out of */
@@ -556,8 +559,11 @@ static bool is_plain(const struct thread *t)
 long lissom_syscall(struct user_registers *r, struct thread *t)
 {
     long nr = r->rax;
-    if (is_shared_child(t))
-        return ACTION_DIRECT;
+    if (is_shared_child(t)) {
+        if (nr == SYS_execve || nr == SYS_execveat)
+            actions_before_exec();
+        return nr == SYS_rt_sigaction ? actions_of_child(r) : ACTION_DIRECT;
+    }
     t->nr = nr;
     if (nr == SYS_futex && is_plain(t)) {
         long action = futex_call(t, r);
@@ -570,6 +576,8 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
 long lissom_syscall_done(struct user_registers *r, struct thread *t)
 {
     futex_call_done(t, r);
+    if (t->nr == SYS_execve || t->nr == SYS_execveat)
+        actions_after_exec();
     if (t->nr == SYS_rt_sigtimedwait && signals_took_doorbell(t, r)) {
         r->rax = t->nr;
         return ACTION_CALL;

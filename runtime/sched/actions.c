@@ -53,10 +53,7 @@ int doorbell_signal(void) { return __atomic_load_n(&doorbell, __ATOMIC_RELAXED);
 
 /* Also without a handler of the program, and even if it ignores the signal: what the kernel never
  * blocks, although the program may. */
-static bool is_ours(int sig)
-{
-    return (SYNCHRONOUS & signal_bit(sig)) || sig == QUIET_DOORBELL || sig == doorbell_signal();
-}
+static bool is_ours(int sig) { return NEVER_BLOCKED & signal_bit(sig); }
 
 static bool should_be_ours(int sig)
 {
@@ -153,6 +150,40 @@ void actions_look(void)
     unlock_actions(mask);
 }
 
+void actions_before_exec(void)
+{
+    for (int sig = 1; sig <= SIGNALS; sig++) {
+        struct kernel_sigaction a = action_of(sig), now;
+        if ((uintptr_t)a.handler == (uintptr_t)SIG_IGN && !kernel_action(sig, NULL, &now) &&
+            now.handler == signals_handler)
+            kernel_action(sig, &a, NULL);
+    }
+}
+
+/* Preemption signals that were pending have been discarded. */
+static void none_is_pending(struct thread *t)
+{
+    __atomic_store_n(&t->home->rung, false, __ATOMIC_SEQ_CST);
+}
+
+void actions_after_exec(void)
+{
+    actions_look();
+    threads_each(none_is_pending);
+}
+
+long actions_of_child(struct user_registers *r)
+{
+    int sig = (int)r->rdi;
+    struct kernel_sigaction now;
+    if (r->rsi || !r->rdx || r->r10 != 8 || sig < 1 || sig > SIGNALS ||
+        kernel_action(sig, NULL, &now) || now.handler != signals_handler)
+        return ACTION_DIRECT;
+    now = action_of(sig);
+    r->rax = user_copy(lissom_self, (void *)r->rdx, &now, sizeof now);
+    return ACTION_RETURN;
+}
+
 void actions_end(void)
 {
     uint64_t mask = lock_actions();
@@ -201,7 +232,7 @@ long actions_call(struct user_registers *r)
             leave_quiet_doorbell();
         if ((uintptr_t)new.handler == (uintptr_t)SIG_IGN || (!new.handler &&sig == SIGURG)) {
             mask_discard(sig);
-            if (sig == QUIET_DOORBELL && sig != doorbell_signal())
+            if ((DOORBELLS & signal_bit(sig)) && sig != doorbell_signal())
                 kernel_action(sig, &new, NULL); /* discards what is pending */
         }
         if (should_be_ours(sig))

@@ -46,6 +46,14 @@ long actions_call(struct user_registers *r);
 /* Takes up actions that the program has set by system calls that are not redirected. By the
  * monitor, from time to time. */
 void actions_look(void);
+/* execve(2) follows: the kernel gets SIG_IGN for what the program ignores, which the new program
+ * inherits. */
+void actions_before_exec(void);
+/* It has failed. */
+void actions_after_exec(void);
+/* rt_sigaction(2) of a child of vfork(2), which has the kernel's actions: it reads the program's
+ * where these are ours. */
+long actions_of_child(struct user_registers *r);
 /* Nobody is known to the runtime any more: the kernel gets the program's own actions. */
 void actions_end(void);
 /* The program's. Takes no lock. */

@@ -35,7 +35,7 @@ struct frame_note {
     struct view ours, theirs; /* where it is resumed, and what the handler saw of that */
     uintptr_t kernel_wait;    /* of struct thread, as are the others */
     long nr;
-    bool foreign_wait, has_slot;
+    bool foreign_wait, has_slot, kernel_has_mask;
 };
 
 struct signal_frame { /* as the kernel lays it out; the vector state is at uc_mcontext.fpregs */

@@ -15,9 +15,8 @@ enum { LISTED = 4096 }; /* what is sent beyond that is lost */
 /* A signal that the kernel let through, and the program blocks. */
 struct listed {
     struct kept info;
-    int32_t tid;  /* for this thread; 0: for the process */
-    bool passed;  /* sent to the process, and by tgkill(2) to the thread since */
-    bool guessed; /* passed once to a thread whose mask was not known */
+    int32_t tid; /* for this thread; 0: for the process */
+    bool passed; /* sent to the process, and by tgkill(2) to the thread since */
 };
 
 static struct lock list_lock; /* with all signals blocked */
@@ -46,11 +45,18 @@ static void take_out(uint32_t i)
     __atomic_store_n(&count_listed, left, __ATOMIC_SEQ_CST);
 }
 
+/* In si_errno, as SENT_AGAIN in inbox.c: it was sent to the process, by itself. */
+enum { SENT_TO_PROCESS = 0x6c737370 };
+
+/* The process has a seccomp filter, which may not know the calls by which what is listed becomes
+ * pending: that is lost, and nothing is listed any more. */
+static bool stopped;
+
 /* What is listed for t or the process, and in `set`, becomes pending for t. Pre: all signals are
  * blocked, or those that are not come to our handler. */
 static void take(struct thread *t, uint64_t set)
 {
-    if (!any_listed())
+    if (!any_listed() || stopped)
         return;
     uint64_t mask = lock_list();
     for (uint32_t i = 0; i < count_listed;) {
@@ -60,6 +66,8 @@ static void take(struct thread *t, uint64_t set)
             continue;
         }
         siginfo_t info = kept_unpack(&l->info);
+        if (!l->tid)
+            info.si_errno = SENT_TO_PROCESS;
         signal_to_self(t->tid, &info);
         take_out(i);
     }
@@ -68,16 +76,11 @@ static void take(struct thread *t, uint64_t set)
 
 static bool does_not_block(const struct thread *t, int sig)
 {
-    uint64_t open = ~__atomic_load_n(&t->mask, __ATOMIC_SEQ_CST) |
-                    __atomic_load_n(&t->sigwaits, __ATOMIC_SEQ_CST);
-    return open & signal_bit(sig);
-}
-
-/* It waits in the kernel with a mask of that call, which perhaps does not block `sig`. */
-static bool may_not_block(const struct thread *t, int sig)
-{
-    (void)sig;
-    return t->mask_call >= 0 && t->mask_call == t->nr && !t->has_slot;
+    uint64_t mask = __atomic_load_n(&t->has_call_mask, __ATOMIC_SEQ_CST)
+                        ? t->call_mask
+                        : __atomic_load_n(&t->mask, __ATOMIC_SEQ_CST) &
+                              ~__atomic_load_n(&t->sigwaits, __ATOMIC_SEQ_CST);
+    return !(mask & signal_bit(sig));
 }
 
 /* Passes each listed signal of the process to a thread that does not block it. Pre: the lock. */
@@ -85,24 +88,16 @@ static void pass_on(void)
 {
     for (uint32_t i = 0; i < count_listed; i++) {
         struct listed *l = &list[i];
-        if (l->tid)
-            continue;
-        int sig = l->info.signo;
-        struct thread *t = threads_find(does_not_block, sig);
-        if (!t && !l->guessed) {
-            l->guessed = true;
-            t = threads_find(may_not_block, sig);
-        }
+        struct thread *t = l->tid ? NULL : threads_find(does_not_block, l->info.signo);
         if (!t)
             continue;
         l->tid = t->tid;
         l->passed = true;
-        prim_syscall3(SYS_tgkill, sched.pid, t->tid, sig);
+        prim_syscall3(SYS_tgkill, sched.pid, t->tid, l->info.signo);
     }
 }
 
-/* Of the threads that block it, which the kernel has delivered it to, or of all. */
-static void add(const siginfo_t *info, int32_t tid, bool guessed)
+static void add(const siginfo_t *info, int32_t tid)
 {
     bool counted = info->si_signo >= 32; /* of others, one at a time is pending */
     for (uint32_t i = 0; i < count_listed && !counted; i++)
@@ -114,12 +109,11 @@ static void add(const siginfo_t *info, int32_t tid, bool guessed)
     __builtin_memcpy(&l->info, info, sizeof l->info);
     l->tid = tid;
     l->passed = false;
-    l->guessed = guessed;
     __atomic_store_n(&count_listed, count_listed + 1, __ATOMIC_SEQ_CST);
 }
 
 /* What tgkill(2) has passed on to the thread `tid` becomes what was sent to the process. */
-static bool was_passed(int32_t tid, siginfo_t *info, bool *guessed)
+static bool was_passed(int32_t tid, siginfo_t *info)
 {
     bool found = false;
     if (info->si_code != SI_TKILL || info->si_pid != sched.pid || !any_listed())
@@ -129,7 +123,6 @@ static bool was_passed(int32_t tid, siginfo_t *info, bool *guessed)
         struct listed *l = &list[i];
         if (l->passed && l->tid == tid && l->info.signo == info->si_signo) {
             *info = kept_unpack(&l->info);
-            *guessed = l->guessed;
             take_out(i);
             found = true;
         }
@@ -150,36 +143,42 @@ static uint64_t never_blocked(void)
 uint64_t mask_set(struct thread *t, uint64_t mask)
 {
     t->kernel_has_mask = false;
-    t->sigwaits = 0;
+    __atomic_store_n(&t->sigwaits, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&t->mask, mask, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->has_call_mask, false, __ATOMIC_SEQ_CST);
     take(t, ~mask);
     return t->home->mask = mask & ~never_blocked();
 }
 
-/* `waits`: what sigtimedwait(2) is about to wait for. It is set with all blocked: our handler would
- * pass a signal that it waits for on to t again and again. */
-static void give_kernel(struct thread *t, bool pending, uint64_t waits)
+/* `set`: of what is listed, what becomes pending. `waits`: what sigtimedwait(2) is about to wait
+ * for. It is set where the kernel blocks it: our handler would pass a signal that it waits for on
+ * to t again and again. */
+static void give_kernel(struct thread *t, uint64_t set, uint64_t waits)
 {
-    if (!(t->mask & never_blocked()))
-        return;
     uint64_t before = signals_block_all();
     t->kernel_has_mask = true;
     t->home->mask = t->mask;
-    __atomic_store_n(&t->sigwaits, waits, __ATOMIC_SEQ_CST);
-    if (pending)
-        take(t, t->mask);
+    if (!t->home->closed)
+        __atomic_store_n(&t->sigwaits, waits, __ATOMIC_SEQ_CST);
+    take(t, set);
     signals_set_mask(t->home->closed ? before : t->mask);
 }
 
-void mask_give_kernel(struct thread *t, bool pending) { give_kernel(t, pending, 0); }
+void mask_give_kernel(struct thread *t, bool pending)
+{
+    if (pending || t->home->mask != t->mask)
+        give_kernel(t, pending ? ~0ull : 0, 0);
+}
 
 void mask_take_back(struct thread *t)
 {
+    if (t->home->mask == (t->mask & ~never_blocked())) {
+        mask_set(t, t->mask);
+        return;
+    }
     uint64_t before = signals_block_all();
-    t->kernel_has_mask = false;
-    t->sigwaits = 0;
-    t->home->mask = t->mask & ~never_blocked();
-    signals_set_mask(t->home->closed ? before : t->home->mask);
+    uint64_t mask = mask_set(t, t->mask);
+    signals_set_mask(t->home->closed ? before : mask);
 }
 
 /* Here and not by the kernel alone: what arrived before the call is handled first, with the mask
@@ -218,23 +217,58 @@ void mask_before_wait(struct thread *t, const struct user_registers *r)
 {
     uint64_t set;
     if (t->nr == SYS_rt_sigtimedwait) {
-        if (r->r10 == sizeof set && !user_copy(t, &set, (const void *)r->rdi, sizeof set) &&
-            (set & never_blocked()))
-            give_kernel(t, true, set & never_blocked());
-    } else if (t->mask_call == t->nr && any_listed()) {
-        mask_give_kernel(t, true);
+        if (t->home->mask != t->mask && r->r10 == sizeof set &&
+            !user_copy(t, &set, (const void *)r->rdi, sizeof set) && (set & never_blocked()))
+            give_kernel(t, set, set & never_blocked());
+    } else if (waitmask_of_call(t, r, &set)) {
+        /* Its mask and the wait begin in one step, in the kernel. */
+        t->call_mask = set;
+        __atomic_store_n(&t->has_call_mask, true, __ATOMIC_SEQ_CST);
+        t->kernel_has_mask = true;
+        if (t->home->mask != t->mask)
+            give_kernel(t, ~set, 0);
     }
+}
+
+uint64_t mask_give_again(struct thread *t)
+{
+    t->kernel_has_mask = true;
+    t->home->mask = t->mask;
+    if (t->nr == SYS_rt_sigtimedwait || t->nr == t->mask_call)
+        take(t, t->mask); /* what it does not get in the call is listed again afterwards */
+    return t->mask;
 }
 
 void mask_after_wait(struct thread *t, struct user_registers *r)
 {
     siginfo_t info;
-    bool guessed;
-    if (t->nr == SYS_rt_sigtimedwait && r->rax > 0 && r->rsi &&
-        (never_blocked() & signal_bit((int)r->rax)) &&
-        !user_copy(t, &info, (const void *)r->rsi, sizeof info) &&
-        was_passed(t->tid, &info, &guessed))
-        user_copy(t, (void *)r->rsi, &info, sizeof info);
+    if (t->nr != SYS_rt_sigtimedwait || r->rax <= 0 || !r->rsi ||
+        !(NEVER_BLOCKED & signal_bit((int)r->rax)) ||
+        user_copy(t, &info, (const void *)r->rsi, sizeof info))
+        return;
+    if (info.si_errno == SENT_TO_PROCESS)
+        info.si_errno = 0;
+    else if (!was_passed(t->tid, &info))
+        return;
+    user_copy(t, (void *)r->rsi, &info, sizeof info);
+}
+
+long mask_pending(struct thread *t, struct user_registers *r)
+{
+    uint64_t pending = 0;
+    if ((unsigned long)r->rsi > sizeof pending)
+        return ACTION_DIRECT; /* the kernel refuses it */
+    carrier_go_home(t);
+    r->rax = prim_syscall3(SYS_rt_sigpending, &pending, sizeof pending, 0);
+    uint64_t mask = lock_list();
+    for (uint32_t i = 0; i < count_listed; i++)
+        if (!list[i].tid || list[i].tid == t->tid)
+            pending |= signal_bit(list[i].info.signo);
+    unlock_list(mask);
+    pending &= t->mask;
+    if (!r->rax && user_copy(t, (void *)r->rdi, &pending, (size_t)r->rsi))
+        r->rax = -EFAULT;
+    return ACTION_RETURN;
 }
 
 bool signals_took_doorbell(struct thread *t, const struct user_registers *r)
@@ -248,15 +282,12 @@ bool signals_took_doorbell(struct thread *t, const struct user_registers *r)
     return true;
 }
 
-/* In si_errno, as SENT_AGAIN in inbox.c: it was sent to the process by itself. */
-enum { SENT_TO_PROCESS = 0x6c737370 };
-
 long mask_sigqueue(struct thread *t, struct user_registers *r)
 {
     siginfo_t info;
     int sig = (int)r->rsi;
     if ((int32_t)r->rdi != sched.pid || sig < 1 || sig > SIGNALS ||
-        !(NEVER_BLOCKED & signal_bit(sig)) ||
+        !(never_blocked() & signal_bit(sig)) ||
         user_copy(t, &info, (const void *)r->rdx, sizeof info))
         return ACTION_DIRECT;
     info.si_errno = SENT_TO_PROCESS;
@@ -264,10 +295,9 @@ long mask_sigqueue(struct thread *t, struct user_registers *r)
     return ACTION_RETURN;
 }
 
-/* Whether it was sent to the thread that has received it, or else to the process. */
-static bool is_for_thread(siginfo_t *info)
+bool mask_is_for_thread(siginfo_t *info)
 {
-    if (info->si_errno == SENT_TO_PROCESS) {
+    if (info->si_errno == SENT_TO_PROCESS && (NEVER_BLOCKED & signal_bit(info->si_signo))) {
         info->si_errno = 0;
         return false;
     }
@@ -285,28 +315,30 @@ static void give_kernel_signal(struct carrier *k, const siginfo_t *info, bool fo
     frame_set_mask(uc, frame_mask(uc) | bit);
     if (for_thread)
         signal_to_self(k->tid, info);
-    else
-        prim_syscall3(SYS_kill, sched.pid, info->si_signo, 0);
+    else if (prim_syscall3(SYS_rt_sigqueueinfo, sched.pid, info->si_signo, info))
+        prim_syscall3(SYS_kill, sched.pid, info->si_signo, 0); /* not as if by another process */
 }
 
-bool mask_holds(struct carrier *k, siginfo_t *info, ucontext_t *uc)
+bool mask_blocks(const struct thread *t, int sig) { return !stopped && t->mask & signal_bit(sig); }
+
+bool mask_holds(struct carrier *k, siginfo_t *info, bool for_thread, ucontext_t *uc)
 {
     struct thread *h = k->home_thread;
-    bool guessed = false;
-    if (!(NEVER_BLOCKED & signal_bit(info->si_signo)) || h->ended)
+    if (h->ended || stopped)
         return false;
-    bool for_thread = is_for_thread(info);
-    if (was_passed(k->tid, info, &guessed))
+    if (was_passed(k->tid, info))
         for_thread = false;
-    uint64_t in_force = k->current == h ? waitmask_in_force(h, uc) : h->mask;
-    if (!(in_force & signal_bit(info->si_signo)))
+    /* One that has ended a call with a mask of its own is handled. But another may have ended it,
+     * and the call's mask may block this one. */
+    uint64_t blocked = k->current == h ? h->mask & waitmask_in_force(h, uc) : h->mask;
+    if (!(blocked & signal_bit(info->si_signo)))
         return false;
     if (!(never_blocked() & signal_bit(info->si_signo))) {
         give_kernel_signal(k, info, for_thread, uc);
         return true;
     }
     uint64_t mask = lock_list();
-    add(info, for_thread ? k->tid : 0, guessed);
+    add(info, for_thread ? k->tid : 0);
     pass_on();
     unlock_list(mask);
     return true;
@@ -317,12 +349,13 @@ bool mask_holds(struct carrier *k, siginfo_t *info, ucontext_t *uc)
 void mask_thread_ends(struct thread *t, bool exits)
 {
     if (exits)
-        mask_give_kernel(t, false);
+        signals_block_all(); /* for good: a signal before exit(2) would begin that again */
     else
-        take(t, ~0ull);
+        take(t, ~t->mask);
     uint64_t mask = lock_list();
     __atomic_store_n(&t->mask, ~0ull, __ATOMIC_SEQ_CST); /* nothing is passed on to it any more */
     t->sigwaits = 0;
+    t->has_call_mask = false;
     for (uint32_t i = 0; i < count_listed;) {
         if (list[i].tid != t->tid) {
             i++;
@@ -330,12 +363,23 @@ void mask_thread_ends(struct thread *t, bool exits)
             list[i].tid = 0;
             list[i++].passed = false;
         } else {
+            siginfo_t info = kept_unpack(&list[i].info);
+            if (!exits && !stopped)
+                signal_to_self(t->tid, &info);
             take_out(i);
         }
     }
     pass_on();
     unlock_list(mask);
 }
+
+void mask_all_left(void)
+{
+    for (uint32_t i = 0; i < count_listed && !stopped; i++)
+        prim_syscall3(SYS_kill, sched.pid, list[i].info.signo, 0);
+}
+
+void mask_stop(void) { stopped = true; }
 
 void mask_discard(int sig)
 {

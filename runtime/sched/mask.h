@@ -18,10 +18,14 @@
  * pending. Returns the kernel's mask, which is to be put in force.
  * Pre: by t, at home, with all signals blocked but SYNCHRONOUS at most. */
 uint64_t mask_set(struct thread *t, uint64_t mask);
-/* Until its next system call, t has its whole mask in the kernel too: for a call that the kernel
- * answers by it, or that makes a thread or process which inherits it. t stays at home meanwhile.
- * `pending`: with what is listed for t. Pre: by t, at home, in the runtime. */
+/* Until its next system call, t has its whole mask in the kernel too: for a call that makes a
+ * thread, process or program which inherits it. t stays at home meanwhile. `pending`: what is
+ * listed for t becomes pending. Pre: by t, at home, in the runtime. */
 void mask_give_kernel(struct thread *t, bool pending);
+/* The same after a handler of the program that has interrupted t between mask_give_kernel, or
+ * mask_before_wait, and the call, or in the call. Returns the kernel's mask, which is to be put in
+ * force. Pre: all signals are blocked. */
+uint64_t mask_give_again(struct thread *t);
 /* Ends that. Pre: by t, at home, in the runtime. */
 void mask_take_back(struct thread *t);
 /* t, at home, is about to make a blocking call: what the call lets through, or waits for, is not to
@@ -32,13 +36,23 @@ void mask_before_wait(struct thread *t, const struct user_registers *r);
 void mask_after_wait(struct thread *t, struct user_registers *r);
 /* `info` has arrived on k, in the handler that interrupted `uc`. Returns true if the program blocks
  * it there: it is listed now, or with a thread that does not block it. */
-bool mask_holds(struct carrier *k, siginfo_t *info, ucontext_t *uc);
+bool mask_holds(struct carrier *k, siginfo_t *info, bool for_thread, ucontext_t *uc);
+/* Whether `info`, which has arrived, was sent to the thread or else to the process. Removes the
+ * mark of mask_sigqueue. */
+bool mask_is_for_thread(siginfo_t *info);
+bool mask_blocks(const struct thread *t, int sig);
+/* rt_sigpending(2). */
+long mask_pending(struct thread *t, struct user_registers *r);
 /* rt_sigqueueinfo(2): a signal to this process gets a mark, since the handler could not tell it
  * from one that rt_tgsigqueueinfo(2) has sent to a thread of it. */
 long mask_sigqueue(struct thread *t, struct user_registers *r);
-/* t leaves the runtime for good, with all signals blocked. `exits`: it ends, so what only it may
- * receive is discarded; else all that is listed becomes pending. */
+/* t leaves the runtime for good. `exits`: it ends, so what only it may receive is discarded; post:
+ * all signals are blocked. Otherwise it becomes pending; pre: all signals are blocked. */
 void mask_thread_ends(struct thread *t, bool exits);
+/* All threads have left the runtime: what is still listed is sent to the process. */
+void mask_all_left(void);
+/* The process has a seccomp filter, which may forbid our calls: nothing is listed any more. */
+void mask_stop(void);
 /* The program ignores `sig` from now on: it is discarded where it is pending. */
 void mask_discard(int sig);
 /* In the child of a fork: what is listed was sent to the parent. */

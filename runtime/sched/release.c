@@ -97,12 +97,16 @@ static void forget(struct thread *t, ucontext_t *uc)
     uc->uc_stack = t->altstack;
     frame_set_mask(uc, t->mask);
     mask_thread_ends(t, false);
+    if (t->restricts)
+        mask_stop();
     lissom_self = NULL;
     __atomic_store_n(&t->home->tid, 0, __ATOMIC_SEQ_CST);
     preempt_discard_pending(t->home, t->tid);
     __atomic_store_n(&t->ended, true, __ATOMIC_SEQ_CST);
-    if (__atomic_sub_fetch(&sched.threads, 1, __ATOMIC_SEQ_CST) == 0)
+    if (__atomic_sub_fetch(&sched.threads, 1, __ATOMIC_SEQ_CST) == 0) {
         actions_end();
+        mask_all_left();
+    }
 }
 
 void release_slot(struct thread *t)
@@ -123,6 +127,7 @@ static long call_in_sandbox(struct thread *t, struct user_registers *r)
 {
     switch (r->rax) {
     case SYS_rt_sigaction: return actions_call(r);
+    case SYS_rt_sigprocmask: return signals_sigprocmask(t, r);
     case SYS_sigaltstack: return altstack_call(t, r);
     default: return ACTION_DIRECT;
     }

@@ -136,7 +136,8 @@ static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, in
                               .kernel_wait = t->kernel_wait,
                               .nr = t->nr,
                               .foreign_wait = t->foreign_wait,
-                              .has_slot = t->has_slot};
+                              .has_slot = t->has_slot,
+                              .kernel_has_mask = t->kernel_has_mask};
     /* Our own code has something of its own below the program's red zone, and no red zone. */
     uintptr_t sp = (uintptr_t)note.ours.rsp -
                    (note.ours.rsp == note.theirs.rsp ? RED_ZONE_BYTES : 0),
@@ -258,6 +259,8 @@ long signals_return(struct thread *t, struct user_registers *r)
     }
     mask = frame_mask(uc) & ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
     frame_set_mask(uc, mask_set(t, mask));
+    if (note && note->kernel_has_mask) /* the call is perhaps still to be made */
+        frame_set_mask(uc, mask_give_again(t));
     release_by(t, uc);
     t->in_runtime = 0;
     lissom_resume(uc);
@@ -494,14 +497,19 @@ void signals_handler(int sig, siginfo_t *info, void *context)
     }
     if (fault) {
         /* our own mistake: let it be seen; or as the kernel does it if the program blocks it */
-        if (inside || (t && (t->mask & signal_bit(sig))))
+        if (inside || (t && mask_blocks(t, sig)))
             default_action(sig, info);
         else
             deliver_at_home(t, sig, info, uc);
         return;
     }
-    if ((k && mask_holds(k, info, uc)) || is_ignored(sig))
-        return;
+    if (NEVER_BLOCKED & signal_bit(sig)) {
+        bool for_thread = mask_is_for_thread(info);
+        if (k)
+            inbox_in_turn(k, info);
+        if ((k && mask_holds(k, info, for_thread, uc)) || is_ignored(sig))
+            return;
+    }
     if (t && t != k->home_thread && is_for_running(sig, info) &&
         !(t->home->mask & signal_bit(sig))) {
         if (!inside) {
@@ -511,7 +519,7 @@ void signals_handler(int sig, siginfo_t *info, void *context)
         if (deliver_after_divert(t, info, uc))
             return;
     }
-    if (k)
+    if (k && !(NEVER_BLOCKED & signal_bit(sig)))
         inbox_in_turn(k, info);
     if (!k || (!inside && k->home_thread == t && inbox_empty(k))) {
         deliver(t, sig, info, uc);

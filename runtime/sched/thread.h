@@ -132,6 +132,8 @@ struct thread {
     /* its signal mask, as the program knows it; and what sigtimedwait(2) waits for, of the signals
      * that the runtime lets through (sched/mask.h) */
     uint64_t mask, sigwaits;
+    uint64_t call_mask; /* of the call that it waits in, if has_call_mask */
+    bool has_call_mask;
     /* the one that waits with a mask of its own (waitmask.h); -1 or another: none */
     int16_t mask_call;
     uint8_t clone_state; /* enum clone_state */

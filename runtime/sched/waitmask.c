@@ -37,14 +37,13 @@ static bool is_interrupted_call(const ucontext_t *uc)
            code[0] == 0x0f && code[1] == 0x05;
 }
 
-/* The mask of the call that the signal has ended. */
-static bool of_call(const struct thread *t, const ucontext_t *uc, uint64_t *mask)
+static bool of_registers(const struct thread *t, const greg_t *g, uint64_t *mask)
 {
     const uint64_t never = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
     bool indirect;
-    if (t->mask_call != t->nr || !is_interrupted_call(uc))
+    if (t->mask_call != t->nr)
         return false;
-    uintptr_t at = (uintptr_t)pointer(t->nr, uc->uc_mcontext.gregs, &indirect);
+    uintptr_t at = (uintptr_t)pointer(t->nr, g, &indirect);
     if (at && indirect && lissom_guarded_copy(&at, (const void *)at, sizeof at))
         return false;
     if (!at || lissom_guarded_copy(mask, (const void *)at, sizeof *mask))
@@ -53,10 +52,18 @@ static bool of_call(const struct thread *t, const ucontext_t *uc, uint64_t *mask
     return true;
 }
 
+bool waitmask_of_call(const struct thread *t, const struct user_registers *r, uint64_t *mask)
+{
+    const greg_t g[NGREG] = {
+        [REG_RDI] = r->rdi, [REG_R10] = r->r10, [REG_R9] = r->r9, [REG_R8] = r->r8};
+    return of_registers(t, g, mask);
+}
+
 uint64_t waitmask_in_force(const struct thread *t, const ucontext_t *uc)
 {
     uint64_t mask;
-    return of_call(t, uc, &mask) ? mask : t->mask;
+    return is_interrupted_call(uc) && of_registers(t, uc->uc_mcontext.gregs, &mask) ? mask
+                                                                                    : t->mask;
 }
 
 uint64_t waitmask_of_handler(struct thread *t, const ucontext_t *uc)

@@ -20,6 +20,8 @@ void waitmask_begins(struct thread *t, long nr);
  * and the signal. t: whom it has interrupted; NULL: not ours. From our signal handler. The first
  * signal only is said to have ended the call: others find the caller's mask. */
 uint64_t waitmask_of_handler(struct thread *t, const ucontext_t *uc);
+/* The mask of t's call; false: it has none. */
+bool waitmask_of_call(const struct thread *t, const struct user_registers *r, uint64_t *mask);
 /* The mask that t has where a signal has interrupted `uc`: a call's, or its own. */
 uint64_t waitmask_in_force(const struct thread *t, const ucontext_t *uc);
 

@@ -3,8 +3,10 @@
 // whoever unblocks them, or waits for them, gets them, with what was sent; children and programs
 // that are executed have the mask; a fault that is blocked ends the process.
 #include "pthread_test.h"
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/select.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
@@ -34,6 +36,7 @@ static void handler(int sig, siginfo_t *info, void *context) {
     handled_by = pthread_self();
     here++;
 }
+static void nothing(int sig) { (void)sig; }
 static void handle_all(void) {
     struct sigaction a = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
     for (int i = 0; i < HELD; i++) SYS(sigaction(held[i], &a, NULL));
@@ -169,6 +172,86 @@ static void one_does_not(void) {
     OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
 }
 
+// Threads that block a signal, and wait for something else, do not keep it from who waits for it.
+enum { SELECTS, POLLS, WAITS_FOR_ANOTHER, ASKS, KINDS };
+static void *waits(void *kind) {
+    sigset_t all, urg = set_of(SIGURG);
+    sigfillset(&all);
+    struct timespec some = {0, 2000000};
+    meet();
+    while (!stop) switch ((int)(intptr_t)kind) {
+        case SELECTS: EQ(pselect(0, NULL, NULL, NULL, &some, NULL), 0); break;
+        case POLLS: EQ(ppoll(NULL, 0, &some, &all), 0); break;
+        case WAITS_FOR_ANOTHER: ERR(sigtimedwait(&urg, NULL, &some), EAGAIN); break;
+        case ASKS: is_pending(SIGFPE); break;
+        }
+    return NULL;
+}
+static void others_wait(void) {
+    sigset_t s = all_held(), before, fpe = set_of(SIGFPE);
+    OK(pthread_sigmask(SIG_BLOCK, &s, &before));
+    for (intptr_t kind = 0; kind < KINDS; kind++) {
+        siginfo_t info;
+        stop = 0;
+        OK(pthread_barrier_init(&barrier, NULL, 2));
+        other = t_spawn(waits, (void *)kind);
+        meet();
+        for (int round = 0; round < 20; round++) {
+            queue(SIGFPE, round);
+            usleep(300);
+            EQ(sigwaitinfo(&fpe, &info), SIGFPE);
+            EQ(info.si_value.sival_int, round);
+            EQ(info.si_errno, 0);
+        }
+        stop = 1;
+        t_join(other);
+    }
+    OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
+}
+
+// Without a handler: blocked, they are pending, and end nothing.
+static void *takes(void *arg) {
+    for (int i = 0; i < HELD; i++) {
+        sigset_t s = set_of(held[i]);
+        siginfo_t info;
+        EQ(sigwaitinfo(&s, &info), held[i]);
+        EQ(info.si_value.sival_int, i);
+        meet();
+    }
+    return arg;
+}
+static void no_handlers(void) {
+    OK(pthread_barrier_init(&barrier, NULL, 2));
+    sigset_t s = all_held(), before;
+    OK(pthread_sigmask(SIG_BLOCK, &s, &before));
+    other = t_spawn(takes, NULL);
+    for (int i = 0; i < HELD; i++) {
+        if (i % 2) usleep(2000);
+        queue(held[i], i);
+        meet();
+    }
+    t_join(other);
+    OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
+}
+
+// Threads end by exit(2) while signals come for them.
+static volatile int ending;
+static void *ends(void *arg) {
+    ending = gettid();
+    for (volatile long i = (long)arg * 97 % 3000; i > 0; i--) {}
+    syscall(SYS_exit, 0);
+    return arg;
+}
+static void exits(void) {
+    for (long i = 0; i < 300; i++) {
+        ending = 0;
+        pthread_t t = t_spawn(ends, (void *)i);
+        while (!ending) {}
+        while (!syscall(SYS_tgkill, getpid(), ending, SIGUSR1)) {}
+        t_join(t);
+    }
+}
+
 // Children. 11: what is executed has the mask and the pending signal.
 static int status_of(pid_t child) {
     int status;
@@ -179,6 +262,15 @@ static int status_of(pid_t child) {
 static void *idle(void *arg) {
     meet();
     return arg;
+}
+// That they are ignored is inherited by what is executed.
+static int ignores(void) {
+    for (int i = 0; i < HELD; i++) {
+        struct sigaction now;
+        SYS(sigaction(held[i], NULL, &now));
+        if (now.sa_handler != SIG_IGN) return held[i];
+    }
+    return 0;
 }
 static int executed(void) {
     sigset_t now, pending, want = all_held();
@@ -218,6 +310,19 @@ static void children(void) {
     }
     int status = status_of(child);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "status %x", (unsigned)status);
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    for (int i = 0; i < HELD; i++) SYS(sigaction(held[i], &ignore, NULL));
+    char *const asks[] = {program, "ignores", NULL};
+    OK(posix_spawn(&child, program, NULL, NULL, asks, environ));
+    EQ(WEXITSTATUS(status_of(child)), 0);
+    child = fork();
+    if (!child) {
+        execl("/nonexistent", program, "ignores", NULL);
+        execl(program, program, "ignores", NULL);
+        _exit(14);
+    }
+    EQ(WEXITSTATUS(status_of(child)), 0);
+    handle_all();
     meet();
     t_join(t);
     OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
@@ -244,14 +349,22 @@ static void descriptor(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc == 2) return executed();
+    if (argc == 2) return strcmp(argv[1], "ignores") ? executed() : ignores();
     program = argv[0];
     t_watchdog();
+    PHASE("no handlers");
+    no_handlers();
     handle_all();
+    struct sigaction usr1 = {.sa_handler = nothing};
+    SYS(sigaction(SIGUSR1, &usr1, NULL));
+    PHASE("threads end");
+    exits();
     PHASE("all block them");
     all_block();
     PHASE("one does not");
     one_does_not();
+    PHASE("others wait");
+    others_wait();
     PHASE("children");
     children();
     PHASE("a descriptor");
