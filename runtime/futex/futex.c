@@ -563,7 +563,11 @@ long futex_call(struct thread *t, struct user_registers *r)
             thread_learn(t, false);
         break;
     case FUTEX_REQUEUE:
-    case FUTEX_CMP_REQUEUE: finish(r, requeue(r, command == FUTEX_CMP_REQUEUE)); break;
+    case FUTEX_CMP_REQUEUE:
+        finish(r, requeue(r, command == FUTEX_CMP_REQUEUE));
+        if (r->rax > 0)
+            slices_begin_anew(t, t->slot);
+        break;
     case FUTEX_WAKE_OP: finish(r, wake_op(t, r)); break;
     default: return in_kernel(t, command);
     }

@@ -182,7 +182,9 @@ void slices_used_up(struct thread *t, bool looked)
         return; /* its slot is closed */
     if (t->slice)
         count(longer_slices);
-    if (looked && t->sample_works) {
+    if (!looked && !t->computes)
+        t->sample_works = false; /* that was before it waited */
+    if (t->sample_works) {
         uint64_t longer = 2 * slice_of(t), longest = LONGEST_US * sched.tsc_per_us;
         __atomic_store_n(&t->slice, longer < longest ? longer : longest, __ATOMIC_RELAXED);
     }

@@ -28,6 +28,16 @@ static inline void slices_begin_anew(struct thread *t, struct slot *s)
         t->slice_ran = 0;
     }
 }
+/* A look at t, which runs on s, shows neither work nor a wait: its slices are half as long. By
+ * t. */
+static inline void slices_shorten(struct thread *t, struct slot *s)
+{
+    uint64_t half = slice_of(t) / 2;
+    if (half < SLICE_US * sched.tsc_per_us)
+        slices_begin_anew(t, s);
+    else
+        __atomic_store_n(&t->slice, half, __ATOMIC_RELAXED);
+}
 /* Whether threads that were woken are ready on s, and should go before the one that runs there: it
  * only computes, and has run for long enough to be worth a switch. A guess. */
 bool slices_make_way(const struct slot *s);

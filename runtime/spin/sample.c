@@ -91,8 +91,10 @@ bool spin_sampled(struct thread *t, const ucontext_t *uc)
     t->sample_works = !waits && r.lines >= SPIN_WORK_LINES;
     if (waits)
         count(spin_waits);
-    if (!t->sample_works)
+    if (waits)
         slices_begin_anew(t, t->slot);
+    else if (!t->sample_works)
+        slices_shorten(t, t->slot);
     adapt(t->slot, waits, began);
     /* Sites only for endless waits: in a loop that counts its turns, coming here at each would take
      * longer than the turns. */
