@@ -452,7 +452,7 @@ static long descriptor_call(struct thread *t, struct user_registers *r)
 /* t waits in the kernel, without a slot. */
 static long kernel_waits(struct thread *t, struct user_registers *r)
 {
-    mask_before_wait(t, r);
+    mask_before_wait(t, r, true);
     if (r->rax == SYS_rt_sigtimedwait && !r->rsi)
         r->rsi = (long)&t->taken; /* so that a doorbell can be told from a signal of the program */
     return ACTION_CALL;
@@ -462,7 +462,7 @@ static long blocking_call(struct thread *t, struct user_registers *r)
 {
     if (!sched.has_made_threads) {
         /* nobody wants its slot, and only t could make somebody who does */
-        mask_before_wait(t, r);
+        mask_before_wait(t, r, true);
         return ACTION_DIRECT;
     }
     if (waits_not(t, r)) {
@@ -476,7 +476,7 @@ static long blocking_call(struct thread *t, struct user_registers *r)
         if (t->carrier != t->home)
             thread_learn(t, true);
         carrier_go_home(t);
-        mask_before_wait(t, r);
+        mask_before_wait(t, r, false);
         return ACTION_DIRECT;
     }
     if (waits_for_events(r) && r->r10 && threads_exceed_slots()) {
@@ -487,7 +487,7 @@ static long blocking_call(struct thread *t, struct user_registers *r)
     thread_learn(t, true);
     carrier_go_home(t);
     if (!waits_may_block(r)) {
-        mask_before_wait(t, r);
+        mask_before_wait(t, r, false);
         return ACTION_DIRECT;
     }
     slot_release(t);

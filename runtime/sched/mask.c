@@ -151,15 +151,19 @@ uint64_t mask_set(struct thread *t, uint64_t mask)
 }
 
 /* `set`: of what is listed, what becomes pending. `waits`: what sigtimedwait(2) is about to wait
- * for. It is set where the kernel blocks it: our handler would pass a signal that it waits for on
- * to t again and again. */
-static void give_kernel(struct thread *t, uint64_t set, uint64_t waits)
+ * for. `call_mask`: of a call that waits with a mask of its own, or NULL. Both are noted where the
+ * kernel blocks these signals: else our handler would pass one on to t itself again and again. */
+static void give_kernel(struct thread *t, uint64_t set, uint64_t waits, const uint64_t *call_mask)
 {
     uint64_t before = signals_block_all();
     t->kernel_has_mask = true;
     t->home->mask = t->mask;
-    if (!t->home->closed)
+    if (!t->home->closed) {
         __atomic_store_n(&t->sigwaits, waits, __ATOMIC_SEQ_CST);
+        if (call_mask)
+            t->call_mask = *call_mask;
+        __atomic_store_n(&t->has_call_mask, call_mask, __ATOMIC_SEQ_CST);
+    }
     take(t, set);
     signals_set_mask(t->home->closed ? before : t->mask);
 }
@@ -167,7 +171,7 @@ static void give_kernel(struct thread *t, uint64_t set, uint64_t waits)
 void mask_give_kernel(struct thread *t, bool pending)
 {
     if (pending || t->home->mask != t->mask)
-        give_kernel(t, pending ? ~0ull : 0, 0);
+        give_kernel(t, pending ? ~0ull : 0, 0, NULL);
 }
 
 void mask_take_back(struct thread *t)
@@ -213,21 +217,18 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
 
 /* --- calls that wait -------------------------------------------------------------------------- */
 
-void mask_before_wait(struct thread *t, const struct user_registers *r)
+void mask_before_wait(struct thread *t, const struct user_registers *r, bool waits)
 {
     uint64_t set;
-    if (t->nr == SYS_rt_sigtimedwait) {
-        if (t->home->mask != t->mask && r->r10 == sizeof set &&
-            !user_copy(t, &set, (const void *)r->rdi, sizeof set) && (set & never_blocked()))
-            give_kernel(t, set, set & never_blocked());
-    } else if (waitmask_of_call(t, r, &set)) {
-        /* Its mask and the wait begin in one step, in the kernel. */
-        t->call_mask = set;
-        __atomic_store_n(&t->has_call_mask, true, __ATOMIC_SEQ_CST);
-        t->kernel_has_mask = true;
-        if (t->home->mask != t->mask)
-            give_kernel(t, ~set, 0);
-    }
+    if (waitmask_of_call(t, r, &set)) /* its mask and the wait begin in one step, in the kernel */
+        give_kernel(t, ~set, 0, &set);
+    else if (t->home->mask == t->mask)
+        return;
+    else if (t->nr == SYS_rt_sigtimedwait && r->r10 == sizeof set &&
+             !user_copy(t, &set, (const void *)r->rdi, sizeof set))
+        give_kernel(t, set, set & never_blocked(), NULL);
+    else if (waits) /* what it blocks must not end the call */
+        give_kernel(t, 0, 0, NULL);
 }
 
 uint64_t mask_give_again(struct thread *t)

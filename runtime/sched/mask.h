@@ -29,8 +29,8 @@ uint64_t mask_give_again(struct thread *t);
 /* Ends that. Pre: by t, at home, in the runtime. */
 void mask_take_back(struct thread *t);
 /* t, at home, is about to make a blocking call: what the call lets through, or waits for, is not to
- * stay in the list. */
-void mask_before_wait(struct thread *t, const struct user_registers *r);
+ * stay in the list. `waits`: it is going to wait, so what t blocks is not to interrupt it. */
+void mask_before_wait(struct thread *t, const struct user_registers *r, bool waits);
 /* sigtimedwait(2) of t has returned: the signal becomes the one that was sent to the process, if
  * it was passed on to t. */
 void mask_after_wait(struct thread *t, struct user_registers *r);
