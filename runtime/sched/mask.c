@@ -52,8 +52,8 @@ enum { SENT_TO_PROCESS = 0x6c737370 };
  * pending: that is lost, and nothing is listed any more. */
 static bool stopped;
 
-/* What is listed for t or the process, and in `set`, becomes pending for t. Pre: all signals are
- * blocked, or those that are not come to our handler. */
+/* Make the signals in `set` that are listed for t or for the process pending for t. Signals that
+ * are not blocked arrive in our handler at once. */
 static void take(struct thread *t, uint64_t set)
 {
     if (!any_listed() || stopped)
@@ -112,7 +112,8 @@ static void add(const siginfo_t *info, int32_t tid)
     __atomic_store_n(&count_listed, count_listed + 1, __ATOMIC_SEQ_CST);
 }
 
-/* What tgkill(2) has passed on to the thread `tid` becomes what was sent to the process. */
+/* If pass_on sent `info` to thread `tid`, replace it by the original siginfo and remove the entry.
+ * Returns true if so. */
 static bool was_passed(int32_t tid, siginfo_t *info)
 {
     bool found = false;

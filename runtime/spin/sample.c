@@ -89,12 +89,12 @@ bool spin_sampled(struct thread *t, const ucontext_t *uc)
     bool waits = spin_is_wait(&r);
     __atomic_store_n(&t->sample_waited, waits, __ATOMIC_RELAXED);
     t->sample_works = !waits && r.lines >= SPIN_WORK_LINES;
-    if (waits)
+    if (waits) {
         count(spin_waits);
-    if (waits)
         slices_begin_anew(t, t->slot);
-    else if (!t->sample_works)
+    } else if (!t->sample_works) {
         slices_shorten(t, t->slot);
+    }
     adapt(t->slot, waits, began);
     /* Sites only for endless waits: in a loop that counts its turns, coming here at each would take
      * longer than the turns. */
