@@ -4,12 +4,8 @@
 #include "events/events.h"
 #include "sched/identity.h"
 #include "sched/user.h"
-#include "syscalls.h"
-#include "waits.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/ioctl.h>
 
 static void pin(struct thread *t, struct thread *other)
 {
@@ -40,49 +36,54 @@ static void pin_for_attributes(struct thread *t, int32_t tid)
     }
 }
 
-void attributes_note(struct thread *t, long nr, const struct user_registers *r)
+long attributes_set_priority(struct thread *t, struct user_registers *r)
 {
-    if (identity_is_changed_by(nr, r))
-        identity_changes(t, LISSOM_PIN_identity);
-    switch (nr) {
-    case SYS_execve:
-    case SYS_execveat:
-        t->clone_state = CLONE_COPIED; /* if it fails, as after a clone */
-        cpu_set_free(t);
-        break;
-    case SYS_setpriority:
-        if (r->rdi == 0 /* PRIO_PROCESS */)
-            pin_for_attributes(t, (int32_t)r->rsi);
-        break;
-    case SYS_ioprio_set:
-        if (r->rdi == 1 /* IOPRIO_WHO_PROCESS */)
-            pin_for_attributes(t, (int32_t)r->rsi);
-        break;
-    case SYS_unshare:
-    case SYS_setns:
-        events_give_up(); /* descriptors may not be shared any more */
-        /* some namespaces are for processes of one thread: one that sleeps only disturbs */
-        monitor_restart();
-        break;
-    case SYS_fcntl:
-    case SYS_ioctl:
-        if (nr == SYS_fcntl ? r->rsi == F_SETFL : r->rsi == FIONBIO)
-            waits_forget((uint32_t)r->rdi);
-        break;
-    case SYS_timer_create: thread_pin(t, LISSOM_PIN_identity); break;
-    case SYS_rseq: thread_pin(t, LISSOM_PIN_rseq); break;
-    case SYS_perf_event_open:
-        if (is_of(t, r->rsi))
-            thread_pin(t, LISSOM_PIN_identity); /* it counts what its kernel thread does */
-        break;
-    }
+    if (r->rdi == 0 /* PRIO_PROCESS */)
+        pin_for_attributes(t, (int32_t)r->rsi);
+    return ACTION_DIRECT;
+}
+
+long attributes_set_io_priority(struct thread *t, struct user_registers *r)
+{
+    if (r->rdi == 1 /* IOPRIO_WHO_PROCESS */)
+        pin_for_attributes(t, (int32_t)r->rsi);
+    return ACTION_DIRECT;
+}
+
+long attributes_leave_namespace(struct thread *t, struct user_registers *r)
+{
+    (void)r;
+    identity_changes(t, LISSOM_PIN_identity);
+    events_give_up(); /* descriptors may not be shared any more */
+    /* some namespaces are for processes of one thread: one that sleeps only disturbs */
+    monitor_restart();
+    return ACTION_DIRECT;
+}
+
+long attributes_make_timer(struct thread *t, struct user_registers *r)
+{
+    (void)r;
+    thread_pin(t, LISSOM_PIN_identity);
+    return ACTION_DIRECT;
+}
+
+long attributes_set_rseq(struct thread *t, struct user_registers *r)
+{
+    (void)r;
+    thread_pin(t, LISSOM_PIN_rseq);
+    return ACTION_DIRECT;
+}
+
+long attributes_count_events(struct thread *t, struct user_registers *r)
+{
+    if (is_of(t, r->rsi))
+        thread_pin(t, LISSOM_PIN_identity); /* it counts what its kernel thread does */
+    return ACTION_DIRECT;
 }
 
 long attributes_set_class(struct thread *t, struct user_registers *r)
 {
-    thread_learn(t, true);
     pin_for_attributes(t, (int32_t)r->rdi);
-    carrier_go_home(t);
     r->rax = prim_syscall4(r->rax, r->rdi, r->rsi, r->rdx, r->r10);
     if (is_of(t, r->rdi))
         thread_look_at_class(t);

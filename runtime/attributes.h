@@ -8,14 +8,20 @@
 
 #include "sched/thread.h"
 
-/* t is about to make call `nr`, which may set an attribute of its own or of another thread. */
-void attributes_note(struct thread *t, long nr, const struct user_registers *r);
-
-/* sched_setscheduler(2) and its kin, sched_setaffinity(2), sched_getaffinity(2). Return an
- * ACTION_*. */
+/* By t. Each returns an ACTION_*. Pre, but for attributes_get_affinity: t is at home. */
+/* sched_setscheduler(2), sched_setparam(2), sched_setattr(2). */
 long attributes_set_class(struct thread *t, struct user_registers *r);
 long attributes_set_affinity(struct thread *t, struct user_registers *r);
 long attributes_get_affinity(struct thread *t, struct user_registers *r);
+long attributes_set_priority(struct thread *t, struct user_registers *r);
+long attributes_set_io_priority(struct thread *t, struct user_registers *r);
+/* timer_create(2) */
+long attributes_make_timer(struct thread *t, struct user_registers *r);
+long attributes_set_rseq(struct thread *t, struct user_registers *r);
+/* perf_event_open(2) */
+long attributes_count_events(struct thread *t, struct user_registers *r);
+/* unshare(2), setns(2) */
+long attributes_leave_namespace(struct thread *t, struct user_registers *r);
 
 /* t's mask or scheduling attributes have been set, or t has turned out to be a thread of an OpenMP
  * runtime that binds its threads. Pin or unpin t accordingly. By t, at home or with all signals

@@ -30,7 +30,7 @@
 #include "restrict.h"
 #include "spin/loops.h"
 #include "spin/site.h"
-#include "syscalls.h"
+#include "calls.h"
 #include "takeover.h"
 
 #include <dlfcn.h>
@@ -167,8 +167,8 @@ static void functions_done(const char *name, unsigned redirected, unsigned left)
 }
 
 static struct patch_config patch_config = {
-    .class_table = syscalls_class,
-    .class_table_rtld = syscalls_class_rtld,
+    .class_table = calls_kind,
+    .class_table_rtld = calls_kind_rtld,
     .entry = lissom_syscall_entry,
     .report = site_left,
     .object_found = object_found,
@@ -304,7 +304,7 @@ static void begin(const char *unfit)
     sched.tsc_per_us = clock_tsc_per_us(clock_read);
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     ext_ask();
-    syscalls_init();
+    calls_init();
     actions_init();
     unfit = takeover();
     if (unfit) {

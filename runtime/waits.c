@@ -8,7 +8,7 @@
 #include "waits.h"
 #include "sched/actions.h"
 #include "sched/slots.h"
-#include "syscalls.h"
+#include "calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +84,7 @@ static enum seen_as look_at(long descriptor)
                        : flags & O_NONBLOCK || S_ISREG(about.st_mode) ? NEVER_WAITS
                                                                       : MAY_WAIT;
     if (fd < DESCRIPTORS) {
-        syscalls_watch_descriptors();
+        calls_watch_descriptors();
         __atomic_fetch_or(&seen[how][fd / 64], 1ull << (fd % 64), __ATOMIC_RELAXED);
     }
     return how;

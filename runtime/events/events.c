@@ -14,7 +14,7 @@
 #include "sched/release.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
-#include "syscalls.h"
+#include "calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -222,7 +222,7 @@ static bool make_instance(void)
     prim_syscall3(SYS_close, made, 0, 0);
     if (instance < 0)
         return false;
-    syscalls_watch_descriptors();
+    calls_watch_descriptors();
     return true;
 }
 

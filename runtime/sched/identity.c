@@ -65,7 +65,6 @@ static bool all_like(const struct thread *t)
 
 long identity_credentials(struct thread *t, struct user_registers *r)
 {
-    carrier_go_home(t);
     uint64_t then = after(t->credentials, r);
     long result = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
     /* these return what was */
@@ -103,11 +102,10 @@ static bool prctl_changes(long option)
     return false;
 }
 
-bool identity_is_changed_by(long nr, const struct user_registers *r)
+/* Whether the call gives the calling thread an attribute of its own that its children inherit. */
+static bool changes(const struct user_registers *r)
 {
-    switch (nr) {
-    case SYS_unshare:
-    case SYS_setns:
+    switch (r->rax) {
     case SYS_set_mempolicy:
     case SYS_landlock_restrict_self_:
     case SYS_iopl:
@@ -127,6 +125,15 @@ void identity_changes(struct thread *t, enum lissom_pin_reason reason)
         return; /* threads that it makes will be like it */
     t->own_attributes = true;
     thread_pin(t, reason);
+}
+
+long identity_call(struct thread *t, struct user_registers *r)
+{
+    if (changes(r))
+        identity_changes(t, LISSOM_PIN_identity);
+    thread_learn(t, true);
+    carrier_go_home(t);
+    return ACTION_DIRECT;
 }
 
 /* --- threads that are made -------------------------------------------------------------------- */

@@ -11,15 +11,16 @@
 
 #include "sched/thread.h"
 
-/* set*id(2), setgroups(2), capset(2): made here, at home. libc makes every thread do the same; t is
- * pinned only until all threads have done so. Returns an ACTION_*. */
+/* set*id(2), setgroups(2), capset(2): made here. Pre: t is at home. libc makes every thread do the
+ * same; t is pinned only until all threads have done so. Returns an ACTION_*. */
 long identity_credentials(struct thread *t, struct user_registers *r);
 
-/* Whether call `nr`, which is not one of the above, gives the calling thread an attribute of its
- * own that its children inherit. */
-bool identity_is_changed_by(long nr, const struct user_registers *r);
+/* Calls that may give t an attribute of its own which its children inherit: prctl(2), keyctl(2) and
+ * the like. Returns ACTION_DIRECT. Post: t is at home. */
+long identity_call(struct thread *t, struct user_registers *r);
 
-/* t is about to make such a call: it is pinned, unless it is the process's only thread. */
+/* t is about to make a call that gives it such an attribute: it is pinned, unless it is the
+ * process's only thread. */
 void identity_changes(struct thread *t, enum lissom_pin_reason reason);
 
 /* t, at home, is about to make a thread whose thread-local storage is at `tls`. */
