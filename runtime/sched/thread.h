@@ -32,7 +32,7 @@ struct user_registers { /* as switch.S pushes them on the runtime stack */
     unsigned long flags, rsp, rip;
 };
 
-enum { WAIT_WORDS = 12, INBOX = 16, PLACE_CPUS = 1024 };
+enum { WAIT_WORDS = 16, INBOX = 16, PLACE_CPUS = 1024 };
 
 /* docs/slots.md; PARKED is ASLEEP under another name: sched/ext.h */
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED };
@@ -169,6 +169,8 @@ struct thread {
         uintptr_t address;
         uint32_t value, mask;
     } wait_word[WAIT_WORDS];
+    bool wait_counted;     /* a counter ends that wait as well */
+    uint64_t counts_until; /* tsc: it is not parked in a counted wait before (waiting.c) */
     /* where the wait was proven; NULL: another proof is needed */
     const struct spin_site *proof_site;
     uint64_t proof_registers[16]; /* the general ones, in the order of the encoding */

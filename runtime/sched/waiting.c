@@ -4,6 +4,9 @@
 enum {
     PARKED_US = 1000,      /* at most so long the first time, ... */
     PARKED_MAX_US = 64000, /* ... and, doubling while the words have not changed, at last */
+    /* Those in counted waits share one of so many parts of the time, to come to the end of their
+     * counts: otherwise they could never do what comes behind it. */
+    COUNT_SHARE = 16,
 };
 
 bool waiting_words_changed(const struct thread *t)
@@ -46,9 +49,14 @@ static struct thread *take(struct slot *s, struct thread *before, struct thread 
         s->waiting_tail = before;
     t->next = NULL;
     __atomic_store_n(&s->waiting_count, s->waiting_count - 1, __ATOMIC_RELAXED);
-    if (changed)
+    if (changed) {
         t->wait_bound_us = PARKED_US;
-    else if (t->wait_bound_us < PARKED_MAX_US)
+        return t;
+    }
+    uint64_t now = tsc(), parked = now - (t->wait_until - t->wait_bound_us * sched.tsc_per_us);
+    if (t->wait_counted)
+        t->counts_until = now + parked / (COUNT_SHARE * (s->waiting_count + 1u));
+    if (t->wait_bound_us < PARKED_MAX_US)
         t->wait_bound_us *= 2;
     return t;
 }

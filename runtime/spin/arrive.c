@@ -166,6 +166,8 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         return;
     }
     t->let_pass = 0;
+    if (site->counted && at < t->counts_until)
+        return;
     struct spin_registers now = registers_at(site, r, p);
     struct spin_result result;
     if (proven(t, site, &now)) {
@@ -175,12 +177,12 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     t->proof_site = NULL;
     if (!spin_look(t, &now, (struct spin_code){site->lo, site->hi}, site->head, &result))
         return;
-    bool waits = result.verdict == SPIN_ENDLESS;
+    bool waits = result.verdict == SPIN_ENDLESS || (site->counted && spin_is_wait(&result));
     judge(t, site, waits);
     if (!waits)
         return;
     spin_remember(t, &result);
-    if (!reads_stack(&result)) {
+    if (result.verdict == SPIN_ENDLESS && !reads_stack(&result)) {
         t->proof_site = site;
         __builtin_memcpy(t->proof_registers, now.r, sizeof now.r);
     }

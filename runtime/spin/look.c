@@ -130,28 +130,49 @@ bool spin_is_wait(const struct spin_result *r)
            (r->verdict == SPIN_COUNTED && r->remaining != SPIN_TURNS_UNBOUNDED);
 }
 
-/* Aligned words of the kind that guarded loads read. */
+static bool is_now(const struct wait_word *w)
+{
+    uint32_t is;
+    return !lissom_guarded_load((const uint32_t *)w->address, &is) && !((is ^ w->value) & w->mask);
+}
+
+/* Adds the aligned words of one load, of the kind that guarded loads read. Returns false if there
+ * is no room, or the load spans words. */
+static bool add_words(struct thread *t, const struct spin_load *l)
+{
+    uint32_t shift = (uint32_t)(l->address & 3) * 8, bits = l->bytes * 8u;
+    if (shift + bits > 32 && (shift || l->bytes != 8))
+        return false;
+    for (uint32_t half = 0; half < (l->bytes == 8 ? 2u : 1u); half++) {
+        struct wait_word w = {
+            .address = (l->address & ~3ul) + half * 4,
+            .value = (uint32_t)(l->value >> (half * 32)) << shift,
+            .mask = (bits >= 32 ? ~0u : (1u << bits) - 1) << shift,
+        };
+        if (l->stack && !is_now(&w))
+            continue;
+        if (t->wait_words == WAIT_WORDS)
+            return false;
+        t->wait_word[t->wait_words++] = w;
+    }
+    return true;
+}
+
 void spin_remember(struct thread *t, const struct spin_result *r)
 {
-    uint32_t n = 0;
     t->wait_words = 0;
     t->proof_site = NULL; /* the words of its proof are these no more */
-    for (uint32_t i = 0; i < r->loads; i++) {
-        const struct spin_load *l = &r->load[i];
-        if (l->stack)
-            continue; /* nobody else's to change, as a rule */
-        uint32_t shift = (uint32_t)(l->address & 3) * 8, bits = l->bytes * 8u;
-        if (shift + bits > 32 && (shift || l->bytes != 8))
-            return; /* across words */
-        for (uint32_t half = 0; half < (l->bytes == 8 ? 2u : 1u); half++) {
-            if (n == WAIT_WORDS)
-                return;
-            t->wait_word[n++] = (struct wait_word){
-                .address = (l->address & ~3ul) + half * 4,
-                .value = (uint32_t)(l->value >> (half * 32)) << shift,
-                .mask = (bits >= 32 ? ~0u : (1u << bits) - 1) << shift,
-            };
+    t->wait_counted = r->verdict == SPIN_COUNTED;
+    if (r->verdict == SPIN_PAUSE_ONLY)
+        return;
+    for (uint32_t i = 0; i < r->loads; i++)
+        if (!r->load[i].stack && !add_words(t, &r->load[i])) {
+            t->wait_words = 0;
+            return;
         }
-    }
-    t->wait_words = n;
+    /* A word on its own stack is mostly a local variable, which differs in the middle of a turn.
+     * But others may have its address, and set it to end the wait. */
+    for (uint32_t i = 0; i < r->loads; i++)
+        if (r->load[i].stack && !add_words(t, &r->load[i]))
+            break;
 }

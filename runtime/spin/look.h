@@ -18,8 +18,8 @@ struct spin_code {
  * somebody else is looking in t's slot. 8 KiB of stack. */
 bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same,
                uintptr_t head, struct spin_result *r);
-/* What t waits for into t->wait_word; of an endless wait. Post: t->wait_words == 0: it does not
- * fit. */
+/* What t waits for into t->wait_word. Post: t->wait_words == 0: it does not fit, or is not
+ * known. */
 void spin_remember(struct thread *t, const struct spin_result *r);
 /* Whether r is a wait for which giving way is right. */
 bool spin_is_wait(const struct spin_result *r);

@@ -96,10 +96,10 @@ bool spin_sampled(struct thread *t, const ucontext_t *uc)
         slices_shorten(t, t->slot);
     }
     adapt(t->slot, waits, began);
-    /* Sites only for endless waits: in a loop that counts its turns, coming here at each would take
-     * longer than the turns. */
+    /* A counted wait has a site only if it pauses: coming here at each turn would take longer than
+     * other turns. */
     if (waits && r.head)
-        spin_site_ask(&r, r.verdict == SPIN_ENDLESS && !sched.observe_spinning);
+        spin_site_ask(&r, (r.verdict == SPIN_ENDLESS || r.pause) && !sched.observe_spinning);
     if (sched.observe_spinning)
         return true;
     if (sched.misjudge_spinning && !waits) {
@@ -112,10 +112,9 @@ bool spin_sampled(struct thread *t, const ucontext_t *uc)
         return true; /* not in the middle of a turn, where others see what it will take back: at the
                       * site
                       */
-    if (r.verdict == SPIN_ENDLESS)
-        spin_remember(t, &r);
-    else
-        t->wait_words = 0;
+    if (r.verdict == SPIN_COUNTED && began < t->counts_until)
+        return true;
+    spin_remember(t, &r);
     if (t->wait_words)
         slot_park(t, tsc());
     else

@@ -180,7 +180,7 @@ static bool overlaps(uintptr_t address)
     return false;
 }
 
-static bool make(uintptr_t address, uintptr_t head, const struct spin_place *place,
+static bool make(uintptr_t address, const struct spin_result *r, const struct spin_place *place,
                  struct lissom_loop *loop)
 {
     struct spin_site *p = overlaps(address) ? NULL : unused();
@@ -194,7 +194,8 @@ static bool make(uintptr_t address, uintptr_t head, const struct spin_place *pla
                             .stub = address + 5 + (uintptr_t)(intptr_t)disp,
                             .lo = place->lo,
                             .hi = place->hi,
-                            .head = head,
+                            .head = r->head,
+                            .counted = r->verdict == SPIN_COUNTED,
                             .original = *(const uint8_t *)address,
                             .length = in.len,
                             .pause = in.len == 2 &&
@@ -262,7 +263,7 @@ static void site_make(const struct spin_result *r, struct lissom_loop *loop)
         if (!at)
             continue;
         if ((at >= place.lo && at < place.hi) || spin_place_code(at, &place))
-            done = make(at, r->head, &place, loop);
+            done = make(at, r, &place, loop);
     }
     if (!done) {
         siteless[siteless_next++ % FAILURES] = r->loop;
