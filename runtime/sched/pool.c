@@ -19,6 +19,9 @@ enum {
     CARRIER_STACK = 8192,
     RUNTIME_STACK = 16384,
     LAYOUT = STRUCTURES + VECTOR_ROOM + SAVE_AREA + SIGNAL_STACK + CARRIER_STACK + RUNTIME_STACK,
+    /* An odd number of cache lines between two blocks: what threads touch in a wait would otherwise
+     * be in the same few sets of each cache. */
+    SPACING = LAYOUT + 9 * 64,
     CHUNK = 32, /* threads allocated at a time */
     AWAY = 1 << 30,
 };
@@ -126,7 +129,7 @@ static char *make_chunk(void)
 {
     /* Map far from the program's own mappings, because one of them may grow down. */
     static uintptr_t hint; /* total size of the chunks so far */
-    const size_t size = (size_t)CHUNK * LAYOUT;
+    const size_t size = ((size_t)CHUNK * SPACING + 4095) & ~(size_t)4095;
     uintptr_t below = __atomic_add_fetch(&hint, size, __ATOMIC_RELAXED) + AWAY;
     char *p = prim_mmap((void *)(((uintptr_t)&sched & ~0xffffful) - below), size,
                         PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -149,7 +152,7 @@ static struct thread *make(void)
         s->chunk_left = CHUNK;
     }
     struct thread *t = &((struct layout *)s->chunk)->thread;
-    s->chunk += LAYOUT;
+    s->chunk += SPACING;
     s->chunk_left--;
     lock_drop(&s->lock);
     t->all_next = __atomic_load_n(&all_threads, __ATOMIC_RELAXED);
