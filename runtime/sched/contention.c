@@ -12,7 +12,8 @@ enum {
     WOKE_LATE_US = 500,
     /* after a slot got a second thread, waking late proves nothing for so long */
     OURS_US = 20000,
-    AVOID_US = 50000, /* how long not to poll after the first sight of others ... */
+    AVOID_US = 50000, /* how long not to poll after the first sight of others, ... */
+    DOUBT_US = 2000,  /* ... which may have been none, ... */
     /* ... and, doubling while they are still there, at most: so late is it noticed that they
      * left */
     AVOID_MAX_US = 1000000,
@@ -45,11 +46,13 @@ void contention_by_quota(bool is_limit) { quota = is_limit; }
 
 static bool is_throttled(uint64_t time) { return quota && time > THROTTLED_US * sched.tsc_per_us; }
 
-static void seen(uint64_t now)
+static void seen(uint64_t now, uint64_t first_us)
 {
     uint64_t us = sched.tsc_per_us, until = get(&avoid_until), span = get(&avoid_for);
     if (now >= until) {
-        span = now > until + CALM_US * us ? AVOID_US * us : span * 2;
+        span = now > until + CALM_US * us ? 0 : span * 2;
+        if (span < first_us * us)
+            span = first_us * us;
         if (span > AVOID_MAX_US * us)
             span = AVOID_MAX_US * us;
         set(&avoid_for, span);
@@ -66,8 +69,8 @@ static bool can_ask;
 /* the kernel thread, << 32, and for how many us it did not run; the last one is as good as any. 0:
  * none */
 static uint64_t suspicion;
-/* What the kernel said of a thread when it was last asked: so what it says of it for the first time
- * is of all its life, and believed too often. */
+/* What the kernel said of a thread when it was last asked. What it says of it for the first time is
+ * of all its life, and doubtful: a new thread has waited behind its creator. */
 static struct {
     int32_t tid;
     uint64_t delay;
@@ -82,21 +85,22 @@ void contention_ask(void)
     if (!what)
         return;
     if (!task_delay(tid, &delay)) {
-        seen(tsc());
+        seen(tsc(), AVOID_US);
         return;
     }
-    uint64_t before = asked[i].tid == tid ? asked[i].delay : 0;
+    bool known = asked[i].tid == tid;
+    uint64_t before = known ? asked[i].delay : 0;
     asked[i].tid = tid;
     asked[i].delay = delay;
     if (delay - before >= (uint32_t)what * 1000ull / 2)
-        seen(tsc());
+        seen(tsc(), known ? AVOID_US : DOUBT_US);
 }
 
 /* The calling kernel thread was to run, and did not for that `time`, until now. */
 static void suspect(uint64_t now, uint64_t time)
 {
     if (!__atomic_load_n(&can_ask, __ATOMIC_RELAXED)) {
-        seen(now);
+        seen(now, DOUBT_US);
         return;
     }
     uint64_t us = time / sched.tsc_per_us;
@@ -142,9 +146,10 @@ bool contention_on_cpu(struct slot *s)
 void contention_woke(const struct thread *t)
 {
     uint64_t now = tsc();
-    contention_on_cpu(t->slot);
+    bool behind_own = contention_on_cpu(t->slot);
     uint64_t late = now - t->mounted_at;
-    if (late > WOKE_LATE_US * sched.tsc_per_us && now > get(&ours_until) && !is_throttled(late))
+    if (!behind_own && late > WOKE_LATE_US * sched.tsc_per_us && now > get(&ours_until) &&
+        !is_throttled(late))
         suspect(now, late);
 }
 
