@@ -169,8 +169,8 @@ struct thread {
         uintptr_t address;
         uint32_t value, mask;
     } wait_word[WAIT_WORDS];
-    bool wait_counted;     /* a counter ends that wait as well */
-    uint64_t counts_until; /* tsc: it is not parked in a counted wait before (waiting.c) */
+    bool wait_counted;  /* a counter ends that wait as well */
+    uint32_t counts_on; /* turns in which it is not parked in a counted wait (waiting.c) */
     /* where the wait was proven; NULL: another proof is needed */
     const struct spin_site *proof_site;
     uint64_t proof_registers[16]; /* the general ones, in the order of the encoding */

@@ -5,8 +5,10 @@ enum {
     PARKED_US = 1000,      /* at most so long the first time, ... */
     PARKED_MAX_US = 64000, /* ... and, doubling while the words have not changed, at last */
     /* Those in counted waits share one of so many parts of the time, to come to the end of their
-     * counts: otherwise they could never do what comes behind it. */
+     * counts: otherwise they could never do what comes behind it. They have it in turns: on a CPU
+     * that others want, time passes without turns. */
     COUNT_SHARE = 16,
+    TURN_NS = 100,
 };
 
 bool waiting_words_changed(const struct thread *t)
@@ -55,7 +57,9 @@ static struct thread *take(struct slot *s, struct thread *before, struct thread 
     }
     uint64_t now = tsc(), parked = now - (t->wait_until - t->wait_bound_us * sched.tsc_per_us);
     if (t->wait_counted)
-        t->counts_until = now + parked / (COUNT_SHARE * (s->waiting_count + 1u));
+        t->counts_on = (uint32_t)(parked / (COUNT_SHARE * TURN_NS * (s->waiting_count + 1ull) *
+                                                sched.tsc_per_us / 1000 +
+                                            1));
     if (t->wait_bound_us < PARKED_MAX_US)
         t->wait_bound_us *= 2;
     return t;

@@ -17,9 +17,11 @@ enum {
     RETIRE_SHARE = 8,    /* ... less so many for each that did: it costs more than it brings */
     ADD_UP = 32,         /* waits of a thread before they appear in the statistics */
     SAME_WAIT_NS = 1000, /* between two turns of one wait at most */
-    FRUITLESS_MAX = 10,  /* a thread passes 2^10 times at most without a look */
-    DEBT = 16,  /* as with futexes (futex.c): after so many more waits that were longer ... */
-    RETRY = 32, /* ... only every 32nd is given that time */
+    FRUITLESS_MAX = 10,  /* a thread passes 2^10 times at most without a look, ... */
+    FRUITLESS_HINT = 4,  /* ... 2^4 times where it yields meanwhile */
+    DEBT = 16,       /* as with futexes (futex.c): after so many more waits that were longer ... */
+    RETRY = 32,      /* ... only every 32nd is given that time */
+    KERNEL_US = 100, /* between two yields at hints that are hand-overs to another kernel thread */
 };
 
 /* As enter.S leaves them on the program's stack. */
@@ -107,6 +109,15 @@ static void give_way(struct thread *t, const struct spin_site *site, uint64_t no
     }
 }
 
+/* It pauses, but is not proven to wait: it runs again after all others that are ready. */
+static void yield_at_hint(struct thread *t, const struct spin_site *site, uint64_t now)
+{
+    if (thread_stays(t) && now - t->wait_began < KERNEL_US * sched.tsc_per_us)
+        return;
+    t->wait_words = 0;
+    give_way(t, site, now);
+}
+
 /* Locks are often held for less time than it takes to let another thread run, which would then want
  * the same lock, and so would all that are ready, one after the other. Whether waits are short is
  * learned for each site. */
@@ -141,9 +152,13 @@ static void judge(struct thread *t, struct spin_site *site, bool waits)
 {
     if (waits && site->failed)
         site->failed = site->failed > RETIRE_SHARE ? site->failed - RETIRE_SHARE : 0;
-    if (!waits && ++site->failed >= FAILURES)
-        spin_site_retire(site);
-    t->fruitless = waits ? 0 : t->fruitless < FRUITLESS_MAX ? t->fruitless + 1 : FRUITLESS_MAX;
+    if (!waits && !site->hint && ++site->failed >= FAILURES) {
+        site->hint = site->pauses;
+        if (!site->hint)
+            spin_site_retire(site);
+    }
+    uint32_t most = site->hint ? FRUITLESS_HINT : FRUITLESS_MAX;
+    t->fruitless = waits ? 0 : t->fruitless < most ? t->fruitless + 1 : most;
     t->let_pass = waits ? 0 : (1u << t->fruitless) - 1;
     t->pass_site = site;
 }
@@ -161,13 +176,17 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
             prim_syscall3(SYS_sched_yield, 0, 0, 0);
         return;
     }
+    if (t->counts_on && (site->counted || site->hint)) {
+        t->counts_on--;
+        return;
+    }
     if (t->let_pass && t->pass_site == site) {
         t->let_pass--;
+        if (site->hint)
+            yield_at_hint(t, site, at);
         return;
     }
     t->let_pass = 0;
-    if (site->counted && at < t->counts_until)
-        return;
     struct spin_registers now = registers_at(site, r, p);
     struct spin_result result;
     if (proven(t, site, &now)) {
@@ -177,8 +196,11 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     t->proof_site = NULL;
     if (!spin_look(t, &now, (struct spin_code){site->lo, site->hi}, site->head, &result))
         return;
-    bool waits = result.verdict == SPIN_ENDLESS || (site->counted && spin_is_wait(&result));
+    bool waits = result.verdict == SPIN_ENDLESS ||
+                 (result.verdict == SPIN_COUNTED && site->pauses && spin_is_wait(&result));
     judge(t, site, waits);
+    if (!waits && site->hint)
+        yield_at_hint(t, site, at);
     if (!waits)
         return;
     spin_remember(t, &result);

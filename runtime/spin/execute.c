@@ -335,6 +335,8 @@ void spin_execute(struct spin *s, const struct op *op)
     case ZYDIS_MNEMONIC_PAUSE:
         s->pauses++;
         s->rec.pauses++;
+        if (s->only_pauses && !s->hint && !spin_in_critical(s, op->address))
+            s->hint = op->address;
         /* rather one of the loop's own function */
         if ((!s->rec.pause || s->now.r[RSP] >= s->rec.outermost) &&
             spin_may_be_site(s, op->address))

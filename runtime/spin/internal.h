@@ -204,6 +204,11 @@ struct spin {
     /* stores outside of the stack, by unlocked instructions, of what was there already */
     uint32_t rewrites;
     bool stop;
+    bool only_pauses; /* nothing is proven: hint.c */
+    uint64_t hint;    /* then: the first `pause` */
+    /* The restartable sequence (rseq(2)) that was entered last: no place for a site, since the
+     * kernel restarts a thread only between these addresses. */
+    uint64_t critical, critical_bytes;
     bool has_delays;   /* some of the heads are */
     uint8_t exploring; /* enum explore */
     uint32_t invert;   /* while exploring: which deciding branch goes the other way */
@@ -218,6 +223,10 @@ struct spin {
 };
 _Static_assert(sizeof(struct spin) <= sizeof(struct spin_scratch), "scratch");
 
+static inline bool spin_in_critical(const struct spin *s, uint64_t address)
+{
+    return address - s->critical < s->critical_bytes;
+}
 static inline uint64_t low_bytes(uint64_t v, unsigned bytes)
 {
     return bytes >= 8 ? v : v & ((1ull << 8 * bytes) - 1);
@@ -247,6 +256,13 @@ bool spin_in_delay(const struct spin *s, uint64_t address);   /* an instruction 
 /* a conditional branch is executed */
 void spin_delay_branch(struct spin *s, uint64_t address, bool taken);
 void spin_delay_turn(struct spin *s, struct head *h); /* its head is visited */
+
+/* --- hint.c ----------------------------------------------------------------------------------- */
+/* The interpretation, which was begun with `from`, has stopped without a proof. If at least
+ * SPIN_MIN_PAUSES pauses are ahead, whatever is stored: s->result is SPIN_PAUSE_ONLY, with the
+ * place of a pause. */
+void spin_find_pauses(struct spin *s, const struct spin_config *c,
+                      const struct spin_registers *from);
 
 /* --- prove.c ---------------------------------------------------------------------------------- */
 /* An interpretation, instruction by instruction: spin_advance() until s->stop. What

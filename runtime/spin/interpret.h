@@ -81,7 +81,8 @@ struct spin_config {
     /* of a loop that was proven to wait before, to be proven from its first visit on; 0: not
      * known */
     uintptr_t head;
-    uint64_t time; /* what RDTSC returns throughout the interpretation; 0: not known */
+    bool find_pauses; /* whatever it stores, does it pause? (SPIN_PAUSE_ONLY) */
+    uint64_t time;    /* what RDTSC returns throughout the interpretation; 0: not known */
     uintptr_t clock_lo, clock_hi; /* where the kernel publishes the time (vvar); 0, 0: not known */
     /* instructions; 0: SPIN_DEFAULT_BUDGET. At most twice as many are interpreted */
     uint32_t budget;
@@ -110,6 +111,8 @@ struct spin_result {
     uint8_t lines;
 
     /* Of ENDLESS and COUNTED. */
+    /* Of SPIN_PAUSE_ONLY if find_pauses, and there is nothing else to say: the place of a pause,
+     * which is `pause` and `loop` as well. */
     uintptr_t head, back; /* where the proof began, and the backward jump to it */
     /* Lowest address of the loop in its own function, not in those that it calls: the same for
      * every sample. */

@@ -107,7 +107,8 @@ bool spin_look(const struct thread *t, const struct spin_registers *from, struct
                                  .budget = BUDGET,
                                  .same_lo = same.lo,
                                  .same_hi = same.hi,
-                                 .head = head};
+                                 .head = head,
+                                 .find_pauses = !same.hi};
     config.time = tsc();
     config.clock_lo = clock_pages.lo;
     config.clock_hi = __atomic_load_n(&clock_pages.hi, __ATOMIC_RELAXED);

@@ -198,11 +198,31 @@ static void buffer(struct spin *s, uint64_t a, unsigned size, struct value v)
     }
 }
 
+/* A restartable sequence begins with the store of a pointer to its descriptor, struct rseq_cs. */
+static void note_critical(struct spin *s, uint64_t descriptor)
+{
+    enum { ALIGNMENT = 32, FLAGS = 8, BYTES_MOST = 65536 };
+    uint64_t version_and_flags, start, bytes;
+    if (descriptor % ALIGNMENT || !descriptor ||
+        s->config->load(descriptor, &version_and_flags, 8) || version_and_flags >> 32 >= FLAGS ||
+        (uint32_t)version_and_flags || s->config->load(descriptor + 8, &start, 8) ||
+        s->config->load(descriptor + 16, &bytes, 8) || bytes > BYTES_MOST)
+        return;
+    s->critical = start;
+    s->critical_bytes = bytes;
+}
+
 void spin_mem_put(struct spin *s, struct value address, unsigned size, struct value v, bool locked)
 {
     if (s->stop || !address_good(s, address))
         return;
+    if (size == 8 && !(v.t & T_OPAQUE))
+        note_critical(s, v.v);
     if (spin_on_stack(s, address.v)) {
+        buffer(s, address.v, size, v);
+        return;
+    }
+    if (s->only_pauses) {
         buffer(s, address.v, size, v);
         return;
     }

@@ -205,7 +205,8 @@ bool spin_restored(const struct spin *s)
 
 bool spin_may_be_site(const struct spin *s, uint64_t address)
 {
-    return !s->config->same_hi && !spin_in_delay(s, address) && spin_restored(s);
+    return !s->config->same_hi && !spin_in_delay(s, address) && !spin_in_critical(s, address) &&
+           spin_restored(s);
 }
 
 /* --- recording -------------------------------------------------------------------------------- */
@@ -389,7 +390,7 @@ static void give_up(struct spin *s)
 
 void spin_at_head(struct spin *s, uint64_t from)
 {
-    if (s->stop)
+    if (s->stop || s->only_pauses)
         return;
     struct head *delay = spin_delay_at(s, s->now.rip);
     if (delay) {
@@ -516,7 +517,8 @@ void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_r
     if (s->budget > 1u << 20)
         s->budget = 1u << 20;
     s->steps = s->pauses = s->outside_stores = s->rewrites = 0;
-    s->stop = s->has_delays = false;
+    s->stop = s->has_delays = s->only_pauses = false;
+    s->hint = s->critical = s->critical_bytes = 0;
     s->exploring = EXPLORE_NO;
     s->source = (struct flag_source){0};
     s->rec = (struct recording){0};
@@ -575,8 +577,10 @@ enum spin_verdict spin_interpret(const struct spin_config *c, const struct spin_
     if (r->verdict != SPIN_ENDLESS && r->verdict != SPIN_COUNTED)
         r->loads = 0;
     r->lines = lines_written(s);
+    r->rip = s->now.rip;
+    if (c->find_pauses && !r->head)
+        spin_find_pauses(s, c, from);
     r->steps = s->steps;
     r->pauses = s->pauses;
-    r->rip = s->now.rip;
     return r->verdict;
 }

@@ -112,8 +112,10 @@ bool spin_sampled(struct thread *t, const ucontext_t *uc)
         return true; /* not in the middle of a turn, where others see what it will take back: at the
                       * site
                       */
-    if (r.verdict == SPIN_COUNTED && began < t->counts_until)
+    if (r.verdict == SPIN_COUNTED && t->counts_on) {
+        t->counts_on = 0; /* without a site its turns are not known: until the next sample */
         return true;
+    }
     spin_remember(t, &r);
     if (t->wait_words)
         slot_park(t, tsc());

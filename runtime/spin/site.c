@@ -195,7 +195,9 @@ static bool make(uintptr_t address, const struct spin_result *r, const struct sp
                             .lo = place->lo,
                             .hi = place->hi,
                             .head = r->head,
+                            .pauses = r->pause,
                             .counted = r->verdict == SPIN_COUNTED,
+                            .hint = r->verdict == SPIN_PAUSE_ONLY,
                             .original = *(const uint8_t *)address,
                             .length = in.len,
                             .pause = in.len == 2 &&

@@ -48,7 +48,9 @@ struct spin_site {
     uint8_t original, length, state;
     bool branch;  /* the stub is one of a jump */
     bool pause;   /* it is a `pause`, which the stub begins with */
-    bool counted; /* the loop that was proven is a counted wait */
+    bool pauses;  /* its loop does, ... */
+    bool counted; /* ... and is a counted wait, as proven */
+    bool hint;    /* ... and mostly is not proven to wait */
     /* Read at each turn by threads on all CPUs, so written seldom. */
     uint32_t failed; /* looks that showed no wait, in excess */
     /* waits that were longer than the time that a thread is given at first, in excess */

@@ -2,8 +2,9 @@
 #ifndef TEST_SPIN_LOOPS_H
 #define TEST_SPIN_LOOPS_H
 
-/* endless, counted, pause only, no wait (or unknown); work for certain */
-enum { E = 1, C = 2, P = 4, N = 8, W = 16 };
+/* endless, counted, pause only, no wait (or unknown); work for certain; pause only in many
+ * samples */
+enum { E = 1, C = 2, P = 4, N = 8, W = 16, H = 32 };
 
 struct loop {
     const char *name;

@@ -406,9 +406,45 @@ LOOP(delay_exponential) {
     return 1;
 }
 
+/* Not proven to wait, but they pause. */
+static _Atomic unsigned long failures;
+static volatile unsigned long own_failures;
+static volatile int queued[32];
+LOOP(hint_locked_count) {
+    while (!flag) {
+        failures++;
+        pause();
+    }
+    return 1;
+}
+LOOP(hint_own_count) {
+    while (!flag) {
+        own_failures++;
+        pause();
+    }
+    return 1;
+}
+LOOP(hint_random_search) {
+    unsigned long r = 1;
+    do {
+        r ^= r << 13, r ^= r >> 7, r ^= r << 17;
+        failures++;
+        pause();
+    } while (!queued[r % 32]);
+    return r;
+}
+LOOP(hint_plt) {
+    while (!flag) {
+        failures++;
+        plt_pause();
+    }
+    return 1;
+}
+
 /* --- the table -------------------------------------------------------------------------------- */
 #define WAIT(f, e, word) {#f, e, f, (const volatile void *)&(word)}
 #define PAUSES(f) {#f, P, f, 0}
+#define HINT(f) {#f, P | N | H, f, 0}
 const struct loop loops_wait[] = {
     WAIT(flag_plain, E, flag),
     WAIT(flag_pause, E, flag),
@@ -461,6 +497,10 @@ const struct loop loops_wait[] = {
     WAIT(counted_cas, C, held),
     WAIT(counted_call, C, aflag),
     WAIT(vector_moves, E, flag),
+    HINT(hint_locked_count),
+    HINT(hint_own_count),
+    HINT(hint_random_search),
+    HINT(hint_plt),
     WAIT(timed_plain, E, flag),
     WAIT(timed_pause, E, flag),
     WAIT(timed_narrow, E, long_flag),

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pauses of a thread that is not proven to wait. It may wait all the same: in a search of other
+ * threads' queues, in random order, with a count of its failures in memory, or for a lock that it
+ * tries to take at each turn. A `pause` is a hint of that, as for a hypervisor (pause-loop
+ * exiting).
+ */
+#include "spin/internal.h"
+
+enum { STEPS = 600 };
+
+static bool has_just_paused(const struct spin_config *c, uint64_t rip)
+{
+    uint8_t code[2];
+    long (*fetch)(uintptr_t, void *, unsigned) = c->fetch ? c->fetch : c->load;
+    return !fetch(rip - 2, code, sizeof code) && code[0] == 0xf3 && code[1] == 0x90;
+}
+
+void spin_find_pauses(struct spin *s, const struct spin_config *c,
+                      const struct spin_registers *from)
+{
+    struct spin_result *r = s->result;
+    /* most of the time of a loop that pauses is that of the pause */
+    if (!s->pauses && !has_just_paused(c, from->rip))
+        return;
+    const struct spin_result before = *r;
+    uint32_t steps = s->steps;
+    spin_begin(s, c, from, r);
+    s->only_pauses = true;
+    while (!s->stop && s->steps < STEPS && s->pauses < SPIN_MIN_PAUSES)
+        spin_step(s);
+    *r = before;
+    s->steps += steps;
+    if (s->pauses < SPIN_MIN_PAUSES || !s->hint)
+        return;
+    r->verdict = SPIN_PAUSE_ONLY;
+    r->pause = r->head = r->loop = s->hint;
+}
