@@ -19,8 +19,9 @@ enum {
     SAME_WAIT_NS = 1000, /* between two turns of one wait at most */
     FRUITLESS_MAX = 10,  /* a thread passes 2^10 times at most without a look, ... */
     FRUITLESS_HINT = 4,  /* ... 2^4 times where it yields meanwhile */
-    DEBT = 16,       /* as with futexes (futex.c): after so many more waits that were longer ... */
-    RETRY = 32,      /* ... only every 32nd is given that time */
+    DEBT = 16,  /* as with futexes (futex.c): after so many more waits that were longer ... */
+    RETRY = 32, /* ... only every 32nd is given that time */
+    YIELD_SHORT_US = 100, /* after a longer one it goes on for a turn for each us of it */
     KERNEL_US = 100, /* between two yields at hints that are hand-overs to another kernel thread */
 };
 
@@ -97,6 +98,9 @@ static void give_way(struct thread *t, const struct spin_site *site, uint64_t no
     if (!t->wait_words) {
         slot_yield(t);
         threshold_wait_ended(t->slot);
+        /* as those that were parked (waiting.c): its turns come to an end, too */
+        uint64_t away_us = (tsc() - now) / sched.tsc_per_us;
+        t->counts_on = away_us < YIELD_SHORT_US ? 0 : (uint32_t)(away_us < 64000 ? away_us : 64000);
     } else if (!slot_park(t, now)) {
         threshold_wait_ended(t->slot);
     } else {
@@ -153,7 +157,7 @@ static void judge(struct thread *t, struct spin_site *site, bool waits)
     if (waits && site->failed)
         site->failed = site->failed > RETIRE_SHARE ? site->failed - RETIRE_SHARE : 0;
     if (!waits && !site->hint && ++site->failed >= FAILURES) {
-        site->hint = site->pauses;
+        site->hint = site->pause; /* elsewhere, those who work may pass */
         if (!site->hint)
             spin_site_retire(site);
     }
@@ -176,7 +180,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
             prim_syscall3(SYS_sched_yield, 0, 0, 0);
         return;
     }
-    if (t->counts_on && (site->counted || site->hint)) {
+    if (t->counts_on && site->pauses) {
         t->counts_on--;
         return;
     }

@@ -99,7 +99,9 @@ bool spin_sampled(struct thread *t, const ucontext_t *uc)
     /* A counted wait has a site only if it pauses: coming here at each turn would take longer than
      * other turns. */
     if (waits && r.head)
-        spin_site_ask(&r, (r.verdict == SPIN_ENDLESS || r.pause) && !sched.observe_spinning);
+        spin_site_ask(&r, (r.verdict == SPIN_ENDLESS ||
+                           (r.pause && (r.verdict == SPIN_COUNTED || r.loop == r.pause))) &&
+                              !sched.observe_spinning);
     if (sched.observe_spinning)
         return true;
     if (sched.misjudge_spinning && !waits) {
