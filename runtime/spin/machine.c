@@ -206,7 +206,7 @@ static void note_critical(struct spin *s, uint64_t descriptor)
     if (descriptor % ALIGNMENT || !descriptor ||
         s->config->load(descriptor, &version_and_flags, 8) || version_and_flags >> 32 >= FLAGS ||
         (uint32_t)version_and_flags || s->config->load(descriptor + 8, &start, 8) ||
-        s->config->load(descriptor + 16, &bytes, 8) || bytes > BYTES_MOST)
+        s->config->load(descriptor + 16, &bytes, 8) || !bytes || bytes > BYTES_MOST)
         return;
     s->critical = start;
     s->critical_bytes = bytes;
@@ -216,13 +216,14 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
 {
     if (s->stop || !address_good(s, address))
         return;
-    if (size == 8 && !(v.t & T_OPAQUE))
+    if (s->config->find_pauses && size == 8 && !(v.t & T_OPAQUE))
         note_critical(s, v.v);
     if (spin_on_stack(s, address.v)) {
         buffer(s, address.v, size, v);
         return;
     }
     if (s->only_pauses) {
+        s->now.transient = true; /* so that its loads see it */
         buffer(s, address.v, size, v);
         return;
     }

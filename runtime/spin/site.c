@@ -196,7 +196,6 @@ static bool make(uintptr_t address, const struct spin_result *r, const struct sp
                             .hi = place->hi,
                             .head = r->head,
                             .pauses = r->pause,
-                            .counted = r->verdict == SPIN_COUNTED,
                             .hint = r->verdict == SPIN_PAUSE_ONLY,
                             .original = *(const uint8_t *)address,
                             .length = in.len,

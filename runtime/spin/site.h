@@ -46,11 +46,10 @@ struct spin_site {
     uintptr_t lo, hi; /* the mapping of the code */
     uintptr_t head;   /* of the loop */
     uint8_t original, length, state;
-    bool branch;  /* the stub is one of a jump */
-    bool pause;   /* it is a `pause`, which the stub begins with */
-    bool pauses;  /* its loop does, ... */
-    bool counted; /* ... and is a counted wait, as proven */
-    bool hint;    /* ... and mostly is not proven to wait */
+    bool branch; /* the stub is one of a jump */
+    bool pause;  /* it is a `pause`, which the stub begins with */
+    bool pauses; /* its loop does, ... */
+    bool hint;   /* ... and mostly is not proven to wait */
     /* Read at each turn by threads on all CPUs, so written seldom. */
     uint32_t failed; /* looks that showed no wait, in excess */
     /* waits that were longer than the time that a thread is given at first, in excess */
