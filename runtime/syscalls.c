@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What happens at an intercepted system call: before it, in its place, and after it. calls.c has
- * the table of calls.
+ * The entry from an intercepted system call: runs the handlers that calls.c lists for its number
+ * before the call, in place of it, and after it.
  */
 #include "calls.h"
 #include "attributes.h"

@@ -69,8 +69,9 @@ static bool can_ask;
 /* the kernel thread, << 32, and for how many us it did not run; the last one is as good as any. 0:
  * none */
 static uint64_t suspicion;
-/* What the kernel said of a thread when it was last asked. What it says of it for the first time is
- * of all its life, and doubtful: a new thread has waited behind its creator. */
+/* The time for which a kernel thread was ready and did not run, as last read. The first reading
+ * covers the thread's whole life, and is doubted: a new thread waits for its creator to leave the
+ * CPU. */
 static struct {
     int32_t tid;
     uint64_t delay;

@@ -263,6 +263,7 @@ struct slot {
     bool computing;             /* the runner only computes (sched/slices.h); a hint */
     uint32_t schedules;         /* moves whenever the slot changes hands or its thread yields */
     struct lost_time lost_time; /* by who holds it */
+    uint32_t spin_yields;       /* by threads in loops that pause, and have no words to wait for */
     /* seldom */
     uint32_t state __attribute__((aligned(64))); /* enum slot_state; under lock, read without */
     /* how long to look for work before it is given up, and the most (idle/poll.c): by who holds it,

@@ -41,6 +41,16 @@ void waiting_push(struct slot *s, struct thread *t, uint64_t now)
     __atomic_store_n(&s->waiting_count, s->waiting_count + 1, __ATOMIC_RELAXED);
 }
 
+uint32_t waiting_turns(uint64_t away, uint32_t sharers)
+{
+    uint64_t us = sched.tsc_per_us;
+    if ((int64_t)away < 0) /* time stamp counters of two CPUs differ */
+        return 0;
+    if (away > PARKED_MAX_US * us)
+        away = PARKED_MAX_US * us;
+    return (uint32_t)(away / (COUNT_SHARE * TURN_NS * (uint64_t)sharers * us / 1000 + 1));
+}
+
 static struct thread *take(struct slot *s, struct thread *before, struct thread *t, bool changed)
 {
     if (before)
@@ -53,13 +63,12 @@ static struct thread *take(struct slot *s, struct thread *before, struct thread 
     __atomic_store_n(&s->waiting_count, s->waiting_count - 1, __ATOMIC_RELAXED);
     if (changed) {
         t->wait_bound_us = PARKED_US;
+        t->counts_on = 0;
         return t;
     }
-    uint64_t now = tsc(), parked = now - (t->wait_until - t->wait_bound_us * sched.tsc_per_us);
     if (t->wait_counted)
-        t->counts_on = (uint32_t)(parked / (COUNT_SHARE * TURN_NS * (s->waiting_count + 1ull) *
-                                                sched.tsc_per_us / 1000 +
-                                            1));
+        t->counts_on = waiting_turns(tsc() - (t->wait_until - t->wait_bound_us * sched.tsc_per_us),
+                                     s->waiting_count + 1);
     if (t->wait_bound_us < PARKED_MAX_US)
         t->wait_bound_us *= 2;
     return t;

@@ -26,6 +26,10 @@ struct thread *waiting_take_any(struct slot *s);
 /* Whether one whose wait is over is on the list of s, whose lock it takes. in_hurry: false also if
  * that is held. */
 bool waiting_any_over(struct slot *s, uint64_t now, bool in_hurry);
+/* The turns that a thread may make in a loop whose end may be a count, after it was away for `away`
+ * (tsc): the `sharers` threads of a slot that are in such loops make turns for a sixteenth of the
+ * time together. */
+uint32_t waiting_turns(uint64_t away, uint32_t sharers);
 /* Whether one of the words of t's wait has changed; true also if there is none. Not under a lock:
  * by t, or by who owns it. */
 bool waiting_words_changed(const struct thread *t);

@@ -19,9 +19,8 @@ enum {
     SAME_WAIT_NS = 1000, /* between two turns of one wait at most */
     FRUITLESS_MAX = 10,  /* a thread passes 2^10 times at most without a look, ... */
     FRUITLESS_HINT = 4,  /* ... 2^4 times where it yields meanwhile */
-    DEBT = 16,  /* as with futexes (futex.c): after so many more waits that were longer ... */
-    RETRY = 32, /* ... only every 32nd is given that time */
-    YIELD_SHORT_US = 100, /* after a longer one it goes on for a turn for each us of it */
+    DEBT = 16,       /* as with futexes (futex.c): after so many more waits that were longer ... */
+    RETRY = 32,      /* ... only every 32nd is given that time */
     KERNEL_US = 100, /* between two yields at hints that are hand-overs to another kernel thread */
 };
 
@@ -91,16 +90,25 @@ static void spun(struct thread *t, uint64_t until)
     t->wait_began = until;
 }
 
+/* Lets other threads run. The loop may end by a count that no proof has shown, so t gets turns for
+ * the time that it was away. */
+static void yield_in_turn(struct thread *t, uint64_t now)
+{
+    struct slot *s = t->slot;
+    uint32_t before = __atomic_fetch_add(&s->spin_yields, 1, __ATOMIC_RELAXED);
+    slot_yield(t);
+    /* Threads that have yielded here meanwhile are in such loops, too. */
+    uint32_t sharers = __atomic_load_n(&s->spin_yields, __ATOMIC_RELAXED) - before;
+    t->counts_on = waiting_turns(tsc() - now, sharers);
+}
+
 static void give_way(struct thread *t, const struct spin_site *site, uint64_t now)
 {
     spun(t, now);
     threshold_wait_begins(t->slot, now, 1);
     if (!t->wait_words) {
-        slot_yield(t);
+        yield_in_turn(t, now);
         threshold_wait_ended(t->slot);
-        /* as those that were parked (waiting.c): its turns come to an end, too */
-        uint64_t away_us = (tsc() - now) / sched.tsc_per_us;
-        t->counts_on = away_us < YIELD_SHORT_US ? 0 : (uint32_t)(away_us < 64000 ? away_us : 64000);
     } else if (!slot_park(t, now)) {
         threshold_wait_ended(t->slot);
     } else {

@@ -110,10 +110,9 @@ struct spin_result {
     /* Unless ENDLESS or COUNTED: cache lines outside of the stack that were written. */
     uint8_t lines;
 
-    /* Of ENDLESS and COUNTED. */
-    /* Of SPIN_PAUSE_ONLY if find_pauses, and there is nothing else to say: the place of a pause,
-     * which is `pause` and `loop` as well. */
-    uintptr_t head, back; /* where the proof began, and the backward jump to it */
+    /* Of ENDLESS and COUNTED: where the proof began, and the backward jump to it. Of PAUSE_ONLY, if
+     * config.find_pauses: head, pause and loop are the address of a `pause`. */
+    uintptr_t head, back;
     /* Lowest address of the loop in its own function, not in those that it calls: the same for
      * every sample. */
     uintptr_t loop;

@@ -131,12 +131,6 @@ bool spin_is_wait(const struct spin_result *r)
            (r->verdict == SPIN_COUNTED && r->remaining != SPIN_TURNS_UNBOUNDED);
 }
 
-static bool is_now(const struct wait_word *w)
-{
-    uint32_t is;
-    return !lissom_guarded_load((const uint32_t *)w->address, &is) && !((is ^ w->value) & w->mask);
-}
-
 /* Adds the aligned words of one load, of the kind that guarded loads read. Returns false if there
  * is no room, or the load spans words. */
 static bool add_words(struct thread *t, const struct spin_load *l)
@@ -150,8 +144,6 @@ static bool add_words(struct thread *t, const struct spin_load *l)
             .value = (uint32_t)(l->value >> (half * 32)) << shift,
             .mask = (bits >= 32 ? ~0u : (1u << bits) - 1) << shift,
         };
-        if (l->stack && !is_now(&w))
-            continue;
         if (t->wait_words == WAIT_WORDS)
             return false;
         t->wait_word[t->wait_words++] = w;
@@ -171,8 +163,8 @@ void spin_remember(struct thread *t, const struct spin_result *r)
             t->wait_words = 0;
             return;
         }
-    /* A word on its own stack is mostly a local variable, which differs in the middle of a turn.
-     * But others may have its address, and set it to end the wait. */
+    /* A word on the thread's own stack is mostly a local variable, but other threads may have its
+     * address and end the wait by a store to it. */
     for (uint32_t i = 0; i < r->loads; i++)
         if (r->load[i].stack && !add_words(t, &r->load[i]))
             break;

@@ -14,12 +14,13 @@ struct spin_code {
     uintptr_t lo, hi;
 };
 
-/* Post: r, of the calling thread t, which holds a slot; from->fs_base need not be set. false:
- * somebody else is looking in t's slot. 8 KiB of stack. */
+/* Interprets t, the calling thread, which holds a slot, from the registers `from` (without fs_base,
+ * which it reads itself), and stores the verdict in r. Returns false if another thread is being
+ * interpreted in t's slot. Uses 8 KiB of stack; async-signal-safe. */
 bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same,
                uintptr_t head, struct spin_result *r);
-/* What t waits for into t->wait_word. Post: t->wait_words == 0: it does not fit, or is not
- * known. */
+/* Stores the words that t waits for, by r, in t->wait_word. Sets t->wait_words to 0 if they do not
+ * fit or are not known. */
 void spin_remember(struct thread *t, const struct spin_result *r);
 /* Whether r is a wait for which giving way is right. */
 bool spin_is_wait(const struct spin_result *r);

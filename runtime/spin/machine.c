@@ -198,18 +198,26 @@ static void buffer(struct spin *s, uint64_t a, unsigned size, struct value v)
     }
 }
 
-/* A restartable sequence begins with the store of a pointer to its descriptor, struct rseq_cs. */
+/* A restartable sequence begins with the store of a pointer to its descriptor, struct rseq_cs. The
+ * kernel restarts a thread only between the addresses in it, and clears the pointer when it finds
+ * the thread elsewhere: no site is made from the storing instruction on. */
 static void note_critical(struct spin *s, uint64_t descriptor)
 {
-    enum { ALIGNMENT = 32, FLAGS = 8, BYTES_MOST = 65536 };
-    uint64_t version_and_flags, start, bytes;
-    if (descriptor % ALIGNMENT || !descriptor ||
-        s->config->load(descriptor, &version_and_flags, 8) || version_and_flags >> 32 >= FLAGS ||
-        (uint32_t)version_and_flags || s->config->load(descriptor + 8, &start, 8) ||
-        s->config->load(descriptor + 16, &bytes, 8) || !bytes || bytes > BYTES_MOST)
+    enum { VERSION_AND_FLAGS, START, BYTES, ABORT, WORDS };
+    enum { FLAGS = 8, BYTES_MOST = 65536, STORE_BEFORE = 64, INSTRUCTION_MOST = 15 };
+    uint64_t d[WORDS], after_store = s->now.rip;
+    uint8_t code;
+    if (!descriptor || descriptor % sizeof d)
         return;
-    s->critical = start;
-    s->critical_bytes = bytes;
+    for (unsigned i = 0; i < WORDS; i++)
+        if (s->config->load(descriptor + i * sizeof *d, &d[i], sizeof *d))
+            return;
+    if ((uint32_t)d[VERSION_AND_FLAGS] || d[VERSION_AND_FLAGS] >> 32 >= FLAGS || !d[BYTES] ||
+        d[BYTES] > BYTES_MOST || d[ABORT] - d[START] < d[BYTES] ||
+        s->config->load(d[ABORT], &code, sizeof code))
+        return;
+    s->critical = d[START] - after_store < STORE_BEFORE ? after_store - INSTRUCTION_MOST : d[START];
+    s->critical_bytes = d[START] + d[BYTES] - s->critical;
 }
 
 void spin_mem_put(struct spin *s, struct value address, unsigned size, struct value v, bool locked)

@@ -189,6 +189,9 @@ static bool make(uintptr_t address, const struct spin_result *r, const struct sp
     if (!p || address + 15 > place->hi || !code_decode(address, place->hi, &in) ||
         (in.kind != INSN_PLAIN && in.kind != INSN_JCC && in.kind != INSN_JMP))
         return false;
+    bool pause = in.len == 2 && !__builtin_memcmp((const void *)address, "\xf3\x90", 2);
+    if (r->verdict == SPIN_PAUSE_ONLY && !pause)
+        return false;
     __builtin_memcpy(&disp, (const void *)(address + 1), 4);
     *p = (struct spin_site){.address = address,
                             .stub = address + 5 + (uintptr_t)(intptr_t)disp,
@@ -199,8 +202,7 @@ static bool make(uintptr_t address, const struct spin_result *r, const struct sp
                             .hint = r->verdict == SPIN_PAUSE_ONLY,
                             .original = *(const uint8_t *)address,
                             .length = in.len,
-                            .pause = in.len == 2 &&
-                                     !__builtin_memcmp((const void *)address, "\xf3\x90", 2),
+                            .pause = pause,
                             .loop = loop};
     if (!map_stub(p, &in)) {
         p->stub = 0;

@@ -1,10 +1,12 @@
-// Threads that compute, and some that wait for nothing, each in a counted loop with a pause: all
-// counts come to their ends although others could run all the time.
+// Threads that compute, and some that wait for nothing, each in a loop with a pause: of half of
+// them it can be proven that they wait for a word or the end of a count, and the other half tries
+// to take a lock. All counts come to their ends although others could run all the time.
 #include "spin_test.h"
 
-enum { COUNT = 200000, WAITERS = 3 };
+enum { COUNT = 100000, WAITERS = 6 };
 
 static volatile uint32_t never, waiting;
+static uint32_t lock = 1, failures;
 static volatile uint64_t sink;
 
 __attribute__((noinline)) static int wait_counted(void) {
@@ -15,10 +17,19 @@ __attribute__((noinline)) static int wait_counted(void) {
     return 0;
 }
 
+__attribute__((noinline)) static int try_counted(void) {
+    for (int i = 0; i < COUNT; i++) {
+        if (!__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) return 1;
+        __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
+        __builtin_ia32_pause();
+    }
+    return 0;
+}
+
 static void *work(void *arg) {
     int me = (int)(intptr_t)arg;
     if (me < WAITERS) {
-        for (int i = 0; i < 3; i++) EQ(wait_counted(), 0);
+        for (int i = 0; i < 3; i++) EQ(me % 2 ? try_counted() : wait_counted(), 0);
         __atomic_sub_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
         return arg;
     }
@@ -35,5 +46,6 @@ int main(void) {
     spin_threads = t_threads();
     waiting = WAITERS;
     t_run(spin_threads < WAITERS + 1 ? WAITERS + 1 : spin_threads, work);
+    EQ(failures, WAITERS / 2 * 3 * COUNT);
     return t_ok("spin_ends");
 }
