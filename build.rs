@@ -187,7 +187,7 @@ fn shared(runtime: &Path, compiler: &Path) {
     let mut build = cc::Build::new();
     build.compiler(compiler).std("gnu11").include(runtime).warnings(true).extra_warnings(true);
     build
-        .file(runtime.join("adapt/apple.c"))
+        .file(runtime.join("policy/apple.c"))
         .file(runtime.join("prim/vector.c"))
         .compile("lissom_shared");
 }

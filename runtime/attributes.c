@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "attributes.h"
-#include "cpus/cpus.h"
 #include "events/events.h"
+#include "sched/bind.h"
+#include "sched/hooks.h"
 #include "sched/identity.h"
 #include "sched/user.h"
 

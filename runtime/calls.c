@@ -4,6 +4,7 @@
 #include "clone.h"
 #include "futex/futex.h"
 #include "lissom.h"
+#include "monitor/monitor.h"
 #include "sched/actions.h"
 #include "sched/altstack.h"
 #include "sched/identity.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "clone.h"
 #include "calls.h"
-#include "cpus/cpus.h"
 #include "lissom.h"
 #include "sched/actions.h"
+#include "sched/bind.h"
 #include "sched/identity.h"
 #include "sched/inbox.h"
 #include "sched/mask.h"

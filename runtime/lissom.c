@@ -8,11 +8,12 @@
  */
 #include "attributes.h"
 #include "lissom.h"
-#include "cpus/cpus.h"
-#include "cpus/manager.h"
+#include "sched/bind.h"
+#include "monitor/limit.h"
+#include "monitor/manager.h"
 #include "events/events.h"
 #include "futex/futex.h"
-#include "idle/idle.h"
+#include "policy/haltpoll.h"
 #include "omp/loops.h"
 #include "notice.h"
 #include "omp/teams.h"
@@ -31,6 +32,8 @@
 #include "spin/loops.h"
 #include "spin/site.h"
 #include "calls.h"
+#include "monitor/monitor.h"
+#include "sched/hooks.h"
 #include "takeover.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "options.h"
-#include "adapt/threshold.h"
-#include "cpus/manager.h"
-#include "idle/idle.h"
+#include "sched/threshold.h"
+#include "monitor/manager.h"
+#include "policy/haltpoll.h"
 #include "patch/patch.h"
 #include "prim/text.h"
 #include "sched/thread.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "takeover.h"
 #include "lissom.h"
+#include "monitor/monitor.h"
 #include "prim/text.h"
 #include "rseq.h"
 #include "sched/actions.h"

@@ -1,5 +1,5 @@
-//! The controller of APPLE, which the runtime uses too: runtime/adapt/apple.c, linked into this
-//! binary as it is. What it does, its units and its rules are in runtime/adapt/apple.h.
+//! The controller of APPLE, which the runtime uses too: runtime/policy/apple.c, linked into this
+//! binary as it is. What it does, its units and its rules are in runtime/policy/apple.h.
 
 /// `struct apple_limits`
 #[repr(C)]

@@ -7,7 +7,7 @@
  * to the mount point.
  *
  * inotify would not tell of changes: what a container sees is another superblock than that in which
- * its manager writes, with inodes of its own. So the files are read again (cpus/limit.c says how
+ * its manager writes, with inodes of its own. So the files are read again (monitor/limit.c says how
  * often), and mountinfo only if the process's groups have changed.
  */
 #include "cpus/cgroup.h"

@@ -10,11 +10,10 @@
  */
 #include "events/events.h"
 #include "futex/futex.h"
-#include "lissom.h"
 #include "sched/release.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
-#include "calls.h"
+#include "sched/hooks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +32,6 @@ enum {
     POLL_US = 50, /* between two looks, while all slots are busy */
 };
 
-uint32_t events_watchers, events_leader;
 static int instance = -1; /* our epoll instance; made when it is first needed */
 static bool off;
 static uint32_t polling;   /* somebody is */
@@ -120,7 +118,7 @@ static bool prepare(struct thread *t, long descriptor, bool leads)
 static void uncount(struct thread *t)
 {
     if (__atomic_exchange_n(&t->events_counted, 0, __ATOMIC_SEQ_CST))
-        __atomic_fetch_sub(&events_watchers, 1, __ATOMIC_SEQ_CST);
+        __atomic_fetch_sub(&sched.event_watchers, 1, __ATOMIC_SEQ_CST);
 }
 
 /* Pre: the lock. */
@@ -190,7 +188,7 @@ static bool rouse_at_home(const struct thread *t)
 
 void events_rouse(void)
 {
-    for (uint32_t i = __atomic_load_n(&events_watchers, __ATOMIC_SEQ_CST); i > 0; i--) {
+    for (uint32_t i = __atomic_load_n(&sched.event_watchers, __ATOMIC_SEQ_CST); i > 0; i--) {
         lock_take(&lock);
         struct thread *t = enrolled_head;
         if (t) {
@@ -222,7 +220,7 @@ static bool make_instance(void)
     prim_syscall3(SYS_close, made, 0, 0);
     if (instance < 0)
         return false;
-    calls_watch_descriptors();
+    on_watch_descriptors();
     return true;
 }
 
@@ -244,7 +242,7 @@ void events_give_up(void)
     __atomic_store_n(&off, true, __ATOMIC_SEQ_CST);
     /* Those that have not looked yet see it when they look at their own instance the next time;
      * nobody enrols any more. */
-    for (uint32_t i = __atomic_load_n(&events_watchers, __ATOMIC_SEQ_CST); i > 0; i--)
+    for (uint32_t i = __atomic_load_n(&sched.event_watchers, __ATOMIC_SEQ_CST); i > 0; i--)
         events_rouse();
 }
 
@@ -287,7 +285,7 @@ void events_after_fork(void)
         return;
     prim_syscall3(SYS_close, instance, 0, 0);
     instance = -1;
-    events_watchers = events_leader = polling = 0;
+    sched.event_watchers = sched.event_leader = polling = 0;
     leading = NULL;
     enrolled_head = enrolled_tail = NULL;
     __builtin_memset(watcher, 0, sizeof watcher);
@@ -316,7 +314,7 @@ static void lead(struct thread *t, const struct deadline *deadline)
     tell_all(e, n, t);
     if (!has)
         slot_acquire(t);
-    __atomic_store_n(&events_leader, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&sched.event_leader, 0, __ATOMIC_SEQ_CST);
     if (!events_watched())
         return;
     monitor_kick();
@@ -330,7 +328,7 @@ static void lead(struct thread *t, const struct deadline *deadline)
 /* Post: 0, -ETIMEDOUT, or -EINTR: a signal for t waits. */
 static long follow(struct thread *t, const struct deadline *deadline)
 {
-    __atomic_fetch_add(&events_watchers, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&sched.event_watchers, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&t->events_counted, 1, __ATOMIC_SEQ_CST);
     monitor_kick();
     count_on(t->slot, event_waits, 1);
@@ -352,8 +350,8 @@ static long alone(struct thread *t, const struct user_registers *r, const struct
 static bool become_leader(void)
 {
     uint32_t none = 0;
-    return __atomic_load_n(&events_watchers, __ATOMIC_SEQ_CST) &&
-           __atomic_compare_exchange_n(&events_leader, &none, 1, false, __ATOMIC_SEQ_CST,
+    return __atomic_load_n(&sched.event_watchers, __ATOMIC_SEQ_CST) &&
+           __atomic_compare_exchange_n(&sched.event_leader, &none, 1, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_SEQ_CST);
 }
 
@@ -385,8 +383,8 @@ long events_wait(struct thread *t, struct user_registers *r)
     }
     for (;;) {
         bool native = giving_up(),
-             ready =
-                 !native && (others_ready() || __atomic_load_n(&events_leader, __ATOMIC_RELAXED)),
+             ready = !native &&
+                     (others_ready() || __atomic_load_n(&sched.event_leader, __ATOMIC_RELAXED)),
              leads = false;
         long n = 0, events = 0;
         if (!native && !ready && t->carrier != t->home && rouse_at_home(t))
@@ -408,7 +406,7 @@ long events_wait(struct thread *t, struct user_registers *r)
             withdraw(t, descriptor);
         } else {
             if (leads)
-                __atomic_store_n(&events_leader, 0, __ATOMIC_SEQ_CST);
+                __atomic_store_n(&sched.event_leader, 0, __ATOMIC_SEQ_CST);
             carrier_go_home(t);
             events = alone(t, r, deadline);
         }

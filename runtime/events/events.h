@@ -5,22 +5,8 @@
 #ifndef LISSOM_EVENTS_H
 #define LISSOM_EVENTS_H
 
+#include "sched/hooks.h"
 #include "sched/thread.h"
-
-/* Waiters that somebody else has to look for events for, and whether a leader does that in the
- * kernel. */
-extern uint32_t events_watchers, events_leader;
-
-static inline bool events_watched(void)
-{
-    return __atomic_load_n(&events_watchers, __ATOMIC_RELAXED);
-}
-/* After the caller has published that its slot is IDLE. */
-static inline bool events_unattended(void)
-{
-    return __atomic_load_n(&events_watchers, __ATOMIC_SEQ_CST) &&
-           !__atomic_load_n(&events_leader, __ATOMIC_SEQ_CST);
-}
 
 /* Whether nobody has looked for a while. */
 bool events_due(uint64_t now /* tsc */);

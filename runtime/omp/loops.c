@@ -8,6 +8,7 @@
 #include "omp/loops.h"
 #include "futex/futex.h"
 #include "sched/contention.h"
+#include "sched/hooks.h"
 #include "sched/signals.h"
 
 #include <errno.h>

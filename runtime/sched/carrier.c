@@ -3,9 +3,10 @@
  * Carriers: which kernel thread runs a context. docs/slots.md: dispatch, run_next, rest, finish,
  * go_home.
  */
-#include "cpus/cpus.h"
+#include "sched/bind.h"
 #include "sched/contention.h"
 #include "sched/ext.h"
+#include "sched/hooks.h"
 #include "sched/inbox.h"
 #include "sched/thread.h"
 #include "sched/signals.h"

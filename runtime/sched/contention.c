@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/contention.h"
 #include "prim/task.h"
+#include "sched/hooks.h"
 #include "sched/thread.h"
 
 enum {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/identity.h"
+#include "sched/hooks.h"
 #include "sched/user.h"
 
 #include <linux/keyctl.h>

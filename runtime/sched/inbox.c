@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/inbox.h"
-#include "futex/futex.h"
+#include "sched/hooks.h"
 #include "sched/frame.h"
 
 #include <string.h>
@@ -132,7 +132,7 @@ void inbox_tell(struct carrier *k)
     struct thread *h = k->home_thread;
     k->untold = false;
     __atomic_store_n(&h->attention, 1, __ATOMIC_SEQ_CST);
-    if (!futex_interrupt(h))
+    if (!on_signal(h))
         doorbell_ring_at(h, &doorbell_mark);
 }
 

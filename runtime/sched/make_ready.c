@@ -2,6 +2,7 @@
  *
  * Onto which ready list a woken thread goes: docs/slots.md, make_ready.
  */
+#include "sched/hooks.h"
 #include "sched/ready.h"
 #include "sched/slices.h"
 #include "sched/slots.h"

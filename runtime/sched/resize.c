@@ -3,7 +3,6 @@
  * The number of slots changes while the program runs: docs/slots.md, open and close. Slots are
  * numbered; those below sched.slots are open.
  */
-#include "omp/loops.h"
 #include "sched/ready.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
@@ -58,7 +57,6 @@ void slots_resize(uint32_t n)
     if (n > sched.slots_made)
         __atomic_store_n(&sched.slots_made, n, __ATOMIC_RELAXED);
     __atomic_store_n(&sched.slots, n, __ATOMIC_SEQ_CST);
-    loops_resized();
     for (uint32_t i = n; i < now; i++)
         close_slot(&sched.slot[i]);
     for (uint32_t i = now; i < n; i++)

@@ -15,14 +15,13 @@
 #include "sched/ext.h"
 #include "sched/frame.h"
 #include "sched/identity.h"
+#include "sched/hooks.h"
 #include "sched/inbox.h"
 #include "sched/mask.h"
 #include "sched/release.h"
 #include "sched/slices.h"
 #include "sched/user.h"
 #include "sched/waitmask.h"
-#include "spin/site.h"
-#include "spin/spin.h"
 
 #include <errno.h>
 #include <string.h>
@@ -130,7 +129,7 @@ static void die(ucontext_t *uc)
 static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, int sig,
                           const siginfo_t *info, ucontext_t *uc)
 {
-    view_leave_spin_site(uc);
+    on_interrupt(uc);
     struct frame_note note = {.ours = now_at(uc),
                               .theirs = view_native(uc),
                               .kernel_wait = t->kernel_wait,
@@ -172,7 +171,7 @@ static void call_handler(struct thread *t, const struct kernel_sigaction *a, int
 {
     bool before = t && t->in_called_handler;
     uint64_t mask = handler_mask(t, a, sig, uc);
-    view_leave_spin_site(uc);
+    on_interrupt(uc);
     struct view ours = now_at(uc), theirs = view_native(uc);
     see(uc, &theirs);
     if (t) {
@@ -364,7 +363,7 @@ static void sample(struct thread *t)
 {
     bool looked = t->has_slot &&
                   (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit) &&
-                  spin_sampled(t, frame_context(t->saved));
+                  on_sample(t, frame_context(t->saved));
     end_slice_of(t, looked);
 }
 

@@ -1,167 +1,21 @@
-/* SPDX-License-Identifier: MIT
- *
- * A slot that has not scheduled for a slice, while threads are ready, is run by a thread that
- * computes, which then gives way, or by one that is blocked in the kernel, beside which the next
- * one is let run. Which of the two is seen by the CPU time of its kernel thread.
- *
- * While a debugger is attached nobody is told: gdb reports a breakpoint twice if a signal comes
- * while it steps a thread over it. The next one runs beside who computes then, as natively.
- */
+/* SPDX-License-Identifier: MIT */
 #include "sched/slices.h"
-#include "prim/task.h"
-#include "sched/contention.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
-#include "spin/spin.h"
-
-#include <time.h>
 
 enum {
-    LOOKS = 64, /* at most, at the threads of one slot: 0.3 us each */
-    /* how often one is told that its slice is over, before another gets the slot beside it */
-    TELLS = 4,
     LONGEST_US = 100000, /* a slice: as long as the kernel allows */
     /* that who computes has run before those who are woken go first: some switches */
     LEAST_US = 50,
 };
 
-/* f for who runs s. */
-static void tell(const struct slot *s, void (*f)(struct thread *))
+void slices_tell(const struct slot *s, void (*f)(struct thread *))
 {
     struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && t && t->has_slot && t->slot == s)
         f(t);
     else /* several, or the last of several to come has left */
         threads_on_slot(s, f);
-}
-
-void slices_sample(const struct slot *s) { tell(s, signals_sample); }
-
-/* In ns, of a kernel thread. Post: 0: it is not known. */
-static uint64_t cpu_time_of(int32_t tid) { return tid ? clock_ns(clock_of_thread(tid)) : 0; }
-
-/* It has used an eighth of the time since then, or more. */
-static bool is_much(uint64_t ns, uint64_t since, uint64_t now)
-{
-    return ns >= (now - since) / sched.tsc_per_us * 1000 / 8;
-}
-
-enum use { COMPUTES, BLOCKED, ANOTHER };
-
-/* What the kernel thread that runs s has done since the last look. ANOTHER ran it then. A guess. */
-static enum use use_of(struct slot *s, uint64_t now)
-{
-    const struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
-    int32_t tid = t ? t->carrier->tid : 0;
-    uint64_t cpu_time = cpu_time_of(tid);
-    enum use use = tid != s->monitor_tid                                             ? ANOTHER
-                   : is_much(cpu_time - s->monitor_cpu_time, s->monitor_looked, now) ? COMPUTES
-                                                                                     : BLOCKED;
-    s->monitor_tid = tid;
-    s->monitor_cpu_time = cpu_time;
-    s->monitor_looked = now;
-    return use;
-}
-
-/* Of the threads that have the slot that is looked at: how many compute, and the one that has had
- * it longest. */
-static struct {
-    uint64_t now;
-    uint32_t looks, computing;
-    struct thread *longest;
-} several;
-
-static void look_at_one_of_several(struct thread *t)
-{
-    if (several.looks++ >= LOOKS)
-        return;
-    uint64_t cpu_time = cpu_time_of(t->carrier->tid);
-    /* That of its last look, if it had the slot then as well: it has hardly been another kernel
-     * thread. */
-    bool is_recent = several.now - t->monitor_looked <= 4 * SLICE_US * sched.tsc_per_us;
-    if (is_recent && is_much(cpu_time - t->monitor_cpu_time, t->monitor_looked, several.now)) {
-        several.computing++;
-        if (!several.longest || t->mounted_at < several.longest->mounted_at)
-            several.longest = t;
-    }
-    t->monitor_cpu_time = cpu_time;
-    t->monitor_looked = several.now;
-}
-
-/* The extra threads of s were let run because one was blocked, or did not hear. When several
- * compute, one goes back to the list: or all that compute would run in the end, however few slots
- * there are. */
-static void end_overcommit(const struct slot *s, uint64_t now)
-{
-    several.now = now;
-    several.looks = several.computing = 0;
-    several.longest = NULL;
-    threads_on_slot(s, look_at_one_of_several);
-    if (several.computing >= 2)
-        signals_step_back(several.longest);
-}
-
-/* What is late to use its CPU time may wait for a CPU, beside other programs, rather than be
- * blocked. */
-static bool waits_for_cpu(int32_t tid)
-{
-    struct task_stat stat;
-    return tid && monitor_task_stat(tid, &stat) && stat.state == 'R';
-}
-
-/* Of the thread that runs on s; a guess. */
-static uint64_t slice_on(const struct slot *s)
-{
-    const struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
-    return t ? slice_of(t) : 0;
-}
-
-/* The slice is not over: does the thread wait in a loop, or should it make way? */
-static void look_within_slice(struct slot *s, uint64_t now)
-{
-    if (sched.traced)
-        return;
-    if (spin_may_sample(s, now))
-        slices_sample(s);
-    else
-        slices_preempt(s);
-}
-
-/* Threads are ready on s, and it has not scheduled for a slice: one that computes is told that its
- * slice is over. If it is blocked in the kernel, or does not hear, the next one gets the slot
- * beside it. */
-static void end_slice(struct slot *s, uint64_t now, enum use use)
-{
-    bool computes = use == COMPUTES || waits_for_cpu(s->monitor_tid);
-    if (computes && !sched.traced && now - s->monitor_stuck < slice_on(s)) {
-        look_within_slice(s, now);
-        return;
-    }
-    s->monitor_stuck = now;
-    if (!sched.traced && s->monitor_told < TELLS && computes) {
-        s->monitor_told++;
-        tell(s, spin_may_sample(s, now) ? signals_sample : signals_end_slice);
-    } else {
-        s->monitor_told = 0;
-        slot_overcommit(s);
-    }
-}
-
-void slices_look(struct slot *s, uint64_t now)
-{
-    enum use use = use_of(s, now);
-    bool stuck =
-        s->monitor_seen == __atomic_load_n(&s->schedules, __ATOMIC_RELAXED) && use != ANOTHER;
-    if (!stuck) {
-        s->monitor_stuck = now;
-        s->monitor_told = 0;
-    }
-    if (__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && !kernel_decides(now) && !sched.traced)
-        end_overcommit(s, now);
-    if (stuck && now - s->monitor_stuck >= SLICE_US * sched.tsc_per_us)
-        end_slice(s, now, use);
-    else
-        look_within_slice(s, now);
 }
 
 bool slot_over_slice(const struct thread *t)
@@ -173,7 +27,7 @@ bool slot_over_slice(const struct thread *t)
 void slices_preempt(const struct slot *s)
 {
     if (slices_make_way(s) && !sched.traced)
-        tell(s, signals_end_slice);
+        slices_tell(s, signals_end_slice);
 }
 
 void slices_used_up(struct thread *t, bool looked)

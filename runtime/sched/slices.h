@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Preempt threads whose slice is over, and choose the length of slices: docs/slots.md, end_slice,
- * longer slices, step_back. Most of it runs on the monitor.
+ * Choose the length of slices, and whether woken threads preempt: docs/slots.md, longer slices.
  */
 #ifndef LISSOM_SLICES_H
 #define LISSOM_SLICES_H
@@ -44,10 +43,7 @@ bool slices_make_way(const struct slot *s);
 /* Tells the thread that runs on s to make way, if it should. Pre: no slot's lock. */
 void slices_preempt(const struct slot *s);
 
-/* Threads are ready on s, or run on it beside the one that has it. Writes s->monitor_*, but
- * monitor_seen, which the caller writes afterwards. */
-void slices_look(struct slot *s, uint64_t now /* tsc */);
-/* Who runs on s is looked at for busy-waiting. */
-void slices_sample(const struct slot *s);
+/* Calls f for the thread that runs on s, or for each of them if there are several. */
+void slices_tell(const struct slot *s, void (*f)(struct thread *));
 
 #endif

@@ -2,12 +2,10 @@
  *
  * Slots and their ready lists: docs/slots.md, whose names these functions have. park is in park.c.
  */
+#include "sched/bind.h"
 #include "sched/slots.h"
-#include "cpus/cpus.h"
-#include "events/events.h"
-#include "idle/idle.h"
-#include "omp/loops.h"
 #include "sched/contention.h"
+#include "sched/hooks.h"
 #include "sched/ready.h"
 #include "sched/release.h"
 #include "sched/slices.h"
@@ -71,7 +69,7 @@ void slot_set_busy(struct slot *s)
 {
     __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
-    idle_ended(s);
+    poll_ended(s);
 }
 
 /* A runner of closed slot s leaves it: an extra one, or the last. Pre: s->lock. */
@@ -109,7 +107,7 @@ static void runs(struct thread *t)
 {
     t->has_slot = true;
     if (t->loop_blocked)
-        loops_goes_on(t);
+        on_resume(t);
     threshold_wait_ended(t->slot);
 }
 
@@ -161,11 +159,10 @@ struct thread *slot_pop_with_events(struct slot *s)
     struct thread *t;
     if (!events_watched())
         return slot_pop(s);
-    if (events_due(tsc()))
-        events_poll();
+    on_schedule();
     t = slot_pop(s);
     if (!t) {
-        events_poll();
+        on_idle();
         t = slot_pop(s);
     }
     return t;
@@ -218,10 +215,10 @@ bool slots_anything_to_take(void)
 /* docs/events.md, attend: the caller holds s. */
 static struct thread *next_by_event(struct slot *s)
 {
-    events_poll();
+    on_idle();
     struct thread *t = slot_pop(s);
     if (!t) {
-        events_rouse();
+        on_unattended();
         t = slot_pop(s);
     }
     return t;
@@ -380,7 +377,7 @@ void slot_release(struct thread *t)
     if (!t->has_slot)
         return;
     if (t->at_work)
-        loops_blocks(t);
+        on_block(t);
     if (!leave(t, s, &u))
         return;
     if (u)
@@ -430,7 +427,7 @@ bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadlin
     if (kept_by != LISSOM_PIN_NONE)
         __atomic_fetch_add(&record->kept_waits[kept_by], 1, __ATOMIC_RELAXED);
     if (t->at_work)
-        loops_blocks(t);
+        on_block(t);
     if (leave(t, s, &u)) {
         if (!u) {
             u = next_after(t, s);
@@ -502,8 +499,7 @@ static void yield(struct thread *t, bool to_woken)
     if (!t->has_slot)
         return;
     struct thread *u = carrier_take_reserved(t);
-    if (events_due(tsc()))
-        events_poll();
+    on_schedule();
     if (!u && slot_lists_nothing(s) && !slot_is_closed(s))
         return;
     if (!to_woken)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What slots.c, park.c and idle/poll.c share. For all others: sched/thread.h.
+ * What slots.c, park.c and sched/poll.c share. For all others: sched/thread.h.
  */
 #ifndef LISSOM_SLOTS_H
 #define LISSOM_SLOTS_H
@@ -39,6 +39,8 @@ struct thread *slot_pop_with_events(struct slot *s);
 void slots_look_for_idle(struct slot *s);
 /* Polls for something to run on s, which t holds. Post: a thread (perhaps t itself), or NULL. */
 struct thread *slot_poll(struct thread *t, struct slot *s);
+/* Slot s, idle since it gave up polling, has been given something to run. Pre: s->lock. */
+void poll_ended(struct slot *s);
 /* Whether an extra thread that leaves s gives its place to the next ready one, instead of ending
  * it. Pre: s->lock. */
 bool slot_hands_on(const struct slot *s);

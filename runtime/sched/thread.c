@@ -3,12 +3,11 @@
  * Threads and carriers come and go: registration at a thread's first intercepted system call, exit,
  * fork.
  */
-#include "cpus/cpus.h"
-#include "lissom.h"
-#include "omp/loops.h"
 #include "prim/vector.h"
+#include "sched/hooks.h"
 #include "sched/actions.h"
 #include "sched/altstack.h"
+#include "sched/bind.h"
 #include "sched/frame.h"
 #include "sched/identity.h"
 #include "sched/pool.h"
@@ -18,7 +17,6 @@
 #include "sched/signals.h"
 #include "sched/thread.h"
 #include "sched/tids.h"
-#include "spin/spin.h"
 
 #include <cpuid.h>
 
@@ -187,7 +185,7 @@ struct thread *thread_register(void)
         lissom_self = t;
     }
     if (!t)
-        lissom_give_up(
+        on_give_up(
             "no memory for a thread"); /* its wakes would miss those who wait in our queues */
     signals_set_mask(mask);
     if (t) {
@@ -229,9 +227,7 @@ uintptr_t lissom_first_call(struct unknown_call *c)
 
 void thread_exit(struct thread *t)
 {
-    spin_thread_ends(t);
-    if (t->at_work)
-        loops_thread_ends(t);
+    on_thread_end(t);
     carrier_go_home(t);
     if (t->has_slot)
         slot_release(t);

@@ -6,7 +6,7 @@
 #define LISSOM_THREAD_H
 
 #include "abi.h"
-#include "adapt/threshold.h"
+#include "sched/threshold.h"
 #include "patch/patch.h"
 #include "prim/clock.h"
 #include "prim/lock.h"
@@ -87,7 +87,7 @@ struct thread {
     /* tsc: its slice, if that is longer than others' (0: it is not), and how much of it it had run
      * when woken threads went first */
     uint64_t slice, slice_ran;
-    /* tsc: the wait that begins was polled for in place since then; 0: it was not (idle/poll.c) */
+    /* tsc: the wait that begins was polled for in place since then; 0: it was not (sched/poll.c) */
     uint64_t polled_since;
     /* in a bucket's queue: under the bucket's lock */
     struct bucket *bucket; /* NULL: in none */
@@ -110,7 +110,7 @@ struct thread {
     /* because another thread has given it a mask, or scheduling attributes; by itself, at its next
      * call */
     bool to_be_pinned;
-    uint16_t bound; /* to CPU bound - 1; 0: to none (cpus/bind.c) */
+    uint16_t bound; /* to CPU bound - 1; 0: to none (sched/bind.c) */
     bool was_bound; /* ever */
 
     /* its timer, under the shard's lock (sched/timers.h): ns; 0: it has none */
@@ -120,7 +120,7 @@ struct thread {
 
     /* futex word: there may be events that it waits for (events/events.c) */
     uint32_t events_told;
-    uint32_t events_counted; /* it is one of events_watchers */
+    uint32_t events_counted; /* it is one of sched.event_watchers */
     struct thread *events_next;
 
     /* tsc: what it may run before those whose slice has ended (sched/ready.h), ... */
@@ -266,8 +266,8 @@ struct slot {
     uint32_t spin_yields;       /* by threads in loops that pause, and have no words to wait for */
     /* seldom */
     uint32_t state __attribute__((aligned(64))); /* enum slot_state; under lock, read without */
-    /* how long to look for work before it is given up, and the most (idle/poll.c): by who holds it,
-     * as ... */
+    /* how long to look for work before it is given up, and the most (sched/poll.c): by who holds
+     * it, as ... */
     uint32_t poll_ns, poll_max_ns;
     /* ... tsc: it has nothing to run since then; 0: it has, or that is not to be learnt from */
     uint64_t idle_since;
@@ -314,7 +314,7 @@ struct scheduler {
     bool misjudge_spinning; /* all that are looked at do: a test of the bounds */
     bool observe_spinning;  /* they are only counted */
     bool traced;            /* by a debugger; as of the monitor's last look */
-    bool shares;            /* the CPUs with other programs under lissom (cpus/peers.c) */
+    bool shares;            /* the CPUs with other programs under lissom (monitor/peers.c) */
     uint8_t idle_policy;    /* enum idle_policy */
     bool poll_for_openmp;   /* OpenMP's waits do not spin themselves */
     bool openmp_binds;      /* its threads are to be bound to places */
@@ -325,6 +325,10 @@ struct scheduler {
     /* futex: 1 = there may be ready threads; else how it sleeps (monitor.c) */
     uint32_t monitor_word;
     struct slot slot[LISSOM_MAX_SLOTS];
+    /* by the threads that wait for events (docs/events.md): those that another thread has to look
+     * for events for, ... */
+    uint32_t event_watchers __attribute__((aligned(64)));
+    uint32_t event_leader; /* ... and whether one of them waits in the kernel for all */
 };
 /* What the objects are (patch_config.object_found). */
 enum object_kind { OBJECT_OTHER, OBJECT_OPENMP };
@@ -364,13 +368,15 @@ struct thread *threads_find(bool (*is)(const struct thread *, int), int argument
 /* t, at home, may have got a scheduling class. Real-time threads go before others by priority,
  * which only the kernel can do. */
 void thread_look_at_class(struct thread *t);
+/* The scheduling class that the program was executed with is no choice of its own. */
+void thread_class_at_start(void);
 void thread_unpin(struct thread *t);
 void thread_pin(struct thread *t, enum lissom_pin_reason reason);
 /* t makes a call that has to be made at home, or begins a wait for whose sake it may leave it.
  * Threads that keep going home gain nothing by leaving it, and are pinned for a while. */
 void thread_learn(struct thread *t, bool needs_home);
 
-/* --- slots.c; park.c: slot_park, slot_wanted; idle/poll.c: slot_poll_in_place ----------------- */
+/* --- slots.c; park.c: slot_park, slot_wanted; sched/poll.c: slot_poll_in_place ---------------- */
 void slots_init(uint32_t n); /* all idle and empty; at the start, and in a fork's child */
 /* docs/slots.md: open, close. From then on there are n slots, 1..LISSOM_MAX_SLOTS. By the monitor
  * only. */
@@ -434,30 +440,6 @@ struct thread *carrier_take_reserved(struct thread *t);
 void carrier_put_back_reserved(struct thread *t, struct thread *r);
 bool carrier_preempt_reserved(void); /* the monitor's look at who waits to come home */
 void carrier_finish(struct thread *prev);
-
-/* --- monitor.c -------------------------------------------------------------------------------- */
-/* Wakes the monitor; makes it if there is none. */
-void monitor_kick(void);
-/* Wakes the monitor, if there is one. */
-void monitor_kick_started(void);
-/* As monitor_kick; it also looks at the timers again, if it sleeps until the next one. */
-void monitor_look_again(void);
-/* The caller is about to call mq_notify(2). Returns once the monitor does nothing that could undo
- * it. */
-void monitor_before_mq_notify(void);
-/* The scheduling class that the program was executed with is no choice of its own. */
-void thread_class_at_start(void);
-void monitor_slot_busy(void);   /* a slot is not idle any more */
-void monitor_one_is_left(void); /* the other threads have ended */
-/* task_stat, unless the process gives up. By the monitor. */
-struct task_stat;
-bool monitor_task_stat(int32_t tid, struct task_stat *stat);
-void monitor_after_fork(void);
-void monitor_end(void); /* Post: there is none. Not by the monitor. */
-/* Each thread calls this right after it changed its credentials: the monitor ends, and if it is
- * needed the caller makes it again, with the caller's. The last thread to change so leaves none
- * that has the old ones. */
-void monitor_restart(void);
 
 /* --- switch.S, context.S, guarded.S ----------------------------------------------------------- */
 struct thread *lissom_switch(struct thread *from, struct thread *to); /* returns who was left */

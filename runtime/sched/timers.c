@@ -5,6 +5,7 @@
  * of all may be due.
  */
 #include "sched/timers.h"
+#include "sched/hooks.h"
 
 #include <time.h>
 

@@ -7,66 +7,17 @@
  */
 #include "sched/thread.h"
 #include "sched/view.h"
-#include "spin/site.h"
 
 extern const char lissom_at_entry_swapped[], lissom_at_entry_committed[], lissom_at_exit[],
     lissom_at_exit_end[], lissom_at_direct[], lissom_at_direct_end[], lissom_at_call[],
     lissom_at_call_made[], lissom_at_call_end[], lissom_at_done_committed[], lissom_at_raise[],
     lissom_at_raise_end[], lissom_at_raise_gone[], lissom_at_guarded[], lissom_at_guarded_end[],
     lissom_at_guarded_fault[], lissom_at_event_sleep[], lissom_at_event_slept[],
-    lissom_at_event_awake[], lissom_at_spin_pushed[], lissom_at_spin_committed[],
-    lissom_at_spin_exit[], lissom_at_spin_popped[], lissom_at_spin_raise[], lissom_at_spin_raised[],
-    lissom_at_spin_end[], lissom_at_spin_unknown[], lissom_at_spin_unknown_popped[];
-void lissom_spin_entry(void);
+    lissom_at_event_awake[];
 
 static bool within(uintptr_t ip, const char *from, const char *to)
 {
     return ip >= (uintptr_t)from && ip < (uintptr_t)to;
-}
-
-/* In spin/enter.S: how far below the program's the stack pointer is; the return address into the
- * site's stub is the word RED_ZONE + 8 below. -1: not there. */
-static long spin_entry_depth(uintptr_t ip)
-{
-    if (within(ip, (const char *)lissom_spin_entry, lissom_at_spin_pushed) ||
-        ip == (uintptr_t)lissom_at_spin_popped || ip == (uintptr_t)lissom_at_spin_unknown_popped)
-        return 136;
-    if (within(ip, lissom_at_spin_raise, lissom_at_spin_raised))
-        return 192;
-    return ip == (uintptr_t)lissom_at_spin_unknown ||
-                   within(ip, lissom_at_spin_pushed, lissom_at_spin_committed) ||
-                   within(ip, lissom_at_spin_exit, lissom_at_spin_popped) ||
-                   within(ip, lissom_at_spin_raised, lissom_at_spin_end)
-               ? 144
-               : -1;
-}
-
-void view_leave_spin_site(ucontext_t *uc)
-{
-    greg_t *g = uc->uc_mcontext.gregs;
-    long depth = spin_entry_depth((uintptr_t)g[REG_RIP]), off;
-    const struct spin_site *site;
-    if (depth < 0) {
-        site = spin_site_at((uintptr_t)g[REG_RIP]);
-        if (!site)
-            return;
-        g[REG_RIP] = (greg_t)spin_site_view(site, (uintptr_t)g[REG_RIP], &off);
-        g[REG_RSP] += off;
-        return;
-    }
-    const greg_t *stack = (const greg_t *)g[REG_RSP]; /* [six registers,] [rcx,] return address */
-    site = spin_site_at((uintptr_t)stack[depth / 8 - 17]);
-    if (!site)
-        return;
-    if (depth == 192) {
-        static const uint8_t pushed[6] = {REG_R10, REG_RDX, REG_RSI, REG_RDI, REG_RAX, REG_R11};
-        for (unsigned i = 0; i < 6; i++)
-            g[pushed[i]] = stack[i];
-    }
-    if (depth > 136)
-        g[REG_RCX] = stack[depth / 8 - 18];
-    g[REG_RIP] = (greg_t)site->address;
-    g[REG_RSP] += depth;
 }
 
 struct view view_native(const ucontext_t *uc)

@@ -15,9 +15,6 @@ struct view {
 
 /* Pre: outside of the runtime (in_runtime == 0). */
 struct view view_native(const ucontext_t *uc);
-/* At a spin site all registers are the program's: the state becomes the one before the site's
- * instruction, or behind it, and is gone on with there. */
-void view_leave_spin_site(ucontext_t *uc);
 /* In the runtime, of a thread that is to look up: if it is about to sleep for events, it does
  * not. */
 void view_no_event_sleep(ucontext_t *uc);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A sample: the monitor has found that a slot does not schedule while threads are ready
- * (sched/monitor.c), and has sent its thread a signal. Its registers are interpreted; a thread that
- * waits gives way.
+ * (monitor/monitor.c), and has sent its thread a signal. Its registers are interpreted; a thread
+ * that waits gives way.
  */
 #include "spin/spin.h"
 #include "sched/slices.h"

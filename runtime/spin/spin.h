@@ -24,6 +24,9 @@ uint32_t spin_period_us(void);
  * work take half a percent of the time at most. */
 bool spin_may_sample(struct slot *s, uint64_t now);
 
+/* If a signal has interrupted a thread at a spin site, sets uc to the state before the site's
+ * instruction, or behind it, from which the thread can go on. Async-signal-safe. */
+void spin_leave_site(ucontext_t *uc);
 /* t comes to its end. */
 void spin_thread_ends(struct thread *t);
 

@@ -9,14 +9,15 @@ from tree import compare_lines, files, read
 # layer: folders and files below runtime/, and the layers that it may include
 LAYERS = {
     "prim": (("prim",), ()),
+    "policy": (("policy",), ("prim",)),  # pure functions
+    "patch": (("patch",), ("prim",)),  # redirects calls; knows no thread
     "cpus": (("cpus",), ("prim",)),
-    "policy": (("adapt", "idle"), ("prim",)),  # pure functions, called by core and spin
-    "core": (("sched",), ("prim", "cpus", "policy")),
-    "wait": (("futex", "events"), ("prim", "cpus", "policy", "core")),
-    "spin": (("spin",), ("prim", "cpus", "policy", "core", "wait")),
-    "omp": (("omp",), ("prim", "cpus", "core", "wait")),
-    # What is in no other: patch/, and the files of runtime/ itself.
-    "entry": ((), ("prim", "cpus", "policy", "core", "wait", "spin", "omp")),
+    "core": (("sched",), ("prim", "policy", "patch", "cpus")),
+    "wait": (("futex", "events"), ("prim", "policy", "patch", "cpus", "core")),
+    "spin": (("spin",), ("prim", "policy", "patch", "cpus", "core", "wait")),
+    "omp": (("omp",), ("prim", "patch", "cpus", "core", "wait")),
+    # monitor/, and the files of runtime/ itself.
+    "entry": ((), ("prim", "policy", "patch", "cpus", "core", "wait", "spin", "omp")),
 }
 # Of no layer: what runtime and tools share.
 EVERYBODYS = {"runtime/abi.h"}

@@ -1,4 +1,4 @@
-//! What the runtime of a running process says of itself (runtime/sched/live.c). It is found below
+//! What the runtime of a running process says of itself (runtime/monitor/live.c). It is found below
 //! /proc, so whoever may look into the process may read it. It is bytes that any process of that
 //! user may have written: numbers are taken as such, and bounded where they count something of
 //! ours.

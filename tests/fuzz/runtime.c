@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * What other processes may write to the runtime: entries of the file in which programs of one user
- * meet (cpus/peers.c), and a manager's messages and page (cpus/manager.c). `runtime N SEED`: N
- * inputs, made of whole fields with values that code tends to get wrong. What must hold is checked,
- * and the sanitizers look for the rest.
+ * meet (monitor/peers.c), and a manager's messages and page (monitor/manager.c). `runtime N SEED`:
+ * N inputs, made of whole fields with values that code tends to get wrong. What must hold is
+ * checked, and the sanitizers look for the rest.
  */
 #include "abi.h"
 #undef LISSOM_PEERS_PATH
 #define LISSOM_PEERS_PATH "/dev/shm/lissom-fuzz-"
-#include "cpus/manager.c"
-#include "cpus/peers.c"
+#include "monitor/manager.c"
+#include "monitor/peers.c"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rule of runtime/idle/haltpoll.h. Prints `N passed, M failed`.
+ * The rule of runtime/policy/haltpoll.h. Prints `N passed, M failed`.
  */
-#include "idle/haltpoll.h"
+#include "policy/haltpoll.h"
 #include "../check.h"
 
 #include <stdio.h>

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
  * The monitor: one kernel thread of our own that sleeps while no thread is ready, and looks every
- * slice while some are (sched/slices.c).
+ * slice while some are (monitor/look.c).
  *
- * It also sees how many CPUs there are (cpus/limit.c), and changes the number of slots. So it is
+ * It also sees how many CPUs there are (monitor/limit.c), and changes the number of slots. So it is
  * made when a second slot is first used, and then wakes twenty times a second as long as two are;
  * programs that never run two threads at a time have none, and it ends when only one thread is left
  * (docs/slots.md, The monitor). It has no TLS, no handlers (all signals
  * blocked, but the faults of guarded loads) and calls nothing of libc.
  */
 #include "cpus/cpus.h"
-#include "cpus/manager.h"
-#include "cpus/peers.h"
 #include "events/events.h"
+#include "monitor/limit.h"
+#include "monitor/live.h"
+#include "monitor/look.h"
+#include "monitor/manager.h"
+#include "monitor/monitor.h"
+#include "monitor/peers.h"
 #include "omp/loops.h"
 #include "prim/kernel_thread.h"
 #include "prim/task.h"
 #include "sched/actions.h"
+#include "sched/bind.h"
 #include "sched/contention.h"
 #include "sched/ext.h"
-#include "sched/live.h"
 #include "sched/release.h"
-#include "sched/thread.h"
 #include "sched/signals.h"
 #include "sched/slices.h"
 #include "sched/slots.h"
@@ -54,17 +57,12 @@ static uint32_t sleep_cuts;
 /* who made it has a mask of its own: not what all threads have, of which the monitor's tells */
 static bool other_mask;
 
-bool monitor_task_stat(int32_t tid, struct task_stat *stat)
-{
-    return !giving_up() && task_stat(tid, stat);
-}
-
 /* Every slot's thread at every tick, whatever is ready. Post: true. */
 static bool observe(void)
 {
     for (uint32_t i = 0; i < sched.slots; i++)
         if (__atomic_load_n(&sched.slot[i].state, __ATOMIC_RELAXED) != SLOT_IDLE)
-            slices_sample(&sched.slot[i]);
+            look_sample(&sched.slot[i]);
     return true;
 }
 
@@ -83,7 +81,7 @@ static bool look(void)
         if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED) || extra ||
             waiting_any_over(s, now, false)) {
             ready = true;
-            slices_look(s, now);
+            look_at_slot(s, now);
         }
         if (slot_ready_count(s) && !slot_is_kept(s) &&
             __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED))
@@ -184,6 +182,7 @@ static void look_at_cpus(void)
     count(resizes);
     __atomic_store_n(&record->slots, n, __ATOMIC_RELAXED);
     slots_resize(n);
+    loops_resized();
 }
 
 /* Sleeps while *word == value, for `us` at most (0: for ever), and not beyond the first timer; ends

@@ -6,15 +6,15 @@
  * All of these change from outside while the program runs. The monitor looks twenty times a second
  * while threads of the program run: 15 us. Its own mask is what it looks at, since `taskset -a` and
  * cpusets change every thread's; its own is never bound to a slot's CPU. While the process is
- * confined (cpus/bind.c) it is, too: what it takes is the quota's as well. Then there is a thread
+ * confined (sched/bind.c) it is, too: what it takes is the quota's as well. Then there is a thread
  * beside it for that (cpus/witness.c).
  */
+#include "monitor/limit.h"
 #include "cpus/cgroup.h"
-#include "cpus/cpus.h"
-#include "cpus/manager.h"
-#include "cpus/peers.h"
+#include "monitor/manager.h"
+#include "monitor/peers.h"
+#include "sched/bind.h"
 #include "sched/contention.h"
-#include "sched/thread.h"
 
 static uint32_t asked_for; /* --cpus; 0: not given */
 

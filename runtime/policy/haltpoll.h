@@ -12,6 +12,14 @@
 
 #include <stdint.h>
 
+/* What to do with a CPU that has nothing to run; the names of the SMT study (Wang et al.). While
+ * other programs want the CPUs all three are IDLE_SLEEP. */
+enum idle_policy {
+    IDLE_HALTPOLL, /* poll for work for a time that follows the waits */
+    IDLE_SLEEP,    /* give the CPU up at once: "vanilla" */
+    IDLE_POLL,     /* poll until there is work */
+};
+
 enum {
     HALTPOLL_GROW_START_NS = 10000, /* the first window */
     HALTPOLL_GROW = 2,              /* each further one is so many times as long */

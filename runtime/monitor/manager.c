@@ -9,7 +9,7 @@
  * Nobody is woken when the target grows: the monitor looks every 3 ms while threads are ready, and
  * otherwise there is nobody to run.
  */
-#include "cpus/manager.h"
+#include "monitor/manager.h"
 #include "cpus/cpus.h"
 #include "prim/prim.h"
 #include "sched/thread.h"

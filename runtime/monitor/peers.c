@@ -6,7 +6,7 @@
  * user: numbers are clamped, and what is old does not count. So the worst that an entry can do is
  * to leave a program with one slot for as long as it is kept fresh.
  */
-#include "cpus/peers.h"
+#include "monitor/peers.h"
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
 #include "cpus/share.h"

@@ -8,7 +8,7 @@
  * It is written to, not mapped: whatever is done to the file, nothing can happen to the program. It
  * is sealed, so a reader may map it.
  */
-#include "sched/live.h"
+#include "monitor/live.h"
 #include "prim/prim.h"
 #include "prim/clock.h"
 #include "sched/hot.h"

@@ -2,10 +2,9 @@
  *
  * What a slot does that has nothing to run, before it is given up: docs/polling.md.
  */
-#include "events/events.h"
-#include "idle/haltpoll.h"
-#include "idle/idle.h"
+#include "policy/haltpoll.h"
 #include "sched/contention.h"
+#include "sched/hooks.h"
 #include "sched/slots.h"
 
 enum {
@@ -30,7 +29,7 @@ static void learn(struct slot *s, uint64_t now)
     s->idle_since = 0;
 }
 
-void idle_ended(struct slot *s)
+void poll_ended(struct slot *s)
 {
     if (s->idle_since)
         learn(s, tsc());

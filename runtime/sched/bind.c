@@ -24,9 +24,10 @@
  * Threads that run without a scheduling point do not notice when that ends, so the monitor releases
  * them. Whoever binds the first thread wakes it; it releases all before it sleeps for long.
  */
-#include "cpus/cpus.h"
 #include "prim/prim.h"
+#include "sched/bind.h"
 #include "sched/contention.h"
+#include "sched/hooks.h"
 #include "sched/thread.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapt/apple.h"
+#include "policy/apple.h"
 
 enum { AT = 0, ABOVE = 1, BELOW = 2 };
 

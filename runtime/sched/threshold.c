@@ -2,8 +2,8 @@
  *
  * Epochs for the controller of apple.c: threshold.h says what for.
  */
-#include "adapt/threshold.h"
-#include "adapt/apple.h"
+#include "sched/threshold.h"
+#include "policy/apple.h"
 #include "sched/thread.h"
 
 enum {

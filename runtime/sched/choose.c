@@ -3,9 +3,9 @@
  * Which CPUs a process keeps to that has fewer slots than CPUs: those where the kernel has put its
  * threads, for it knew where there was room.
  */
-#include "cpus/cpus.h"
 #include "prim/prim.h"
 #include "prim/task.h"
+#include "sched/bind.h"
 #include "sched/thread.h"
 
 #include <string.h>

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A signal has interrupted a thread at a spin site: in the site's stub, or in enter.S. All of its
+ * registers are the program's, on the stack or in place.
+ */
+#include "spin/site.h"
+#include "spin/spin.h"
+
+extern const char lissom_at_spin_pushed[], lissom_at_spin_committed[], lissom_at_spin_exit[],
+    lissom_at_spin_popped[], lissom_at_spin_raise[], lissom_at_spin_raised[], lissom_at_spin_end[],
+    lissom_at_spin_unknown[], lissom_at_spin_unknown_popped[];
+void lissom_spin_entry(void);
+
+static bool within(uintptr_t ip, const char *from, const char *to)
+{
+    return ip >= (uintptr_t)from && ip < (uintptr_t)to;
+}
+
+/* In spin/enter.S: how far below the program's the stack pointer is; the return address into the
+ * site's stub is the word RED_ZONE + 8 below. -1: not there. */
+static long spin_entry_depth(uintptr_t ip)
+{
+    if (within(ip, (const char *)lissom_spin_entry, lissom_at_spin_pushed) ||
+        ip == (uintptr_t)lissom_at_spin_popped || ip == (uintptr_t)lissom_at_spin_unknown_popped)
+        return 136;
+    if (within(ip, lissom_at_spin_raise, lissom_at_spin_raised))
+        return 192;
+    return ip == (uintptr_t)lissom_at_spin_unknown ||
+                   within(ip, lissom_at_spin_pushed, lissom_at_spin_committed) ||
+                   within(ip, lissom_at_spin_exit, lissom_at_spin_popped) ||
+                   within(ip, lissom_at_spin_raised, lissom_at_spin_end)
+               ? 144
+               : -1;
+}
+
+void spin_leave_site(ucontext_t *uc)
+{
+    greg_t *g = uc->uc_mcontext.gregs;
+    long depth = spin_entry_depth((uintptr_t)g[REG_RIP]), off;
+    const struct spin_site *site;
+    if (depth < 0) {
+        site = spin_site_at((uintptr_t)g[REG_RIP]);
+        if (!site)
+            return;
+        g[REG_RIP] = (greg_t)spin_site_view(site, (uintptr_t)g[REG_RIP], &off);
+        g[REG_RSP] += off;
+        return;
+    }
+    const greg_t *stack = (const greg_t *)g[REG_RSP]; /* [six registers,] [rcx,] return address */
+    site = spin_site_at((uintptr_t)stack[depth / 8 - 17]);
+    if (!site)
+        return;
+    if (depth == 192) {
+        static const uint8_t pushed[6] = {REG_R10, REG_RDX, REG_RSI, REG_RDI, REG_RAX, REG_R11};
+        for (unsigned i = 0; i < 6; i++)
+            g[pushed[i]] = stack[i];
+    }
+    if (depth > 136)
+        g[REG_RCX] = stack[depth / 8 - 18];
+    g[REG_RIP] = (greg_t)site->address;
+    g[REG_RSP] += depth;
+}
