@@ -51,14 +51,14 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ),
     ("lissom_header", &["magic", "version", "records", "claimed", "record_bytes"]),
     ("lissom_region", &["header", "record"]),
-    ("lissom_hot_lock", &["address", "samples", "code"]),
+    ("lissom_lock_profile", &["address", "samples", "code"]),
     (
         "lissom_live",
         &[
             "magic",
             "version",
             "bytes",
-            "beat",
+            "heartbeat",
             "is_asleep",
             "is_native",
             "threads",

@@ -79,7 +79,7 @@
     X(wakes_kernel, "futex wake system calls made") \
     X(switches_kernel, "switches handed to another kernel thread") \
     X(contentions, "times others were found to want the CPUs (no polling for a while)") \
-    X(spin_samples, "times a thread that kept its slot was looked at for busy-waiting") \
+    X(spin_scans, "times a thread that kept its slot was looked at for busy-waiting") \
     X(spin_waits, "times it was found waiting, and gave way") \
     X(spin_sites, "places in the program's code switched to report a wait by themselves") \
     X(threshold_epochs, "times the time to spin before another thread runs was chosen anew") \
@@ -89,7 +89,7 @@
     X(went_first, "times a woken thread went before one that computes") \
     X(resizes, "times the number of slots followed the CPUs") \
     X(yields, "slices that ended at a futex call") \
-    X(homings, "times a context went home to its own kernel thread") \
+    X(migrations_home, "times a context went home to its own kernel thread") \
     X(signals_deferred, "signals put off until the runtime was left") \
     X(loop_waits, "times a thread waited in an OpenMP loop for which there were threads enough") \
     X(loop_functions, "functions of OpenMP for chunks and teams, redirected") \
@@ -193,9 +193,9 @@ struct lissom_region {
 #define LISSOM_MAX_LOCKS 32
 #define LISSOM_LOCK_CODE 7
 
-struct lissom_hot_lock { /* a futex on which threads wait */
+struct lissom_lock_profile { /* a futex on which threads wait */
     uint64_t address;
-    /* of its waits, of one in HOT_EVERY; 0: the entry is not in use. At most too high by the
+    /* of its waits, of one in PROFILE_EVERY; 0: the entry is not in use. At most too high by the
      * samples of whom it has replaced */
     uint64_t samples;
     /* the instruction that one of the waits began with, and addresses of code of other objects on
@@ -207,7 +207,7 @@ struct lissom_live {
     uint64_t magic;      /* LISSOM_LIVE_MAGIC */
     uint32_t version;    /* LISSOM_LIVE_VERSION */
     uint32_t bytes;      /* sizeof(struct lissom_live) */
-    uint64_t beat;       /* CLOCK_MONOTONIC in ns, when this was written */
+    uint64_t heartbeat;  /* CLOCK_MONOTONIC in ns, when this was written */
     uint32_t is_asleep;  /* 1: nothing is written until two threads can run */
     uint32_t is_native;  /* 1: given up, all waits are the kernel's */
     uint32_t threads;    /* alive */
@@ -216,7 +216,7 @@ struct lissom_live {
     uint32_t running;    /* threads that have a slot */
     uint32_t demand;     /* and those that are ready for one */
     uint32_t lock_every; /* waits for each sample of a lock */
-    struct lissom_hot_lock lock[LISSOM_MAX_LOCKS];
+    struct lissom_lock_profile lock[LISSOM_MAX_LOCKS];
     struct lissom_record record;
 };
 
@@ -232,7 +232,7 @@ struct lissom_live {
 
 struct lissom_peer { /* one process */
     /* CLOCK_MONOTONIC in ns: when this was written; 0: nobody's */
-    uint64_t beat;
+    uint64_t heartbeat;
     uint32_t pid;
     uint32_t demand;        /* threads that could run, of late */
     uint32_t slots;         /* now */
@@ -241,7 +241,8 @@ struct lissom_peer { /* one process */
     uint64_t pid_namespace; /* inode */
     /* identifies the cgroup whose CPU quota is the least; 0: none */
     uint64_t quota_group;
-    /* 1: its monitor sleeps, and one thread at most can run; demand and beat are as they were */
+    /* 1: its monitor sleeps, and one thread at most can run; demand and heartbeat are as they
+     * were */
     uint32_t asleep;
     uint32_t reserved[3];
 };

@@ -134,7 +134,7 @@ long attributes_get_affinity(struct thread *t, struct user_registers *r)
     struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
     const struct cpu_mask *m = cpus_of_process();
     struct cpu_mask place;
-    carrier_go_home(t);
+    carrier_migrate_home(t);
     if (!other || (uint64_t)r->rsi < m->bytes || (r->rsi & 7))
         return ACTION_DIRECT;
     if (cpu_place(other, &place)) {

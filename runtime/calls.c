@@ -15,7 +15,7 @@
 #include "sched/slots.h"
 #include "sched/user.h"
 #include "sched/waiting.h"
-#include "waits.h"
+#include "fastpath.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -30,7 +30,7 @@ uint8_t calls_kind[65536], calls_kind_rtld[65536];
 long call_at_home(struct thread *t)
 {
     thread_learn(t, true);
-    carrier_go_home(t);
+    carrier_migrate_home(t);
     return ACTION_DIRECT;
 }
 
@@ -47,7 +47,7 @@ long call_natively(struct thread *t, struct user_registers *r, const char *reaso
 static long clock_gettime_call(struct thread *t, struct user_registers *r)
 {
     if (r->rdi == CLOCK_THREAD_CPUTIME_ID)
-        carrier_go_home(t);
+        carrier_migrate_home(t);
     return ACTION_DIRECT;
 }
 
@@ -59,7 +59,7 @@ static long path_call(struct thread *t, uintptr_t path)
     if (user_copy(t, begins, (const void *)path, sizeof begins) == 0 &&
         (__builtin_memcmp(begins, "/proc/t", sizeof begins) == 0 ||
          __builtin_memcmp(begins, "thread-", sizeof begins) == 0))
-        carrier_go_home(t);
+        carrier_migrate_home(t);
     return ACTION_DIRECT;
 }
 
@@ -128,17 +128,17 @@ static long rt_sigaction_call(struct thread *t, struct user_registers *r)
     return actions_call(r);
 }
 
-/* A descriptor for all signals would read our doorbells. */
+/* A descriptor for all signals would read our preemption signals. */
 static long signalfd_call(struct thread *t, struct user_registers *r)
 {
     uint64_t mask;
-    waits_belong_to_threads();
+    fastpath_at_home_only();
     if (r->rdx != sizeof mask || user_copy(t, &mask, (const void *)r->rsi, sizeof mask))
         return ACTION_DIRECT;
-    if (mask & signal_bit(QUIET_DOORBELL))
-        doorbell_leave_quiet();
+    if (mask & signal_bit(PREEMPT_QUIET))
+        preempt_leave_quiet();
     mask_take_back(t); /* the kernel blocks SIGURG from now on */
-    mask &= ~signal_bit(COUNTED_DOORBELL);
+    mask &= ~signal_bit(PREEMPT_COUNTED);
     r->rax = prim_syscall4(r->rax, r->rdi, &mask, r->rdx, r->r10);
     return ACTION_RETURN;
 }
@@ -183,7 +183,7 @@ static long ioctl_call(struct thread *t, struct user_registers *r)
         return call_natively(t, r, REASON_USERFAULTFD, OTHERS_MS);
     }
     if (r->rsi == FIONBIO)
-        waits_forget((uint32_t)r->rdi);
+        fastpath_forget((uint32_t)r->rdi);
     return call_at_home(t);
 }
 
@@ -191,7 +191,7 @@ static long fcntl_call(struct thread *t, struct user_registers *r)
 {
     (void)t;
     if (r->rsi == F_SETFL)
-        waits_forget((uint32_t)r->rdi);
+        fastpath_forget((uint32_t)r->rdi);
     return ACTION_DIRECT;
 }
 

@@ -5,7 +5,7 @@
 #include "sched/actions.h"
 #include "sched/bind.h"
 #include "sched/identity.h"
-#include "sched/inbox.h"
+#include "sched/deferred.h"
 #include "sched/mask.h"
 #include "sched/release.h"
 #include "sched/signals.h"
@@ -20,8 +20,8 @@
  * stack. */
 static long fork_here(struct thread *t, struct user_registers *r)
 {
-    /* Block signals to the child until lissom_forked has emptied the inbox, which holds the
-     * parent's. */
+    /* Block signals to the child until lissom_forked has emptied the deferred queue, which holds
+     * the parent's. */
     uint64_t mask = signals_block_all();
     long pid = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
     t->clone_state = CLONE_NONE;
@@ -76,7 +76,7 @@ long clone_call(struct thread *t, struct user_registers *r)
     /* those that it has made before are to run, too, or they pile up */
     if ((flags & CLONE_THREAD) && slot_over_slice(t))
         slot_yield(t);
-    carrier_go_home(t);
+    carrier_migrate_home(t);
     if (flags & CLONE_THREAD) {
         cpu_unbind(t);
         identity_inherit(t, tls);

@@ -20,7 +20,7 @@ void on_thread_end(struct thread *t)
         loops_thread_ends(t);
 }
 
-bool on_sample(struct thread *t, const ucontext_t *uc) { return spin_sampled(t, uc); }
+bool on_scan(struct thread *t, const ucontext_t *uc) { return spin_scanned(t, uc); }
 void on_interrupt(ucontext_t *uc) { spin_leave_site(uc); }
 bool on_signal(struct thread *h) { return futex_interrupt(h); }
 void on_watch_descriptors(void) { calls_watch_descriptors(); }

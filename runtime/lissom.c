@@ -25,7 +25,7 @@
 #include "sched/actions.h"
 #include "sched/ext.h"
 #include "sched/frame.h"
-#include "sched/hot.h"
+#include "sched/profile.h"
 #include "sched/release.h"
 #include "sched/signals.h"
 #include "restrict.h"
@@ -438,7 +438,8 @@ static struct start *starts_free;
 
 void lissom_forked(struct thread *t)
 {
-    /* Block the child's own signals until the inbox, which holds the parent's, is empty. */
+    /* Block the child's own signals until the deferred queue, which holds the parent's, is
+     * empty. */
     uint64_t mask = signals_block_all();
     if (t->home->closed)
         mask = t->home->mask;
@@ -447,7 +448,7 @@ void lissom_forked(struct thread *t)
     patch_after_fork();
     thread_forget_others(t);
     futex_after_fork();
-    hot_after_fork();
+    profile_after_fork();
     threshold_after_fork();
     events_after_fork();
     monitor_after_fork();

@@ -16,7 +16,7 @@
 #include "sched/signals.h"
 #include "sched/slots.h"
 #include "sched/waitmask.h"
-#include "waits.h"
+#include "fastpath.h"
 
 #include <sys/mman.h>
 
@@ -80,9 +80,9 @@ static long rtld_call(struct thread *t, struct user_registers *r)
 static long descriptor_call(struct thread *t, struct user_registers *r)
 {
     if (r->rax == SYS_close_range)
-        waits_forget_range((uint32_t)r->rdi, (uint32_t)r->rsi);
+        fastpath_forget_range((uint32_t)r->rdi, (uint32_t)r->rsi);
     else
-        waits_forget((uint32_t)(r->rax == SYS_close ? r->rdi : r->rsi));
+        fastpath_forget((uint32_t)(r->rax == SYS_close ? r->rdi : r->rsi));
     if (events_guard_descriptor(r))
         return ACTION_RETURN;
     return r->rax == SYS_close && t->site->loader ? rtld_call(t, r) : ACTION_DIRECT;
@@ -93,7 +93,9 @@ static long kernel_waits(struct thread *t, struct user_registers *r)
 {
     mask_before_wait(t, r, true);
     if (r->rax == SYS_rt_sigtimedwait && !r->rsi)
-        r->rsi = (long)&t->taken; /* so that a doorbell can be told from a signal of the program */
+        r->rsi =
+            (long)&t
+                ->taken; /* so that a preemption signal can be told from a signal of the program */
     return ACTION_CALL;
 }
 
@@ -104,20 +106,20 @@ static long blocking_call(struct thread *t, struct user_registers *r)
         mask_before_wait(t, r, true);
         return ACTION_DIRECT;
     }
-    bool done = waits_not(t, r), never_waits = !done && waits_never_likely(r);
+    bool done = fastpath_call(t, r), never_waits = !done && fastpath_likely(r);
     if ((done || never_waits) && slot_ready_count(t->slot) && slot_over_slice(t))
         slot_yield(t);
     if (done)
         return ACTION_RETURN;
-    if (!never_waits && waits_for_events(r) && r->r10 && threads_exceed_slots()) {
+    if (!never_waits && fastpath_for_events(r) && r->r10 && threads_exceed_slots()) {
         long action = events_wait(t, r);
         if (action != EVENTS_NOT)
             return action;
     }
     if (!never_waits || t->carrier != t->home)
         thread_learn(t, true);
-    carrier_go_home(t);
-    if (never_waits || !waits_may_block(r)) {
+    carrier_migrate_home(t);
+    if (never_waits || !fastpath_may_block(r)) {
         mask_before_wait(t, r, false);
         return ACTION_DIRECT;
     }
@@ -142,13 +144,13 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
 {
     long action;
     if (t->ended) { /* thread_exit has been called, and a signal has made it begin exit(2) again */
-        t->attention = 0;
+        t->pending_work = 0;
         return ACTION_DIRECT;
     }
     if (t->kernel_has_mask)
         mask_take_back(t);
     futex_call_done(t, r); /* of a wait that a handler has jumped out of */
-    if (t->attention && signals_settle(t))
+    if (t->pending_work && signals_notify_home(t))
         return signals_leave(t, r, ACTION_RESTART);
     if (t->site == &lissom_return_site)
         return signals_return(t, r);
@@ -172,7 +174,7 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
     if (carrier_is_reserved(t))
         slot_yield(t);
     action = t->site == &lissom_omp_site ? loops_call(t, r) : by_kind(t, r, kind);
-    if (t->attention && action == ACTION_RETURN)
+    if (t->pending_work && action == ACTION_RETURN)
         action = signals_leave(t, r, action);
     return action;
 }
@@ -180,7 +182,7 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
 /* Nothing is to be done before t's call, or in its place. */
 static bool is_plain(const struct thread *t)
 {
-    return t->has_slot && !t->attention && !t->kernel_has_mask && !t->kernel_wait &&
+    return t->has_slot && !t->pending_work && !t->kernel_has_mask && !t->kernel_wait &&
            !t->foreign_wait && !__atomic_load_n(&t->to_be_pinned, __ATOMIC_RELAXED) &&
            t->site != &lissom_omp_site && !giving_up() && !carrier_is_reserved(t);
 }
@@ -197,7 +199,7 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
     t->nr = nr;
     if (nr == SYS_futex && is_plain(t)) {
         long action = futex_call(t, r);
-        return t->attention && action == ACTION_RETURN ? signals_leave(t, r, action) : action;
+        return t->pending_work && action == ACTION_RETURN ? signals_leave(t, r, action) : action;
     }
     return call(r, t, nr);
 }
@@ -208,7 +210,7 @@ long lissom_syscall_done(struct user_registers *r, struct thread *t)
     futex_call_done(t, r);
     if (clone_is_exec(t->nr))
         actions_after_exec();
-    if (t->nr == SYS_rt_sigtimedwait && signals_took_doorbell(t, r)) {
+    if (t->nr == SYS_rt_sigtimedwait && signals_took_preempt(t, r)) {
         r->rax = t->nr;
         return ACTION_CALL;
     }
@@ -219,5 +221,5 @@ long lissom_syscall_done(struct user_registers *r, struct thread *t)
         r->rsi = 0;
     if (!t->has_slot && !giving_up())
         slot_acquire(t);
-    return t->attention ? signals_leave(t, r, ACTION_RETURN) : ACTION_RETURN;
+    return t->pending_work ? signals_leave(t, r, ACTION_RETURN) : ACTION_RETURN;
 }

@@ -71,13 +71,13 @@ static void look_at_signalfd(const char *number)
 {
     uint64_t mask = fdinfo_hex(number, "sigmask:");
     int fd = 0;
-    if (mask & signal_bit(QUIET_DOORBELL))
-        doorbell_leave_quiet();
-    if (!(mask & signal_bit(COUNTED_DOORBELL)))
+    if (mask & signal_bit(PREEMPT_QUIET))
+        preempt_leave_quiet();
+    if (!(mask & signal_bit(PREEMPT_COUNTED)))
         return;
     for (const char *p = number; *p; p++)
         fd = fd * 10 + (*p - '0');
-    mask &= ~signal_bit(COUNTED_DOORBELL);
+    mask &= ~signal_bit(PREEMPT_COUNTED);
     prim_syscall4(SYS_signalfd4, fd, &mask, sizeof mask, 0);
 }
 

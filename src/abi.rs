@@ -67,7 +67,7 @@ pub struct Region {
 }
 
 #[repr(C)]
-pub struct HotLock {
+pub struct LockProfile {
     pub address: AtomicU64,
     pub samples: AtomicU64,
     pub code: [AtomicU64; LOCK_CODE],
@@ -78,7 +78,7 @@ pub struct Live {
     pub magic: AtomicU64,
     pub version: AtomicU32,
     pub bytes: AtomicU32,
-    pub beat: AtomicU64,
+    pub heartbeat: AtomicU64,
     pub is_asleep: AtomicU32,
     pub is_native: AtomicU32,
     pub threads: AtomicU32,
@@ -87,7 +87,7 @@ pub struct Live {
     pub running: AtomicU32,
     pub demand: AtomicU32,
     pub lock_every: AtomicU32,
-    pub lock: [HotLock; MAX_LOCKS],
+    pub lock: [LockProfile; MAX_LOCKS],
     pub record: Record,
 }
 
@@ -169,11 +169,11 @@ same_layout!(
     record = C_OFFSET_LISSOM_REGION_RECORD
 );
 same_layout!(
-    HotLock,
-    C_SIZE_LISSOM_HOT_LOCK,
-    address = C_OFFSET_LISSOM_HOT_LOCK_ADDRESS,
-    samples = C_OFFSET_LISSOM_HOT_LOCK_SAMPLES,
-    code = C_OFFSET_LISSOM_HOT_LOCK_CODE
+    LockProfile,
+    C_SIZE_LISSOM_LOCK_PROFILE,
+    address = C_OFFSET_LISSOM_LOCK_PROFILE_ADDRESS,
+    samples = C_OFFSET_LISSOM_LOCK_PROFILE_SAMPLES,
+    code = C_OFFSET_LISSOM_LOCK_PROFILE_CODE
 );
 same_layout!(
     Live,
@@ -181,7 +181,7 @@ same_layout!(
     magic = C_OFFSET_LISSOM_LIVE_MAGIC,
     version = C_OFFSET_LISSOM_LIVE_VERSION,
     bytes = C_OFFSET_LISSOM_LIVE_BYTES,
-    beat = C_OFFSET_LISSOM_LIVE_BEAT,
+    heartbeat = C_OFFSET_LISSOM_LIVE_HEARTBEAT,
     is_asleep = C_OFFSET_LISSOM_LIVE_IS_ASLEEP,
     is_native = C_OFFSET_LISSOM_LIVE_IS_NATIVE,
     threads = C_OFFSET_LISSOM_LIVE_THREADS,

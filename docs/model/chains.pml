@@ -65,8 +65,8 @@ byte bits;                /* of the bucket: chains that are not empty */
 bit tqueue[N];            /* T.bucket: in the bucket's queue */
 byte tchain[N];           /* T.chain: 1 + the chain's slot; 0: none */
 byte tepoch[N];
-byte ready;               /* the slots' ready lists */
-bit attention[N];
+byte ready;               /* the slots' run queues */
+bit pending[N];
 bit waits[N];             /* ghost: between its entry into a queue and who takes it out */
 byte finished, wakers_left = ALL + ONE + ONCE + MOVE, signals_left = SIG;
 
@@ -336,7 +336,7 @@ proctype Signal() {
 	:: t = 2
 #endif
 	fi;
-	attention[t] = 1;
+	pending[t] = 1;
 	dequeue(t, got);
 	if
 	:: got -> atomic { ready = ready | BIT(t); got = 0 }
@@ -404,18 +404,18 @@ plain:		lock(bl);
 queued:
 #if M != M_NO_LOOK
 		if
-		:: attention[me] -> dequeue(me, got)
+		:: pending[me] -> dequeue(me, got)
 		:: else
 		fi;
 #endif
 		if
-		:: got -> atomic { attention[me] = 0; got = 0; goto next }
+		:: got -> atomic { pending[me] = 0; got = 0; goto next }
 		:: else ->
 			atomic { IN(ready, me) -> assert(!waits[me]); ready = ready & ~BIT(me) }
 		fi;
 		tchain[me] = 0;                /* who has woken a chain has not */
 		if
-		:: attention[me] || a -> attention[me] = 0
+		:: pending[me] || a -> pending[me] = 0
 		:: else -> i = 0; goto again
 		fi;
 next:		atomic { a = 0; i = 0; value = 0 }
@@ -424,19 +424,19 @@ next:		atomic { a = 0; i = 0; value = 0 }
 }
 
 /* In the end, who waits on word 1 and was not sent a signal is sent one. */
-#define LEFT(t) (waits[t] && !attention[t] && (IN(queue, t) && IN(qaddress, t) || \
+#define LEFT(t) (waits[t] && !pending[t] && (IN(queue, t) && IN(qaddress, t) || \
                  tchain[t] && IN(chain[tchain[t] - 1], t) && caddress[tchain[t] - 1]))
 proctype Last() {
 	byte c; bit here, got; byte t;
 	do
-	:: atomic { wakers_left == 0 && signals_left == 0 && LEFT(0) -> t = 0; attention[0] = 1 };
+	:: atomic { wakers_left == 0 && signals_left == 0 && LEFT(0) -> t = 0; pending[0] = 1 };
 		dequeue(t, got);
 		if :: got -> atomic { ready = ready | BIT(t); got = 0 } :: else fi
-	:: atomic { wakers_left == 0 && signals_left == 0 && LEFT(1) -> t = 1; attention[1] = 1 };
+	:: atomic { wakers_left == 0 && signals_left == 0 && LEFT(1) -> t = 1; pending[1] = 1 };
 		dequeue(t, got);
 		if :: got -> atomic { ready = ready | BIT(t); got = 0 } :: else fi
 #if N > 2
-	:: atomic { wakers_left == 0 && signals_left == 0 && LEFT(2) -> t = 2; attention[2] = 1 };
+	:: atomic { wakers_left == 0 && signals_left == 0 && LEFT(2) -> t = 2; pending[2] = 1 };
 		dequeue(t, got);
 		if :: got -> atomic { ready = ready | BIT(t); got = 0 } :: else fi
 #endif

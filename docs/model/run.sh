@@ -229,7 +229,7 @@ events_large() {
 }
 
 signals_mutants() {
-	mut 'doorbell blocked'      M=1
+	mut 'preemption signal blocked'      M=1
 	mut 'told before kept'      M=2
 	mut 'wait no look'          M=3 SIGS=1 YLD=1
 	mut 'frame keeps its mask'  M=4
@@ -241,14 +241,14 @@ signals_mutants() {
 	mut 'exit window'           M=11 CAP=2
 	mut 'again behind'          M=12
 	mut 'tell no fence'         M=13 SIGS=1 YLD=1
-	mut 'untold stays'          M=14
+	mut 'unnotified stays'          M=14
 	mut 'thread tells anywhere' M=15
 	mut 'idle one not woken'    M=16
-	mut 'no doorbell'           M=17
+	mut 'no preemption signal'           M=17
 	mut 'H itself interrupted'  M=18
 	mut 'attention is enough'   M=19 SIGS=1 BELLS=1
 	mut 'attention cleared late' M=20 SIGS=1 BELLS=1
-	mut 'untold, no attention'  M=21
+	mut 'unnotified, no attention'  M=21
 	mut 'unmarked not moved'    M=22
 	mut 'tell inside'           M=23
 	mut 'H mounted blind'       M=24
@@ -257,37 +257,37 @@ signals_mutants() {
 }
 
 signals_small() {
-	ok 'inbox of 1'           SIGS=2
-	ok1 'inbox of 2'          SIGS=3 CAP=2
+	ok 'queue of 1'           SIGS=2
+	ok1 'queue of 2'          SIGS=3 CAP=2
 	ok 'wait twice'           WAITS=2
-	ok 'doorbells'            SIGS=1 BELLS=1
+	ok 'preemption signals'            SIGS=1 BELLS=1
 	ok 'mask, sigwait'        SIGS=3 MSK=2 SIGW=1 CALLS=1
 	ok 'mask, yields'         SIGS=2 MSK=2 YLD=2
-	ok 'untold cleared late'  SIGS=2 M=7                    # either order will do: H cannot come home in between
+	ok 'unnotified cleared late'  SIGS=2 M=7                    # either order will do: H cannot come home in between
 	ok 'ends'                 SIGS=2 LIVE=1
 }
 
 signals_large() {
-	big 'inbox of 1'          SIGS=4
-	big 'inbox of 2'          SIGS=4 CAP=2
+	big 'queue of 1'          SIGS=4
+	big 'queue of 2'          SIGS=4 CAP=2
 	big 'wait twice'          SIGS=3 CAP=2 WAITS=2
 	big 'yield'               SIGS=3 CAP=2 YLD=1
-	big 'inbox of 3'          SIGS=4 CAP=3
-	big 'doorbells'           SIGS=2 BELLS=1
-	big 'doorbells, yield'    SIGS=2 CAP=2 YLD=1 BELLS=1
+	big 'queue of 3'          SIGS=4 CAP=3
+	big 'preemption signals'           SIGS=2 BELLS=1
+	big 'preemption signals, yield'    SIGS=2 CAP=2 YLD=1 BELLS=1
 	big '3 calls'             SIGS=2 CALLS=3
 	big 'mask, sigwait'       SIGS=3 CAP=2 MSK=2 SIGW=1
-	big 'untold cleared late' SIGS=2 M=7 WAITS=2 YLD=1
+	big 'unnotified cleared late' SIGS=2 M=7 WAITS=2 YLD=1
 	big 'ends'                SIGS=3 CAP=2 LIVE=1
-	big 'ends, doorbells'     SIGS=2 BELLS=1 LIVE=1
+	big 'ends, preemption signals'     SIGS=2 BELLS=1 LIVE=1
 }
 
 omp_mutants() {
 	mut 'waiters++ late'        M=1 N=2 TARGET=1 CHUNKS=2
 	mut 'word stays'            M=2 N=2 TARGET=1 CHUNKS=2
-	mut 'loop is over, untold'  M=3 N=3 TARGET=1 CHUNKS=2
-	mut 'blocked, untold'       M=4 N=3 TARGET=1 CHUNKS=3 BLK=1
-	mut 'ended, untold'         M=5 N=3 TARGET=1 CHUNKS=3 END=1
+	mut 'loop is over, unnotified'  M=3 N=3 TARGET=1 CHUNKS=2
+	mut 'blocked, unnotified'       M=4 N=3 TARGET=1 CHUNKS=3 BLK=1
+	mut 'ended, unnotified'         M=5 N=3 TARGET=1 CHUNKS=3 END=1
 }
 
 omp_small() {

@@ -1,30 +1,30 @@
 /*
- * The inbox of docs/signals.md.  docs/model/run.sh builds and runs it in several configurations.
+ * The deferred queue of docs/signals.md.  docs/model/run.sh builds and runs it in several configurations.
  *
  * What stands for what
  *   Carrier (pid 0, 1)    the kernel threads K, home of H and the one that the signals are sent to, and K2.  t is the thread carried.
  *   Interrupt (pid 2, 3)  our handler, when it interrupts the runtime or an idle carrier: the Carrier stands still meanwhile (inh).  When it interrupts
  *                         a thread outside of the runtime it is part of Carrier, since that thread may go on elsewhere: the labels from APP on.
- *   APP                   a thread outside of the runtime.  look[t]: in the exit window, where attention has not been looked at yet.
- *                         Without calls left a thread spins for ever, so only the doorbell makes its carrier do anything.
- *   fr[t]                 the state in which t was interrupted outside of the runtime is in its save area; it answers the doorbell in the runtime.
+ *   APP                   a thread outside of the runtime.  look[t]: in the exit window, before it reads pending_work.
+ *                         Without calls left a thread spins for ever, so only the preemption makes its carrier do anything.
+ *   fr[t]                 the state in which t was interrupted outside of the runtime is in its save area; it answers the preemption in the runtime.
  *   Outside               who sends the signals 1, 2, ... (all have the same, queued number), and the monitor.
  *
  * What is abstracted, and why that is sound
  *   - Memory is sequentially consistent.  Where signals.md says "fence" there is a mutant with the two accesses the wrong way round.
  *   - Which slot a thread gets does not matter here: a carrier takes any ready thread or idles, and an idle one wakes for a ready thread.  More happens
  *     than with slots.md, except that a reserved thread comes first, as there.
- *   - Steps that are merged touch only what this kernel thread uses.  Of the inbox others see only whether it is empty.
+ *   - Steps that are merged touch only what this kernel thread uses.  Of the queue others see only whether it is empty.
  *   - The program's handler is one step: it makes no calls.
  *
  * What is checked
  *   1. Each signal is handled once, in the order sent (handle), by H on K.
- *   2. Whoever is told, or ends a wait with EINTR, has a non-empty inbox; nobody tells while H empties it.
- *   3. Outside of the runtime a kernel thread's mask is closed if and only if it is K and K is closed; the inbox never overflows.
+ *   2. Whoever is told, or ends a wait with EINTR, has a non-empty deferred queue; nobody tells while H empties it.
+ *   3. Outside of the runtime a kernel thread's mask is closed if and only if it is K and K is closed; the queue never overflows.
  *   4. When nothing can happen any more, all is handled, empty and open (Last).  LIVE: nothing goes on for ever (all scripts are finite).
  *
- * Configuration (-D)   SIGS signals, CAP places in the inbox, WAITS futex waits of H, YLD yields of H, MSK calls of rt_sigprocmask, CALLS of X (each a yield or a wake),
- *                      BELLS: how many doorbells without a reason (the monitor's preemption).  SIGW: what H has blocked it may take by sigwait.  LIVE: as said.  M: mutant, 0 none.
+ * Configuration (-D)   SIGS signals, CAP places in the queue, WAITS futex waits of H, YLD yields of H, MSK calls of rt_sigprocmask, CALLS of X (each a yield or a wake),
+ *                      BELLS: how many preemptions without a reason (the monitor's preemption).  SIGW: what H has blocked it may take by sigwait.  LIVE: as said.  M: mutant, 0 none.
  */
 #ifndef SIGS
 #define SIGS 2
@@ -58,30 +58,30 @@
 #endif
 
 /* mutants: each breaks one thing; run.sh mutants wants an error for each, but for 7 */
-#define M_BELL_BLOCKED   1   /* the doorbell is blocked too while K is closed */
-#define M_TELL_FIRST     2   /* H is told before the signal is in the inbox */
-#define M_WAIT_NO_LOOK   3   /* H does not look at attention once it is in the queue */
+#define M_BELL_BLOCKED   1   /* the preemption is blocked too while K is closed */
+#define M_TELL_FIRST     2   /* H is told before the signal is in the queue */
+#define M_WAIT_NO_LOOK   3   /* H does not look at pending_work once it is in the queue */
 #define M_FRAME_MASK     4   /* a frame of our handler returns with the mask that it was entered with */
-#define M_NEXT_BLIND     5   /* who is mounted next does not look at untold */
+#define M_NEXT_BLIND     5   /* who is mounted next does not look at unnotified */
 #define M_IDLE_BLIND     6   /* nor an idle carrier */
-#define M_UNTOLD_LATE    7   /* untold is cleared after telling: not an error, H cannot come home in between */
+#define M_UNNOTIFIED_LATE 7   /* cleared after notifying: no error, H cannot come home in between */
 #define M_NO_ROTATION    8   /* a delivered signal is itself, not the oldest sent again */
-#define M_EMPTY_OPEN     9   /* the inbox is emptied without all blocked */
-#define M_STAYS_CLOSED  10   /* closed is not undone when the inbox is emptied */
+#define M_EMPTY_OPEN     9   /* the queue is emptied without all blocked */
+#define M_STAYS_CLOSED  10   /* closed is not undone when the queue is emptied */
 #define M_EXIT_DIRECT   11   /* in the exit window a new signal is handled at once though older ones are kept */
 #define M_AGAIN_BEHIND  12   /* what is sent again goes behind what was sent again earlier */
-#define M_ATTN_LATE     13   /* tell: no fence: looks at the queue before attention is visible */
-#define M_UNTOLD_STAYS  14   /* H empties the inbox and leaves untold */
-#define M_X_TELLS       15   /* untold is the interrupted thread's: it tells wherever it is */
+#define M_ATTN_LATE     13   /* no fence: looks at the queue before pending_work is visible */
+#define M_UNNOTIFIED_STAYS  14   /* H empties the queue and leaves unnotified */
+#define M_X_TELLS       15   /* unnotified is the interrupted thread's: it tells wherever it is */
 #define M_NO_PARK       16   /* the handler does not wake an idle carrier */
 #define M_NO_BELL       17   /* tell does not ring */
-#define M_OWN_UNTOLD    18   /* untold is not set when H itself is interrupted in the runtime */
-#define M_ATTN_ENOUGH   19   /* attention alone ends a wait */
-#define M_CLEAR_LATE    20   /* H looks at its inbox and then clears attention */
-#define M_X_BLIND       21   /* the handler sets untold, but not the interrupted thread's attention */
+#define M_OWN_UNNOTIFIED 18   /* not set when H itself is interrupted in the runtime */
+#define M_ATTN_ENOUGH   19   /* pending_work alone ends a wait */
+#define M_CLEAR_LATE    20   /* H looks at its queue and then clears pending_work */
+#define M_X_BLIND       21   /* the handler does not set pending_work of the interrupted thread */
 #define M_NOT_MOVED     22   /* a delivered signal without the mark does not move to the end */
 #define M_TELL_INSIDE   23   /* the handler tells at once though it has interrupted the runtime */
-#define M_H_BLIND       24   /* H, when it is mounted on K, does not look at untold: it need not be told */
+#define M_H_BLIND       24   /* H, when it is mounted on K, does not read unnotified */
 #define M_UNLISTED      25   /* the mask is changed before what has arrived is handled; what is sent again blocked is not listed */
 #define M_MASK_FIRST    26   /* the same, listed: wrong if sigwait reads it */
 
@@ -91,26 +91,26 @@
 #define NONE 2
 
 #define BASE   0
-#define CLOSED 1             /* all but the doorbell; also H's own mask when it has blocked the signal */
+#define CLOSED 1             /* all but the preemption; also H's own mask when it has blocked the signal */
 #define ALL    2
 
 chan pend = [SIGS] of { byte, bit };   /* pending on K: signal, mark (sent again) */
-chan inbox = [CAP] of { byte };
+chan defer = [CAP] of { byte };
 chan again = [SIGS] of { byte };       /* what was sent again, in order */
-bit  bell[2];                          /* the doorbell is pending */
+bit  bell[2];                          /* the preemption is pending */
 byte mask[2];
-bit  closed, untold;                   /* K's */
+bit  closed, unnotified;                   /* K's */
 bit  own;                              /* H has blocked the signal by rt_sigprocmask: the mask to go back to on K is not BASE */
 byte cur[2] = NONE;                           /* K.current */
 bit  park[2];
 bit  inh[2];                           /* an Interrupt is under way */
 
 bit  inrt[2] = 1;                          /* T.in_runtime */
-bit  attn[2];                          /* T.attention */
+bit  attn[2];                          /* T.pending_work */
 bit  look[2], fr[2];
 byte on[2] = NONE;                            /* the carrier that is on T's stack */
 byte from[2];                          /* M_FRAME_MASK: the mask that T's frame was entered with */
-bit  rdy[2];                           /* T is on a ready list */
+bit  rdy[2];                           /* T is on a run queue */
 bit  homing, resv;                     /* H is on its way home; K.reserved == H */
 bit  call;                             /* it goes home for rt_sigprocmask */
 bit  q, told;                          /* H is in the queue of a futex, and was taken out by who told it */
@@ -148,14 +148,14 @@ inline deliver(s) {
 }
 inline handle(s) { assert(s == handled + 1); handled++; s = 0 }
 inline keep(s) {
-	assert(len(inbox) < CAP);
-	inbox!s; s = 0;
-	if :: len(inbox) == CAP -> closed = 1 :: else fi
+	assert(len(defer) < CAP);
+	defer!s; s = 0;
+	if :: len(defer) == CAP -> closed = 1 :: else fi
 }
 
 /* On K, while H is not home, with all blocked or out of our handler */
 inline tell(c) {
-	atomic { telling = 1; assert(len(inbox) > 0 || M == M_TELL_FIRST) };
+	atomic { telling = 1; assert(len(defer) > 0 || M == M_TELL_FIRST) };
 #if M != M_ATTN_LATE
 	attn[H] = 1;
 #endif
@@ -166,14 +166,14 @@ inline tell(c) {
 #endif
 	atomic {
 		if :: on[H] != NONE && on[H] != c && M != M_NO_BELL -> bell[on[H]] = 1 :: else fi;
-		assert(len(inbox) > 0 || M == M_TELL_FIRST); telling = 0
+		assert(len(defer) > 0 || M == M_TELL_FIRST); telling = 0
 	}
 }
-inline tell_untold() {
-#if M == M_UNTOLD_LATE
-	tell(k); untold = 0
+inline notify_home() {
+#if M == M_UNNOTIFIED_LATE
+	tell(k); unnotified = 0
 #else
-	untold = 0; tell(k)
+	unnotified = 0; tell(k)
 #endif
 }
 
@@ -181,8 +181,8 @@ inline tell_untold() {
 inline send_again() {
 	atomic { n = (M == M_AGAIN_BEHIND -> 0 : len(again)); assert(!telling && k == K && t == H) };
 	do
-	:: atomic { len(inbox) > 0 -> inbox?<s>; pend!s,1; if :: !own || M != M_UNLISTED -> again!s :: else fi; inbox?s; s = 0 }
-	:: atomic { len(inbox) == 0 -> break }
+	:: atomic { len(defer) > 0 -> defer?<s>; pend!s,1; if :: !own || M != M_UNLISTED -> again!s :: else fi; defer?s; s = 0 }
+	:: atomic { len(defer) == 0 -> break }
 	od;
 	atomic {
 		do
@@ -192,8 +192,8 @@ inline send_again() {
 #if M != M_STAYS_CLOSED
 		closed = 0;
 #endif
-#if M != M_UNTOLD_STAYS
-		untold = 0;
+#if M != M_UNNOTIFIED_STAYS
+		unnotified = 0;
 #endif
 		attn[H] = 0
 	}
@@ -210,7 +210,7 @@ APP:	atomic {                                             /* t outside of the ru
 		if
 		:: k == K && mask[K] == BASE && len(pend) > 0 -> mask[K] = ALL; deliver(s);
 			if
-			:: t == H && (len(inbox) == 0 || M == M_EXIT_DIRECT) -> handle(s); mask[K] = MASK(K); goto APP
+			:: t == H && (len(defer) == 0 || M == M_EXIT_DIRECT) -> handle(s); mask[K] = MASK(K); goto APP
 			:: else -> goto KEEP
 			fi
 		:: RINGS(k) -> bell[k] = 0; fr[t] = 1; inrt[t] = 1;      /* all blocked, and then no more */
@@ -241,13 +241,13 @@ KEEP:
 #endif
 KEPT:	atomic { mask[K] = MASK(K); goto APP };
 
-	/* the doorbell: in the runtime, with the carrier's mask */
-ANSWER:	atomic { if :: t == H && len(inbox) > 0 && k != K -> goto GO_HOME :: else -> goto YIELD fi };
+	/* the preemption: in the runtime, with the carrier's mask */
+ANSWER:	atomic { if :: t == H && len(defer) > 0 && k != K -> goto GO_HOME :: else -> goto YIELD fi };
 ANSWERED: atomic { mask[k] = ALL };
 	if
-	:: atomic { t == X && untold && (k == K || M == M_X_TELLS) }; tell_untold()
-	:: atomic { t == H && len(inbox) > 0 && k != K -> mask[k] = MASK(k); goto GO_HOME }
-	:: atomic { t == H && len(inbox) > 0 && k == K }; send_again()
+	:: atomic { t == X && unnotified && (k == K || M == M_X_TELLS) }; notify_home()
+	:: atomic { t == H && len(defer) > 0 && k != K -> mask[k] = MASK(k); goto GO_HOME }
+	:: atomic { t == H && len(defer) > 0 && k == K }; send_again()
 	:: atomic { else }
 	fi;
 	atomic { fr[t] = 0; inrt[t] = 0; mask[k] = (M == M_FRAME_MASK -> from[t] : MASK(k)); goto APP };
@@ -255,8 +255,8 @@ ANSWERED: atomic { mask[k] = ALL };
 	/* ---------------------------------------------------------------- in the runtime */
 WAIT:	atomic { !bl -> q = 1 };                             /* under bucket.lock */
 #if M != M_WAIT_NO_LOOK
-	atomic { if :: !attn[H] || (len(inbox) == 0 && M != M_ATTN_ENOUGH) -> goto SWITCH :: else fi };
-	atomic { !bl -> if :: q -> q = 0; assert(len(inbox) > 0); goto LEAVE :: else fi };   /* EINTR */
+	atomic { if :: !attn[H] || (len(defer) == 0 && M != M_ATTN_ENOUGH) -> goto SWITCH :: else fi };
+	atomic { !bl -> if :: q -> q = 0; assert(len(defer) > 0); goto LEAVE :: else fi };   /* EINTR */
 #endif
 	goto SWITCH;
 WAKE:	atomic { !bl -> bl = 1 };
@@ -265,7 +265,7 @@ SIGMASK: atomic { if :: k != K -> call = 1; goto GO_HOME :: else -> call = 0 fi 
 	atomic { len(again) == 0 || mask[K] != BASE -> mask[K] = ALL };      /* what a thread sends to itself the kernel delivers at once */
 	atomic {
 #if M != M_UNLISTED && M != M_MASK_FIRST
-		if :: len(inbox) > 0 -> masks++; attn[H] = 1; mask[K] = MASK(K); goto LEAVE :: else fi;
+		if :: len(defer) > 0 -> masks++; attn[H] = 1; mask[K] = MASK(K); goto LEAVE :: else fi;
 #endif
 		if :: own = 0 :: masks > 0 -> own = 1 fi;
 		mask[K] = MASK(K); goto LEAVE };
@@ -287,21 +287,21 @@ SWITCH:	atomic {
 		t = u; u = 0; if :: t == NONE -> goto IDLE :: else fi };
 MOUNTED:
 #if M != M_NEXT_BLIND
-	atomic { if :: k == K && untold && (t == X || M != M_H_BLIND) -> attn[t] = 1 :: else fi };
+	atomic { if :: k == K && unnotified && (t == X || M != M_H_BLIND) -> attn[t] = 1 :: else fi };
 #endif
-RESUME:	atomic { if :: t == H && told -> told = 0; assert(len(inbox) > 0) :: else fi;        /* EINTR */
+RESUME:	atomic { if :: t == H && told -> told = 0; assert(len(defer) > 0) :: else fi;        /* EINTR */
 		if :: t == H && call -> goto SIGMASK :: else fi };
 
 LEAVE:	atomic { if :: fr[t] -> goto ANSWERED :: else fi;
 		if :: !attn[t] -> goto OUT :: else fi;
 #if M == M_CLEAR_LATE
-		if :: t == H && len(inbox) == 0 -> goto CLEAR :: else fi;
+		if :: t == H && len(defer) == 0 -> goto CLEAR :: else fi;
 #endif
 		attn[t] = 0 };
 	if
-	:: atomic { t == X && untold && (k == K || M == M_X_TELLS) }; tell_untold()
-	:: atomic { t == H && len(inbox) > 0 && k != K -> attn[t] = 1; goto GO_HOME }
-	:: atomic { t == H && len(inbox) > 0 && k == K };
+	:: atomic { t == X && unnotified && (k == K || M == M_X_TELLS) }; notify_home()
+	:: atomic { t == H && len(defer) > 0 && k != K -> attn[t] = 1; goto GO_HOME }
+	:: atomic { t == H && len(defer) > 0 && k == K };
 #if M != M_EMPTY_OPEN
 		mask[K] = ALL;
 #endif
@@ -318,7 +318,7 @@ CLEAR:	atomic { attn[t] = 0; goto OUT };
 IDLE:
 #if M != M_IDLE_BLIND
 	if
-	:: atomic { k == K && untold }; tell_untold()
+	:: atomic { k == K && unnotified }; notify_home()
 	:: atomic { else }
 	fi;
 #endif
@@ -345,7 +345,7 @@ active [2] proctype Interrupt() {
 	   if :: cur[K] != H -> tell(K) :: else fi;
 #endif
 	   atomic {
-		if :: cur[K] != H || M != M_OWN_UNTOLD -> untold = 1 :: else fi;
+		if :: cur[K] != H || M != M_OWN_UNNOTIFIED -> unnotified = 1 :: else fi;
 		if
 		:: cur[K] == NONE -> park[K] = (M != M_NO_PARK)
 		:: cur[K] != NONE -> if :: cur[K] == H || M != M_X_BLIND -> attn[cur[K]] = 1 :: else fi
@@ -365,6 +365,6 @@ active proctype Outside() {
 }
 
 active proctype Last() {
-	timeout -> assert(handled == SIGS && len(pend) == 0 && len(inbox) == 0 && len(again) == 0);
-	assert(!closed && !untold && mask[0] == BASE && mask[1] == BASE && !bell[0] && !bell[1] && !resv)
+	timeout -> assert(handled == SIGS && len(pend) == 0 && len(defer) == 0 && len(again) == 0);
+	assert(!closed && !unnotified && mask[0] == BASE && mask[1] == BASE && !bell[0] && !bell[1] && !resv)
 }

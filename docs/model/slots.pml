@@ -5,7 +5,7 @@
  *   proctype Carrier(k)   a kernel thread; k is also the number of the thread whose home it is.  Its control flow is the runtime's;
  *                         t is the context on whose stack it is, s the slot it holds.
  *   a context             data: attach[t], tslot[t], q[t] and where it is in its script (rnd, arr, ...).  A context is switched away only
- *                         inside block(), yield() and go_home(), and what it does next follows from its script, so no stack is needed.
+ *                         inside block(), yield() and migrate_home(), and what it does next follows from its script, so no stack is needed.
  *   proctype Monitor      the monitor's overcommit().
  *   SPIN                  application code of a context in a busy-wait loop of its own, with a slot: it blocks until its word has changed or park()
  *                         may find something; calls of park() in between change nothing.   wtg[s]  slot.waiting.
@@ -24,7 +24,7 @@
  *     else does (Lipton).  That holds for slot.lock (seen outside: idle_count, or the list) and free.lock (K.reserved).  bucket.lock
  *     is a real lock here (bl), since wait() touches waiters and the word inside.
  *   - Accesses to what one owns (T.slot, K.order before K.park) are merged into the next shared step.
- *   - Ready lists, the bucket and the free list are sets from which any member may be taken: more behaviours than FIFO, so safety carries over.
+ *   - Run queues, the bucket and the free list are sets from which any member may be taken: more behaviours than FIFO, so safety carries over.
  *   - Polling for a bounded time before go_idle is only delay: pick happens at any time anyway.
  *   - So are the waiting lists, and an over thread and a ready one are taken in any order (WORK 2 has an order).  That a wait is over is read under slot.lock while the word is
  *     stored without: here it stays over until the thread itself runs, so reading it early changes nothing.  A word that changes back: TOV.
@@ -112,10 +112,10 @@
 #define M_SIGNAL_STORE   8   /* signal: stores ATTACHED instead of cas ASLEEP -> ATTACHED */
 #define M_NO_COMPARE     9   /* rest: goes back to sleep after a signal without ASLEEP (the waker then sees ATTACHED and wakes nobody) */
 #define M_TIMEOUT_STEAL 10   /* timeout: acquires although a waker has dequeued it */
-#define M_NO_RESERVED   11   /* go_home: K goes free without looking at K.reserved */
+#define M_NO_RESERVED   11   /* migrate_home: K goes free without looking at K.reserved */
 #define M_IDLE_OC       12   /* go_idle: sets IDLE although overcommit > 0 */
 #define M_NO_UNDO       13   /* grant: xchg on DETACHED is not undone */
-#define M_RESERVE_FIRST 14   /* go_home: H.reserved before K goes free */
+#define M_RESERVE_FIRST 14   /* migrate_home: H.reserved before K goes free */
 #define M_IDLE_READY    15   /* go_idle: does not look at its own list under the lock */
 #define M_NO_PARK_WORD  16   /* dispatch: wakes the carrier before the order is published */
 #define M_OC_UNPAID     17   /* block: the extra thread rests without overcommit-- */
@@ -201,7 +201,7 @@ byte rnd[N];               /* script: round; */
 bit  arr[N];               /*   has arrived at the barrier in this round; */
 bit  sysd[N]; bit yldd[N]; /*   has done this round's system call, yield */
 byte tmo = TMO, sig = SIG, con = CON, fwd = FWD;
-bit  attn[N];              /* T.attention: a signal was stored for T */
+bit  attn[N];              /* T.pending_work: a signal was stored for T */
 byte done;
 
 bit  on[N];                /* ghosts */
@@ -411,7 +411,7 @@ inline finish(x) {
 #define RMR 1    /* make_ready gives a claimed slot back */
 #define RSY 2    /* release before a system call */
 #define REX 3    /* exit */
-#define RGH 4    /* go_home */
+#define RGH 4    /* migrate_home */
 #define RKW 5    /* release before a wait in the kernel */
 
 proctype Carrier(byte k) {
@@ -419,7 +419,7 @@ proctype Carrier(byte k) {
 	byte u, i, d;       /* the thread found, the slot being passed on, scan distance */
 	byte old, c;        /* dispatch */
 	byte wm, n;         /* wake: dequeued threads, how many more to wake */
-	byte v;             /* rest, go_home: the reserved thread */
+	byte v;             /* rest, migrate_home: the reserved thread */
 	byte w;             /* the word to wake */
 #if SPN
 	byte p;             /* park: 1 + the thread that follows, or ENDS */
@@ -1074,7 +1074,7 @@ KERNEL_WOKEN: atomic { kwaiters--; goto ACQUIRE };
 KERNEL_COMPARE: skip;
 #endif
 
-/* ---------------------------------------------------------------- go_home(T) from K != T.home =: H, with slot s */
+/* ---------------------------------------------------------------- migrate_home(T) from K != T.home =: H, with slot s */
 GO_HOME: atomic { inop++; mounted[s]--; on[t] = 0; attach[t] = DETACHED };    /* on K's own stack; T is ours: nobody grants */
 #if M == M_RESERVE_FIRST
 	atomic { if :: IN(free, t) -> free = free & ~BIT(t); c = t + 1 :: else -> resv[t] = 1 + t fi };

@@ -26,13 +26,13 @@ static inline uint32_t cpus_count(const struct cpu_mask *m)
 /* --- at_load.c -------------------------------------------------------------------------------- */
 const struct cpu_mask *cpus_at_load(void); /* bytes 0: it cannot be read */
 
-/* --- witness.c: by the monitor ---------------------------------------------------------------- */
+/* --- sentinel.c: by the monitor --------------------------------------------------------------- */
 
 /* A thread whose mask nobody of us sets: the caller's at this moment, and what becomes of it. Post:
  * false: there is none. */
-bool cpus_witness_begins(void);
-void cpus_witness_ends(void);
-long cpus_witness(void); /* its id; 0: none */
-void cpus_witness_after_fork(void);
+bool cpus_sentinel_begins(void);
+void cpus_sentinel_ends(void);
+long cpus_sentinel(void); /* its id; 0: none */
+void cpus_sentinel_after_fork(void);
 
 #endif

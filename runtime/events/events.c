@@ -28,7 +28,7 @@ enum {
     HIGH = 1000,
     SPARE = 24, /* ... and else so far below that limit, ... */
     LOW = 64,   /* ... but not here: programs count on getting the lowest numbers */
-    TOLD_AT_ONCE = 16,
+    NOTIFIED_AT_ONCE = 16,
     POLL_US = 50, /* between two looks, while all slots are busy */
 };
 
@@ -74,11 +74,11 @@ static long arm(long descriptor)
     return r == -ENOENT ? prim_syscall4(SYS_epoll_ctl, instance, EPOLL_CTL_ADD, descriptor, &e) : r;
 }
 
-/* Post: true: whoever learns of events of this instance tells t. Only one thread can be told of an
- * instance. */
+/* Post: true: a thread that learns of events of this instance notifies t. Only one thread can be
+ * notified of an instance. */
 static bool enroll(struct thread *t, long descriptor, bool leads)
 {
-    __atomic_store_n(&t->events_told, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->events_notified, 0, __ATOMIC_RELAXED);
     lock_take(&lock);
     bool mine = !watcher[descriptor] && !off;
     if (mine) {
@@ -111,7 +111,7 @@ static bool prepare(struct thread *t, long descriptor, bool leads)
     return false;
 }
 
-/* t has been told, or has gone: it looks for itself, and does not depend on who looks for the
+/* t has been notified, or has gone: it looks for itself, and does not depend on who looks for the
  * others. Were it counted until it runs again, a slot that becomes idle could look after it for
  * ever, on the very kernel thread that t is to run on. Pre: the lock, if the caller is not t: or it
  * may be t's next wait by now. */
@@ -122,14 +122,14 @@ static void uncount(struct thread *t)
 }
 
 /* Pre: the lock. */
-static void set_told(struct thread *t)
+static void set_notified(struct thread *t)
 {
-    __atomic_store_n(&t->events_told, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->events_notified, 1, __ATOMIC_SEQ_CST);
     uncount(t);
 }
 
 /* `by`: who does it, if that is the leader itself. */
-static void tell(uint64_t descriptor, const struct thread *by)
+static void notify(uint64_t descriptor, const struct thread *by)
 {
     struct thread *t;
     if (descriptor >= DESCRIPTORS)
@@ -137,20 +137,20 @@ static void tell(uint64_t descriptor, const struct thread *by)
     lock_take(&lock);
     t = watcher[descriptor];
     if (t)
-        set_told(t);
+        set_notified(t);
     bool sleeps = t && leading == t && by != t;
     lock_drop(&lock);
     if (sleeps)
         arm((long)descriptor); /* in the kernel, where only the event itself wakes it: which was
                                   taken from there, and is put back */
     else if (t)                /* it may have gone and come again: then it is woken for nothing */
-        futex_wake_inside(&t->events_told);
+        futex_wake_inside(&t->events_notified);
 }
 
-static void tell_all(const struct epoll_event *e, long n, const struct thread *by)
+static void notify_all(const struct epoll_event *e, long n, const struct thread *by)
 {
     for (long i = 0; i < n; i++)
-        tell(e[i].data.u64, by);
+        notify(e[i].data.u64, by);
 }
 
 /* --- who looks -------------------------------------------------------------------------------- */
@@ -165,12 +165,12 @@ bool events_due(uint64_t now)
  * to run rouses a waiter. */
 void events_poll(void)
 {
-    struct epoll_event e[TOLD_AT_ONCE];
+    struct epoll_event e[NOTIFIED_AT_ONCE];
     if (__atomic_exchange_n(&polling, 1, __ATOMIC_ACQUIRE))
         return;
-    long n = prim_syscall4(SYS_epoll_wait, instance, e, TOLD_AT_ONCE, 0);
+    long n = prim_syscall4(SYS_epoll_wait, instance, e, NOTIFIED_AT_ONCE, 0);
     __atomic_store_n(&polled_at, tsc(), __ATOMIC_RELAXED);
-    tell_all(e, n, NULL);
+    notify_all(e, n, NULL);
     __atomic_store_n(&polling, 0, __ATOMIC_RELEASE);
 }
 
@@ -182,8 +182,8 @@ static bool rouse_at_home(const struct thread *t)
     if (!events_watched())
         return false;
     /* it may wait for something else: then this says nothing */
-    __atomic_store_n(&other->events_told, 1, __ATOMIC_SEQ_CST);
-    return futex_wake_inside(&other->events_told);
+    __atomic_store_n(&other->events_notified, 1, __ATOMIC_SEQ_CST);
+    return futex_wake_inside(&other->events_notified);
 }
 
 void events_rouse(void)
@@ -194,11 +194,11 @@ void events_rouse(void)
         if (t) {
             take_out(t);
             append(t); /* another one the next time */
-            set_told(t);
+            set_notified(t);
         }
         lock_drop(&lock);
         __atomic_store_n(&polled_at, tsc(), __ATOMIC_RELAXED);
-        if (!t || futex_wake_inside(&t->events_told))
+        if (!t || futex_wake_inside(&t->events_notified))
             return;
     }
 }
@@ -306,12 +306,12 @@ static int left(const struct deadline *deadline)
  * armed, and holds its slot. Post: it holds a slot. */
 static void lead(struct thread *t, const struct deadline *deadline)
 {
-    struct epoll_event e[TOLD_AT_ONCE];
+    struct epoll_event e[NOTIFIED_AT_ONCE];
     slot_release(t);
-    long n = lissom_event_sleep(instance, e, TOLD_AT_ONCE, left(deadline), &t->attention);
+    long n = lissom_event_sleep(instance, e, NOTIFIED_AT_ONCE, left(deadline), &t->pending_work);
     /* first: who is made ready goes behind t then, and no other kernel thread is woken */
     bool has = slot_try_acquire(t);
-    tell_all(e, n, t);
+    notify_all(e, n, t);
     if (!has)
         slot_acquire(t);
     __atomic_store_n(&sched.event_leader, 0, __ATOMIC_SEQ_CST);
@@ -332,7 +332,7 @@ static long follow(struct thread *t, const struct deadline *deadline)
     __atomic_store_n(&t->events_counted, 1, __ATOMIC_SEQ_CST);
     monitor_kick();
     count_on(t->slot, event_waits, 1);
-    long n = futex_wait_inside(t, &t->events_told, 0, deadline);
+    long n = futex_wait_inside(t, &t->events_notified, 0, deadline);
     uncount(t);
     return n;
 }
@@ -342,7 +342,7 @@ static long alone(struct thread *t, const struct user_registers *r, const struct
 {
     slot_release(t);
     long n = lissom_event_sleep((int)r->rdi, (struct epoll_event *)r->rsi, (int)r->rdx,
-                                left(deadline), &t->attention);
+                                left(deadline), &t->pending_work);
     slot_acquire(t);
     return n;
 }
@@ -391,7 +391,7 @@ long events_wait(struct thread *t, struct user_registers *r)
             ready = true;
         if (!ready && t->carrier != t->home) { /* only there it may sleep */
             thread_learn(t, true);
-            carrier_go_home(t);
+            carrier_migrate_home(t);
             continue;
         }
         if (!ready && !native)
@@ -407,14 +407,14 @@ long events_wait(struct thread *t, struct user_registers *r)
         } else {
             if (leads)
                 __atomic_store_n(&sched.event_leader, 0, __ATOMIC_SEQ_CST);
-            carrier_go_home(t);
+            carrier_migrate_home(t);
             events = alone(t, r, deadline);
         }
         if (!events || events == -EINTR)
             events = prim_syscall4(SYS_epoll_wait, descriptor, r->rsi, r->rdx, 0);
         if (events && events != -EINTR)
             return finish(r, events);
-        if (n == -EINTR || (t->attention && signals_settle(t))) {
+        if (n == -EINTR || (t->pending_work && signals_notify_home(t))) {
             r->rax = -EINTR;
             return signals_end_wait(t, r, true);
         }

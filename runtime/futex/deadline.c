@@ -66,5 +66,5 @@ void deadline_settle(struct thread *t, struct deadline *d)
     thread_learn(t, !watched);
     d->by_monitor = watched && !thread_stays(t);
     if (!d->by_monitor)
-        carrier_go_home(t);
+        carrier_migrate_home(t);
 }

@@ -2,7 +2,7 @@
 #include "futex/futex.h"
 #include "futex/chains.h"
 #include "sched/contention.h"
-#include "sched/hot.h"
+#include "sched/profile.h"
 #include "sched/release.h"
 #include "sched/signals.h"
 #include "sched/slices.h"
@@ -316,16 +316,16 @@ static long block(struct thread *t, struct slot *s, const struct deadline *deadl
     t->interruptible = false;
     t->deadline = false;
     if (!woken && dequeue(t)) {
-        bool interrupted = t->attention;
+        bool interrupted = t->pending_work;
         slot_acquire(t);
-        return !interrupted ? -ETIMEDOUT : signals_settle(t) ? -EINTR : WAIT_ON;
+        return !interrupted ? -ETIMEDOUT : signals_notify_home(t) ? -EINTR : WAIT_ON;
     }
     if (!woken)
         slot_await(t);
     if (t->interrupted == TIMER_ENDED)
         return -ETIMEDOUT;
     if (woken && t->interrupted)
-        return signals_settle(t) ? -EINTR : WAIT_ON;
+        return signals_notify_home(t) ? -EINTR : WAIT_ON;
     return 0;
 }
 
@@ -347,8 +347,8 @@ static long join_queue(struct thread *t, struct bucket *b, uintptr_t address, ui
     long result = futex_compare(address, value);
     if (result == JOINED)
         queue_push(b, t);
-    /* A full fence: who tells of a signal sets attention and then looks whether t is in a queue
-     * (inbox_tell). */
+    /* A full fence: a thread that notifies t of a signal sets pending_work and then looks whether t
+     * is in a queue (deferred_notify). */
     lock_drop(&b->lock);
     return result;
 }
@@ -382,7 +382,7 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
         count(timed_waits);
         timer_arm(t, s->index, deadline_clock(deadline), deadline_ns(deadline));
     }
-    bool signal = t->attention && signals_pending(t) && dequeue(t);
+    bool signal = t->pending_work && signals_pending(t) && dequeue(t);
     long n = signal ? -EINTR : block(t, s, deadline);
     if (timer)
         timer_disarm(t);
@@ -405,7 +405,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
         r->rax = lissom_guarded_load((const uint32_t *)address, &now) ? -EFAULT : -EAGAIN;
         return ACTION_RETURN;
     }
-    hot_wait(s, address, r);
+    profile_wait(s, address, r);
     r->rax = wait_queued(t, address, value, bitset, deadline);
     threshold_wait_ended(t->slot); /* the word had changed meanwhile */
     if (r->rax == WAIT_ON)
@@ -497,7 +497,7 @@ static long in_kernel(struct thread *t, int command)
         /* the kernel compares the word with its own thread's id */
         thread_pin(t, LISSOM_PIN_pi_futex);
         break;
-    default: carrier_go_home(t);
+    default: carrier_migrate_home(t);
     }
     switch (command) {
     case FUTEX_WAIT:
@@ -548,7 +548,7 @@ long futex_call(struct thread *t, struct user_registers *r)
         if (command == FUTEX_WAIT && (op & FUTEX_CLOCK_REALTIME))
             return in_kernel(t, command);
         if (in_kernel_by_choice(t, address)) {
-            carrier_go_home(t);
+            carrier_migrate_home(t);
             return wait_in_kernel(t, r);
         }
         return wait(t, r, op, bitset);

@@ -13,7 +13,7 @@ struct bucket {
     uint32_t kernel_waiters;
     struct thread *head, *tail; /* under lock; head is read without by wakers */
     /* rounds of spinning here that were for nothing lately; a guess, updated without lock */
-    uint16_t spin_debt;
+    uint16_t spin_long_waits;
     uint16_t spin_skipped;
     /* wakes of all in a row, up to BULK (chains.h); under lock, a guess without */
     uint8_t bulk;

@@ -4,8 +4,8 @@
 #include "sched/user.h"
 
 enum {
-    SPIN_DEBT = 16,  /* spins for nothing at an address, after which ... */
-    SPIN_RETRY = 32, /* ... only every so many waits begin with one */
+    SPIN_LONG_WAITS = 16, /* spins for nothing at an address, after which ... */
+    SPIN_RETRY = 32,      /* ... only every so many waits begin with one */
 };
 
 bool futex_spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32_t value)
@@ -17,8 +17,8 @@ bool futex_spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32
         return true;
     if (sched.slots < 2 || __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) + 1 >= sched.slots)
         return false;
-    uint16_t debt = __atomic_load_n(&b->spin_debt, __ATOMIC_RELAXED);
-    if (debt >= SPIN_DEBT) {
+    uint16_t long_waits = __atomic_load_n(&b->spin_long_waits, __ATOMIC_RELAXED);
+    if (long_waits >= SPIN_LONG_WAITS) {
         uint16_t skipped = __atomic_load_n(&b->spin_skipped, __ATOMIC_RELAXED);
         __atomic_store_n(&b->spin_skipped, (uint16_t)(skipped + 1), __ATOMIC_RELAXED);
         if (skipped % SPIN_RETRY)
@@ -29,7 +29,8 @@ bool futex_spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32
     do {
         uint32_t is;
         if (lissom_guarded_load(word, &is) || is != value) {
-            __atomic_store_n(&b->spin_debt, (uint16_t)(debt < 4 ? 0 : debt - 4), __ATOMIC_RELAXED);
+            __atomic_store_n(&b->spin_long_waits, (uint16_t)(long_waits < 4 ? 0 : long_waits - 4),
+                             __ATOMIC_RELAXED);
             return true;
         }
         cpu_relax();
@@ -37,7 +38,7 @@ bool futex_spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32
         now = tsc();
     } while (now < until);
     contention_stood_still(last, now);
-    if (debt < SPIN_DEBT)
-        __atomic_store_n(&b->spin_debt, (uint16_t)(debt + 1), __ATOMIC_RELAXED);
+    if (long_waits < SPIN_LONG_WAITS)
+        __atomic_store_n(&b->spin_long_waits, (uint16_t)(long_waits + 1), __ATOMIC_RELAXED);
     return false;
 }

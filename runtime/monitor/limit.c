@@ -7,7 +7,7 @@
  * while threads of the program run: 15 us. Its own mask is what it looks at, since `taskset -a` and
  * cpusets change every thread's; its own is never bound to a slot's CPU. While the process is
  * confined (sched/bind.c) it is, too: what it takes is the quota's as well. Then there is a thread
- * beside it for that (cpus/witness.c).
+ * beside it for that (cpus/sentinel.c).
  */
 #include "monitor/limit.h"
 #include "cpus/cgroup.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The monitor: one kernel thread of our own that sleeps while no thread is ready, and looks every
- * slice while some are (monitor/look.c).
+ * slice while some are (monitor/scan.c).
  *
  * It also sees how many CPUs there are (monitor/limit.c), and changes the number of slots. So it is
  * made when a second slot is first used, and then wakes twenty times a second as long as two are;
@@ -12,8 +12,8 @@
 #include "cpus/cpus.h"
 #include "events/events.h"
 #include "monitor/limit.h"
-#include "monitor/live.h"
-#include "monitor/look.h"
+#include "monitor/publish.h"
+#include "monitor/scan.h"
 #include "monitor/manager.h"
 #include "monitor/monitor.h"
 #include "monitor/peers.h"
@@ -62,7 +62,7 @@ static bool observe(void)
 {
     for (uint32_t i = 0; i < sched.slots; i++)
         if (__atomic_load_n(&sched.slot[i].state, __ATOMIC_RELAXED) != SLOT_IDLE)
-            look_sample(&sched.slot[i]);
+            scan_runner(&sched.slot[i]);
     return true;
 }
 
@@ -81,7 +81,7 @@ static bool look(void)
         if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED) || extra ||
             waiting_any_over(s, now, false)) {
             ready = true;
-            look_at_slot(s, now);
+            scan_slot(s, now);
         }
         if (slot_ready_count(s) && !slot_is_kept(s) &&
             __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED))
@@ -163,7 +163,7 @@ static uint32_t slots_to_be(void)
     if (due) {
         limit = cpus_limit();
         actions_look();
-        live_limit(limit);
+        publish_limit(limit);
         sched.traced = task_is_traced((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
         limit_after = now + CPUS_US * sched.tsc_per_us;
     }
@@ -211,7 +211,7 @@ static _Noreturn void leave(void)
     timers_watch(TIMERS_FOR_EVER);
     contention_can_ask(false);
     cpus_leave();
-    cpus_witness_ends();
+    cpus_sentinel_ends();
     for (;;)
         prim_syscall3(SYS_exit, 0, 0, 0);
 }
@@ -242,7 +242,7 @@ static void sleep_lightly(void)
     while (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) != AWAKE &&
            !__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
         look_at_cpus();
-        live_publish();
+        publish_now();
         if (slots_vacate())
             return;
         if (!anything_runs())
@@ -256,7 +256,7 @@ static void sleep_lightly(void)
         } else {
             bool may_end = is_alone() && !tried;
             peers_asleep();
-            live_asleep();
+            publish_asleep();
             sleep_on(&sched.monitor_word, ASLEEP_FOR_LONG, may_end ? ALONE_US : 0);
             share_after = 0;
             if (may_end)
@@ -316,7 +316,7 @@ static _Noreturn void monitor(void)
     bool own_descriptors = take_own_descriptors();
     peers_begin(own_descriptors);
     manager_begin(own_descriptors);
-    live_begin(own_descriptors);
+    publish_begin(own_descriptors);
     contention_can_ask(own_descriptors);
     for (;;) {
         /* then what it was changed for */
@@ -332,7 +332,7 @@ static _Noreturn void monitor(void)
         if (own_descriptors)
             ext_ask();
         look_at_cpus();
-        live_publish();
+        publish_now();
         sleep_on(&sleep_cuts, seen, tick_us());
         if (look()) {
             quiet = 0;

@@ -144,7 +144,7 @@ static bool mask_is(const struct cpu_mask *m)
 
 static void tell(uint64_t now)
 {
-    own.entry.beat = now;
+    own.entry.heartbeat = now;
     prim_pwrite(own.fd, &own.entry, sizeof own.entry, own.self * (long)sizeof own.entry);
 }
 
@@ -177,11 +177,11 @@ static bool sleeper_runs(uint32_t i, const struct lissom_peer *p, uint64_t now)
 static uint32_t demand_of(uint32_t i, uint64_t now)
 {
     const struct lissom_peer *p = &peer[i];
-    if (!p->beat || i == own.self || p->beat > now + EXPIRY_US * 1000ull)
+    if (!p->heartbeat || i == own.self || p->heartbeat > now + EXPIRY_US * 1000ull)
         return 0;
     if (p->asleep)
         return sleeper_runs(i, p, now);
-    uint64_t age = now > p->beat ? now - p->beat : 0;
+    uint64_t age = now > p->heartbeat ? now - p->heartbeat : 0;
     if (!p->demand || age > EXPIRY_US * 1000ull || (age > LATE_US * 1000ull && !is_alive(i)))
         return 0;
     return p->demand < LISSOM_MAX_SLOTS ? p->demand : LISSOM_MAX_SLOTS;

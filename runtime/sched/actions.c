@@ -47,9 +47,9 @@ static void set_action(int sig, const struct kernel_sigaction *a) /* under actio
 
 bool action_has_handler(const struct kernel_sigaction *a) { return (uintptr_t)a->handler > 1; }
 
-static int doorbell = QUIET_DOORBELL;
+static int preempt_number = PREEMPT_QUIET;
 
-int doorbell_signal(void) { return __atomic_load_n(&doorbell, __ATOMIC_RELAXED); }
+int preempt_signal(void) { return __atomic_load_n(&preempt_number, __ATOMIC_RELAXED); }
 
 /* Also without a handler of the program, and even if it ignores the signal: what the kernel never
  * blocks, although the program may. */
@@ -74,12 +74,12 @@ static void install(int sig, const struct kernel_sigaction *user)
     kernel_action(sig, &k, NULL);
 }
 
-static void leave_quiet_doorbell(void) /* under actions_lock, or at the start */
+static void leave_quiet_preempt(void) /* under actions_lock, or at the start */
 {
-    if (doorbell_signal() == COUNTED_DOORBELL)
+    if (preempt_signal() == PREEMPT_COUNTED)
         return;
-    install(COUNTED_DOORBELL, &actions[COUNTED_DOORBELL].action);
-    __atomic_store_n(&doorbell, COUNTED_DOORBELL, __ATOMIC_RELEASE);
+    install(PREEMPT_COUNTED, &actions[PREEMPT_COUNTED].action);
+    __atomic_store_n(&preempt_number, PREEMPT_COUNTED, __ATOMIC_RELEASE);
 }
 
 void actions_init(void)
@@ -96,8 +96,8 @@ void actions_init(void)
         else if (is_ours(sig))
             install(sig, &none);
     }
-    if (action_has_handler(&actions[QUIET_DOORBELL].action))
-        leave_quiet_doorbell();
+    if (action_has_handler(&actions[PREEMPT_QUIET].action))
+        leave_quiet_preempt();
 }
 
 /* Signals are blocked: a handler that reads an entry while this thread writes it would wait for
@@ -115,10 +115,10 @@ static void unlock_actions(uint64_t mask)
     signals_set_mask(mask);
 }
 
-void doorbell_leave_quiet(void)
+void preempt_leave_quiet(void)
 {
     uint64_t mask = lock_actions();
-    leave_quiet_doorbell();
+    leave_quiet_preempt();
     unlock_actions(mask);
 }
 
@@ -135,8 +135,8 @@ static void look(int sig)
         return;
     if (!action_has_handler(&now) && !should_be_ours(sig))
         return;
-    if (sig == QUIET_DOORBELL && action_has_handler(&now))
-        leave_quiet_doorbell();
+    if (sig == PREEMPT_QUIET && action_has_handler(&now))
+        leave_quiet_preempt();
     set_action(sig, &now);
     if (should_be_ours(sig))
         install(sig, &now);
@@ -163,7 +163,7 @@ void actions_before_exec(void)
 /* Preemption signals that were pending have been discarded. */
 static void none_is_pending(struct thread *t)
 {
-    __atomic_store_n(&t->home->rung, false, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->home->preempt_sent, false, __ATOMIC_SEQ_CST);
 }
 
 void actions_after_exec(void)
@@ -228,11 +228,11 @@ long actions_call(struct user_registers *r)
     if (r->rsi) {
         new.mask &= ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
         set_action(sig, &new);
-        if (sig == QUIET_DOORBELL && action_has_handler(&new))
-            leave_quiet_doorbell();
+        if (sig == PREEMPT_QUIET && action_has_handler(&new))
+            leave_quiet_preempt();
         if ((uintptr_t)new.handler == (uintptr_t)SIG_IGN || (!new.handler &&sig == SIGURG)) {
             mask_discard(sig);
-            if ((DOORBELLS & signal_bit(sig)) && sig != doorbell_signal())
+            if ((PREEMPT_SIGNALS & signal_bit(sig)) && sig != preempt_signal())
                 kernel_action(sig, &new, NULL); /* discards what is pending */
         }
         if (should_be_ours(sig))

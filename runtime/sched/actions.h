@@ -17,21 +17,21 @@ struct kernel_sigaction { /* as rt_sigaction(2) has it */
     uint64_t mask;
 };
 
-/* Our doorbell, told from the program's by what is sent with it. SIGURG because programs do without
- * it well: it is ignored by default, hardly ever sent, and debuggers pass it on in silence. But the
- * kernel keeps one SIGURG pending: one of the program's would be lost behind ours. So a program
- * with a handler for it makes the doorbell another signal, of those that are counted; a debugger
- * then stops at each. */
-enum { SIGNALS = 64, QUIET_DOORBELL = SIGURG, COUNTED_DOORBELL = SIGNALS };
+/* The preemption signal; the value that is sent with it identifies it. SIGURG because programs do
+ * without it well: it is ignored by default, hardly ever sent, and debuggers pass it on in silence.
+ * But the kernel keeps one SIGURG pending: one of the program's would be lost behind ours. So a
+ * program with a handler for it makes the preemption signal another signal, of those that are
+ * counted; a debugger then stops at each. */
+enum { SIGNALS = 64, PREEMPT_QUIET = SIGURG, PREEMPT_COUNTED = SIGNALS };
 
 /* The one that is sent now. The other may still be pending. */
-int doorbell_signal(void);
-/* The program reads SIGURG in a way that tells nothing of our value, or would lose one: the
- * doorbell becomes the other. */
-void doorbell_leave_quiet(void);
+int preempt_signal(void);
+/* The program reads SIGURG in a way that does not show our value, or would lose one: the
+ * preemption signal becomes the other. */
+void preempt_leave_quiet(void);
 
 static inline uint64_t signal_bit(int sig) { return 1ull << (sig - 1); }
-#define DOORBELLS (signal_bit(QUIET_DOORBELL) | signal_bit(COUNTED_DOORBELL))
+#define PREEMPT_SIGNALS (signal_bit(PREEMPT_QUIET) | signal_bit(PREEMPT_COUNTED))
 /* Sent by the faulting instruction itself; blocking them would turn a guarded load's fault into
  * death. */
 #define SYNCHRONOUS \

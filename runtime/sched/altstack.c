@@ -91,7 +91,7 @@ static long change(struct thread *t, stack_t new, uintptr_t sp)
  * They may be pending on t's own kernel thread. */
 long altstack_call(struct thread *t, struct user_registers *r)
 {
-    carrier_go_home(t);
+    carrier_migrate_home(t);
     if (signals_pending(t))
         return signals_leave(t, r, ACTION_RESTART);
     stack_t new = {0}, old = t->altstack;

@@ -34,7 +34,7 @@
 
 /* Of a thread: it has the mask of the process where others may be confined, until the monitor
  * looks. */
-enum { LOOSE = 0xffff };
+enum { UNCONFINED = 0xffff };
 
 static struct cpu_mask process_mask;
 /* what was asked for it, cpusets or not: that, or all CPUs there could ever be. What threads get
@@ -64,7 +64,7 @@ static void mask_of(struct cpu_mask *m, long tid)
 
 void cpus_own_mask(struct cpu_mask *m) { mask_of(m, 0); }
 
-void cpus_mask_now(struct cpu_mask *m) { mask_of(m, cpus_witness()); }
+void cpus_mask_now(struct cpu_mask *m) { mask_of(m, cpus_sentinel()); }
 
 bool cpus_is_mask(const struct cpu_mask *m) { return equal(m, &process_mask); }
 
@@ -83,7 +83,7 @@ static void release(struct thread *t)
 
 static void release_bound(struct thread *t)
 {
-    if (t->bound && t->bound != LOOSE && !t->own_affinity)
+    if (t->bound && t->bound != UNCONFINED && !t->own_affinity)
         widen(t);
 }
 
@@ -101,9 +101,9 @@ static void confine(struct thread *t)
         widen(t);
 }
 
-static void confine_loose(struct thread *t)
+static void confine_unconfined(struct thread *t)
 {
-    if (t->bound == LOOSE)
+    if (t->bound == UNCONFINED)
         confine(t);
 }
 
@@ -123,7 +123,7 @@ static bool is_part(const struct cpu_mask *a, const struct cpu_mask *of)
     return true;
 }
 
-/* By the monitor, which goes along. Its own mask tells nothing while there is a witness. */
+/* By the monitor, which goes along. Its own mask says nothing while there is a sentinel. */
 static void go_along(void) { prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word); }
 
 void cpus_mask_is(const struct cpu_mask *m, bool is_all)
@@ -143,8 +143,8 @@ void cpus_confine(uint32_t n, const struct cpu_mask *among)
 {
     lock_take(&setting);
     if (n == confined_to && is_part(&kept, among)) {
-        threads_each(confine_loose);
-    } else if (!given_up && cpus_witness_begins()) {
+        threads_each(confine_unconfined);
+    } else if (!given_up && cpus_sentinel_begins()) {
         kept_before = kept;
         memset(&kept, 0, sizeof kept);
         kept.bytes = process_mask.bytes;
@@ -311,7 +311,7 @@ void cpu_unbind(struct thread *t)
     if (!t->bound)
         return;
     lock_take(&setting);
-    if (t->own_affinity || (t->bound == LOOSE && !confined_to)) /* it has its mask */
+    if (t->own_affinity || (t->bound == UNCONFINED && !confined_to)) /* it has its mask */
         t->bound = 0;
     else
         widen(t);
@@ -329,9 +329,9 @@ void cpu_set_free(struct thread *t)
         t->own_affinity = true; /* until the monitor looks */
         t->bound = 0;
     } else if (!t->own_affinity) {
-        if ((t->bound && t->bound != LOOSE) || confined_to)
+        if ((t->bound && t->bound != UNCONFINED) || confined_to)
             prim_syscall3(SYS_sched_setaffinity, t->tid, full.bytes, full.word);
-        t->bound = LOOSE;
+        t->bound = UNCONFINED;
         t->was_bound = true;
     }
     lock_drop(&setting);
@@ -350,7 +350,7 @@ long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask)
         t->affinity_known = true;
         t->place_bytes = 0;
         t->was_bound |= confined_to > 0;
-        t->bound = !t->own_affinity && confined_to ? LOOSE : 0;
+        t->bound = !t->own_affinity && confined_to ? UNCONFINED : 0;
     }
     lock_drop(&setting);
     return r;
@@ -411,7 +411,7 @@ void cpus_after_fork(void)
 {
     setting.word = 0;
     lissom_self->bound = 0;
-    cpus_witness_after_fork();
+    cpus_sentinel_after_fork();
     slots_with_cpu = confined_to = 0;
     some_bound = false;
     wide = full;

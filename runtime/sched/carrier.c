@@ -7,7 +7,7 @@
 #include "sched/contention.h"
 #include "sched/ext.h"
 #include "sched/hooks.h"
-#include "sched/inbox.h"
+#include "sched/deferred.h"
 #include "sched/thread.h"
 #include "sched/signals.h"
 
@@ -138,8 +138,8 @@ void carrier_finish(struct thread *prev)
 static void mounted(struct thread *t, struct thread *prev)
 {
     carrier_finish(prev);
-    if (t->carrier->untold)
-        t->attention = 1;
+    if (t->carrier->unnotified)
+        t->pending_work = 1;
 }
 
 static void mount(struct carrier *k, struct thread *t)
@@ -172,8 +172,8 @@ bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s, uint64
 static _Noreturn void carrier_loop(struct carrier *k)
 {
     for (bool slept = false;; slept = true) {
-        if (k->untold)
-            inbox_tell(k);
+        if (k->unnotified)
+            deferred_notify(k);
         struct thread *u = __atomic_load_n(&k->order, __ATOMIC_ACQUIRE);
         if (u) {
             k->order = NULL;
@@ -183,15 +183,15 @@ static _Noreturn void carrier_loop(struct carrier *k)
             mount(k, u);
             lissom_enter(u, NULL);
         }
-        /* park is set after order and after untold: either it is seen here or the kernel sees that
-         * it is not 0 */
+        /* park is set after order and after unnotified: either it is seen here or the kernel sees
+         * that it is not 0 */
         prim_futex_wait(&k->park, 0);
         if (!__atomic_load_n(&k->order, __ATOMIC_ACQUIRE))
             __atomic_store_n(&k->park, 0, __ATOMIC_SEQ_CST);
     }
 }
 
-/* r has come home without a slot; it acquires one by itself (carrier_go_home). */
+/* r has come home without a slot; it acquires one by itself (carrier_migrate_home). */
 static _Noreturn void mount_slotless(struct carrier *k, struct thread *r)
 {
     prepare(r, r->slot, tsc());
@@ -256,8 +256,8 @@ bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, b
                 contention_woke(t);
             return true;
         }
-        /* A signal handler on this carrier sets attention and then ASLEEP back to ATTACHED. */
-        bool look = t->attention && t->interruptible;
+        /* A signal handler on this carrier sets pending_work and then ASLEEP back to ATTACHED. */
+        bool look = t->pending_work && t->interruptible;
         long r = 0;
         if (parks) {
             if (!look)
@@ -271,7 +271,7 @@ bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, b
                                         __ATOMIC_ACQUIRE);
             if (a == GRANTED)
                 continue;
-            look = t->attention && t->interruptible;
+            look = t->pending_work && t->interruptible;
         }
         if (!look)
             r = prim_syscall6(SYS_futex, (long)&t->attach,
@@ -311,7 +311,7 @@ void carrier_put_back_reserved(struct thread *t, struct thread *r)
 
 /* On k's own stack: prev goes home with its slot, if home is free at once, and otherwise waits for
  * it. */
-static void loop_after_homing(struct carrier *k, struct thread *prev)
+static void loop_after_migration(struct carrier *k, struct thread *prev)
 {
     struct carrier *home = prev->home;
     struct slot *s = prev->slot;
@@ -340,13 +340,13 @@ static void loop_after_homing(struct carrier *k, struct thread *prev)
     carrier_loop(k);
 }
 
-void carrier_go_home(struct thread *t)
+void carrier_migrate_home(struct thread *t)
 {
     if (t->carrier == t->home)
         return;
-    count(homings);
+    count(migrations_home);
     t->homing = true;
-    leave(t, loop_after_homing);
+    leave(t, loop_after_migration);
     t->homing = false;
     if (!t->has_slot)
         slot_acquire(t);

@@ -6,8 +6,8 @@
         .text
 
 /* long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms, const volatile
- * uint32_t *attention)
- * A handler that sets *attention between the look at it and the system call
+ * uint32_t *pending_work)
+ * A handler that sets *pending_work between the look at it and the system call
  * moves the instruction pointer from between lissom_at_event_sleep and lissom_at_event_slept to
  * lissom_at_event_awake (sched/view.c). */
         .globl  lissom_event_sleep

@@ -22,7 +22,7 @@ void on_thread_end(struct thread *t);
 /* t, which holds a slot, was interrupted in this state to find out whether it waits in a loop. In a
  * signal handler, with 8 KiB of stack. May run other threads before it returns. Returns false if t
  * could not be examined. */
-bool on_sample(struct thread *t, const ucontext_t *uc);
+bool on_scan(struct thread *t, const ucontext_t *uc);
 /* A signal has interrupted the program, perhaps at a spin site: brings the state before or behind
  * the site's instruction. */
 void on_interrupt(ucontext_t *uc);

@@ -133,7 +133,7 @@ long identity_call(struct thread *t, struct user_registers *r)
     if (changes(r))
         identity_changes(t, LISSOM_PIN_identity);
     thread_learn(t, true);
-    carrier_go_home(t);
+    carrier_migrate_home(t);
     return ACTION_DIRECT;
 }
 

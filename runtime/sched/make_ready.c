@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Onto which ready list a woken thread goes: docs/slots.md, make_ready.
+ * Onto which run queue a woken thread goes: docs/slots.md, make_ready.
  */
 #include "sched/hooks.h"
 #include "sched/ready.h"
@@ -8,7 +8,7 @@
 #include "sched/slots.h"
 
 enum {
-    IMBALANCE = 2, /* threads by which ready lists may differ */
+    IMBALANCE = 2, /* threads by which run queues may differ */
 };
 
 /* Where t is to get ready: where it was, unless the list there is longer than another's by more
@@ -42,7 +42,7 @@ static struct slot *lock_place(struct thread *t)
     }
 }
 
-/* Publishes t on a ready list and sees to it that no slot stays idle beside it. */
+/* Publishes t on a run queue and sees to it that no slot stays idle beside it. */
 void slot_make_ready(struct thread *t)
 {
     struct slot *s = lock_place(t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/mask.h"
 #include "sched/frame.h"
-#include "sched/inbox.h"
+#include "sched/deferred.h"
 #include "sched/signals.h"
 #include "sched/user.h"
 #include "sched/waitmask.h"
@@ -45,7 +45,7 @@ static void take_out(uint32_t i)
     __atomic_store_n(&count_listed, left, __ATOMIC_SEQ_CST);
 }
 
-/* In si_errno, as SENT_AGAIN in inbox.c: it was sent to the process, by itself. */
+/* In si_errno, as SENT_AGAIN in deferred.c: it was sent to the process, by itself. */
 enum { SENT_TO_PROCESS = 0x6c737370 };
 
 /* The process has a seccomp filter, which may not know the calls by which what is listed becomes
@@ -137,8 +137,8 @@ static bool was_passed(int32_t tid, siginfo_t *info)
 /* Once the program handles SIGURG itself, the kernel may block that. */
 static uint64_t never_blocked(void)
 {
-    return doorbell_signal() == QUIET_DOORBELL ? NEVER_BLOCKED
-                                               : NEVER_BLOCKED & ~signal_bit(QUIET_DOORBELL);
+    return preempt_signal() == PREEMPT_QUIET ? NEVER_BLOCKED
+                                             : NEVER_BLOCKED & ~signal_bit(PREEMPT_QUIET);
 }
 
 uint64_t mask_set(struct thread *t, uint64_t mask)
@@ -187,7 +187,8 @@ void mask_take_back(struct thread *t)
 }
 
 /* Here and not by the kernel alone: what arrived before the call is handled first, with the mask
- * that let it through. The inbox would otherwise be sent again blocked, behind newer signals. */
+ * that let it through. The deferred queue would otherwise be sent again blocked, behind newer
+ * signals. */
 long signals_sigprocmask(struct thread *t, struct user_registers *r)
 {
     /* nothing that the program blocks may get through meanwhile: it would be kept, and the call
@@ -201,9 +202,9 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
         return ACTION_RETURN;
     old = new = t->mask;
     if (r->rsi) {
-        carrier_go_home(t);
+        carrier_migrate_home(t);
         uint64_t before = signals_block_all();
-        if (!inbox_empty(t->home)) {
+        if (!deferred_empty(t->home)) {
             signals_set_mask(before);
             return signals_leave(t, r, ACTION_RESTART);
         }
@@ -260,7 +261,7 @@ long mask_pending(struct thread *t, struct user_registers *r)
     uint64_t pending = 0;
     if ((unsigned long)r->rsi > sizeof pending)
         return ACTION_DIRECT; /* the kernel refuses it */
-    carrier_go_home(t);
+    carrier_migrate_home(t);
     r->rax = prim_syscall3(SYS_rt_sigpending, &pending, sizeof pending, 0);
     uint64_t mask = lock_list();
     for (uint32_t i = 0; i < count_listed; i++)
@@ -273,14 +274,15 @@ long mask_pending(struct thread *t, struct user_registers *r)
     return ACTION_RETURN;
 }
 
-bool signals_took_doorbell(struct thread *t, const struct user_registers *r)
+bool signals_took_preempt(struct thread *t, const struct user_registers *r)
 {
     siginfo_t info;
-    if (r->rax != QUIET_DOORBELL && r->rax != COUNTED_DOORBELL)
+    if (r->rax != PREEMPT_QUIET && r->rax != PREEMPT_COUNTED)
         return false;
-    if (user_copy(t, &info, (const void *)r->rsi, sizeof info) || !is_doorbell((int)r->rax, &info))
+    if (user_copy(t, &info, (const void *)r->rsi, sizeof info) ||
+        !is_preempt_signal((int)r->rax, &info))
         return false;
-    __atomic_store_n(&t->home->rung, false, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->home->preempt_sent, false, __ATOMIC_SEQ_CST);
     return true;
 }
 

@@ -12,7 +12,7 @@
 
 #include <ucontext.h>
 
-#define NEVER_BLOCKED (SYNCHRONOUS | DOORBELLS)
+#define NEVER_BLOCKED (SYNCHRONOUS | PREEMPT_SIGNALS)
 
 /* The program's mask of t is now `mask`. What is listed for t, and not blocked any more, becomes
  * pending. Returns the kernel's mask, which is to be put in force.

@@ -6,7 +6,7 @@
 #define LISSOM_OFFSETS_H
 
 #define T_IN_RUNTIME 0
-#define T_ATTENTION 4
+#define T_PENDING_WORK 4
 #define T_RUNTIME_STACK 8
 #define T_USER_RSP 16
 #define T_SITE 24

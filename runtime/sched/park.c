@@ -19,7 +19,7 @@ enum {
 };
 
 /* Its thread is at a spin site all the time, or its threads take turns, and comes first: moving a
- * thread to another CPU takes longer, and looking at its list takes the cache lines from who needs
+ * thread to another CPU takes longer, and probing at its list takes the cache lines from who needs
  * them next. */
 static bool looks_itself(const struct slot *s, uint64_t now)
 {

@@ -63,7 +63,7 @@ struct thread *slot_poll(struct thread *t, struct slot *s)
     if (u || now >= until)
         return u;
     while (!u && now < until && __atomic_load_n(&t->attach, __ATOMIC_RELAXED) == ATTACHED &&
-           !t->attention && !slot_is_closed(s)) {
+           !t->pending_work && !slot_is_closed(s)) {
         for (int i = 0; i < 8 && slot_lists_nothing(s); i++)
             cpu_relax();
         u = carrier_is_reserved(t) ? carrier_take_reserved(t) : slot_pop_with_events(s);
@@ -102,7 +102,7 @@ bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
     uint64_t begun = now,
              until = sched.idle_policy == IDLE_POLL ? UINT64_MAX : now + tsc_of_ns(s->poll_ns);
     for (uint32_t i = 0;
-         now < until && !t->attention && !slot_is_closed(s) && !carrier_is_reserved(t); i++) {
+         now < until && !t->pending_work && !slot_is_closed(s) && !carrier_is_reserved(t); i++) {
         if (lissom_guarded_load(word, &is) || is != value)
             return true;
         if (!slot_lists_nothing(s) ||

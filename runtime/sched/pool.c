@@ -179,7 +179,7 @@ static void set_up(struct thread *t)
     CLEAR(t, in_runtime, slot);
     CLEAR(t, has_slot, carrier);
     CLEAR(t, next, all_next);
-    CLEAR(&l->carrier, current, inbox);
+    CLEAR(&l->carrier, current, deferred);
     t->xsave = base + STRUCTURES;
     t->save_area = base + STRUCTURES + VECTOR_ROOM;
     l->carrier.signal_stack = base + STRUCTURES + VECTOR_ROOM + SAVE_AREA;

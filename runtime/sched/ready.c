@@ -12,7 +12,7 @@ static void count_is(struct slot *s, uint32_t n)
     __atomic_store_n(&s->ready_count, n, __ATOMIC_RELAXED);
 }
 
-static void link_behind(struct slot *s, struct thread *before, struct thread *t)
+static void link_after(struct slot *s, struct thread *before, struct thread *t)
 {
     t->next = before ? before->next : s->ready_head;
     if (before)
@@ -24,7 +24,7 @@ static void link_behind(struct slot *s, struct thread *before, struct thread *t)
     count_is(s, s->ready_count + 1);
 }
 
-static struct thread *unlink_behind(struct slot *s, struct thread *before)
+static struct thread *unlink_after(struct slot *s, struct thread *before)
 {
     struct thread *t = before ? before->next : s->ready_head;
     if (before)
@@ -38,42 +38,42 @@ static struct thread *unlink_behind(struct slot *s, struct thread *before)
     return t;
 }
 
-static void set_credit(struct thread *t, int64_t credit, uint64_t now)
+static void set_lag(struct thread *t, int64_t lag, uint64_t now)
 {
-    __atomic_store_n(&t->credit, credit, __ATOMIC_RELAXED);
-    __atomic_store_n(&t->credit_at, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->lag, lag, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->lag_at, now, __ATOMIC_RELAXED);
 }
 
-bool ready_is_fresh(const struct slot *s, struct thread *t)
+bool ready_is_active(const struct slot *s, struct thread *t)
 {
-    if (!ready_any_behind(s))
+    if (!ready_any_expired(s))
         return true;
     uint64_t now = tsc();
     /* below 0: the clock of another CPU */
-    int64_t gone_by = (int64_t)(now - __atomic_load_n(&t->credit_at, __ATOMIC_RELAXED));
+    int64_t gone_by = (int64_t)(now - __atomic_load_n(&t->lag_at, __ATOMIC_RELAXED));
     /* with who runs, and t */
     int64_t share = gone_by > 0 ? gone_by / (s->ready_count + 2) : 0;
-    int64_t credit = __atomic_load_n(&t->credit, __ATOMIC_RELAXED) + share;
-    if (credit > slice())
-        credit = slice();
-    set_credit(t, credit, now);
-    return credit > slice() / LEAST;
+    int64_t lag = __atomic_load_n(&t->lag, __ATOMIC_RELAXED) + share;
+    if (lag > slice())
+        lag = slice();
+    set_lag(t, lag, now);
+    return lag > slice() / LEAST;
 }
 
 void ready_push(struct slot *s, struct thread *t)
 {
-    if (!ready_is_fresh(s, t)) {
-        ready_push_behind(s, t);
+    if (!ready_is_active(s, t)) {
+        ready_push_expired(s, t);
         return;
     }
-    link_behind(s, s->fresh_tail, t);
-    s->fresh_tail = t;
-    s->fresh_count++;
+    link_after(s, s->active_tail, t);
+    s->active_tail = t;
+    s->active_count++;
 }
 
 void ready_push_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n)
 {
-    if (ready_any_behind(s)) { /* each may be fresh, or not */
+    if (ready_any_expired(s)) { /* each may be active, or not */
         for (struct thread *next; head; head = next) {
             next = head->next;
             ready_push(s, head);
@@ -84,71 +84,74 @@ void ready_push_list(struct slot *s, struct thread *head, struct thread *tail, u
         s->ready_tail->next = head;
     else
         s->ready_head = head;
-    s->ready_tail = s->fresh_tail = tail;
-    s->fresh_count += n;
+    s->ready_tail = s->active_tail = tail;
+    s->active_count += n;
     count_is(s, s->ready_count + n);
 }
 
-void ready_push_behind(struct slot *s, struct thread *t) { link_behind(s, s->ready_tail, t); }
+void ready_push_expired(struct slot *s, struct thread *t) { link_after(s, s->ready_tail, t); }
 
-void ready_push_first_behind(struct slot *s, struct thread *t) { link_behind(s, s->fresh_tail, t); }
+void ready_push_first_expired(struct slot *s, struct thread *t)
+{
+    link_after(s, s->active_tail, t);
+}
 
-/* The first of those behind has seen fresh ones go first for a slice: many of them, each of which
- * has had little, would keep it from the slot for good. */
-static bool is_its_turn(struct slot *s)
+/* The first expired thread has waited for a slice while active ones ran: many of those, each of
+ * which has run little, would keep it from the slot for good. */
+static bool is_turn_of_expired(struct slot *s)
 {
     uint64_t now = tsc();
-    if (!s->fresh_since)
-        s->fresh_since = now;
-    return (int64_t)(now - s->fresh_since) > slice();
+    if (!s->active_since)
+        s->active_since = now;
+    return (int64_t)(now - s->active_since) > slice();
 }
 
 struct thread *ready_pop(struct slot *s)
 {
     if (!s->ready_head)
         return NULL;
-    s->popped_since = s->fresh_since;
-    s->popped_behind = false;
-    if (s->fresh_count && (!ready_any_behind(s) || !is_its_turn(s))) {
-        if (--s->fresh_count == 0)
-            s->fresh_tail = NULL;
-        return unlink_behind(s, NULL);
+    s->popped_since = s->active_since;
+    s->popped_expired = false;
+    if (s->active_count && (!ready_any_expired(s) || !is_turn_of_expired(s))) {
+        if (--s->active_count == 0)
+            s->active_tail = NULL;
+        return unlink_after(s, NULL);
     }
-    s->popped_behind = true;
-    s->fresh_since = 0;
-    return unlink_behind(s, s->fresh_tail);
+    s->popped_expired = true;
+    s->active_since = 0;
+    return unlink_after(s, s->active_tail);
 }
 
 void ready_unpop(struct slot *s, struct thread *t)
 {
-    s->fresh_since = s->popped_since;
-    if (s->popped_behind) {
-        ready_push_first_behind(s, t);
+    s->active_since = s->popped_since;
+    if (s->popped_expired) {
+        ready_push_first_expired(s, t);
         return;
     }
-    link_behind(s, NULL, t);
-    if (s->fresh_count++ == 0)
-        s->fresh_tail = t;
+    link_after(s, NULL, t);
+    if (s->active_count++ == 0)
+        s->active_tail = t;
 }
 
 struct thread *ready_take_all(struct slot *s)
 {
     struct thread *list = s->ready_head;
-    s->ready_head = s->ready_tail = s->fresh_tail = NULL;
-    s->fresh_count = 0;
-    s->fresh_since = 0;
+    s->ready_head = s->ready_tail = s->active_tail = NULL;
+    s->active_count = 0;
+    s->active_since = 0;
     count_is(s, 0);
     return list;
 }
 
 void ready_charge(const struct slot *s, struct thread *t)
 {
-    if (!ready_any_behind(s))
+    if (!ready_any_expired(s))
         return;
     uint64_t now = tsc(), since = t->mounted_at > t->charged_at ? t->mounted_at : t->charged_at;
-    int64_t credit = __atomic_load_n(&t->credit, __ATOMIC_RELAXED) - (int64_t)(now - since);
+    int64_t lag = __atomic_load_n(&t->lag, __ATOMIC_RELAXED) - (int64_t)(now - since);
     t->charged_at = now;
-    __atomic_store_n(&t->credit, credit < -slice() ? -slice() : credit, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->lag, lag < -slice() ? -slice() : lag, __ATOMIC_RELAXED);
 }
 
-void ready_slice_ended(struct thread *t) { set_credit(t, 0, tsc()); }
+void ready_slice_ended(struct thread *t) { set_lag(t, 0, tsc()); }

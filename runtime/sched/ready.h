@@ -1,53 +1,52 @@
 /* SPDX-License-Identifier: MIT
  *
- * The ready list of a slot, and its order: docs/slots.md, "Order of ready threads".
+ * The run queue of a slot, and its order: docs/slots.md, "Order of ready threads".
  *
- *     head -> fresh, first come first served -> those whose slice has ended, first come first
- * served
+ *     head -> active threads, first in first out -> expired threads, first in first out
  *
- * A thread that was woken, or comes back from the kernel, is fresh as long as it has had less of
- * the CPU than the others while they were there: so one that sleeps, and then has a little to do,
- * is not behind everyone who computes. A credit says that. It grows with the time since it was
- * looked at, by a share of as much as one of those on the list would have, up to a slice; what the
- * thread runs is taken from it. Both only while threads whose slice has ended are ready: without
- * them there is one order, and nothing to count.
+ * A thread expires when it has run for a slice, or yields. A thread that was woken, or comes back
+ * from the kernel, is active as long as it has run less than the others: so a thread that sleeps,
+ * and then has a little to do, does not queue behind all that compute. Its lag says so, which is
+ * what it may still run before them. The lag grows with time, by the share of one of the threads on
+ * the queue, up to a slice, and shrinks by what the thread runs. Both only happen while expired
+ * threads are ready: without them there is one order, and nothing to count.
  *
- * All but ready_slice_ended: under the slot's lock. A waker may look at the credit of a thread that
- * is still on its way out (docs/slots.md, block): what both write is a guess.
+ * All functions but ready_slice_ended are called under the slot's lock. A waker may read the lag of
+ * a thread that is still leaving its slot (docs/slots.md, block): what both write is a guess.
  */
 #ifndef LISSOM_READY_H
 #define LISSOM_READY_H
 
 #include "sched/thread.h"
 
-/* Whether threads whose slice has ended are ready on s. */
-static inline bool ready_any_behind(const struct slot *s)
+/* Whether expired threads are ready on s. */
+static inline bool ready_any_expired(const struct slot *s)
 {
-    return s->ready_count > s->fresh_count;
+    return s->ready_count > s->active_count;
 }
 
-/* Whether t, woken or new, goes before those whose slice has ended. */
-bool ready_is_fresh(const struct slot *s, struct thread *t);
-/* t, which was woken, or is new. */
+/* Whether t, woken or new, is active. */
+bool ready_is_active(const struct slot *s, struct thread *t);
+/* Enqueues t, which was woken, or is new. */
 void ready_push(struct slot *s, struct thread *t);
-/* n threads from head to tail, linked by next, which were woken. */
+/* Enqueues n woken threads from head to tail, linked by next. */
 void ready_push_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n);
-/* t, whose slice has ended, or which gives way by itself. */
-void ready_push_behind(struct slot *s, struct thread *t);
-/* t, which lets those that were woken go first. */
-void ready_push_first_behind(struct slot *s, struct thread *t);
-/* The next. Post: NULL: there is none. */
+/* Enqueues t, which has run for a slice, or yields, as the last expired thread. */
+void ready_push_expired(struct slot *s, struct thread *t);
+/* Enqueues t, which was preempted by woken threads, as the first expired thread. */
+void ready_push_first_expired(struct slot *s, struct thread *t);
+/* Takes the next thread off the queue. Returns NULL if the queue is empty. */
 struct thread *ready_pop(struct slot *s);
-/* t, which was popped last, becomes the next again: all is as it was before. (Otherwise threads at
- * the tail that run for a slice, and then look who would be next, had every turn.)
- * Pre: the lock was not dropped since. */
+/* Puts t, which was popped last, back: it is the next again. (Otherwise an expired thread that runs
+ * for a slice, and then looks for the next one, would have every turn.) The lock must not have been
+ * dropped since the pop. */
 void ready_unpop(struct slot *s, struct thread *t);
-/* Post: the list is empty; what was on it, linked by next. */
+/* Empties the queue. Returns its threads, linked by next. */
 struct thread *ready_take_all(struct slot *s);
 
-/* t, which has s, is about to leave it for a wait. */
+/* t, which runs on s, is about to block: takes what it has run from its lag. */
 void ready_charge(const struct slot *s, struct thread *t);
-/* t has run for a slice: it is behind the others from now on, until it has waited. By t. */
+/* t has run for a slice, or yields: it has no lag until it has waited. By t. */
 void ready_slice_ended(struct thread *t);
 
 #endif

@@ -4,7 +4,7 @@
 #include "sched/actions.h"
 #include "sched/altstack.h"
 #include "sched/frame.h"
-#include "sched/inbox.h"
+#include "sched/deferred.h"
 #include "sched/mask.h"
 #include "sched/signals.h"
 #include "sched/slots.h"
@@ -111,13 +111,13 @@ static void forget(struct thread *t, ucontext_t *uc)
 
 void release_slot(struct thread *t)
 {
-    carrier_go_home(t);
+    carrier_migrate_home(t);
     slot_release(t);
 }
 
 void release_by(struct thread *t, ucontext_t *uc)
 {
-    if (giving_up() && t->carrier == t->home && !t->has_slot && inbox_empty(t->home))
+    if (giving_up() && t->carrier == t->home && !t->has_slot && deferred_empty(t->home))
         forget(t, uc);
 }
 
@@ -139,7 +139,7 @@ long release_call(struct thread *t, struct user_registers *r)
         return call_in_sandbox(t, r);
     release_slot(t);
     uint64_t mask = signals_block_all();
-    if (!inbox_empty(t->home)) {
+    if (!deferred_empty(t->home)) {
         signals_set_mask(mask);
         return signals_leave(t, r, ACTION_RESTART);
     }
@@ -166,17 +166,17 @@ static void drain(struct slot *s)
     }
 }
 
-static void tell(struct thread *t)
+static void preempt_to_leave(struct thread *t)
 {
     if (t->has_slot)
-        doorbell_ring_at(t, &doorbell_mark);
+        preempt_thread(t, &work_mark);
 }
 
 bool release_others(void)
 {
     for (uint32_t i = 0; i < LISSOM_MAX_SLOTS && i < sched.slots_made; i++)
         drain(&sched.slot[i]);
-    threads_each(tell);
+    threads_each(preempt_to_leave);
     return !__atomic_load_n(&sched.threads, __ATOMIC_SEQ_CST);
 }
 
@@ -196,7 +196,7 @@ static void count_in_the_way(struct thread *t)
     if (!t->ran_at_release)
         t->ran_at_release = ran;
     else if (ran - t->ran_at_release > ENOUGH_MS * 1000000ull)
-        in_the_way--; /* it computes, and blocks the signals that tell it */
+        in_the_way--; /* it computes, and blocks the preemption signal */
 }
 
 void release_wait(struct thread *t, uint32_t timeout_ms)

@@ -3,7 +3,7 @@
  * Giving up as a whole (docs/limits.md): once sched.native_waits is set, every thread goes home,
  * gives its slot away, and leaves the runtime for good. The kernel then knows its alternate stack,
  * and the runtime knows the thread no more: as if lissom were not there. A thread leaves at its
- * next system call, or when the monitor tells it to.
+ * next system call, or when the monitor preempts it.
  *
  * Those that have left and those that have not work together: all wait in the kernel, and all wake
  * those who wait there.
@@ -31,8 +31,8 @@ void release_by(struct thread *t, ucontext_t *uc);
 /* t goes home and gives its slot away. */
 void release_slot(struct thread *t);
 
-/* Sees to it that nobody waits for a slot, and tells those that run to leave. By the monitor at
- * each tick. Returns whether all have left. */
+/* Sees to it that nobody waits for a slot, and preempts those that run, so that they leave. By the
+ * monitor at each tick. Returns whether all have left. */
 bool release_others(void);
 
 /* t has given up: gives its slot away, and waits until the others have left, or are in a system

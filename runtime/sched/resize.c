@@ -72,7 +72,7 @@ bool slots_vacate(void)
             continue;
         any = true;
         if (!sched.traced) /* slices.c says why */
-            threads_on_slot(s, signals_sample);
+            threads_on_slot(s, signals_scan);
     }
     return any;
 }

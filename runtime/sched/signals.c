@@ -16,7 +16,7 @@
 #include "sched/frame.h"
 #include "sched/identity.h"
 #include "sched/hooks.h"
-#include "sched/inbox.h"
+#include "sched/deferred.h"
 #include "sched/mask.h"
 #include "sched/release.h"
 #include "sched/slices.h"
@@ -31,14 +31,14 @@ static bool is_fault(int sig, const siginfo_t *info)
     return (SYNCHRONOUS & signal_bit(sig)) && info->si_code > 0;
 }
 
-void signals_preempt(struct carrier *k) { doorbell_ring(k, &doorbell_mark); }
-void signals_sample(struct thread *t) { doorbell_ring_at(t, &sample_mark); }
-void signals_end_slice(struct thread *t) { doorbell_ring_at(t, &slice_mark); }
+void signals_preempt(struct carrier *k) { preempt_carrier(k, &work_mark); }
+void signals_scan(struct thread *t) { preempt_thread(t, &scan_mark); }
+void signals_end_slice(struct thread *t) { preempt_thread(t, &slice_mark); }
 
 void signals_step_back(struct thread *t)
 {
-    __atomic_store_n(&t->told_to_step_back, true, __ATOMIC_RELAXED);
-    doorbell_ring_at(t, &slice_mark);
+    __atomic_store_n(&t->asked_to_step_back, true, __ATOMIC_RELAXED);
+    preempt_thread(t, &slice_mark);
 }
 
 void signals_after_fork(struct thread *t)
@@ -46,9 +46,9 @@ void signals_after_fork(struct thread *t)
     mask_after_fork();
     actions_after_fork();
     identity_after_fork(t);
-    inbox_drop(t->home);
+    deferred_drop(t->home);
     t->home->had_tiles = false;
-    t->attention = 0;
+    t->pending_work = 0;
 }
 
 /* --- the program's handlers ------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ static void call_handler(struct thread *t, const struct kernel_sigaction *a, int
     }
     signals_set_mask(mask);
     a->handler(sig, info, uc);
-    signals_set_mask(INBOX_ALL);
+    signals_set_mask(DEFERRED_ALL);
     if (t) { /* whatever the handler has set: the frame's comes back */
         t->in_called_handler = before;
         frame_set_mask(uc, mask_set(t, frame_mask(uc)));
@@ -243,9 +243,9 @@ long signals_return(struct thread *t, struct user_registers *r)
     if (!f)
         return ACTION_DIRECT;
     ucontext_t *uc = frame_context(f);
-    carrier_go_home(t);
+    carrier_migrate_home(t);
     uint64_t mask = signals_block_all();
-    if (!inbox_empty(t->home)) {
+    if (!deferred_empty(t->home)) {
         signals_set_mask(mask);
         return signals_leave(t, r, ACTION_RESTART);
     }
@@ -291,19 +291,19 @@ static void settle_saved(struct thread *t, ucontext_t *uc)
     for (;;) {
         mask = signals_block_all();
         open = t->carrier->closed ? t->carrier->mask : mask;
-        if (t->carrier->untold && t->carrier != home)
-            inbox_tell(t->carrier);
-        if (inbox_empty(home))
+        if (t->carrier->unnotified && t->carrier != home)
+            deferred_notify(t->carrier);
+        if (deferred_empty(home))
             break;
         if (t->carrier == home) {
-            inbox_send_again(home, open);
-            t->attention = 0;
+            deferred_send_again(home, open);
+            t->pending_work = 0;
             break;
         }
         signals_set_mask(mask);
-        carrier_go_home(t);
+        carrier_migrate_home(t);
     }
-    frame_set_mask(uc, t->carrier->closed ? inbox_closed_mask() : open);
+    frame_set_mask(uc, t->carrier->closed ? deferred_closed_mask() : open);
     uc->uc_stack = altstack_of(t->carrier);
     frame_make_room(t->carrier, uc);
 }
@@ -316,15 +316,15 @@ _Noreturn void lissom_divert(struct thread *t, void (*f)(struct thread *))
     siginfo_t *info = frame_info(t->saved);
     f(t);
     if (t->delivers)
-        carrier_go_home(t);
+        carrier_migrate_home(t);
     settle_saved(t, uc);
     if (t->delivers) {
         t->delivers = false;
-        signals_set_mask(INBOX_ALL); /* the program's stack may fault */
+        signals_set_mask(DEFERRED_ALL); /* the program's stack may fault */
         deliver(t, info->si_signo, info, uc);
         signals_set_mask(~0ull);
-        if (!inbox_empty(t->home))
-            inbox_send_again(t->home, frame_mask(uc));
+        if (!deferred_empty(t->home))
+            deferred_send_again(t->home, frame_mask(uc));
     } else {
         release_by(t, uc);
     }
@@ -335,17 +335,17 @@ _Noreturn void lissom_divert(struct thread *t, void (*f)(struct thread *))
 /* What another carrier wants of t, or t's carrier's home thread. */
 static void answer(struct thread *t)
 {
-    if (!inbox_empty(t->home))
-        carrier_go_home(t);
+    if (!deferred_empty(t->home))
+        carrier_migrate_home(t);
     else if (t->has_slot)
         slot_yield(t);
 }
 
-/* The kernel keeps one doorbell pending, so a sample may stand for somebody who wants the carrier
- * too, for a slot that has been closed, or for a slice that is over. */
+/* The kernel keeps one preemption signal pending, so a sample may stand for somebody who wants the
+ * carrier too, for a slot that has been closed, or for a slice that is over. */
 static void end_slice_of(struct thread *t, bool looked)
 {
-    bool extra = __atomic_exchange_n(&t->told_to_step_back, false, __ATOMIC_RELAXED);
+    bool extra = __atomic_exchange_n(&t->asked_to_step_back, false, __ATOMIC_RELAXED);
     if (!t->has_slot || (extra && !carrier_is_reserved(t) && slot_step_back(t)))
         return;
     bool over = slot_over_slice(t);
@@ -363,17 +363,18 @@ static void sample(struct thread *t)
 {
     bool looked = t->has_slot &&
                   (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit) &&
-                  on_sample(t, frame_context(t->saved));
+                  on_scan(t, frame_context(t->saved));
     end_slice_of(t, looked);
 }
 
 static void nothing(struct thread *t) { (void)t; }
 
-/* t tells of what arrived on its carrier. Outside of the runtime, so it holds no lock. */
-static void tell(struct thread *t)
+/* t notifies the home thread of what arrived on its carrier. Outside of the runtime, so t holds no
+ * lock. */
+static void notify_home(struct thread *t)
 {
     t->in_runtime = 1;
-    inbox_tell(t->carrier);
+    deferred_notify(t->carrier);
     t->in_runtime = 0;
 }
 
@@ -389,7 +390,7 @@ static bool at_breakpoint(const ucontext_t *uc)
            code == INT3;
 }
 
-static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t *uc)
+static void answer_preempt(struct thread *t, const siginfo_t *info, ucontext_t *uc)
 {
     const void *mark = info->si_value.sival_ptr;
     if (giving_up()) {
@@ -397,19 +398,19 @@ static void answer_doorbell(struct thread *t, const siginfo_t *info, ucontext_t 
         return;
     }
     bool stays = thread_stays(t), may_leave = stays || !at_breakpoint(uc);
-    if (may_leave && mark != &doorbell_mark)
-        divert(t, mark == &sample_mark ? sample : end_slice, info, uc);
+    if (may_leave && mark != &work_mark)
+        divert(t, mark == &scan_mark ? sample : end_slice, info, uc);
     else if (may_leave && !stays)
         divert(t, answer, info, uc);
-    else if (!inbox_empty(t->home) || (t->carrier->untold && t->carrier != t->home))
+    else if (!deferred_empty(t->home) || (t->carrier->unnotified && t->carrier != t->home))
         divert(t, nothing, info, uc);
 }
 
 /* In t, which was interrupted. A handler runs at home: its mask is the kernel thread's. */
 static void deliver_at_home(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
-    if (t && (t->carrier != t->home || !inbox_empty(t->home))) {
-        divert(t, carrier_go_home, info, uc);
+    if (t && (t->carrier != t->home || !deferred_empty(t->home))) {
+        divert(t, carrier_migrate_home, info, uc);
         t->delivers = true;
     } else {
         deliver(t, sig, info, uc);
@@ -438,10 +439,10 @@ static bool deliver_after_divert(struct thread *t, const siginfo_t *info, const 
 static void alert(struct thread *t, ucontext_t *uc)
 {
     uint32_t asleep = ASLEEP, parked = PARKED;
-    __atomic_store_n(&t->attention, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->pending_work, 1, __ATOMIC_SEQ_CST);
     __atomic_compare_exchange_n(&t->attach, &asleep, ATTACHED, false, __ATOMIC_SEQ_CST,
                                 __ATOMIC_RELAXED);
-    /* It may be about to make the call, after its last look at attention. */
+    /* It may be about to make the call, after its last look at pending_work. */
     if (__atomic_compare_exchange_n(&t->attach, &parked, ATTACHED, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_RELAXED))
         ext_park(false, t->carrier->tid);
@@ -453,7 +454,7 @@ static bool is_ignored(int sig)
 {
     struct kernel_sigaction a = action_of(sig);
     return (NEVER_BLOCKED & signal_bit(sig)) && !action_has_handler(&a) &&
-           (sig == QUIET_DOORBELL || a.handler);
+           (sig == PREEMPT_QUIET || a.handler);
 }
 
 /* --- our handler ------------------------------------------------------------------------------ */
@@ -473,7 +474,7 @@ static void interrupted_ourselves(int sig, const siginfo_t *info, ucontext_t *uc
 void signals_handler(int sig, siginfo_t *info, void *context)
 {
     ucontext_t *uc = context;
-    bool fault = is_fault(sig, info), bell = is_doorbell(sig, info);
+    bool fault = is_fault(sig, info), bell = is_preempt_signal(sig, info);
     if (fault && view_guarded_fault(uc))
         return;
     struct carrier *k = carrier_by_tid((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
@@ -487,10 +488,10 @@ void signals_handler(int sig, siginfo_t *info, void *context)
     bool inside = k && (!t || t->in_runtime);
     if (bell) {
         if (k)
-            __atomic_store_n(&k->rung, false, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&k->preempt_sent, false, __ATOMIC_SEQ_CST);
         if (t && !inside && !t->kernel_has_mask)
-            answer_doorbell(t, info, uc);
-        else if (t && (info->si_value.sival_ptr == &doorbell_mark || carrier_is_reserved(t)))
+            answer_preempt(t, info, uc);
+        else if (t && (info->si_value.sival_ptr == &work_mark || carrier_is_reserved(t)))
             alert(t, uc);
         return;
     }
@@ -505,7 +506,7 @@ void signals_handler(int sig, siginfo_t *info, void *context)
     if (NEVER_BLOCKED & signal_bit(sig)) {
         bool for_thread = mask_is_for_thread(info);
         if (k)
-            inbox_in_turn(k, info);
+            deferred_in_turn(k, info);
         if ((k && mask_holds(k, info, for_thread, uc)) || is_ignored(sig))
             return;
     }
@@ -519,31 +520,31 @@ void signals_handler(int sig, siginfo_t *info, void *context)
             return;
     }
     if (k && !(NEVER_BLOCKED & signal_bit(sig)))
-        inbox_in_turn(k, info);
-    if (!k || (!inside && k->home_thread == t && inbox_empty(k))) {
+        deferred_in_turn(k, info);
+    if (!k || (!inside && k->home_thread == t && deferred_empty(k))) {
         deliver(t, sig, info, uc);
         return;
     }
-    inbox_keep(k, info, uc);
+    deferred_keep(k, info, uc);
     count(signals_deferred);
-    k->untold = true; /* also if t is its home thread: it may be about to leave for a queue */
+    k->unnotified = true; /* also if t is its home thread: it may be about to leave for a queue */
     if (!t)
         __atomic_store_n(&k->park, 1, __ATOMIC_SEQ_CST);
     else if (inside || k->home_thread == t)
         alert(t, uc);
     else
-        tell(t);
+        notify_home(t);
 }
 
 /* --- leaving the runtime ---------------------------------------------------------------------- */
 
-bool signals_pending(const struct thread *t) { return !inbox_empty(t->home); }
+bool signals_pending(const struct thread *t) { return !deferred_empty(t->home); }
 
-bool signals_settle(struct thread *t)
+bool signals_notify_home(struct thread *t)
 {
-    __atomic_store_n(&t->attention, 0, __ATOMIC_SEQ_CST);
-    if (t->carrier->untold && t->carrier != t->home)
-        inbox_tell(t->carrier);
+    __atomic_store_n(&t->pending_work, 0, __ATOMIC_SEQ_CST);
+    if (t->carrier->unnotified && t->carrier != t->home)
+        deferred_notify(t->carrier);
     return signals_pending(t);
 }
 
@@ -558,21 +559,21 @@ static long raising(long action)
 
 long signals_leave(struct thread *t, struct user_registers *r, long action)
 {
-    if (!signals_settle(t)) {
-        /* The doorbell may have rung for that. If something comes meanwhile, switch.S sees
-         * attention. */
+    if (!signals_notify_home(t)) {
+        /* The preemption signal may have come for that. If something comes meanwhile, switch.S sees
+         * pending_work. */
         if (t->has_slot && carrier_is_reserved(t))
             slot_yield(t);
         return action;
     }
-    carrier_go_home(t);
+    carrier_migrate_home(t);
     struct carrier *k = t->home;
     /* what is sent again must not arrive before the thread has left */
     t->raise_mask = signals_block_all();
     if (k->closed)
         t->raise_mask = k->mask;
-    inbox_send_again(k, t->raise_mask);
-    __atomic_store_n(&t->attention, 0, __ATOMIC_SEQ_CST);
+    deferred_send_again(k, t->raise_mask);
+    __atomic_store_n(&t->pending_work, 0, __ATOMIC_SEQ_CST);
     action = raising(action);
     if (action == ACTION_RESTART)
         r->rax = t->nr;
@@ -581,7 +582,7 @@ long signals_leave(struct thread *t, struct user_registers *r, long action)
 
 long signals_end_wait(struct thread *t, struct user_registers *r, bool timed)
 {
-    struct kernel_sigaction a = action_of(inbox_first(t->home));
+    struct kernel_sigaction a = action_of(deferred_first(t->home));
     return signals_leave(t, r, !timed && (a.flags & SA_RESTART) ? ACTION_RESTART : ACTION_RETURN);
 }
 

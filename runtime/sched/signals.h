@@ -19,17 +19,17 @@ long signals_return(struct thread *t, struct user_registers *r);
 /* The same of a thread that is not known any more; the call is made natively then. `context`: of
  * the frame. */
 void signals_return_native(uintptr_t context);
-/* rt_sigtimedwait(2) has returned: whether with a doorbell of ours, which was pending since t
- * blocks it. */
-bool signals_took_doorbell(struct thread *t, const struct user_registers *r);
-/* attention was set. Tells the home thread of t's carrier what has come for it. Post: whether a
+/* rt_sigtimedwait(2) has returned: whether with a preemption signal of ours, which was pending
+ * since t blocks it. */
+bool signals_took_preempt(struct thread *t, const struct user_registers *r);
+/* pending_work was set. Tells the home thread of t's carrier what has come for it. Post: whether a
  * signal for t is there: to be followed by signals_leave. */
-bool signals_settle(struct thread *t);
-/* A signal for t waits to be handled: as opposed to t->attention, which may be left over, this is
- * certain. */
+bool signals_notify_home(struct thread *t);
+/* A signal for t waits to be handled: as opposed to t->pending_work, which may be left over, this
+ * is certain. */
 bool signals_pending(const struct thread *t);
 /* t leaves the runtime with `action`: if a signal waits for it, the action that raises it first.
- * Pre: on the runtime stack. Post: action, or its ACTION_RAISE form. Clears t->attention. */
+ * Pre: on the runtime stack. Post: action, or its ACTION_RAISE form. Clears t->pending_work. */
 long signals_leave(struct thread *t, struct user_registers *r, long action);
 /* A wait has ended with -EINTR in r->rax: the action, by the handler's SA_RESTART. `timed` waits
  * are never restarted. */
@@ -37,7 +37,7 @@ long signals_end_wait(struct thread *t, struct user_registers *r, bool timed);
 /* Makes carrier k look at k->reserved soon, even if what it runs never enters the runtime. */
 void signals_preempt(struct carrier *k);
 /* Makes t, if it runs, look whether it waits in a loop, and give way if so. */
-void signals_sample(struct thread *t);
+void signals_scan(struct thread *t);
 /* t, which runs, gives way if others are ready and it has run for a slice. */
 void signals_end_slice(struct thread *t);
 /* t, which runs on a slot that several threads have, waits for its turn. */

@@ -9,7 +9,7 @@ enum {
     LEAST_US = 50,
 };
 
-void slices_tell(const struct slot *s, void (*f)(struct thread *))
+void slices_on_runners(const struct slot *s, void (*f)(struct thread *))
 {
     struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && t && t->has_slot && t->slot == s)
@@ -27,7 +27,7 @@ bool slot_over_slice(const struct thread *t)
 void slices_preempt(const struct slot *s)
 {
     if (slices_make_way(s) && !sched.traced)
-        slices_tell(s, signals_end_slice);
+        slices_on_runners(s, signals_end_slice);
 }
 
 void slices_used_up(struct thread *t, bool looked)
@@ -37,8 +37,8 @@ void slices_used_up(struct thread *t, bool looked)
     if (t->slice)
         count(longer_slices);
     if (!looked && !t->computes)
-        t->sample_works = false; /* that was before it waited */
-    if (t->sample_works) {
+        t->scan_works = false; /* that was before it waited */
+    if (t->scan_works) {
         uint64_t longer = 2 * slice_of(t), longest = LONGEST_US * sched.tsc_per_us;
         __atomic_store_n(&t->slice, longer < longest ? longer : longest, __ATOMIC_RELAXED);
     }
@@ -50,7 +50,7 @@ bool slices_make_way(const struct slot *s)
 {
     const struct thread *runner = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
     return __atomic_load_n(&s->computing, __ATOMIC_RELAXED) &&
-           __atomic_load_n(&s->fresh_count, __ATOMIC_RELAXED) && runner &&
+           __atomic_load_n(&s->active_count, __ATOMIC_RELAXED) && runner &&
            tsc() - __atomic_load_n(&runner->mounted_at, __ATOMIC_RELAXED) >
                LEAST_US * sched.tsc_per_us;
 }

@@ -15,7 +15,7 @@ static inline uint64_t slice_of(const struct thread *t)
     uint64_t longer = __atomic_load_n(&t->slice, __ATOMIC_RELAXED);
     return longer ? longer : SLICE_US * sched.tsc_per_us;
 }
-/* t, which runs, has used up a slice. `looked`: t->sample_works is of now. */
+/* t, which runs, has used up a slice. `looked`: t->scan_works is of now. */
 void slices_used_up(struct thread *t, bool looked);
 /* t, which runs on s, waits, or wakes others: its slices are short again. By t. */
 static inline void slices_begin_anew(struct thread *t, struct slot *s)
@@ -44,6 +44,6 @@ bool slices_make_way(const struct slot *s);
 void slices_preempt(const struct slot *s);
 
 /* Calls f for the thread that runs on s, or for each of them if there are several. */
-void slices_tell(const struct slot *s, void (*f)(struct thread *));
+void slices_on_runners(const struct slot *s, void (*f)(struct thread *));
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Slots and their ready lists: docs/slots.md, whose names these functions have. park is in park.c.
+ * Slots and their run queues: docs/slots.md, whose names these functions have. park is in park.c.
  */
 #include "sched/bind.h"
 #include "sched/slots.h"
@@ -44,8 +44,8 @@ struct thread *slot_next(struct slot *s)
     if (s->waiting_head) {
         uint64_t now = tsc();
         t = ready_first(s, now) ? NULL : waiting_take_over(s, now);
-        s->popped_since = s->fresh_since;
-        s->popped_behind = false;
+        s->popped_since = s->active_since;
+        s->popped_expired = false;
     }
     if (t || !s->ready_head)
         return t;
@@ -181,7 +181,7 @@ struct thread *slot_steal(const struct slot *thief)
     return NULL;
 }
 
-/* For who has no other: it runs as natively, looking at its word by itself. */
+/* For who has no other: it runs as natively, probing at its word by itself. */
 static struct thread *take_parked(const struct slot *thief)
 {
     struct thread *t = NULL;
@@ -287,7 +287,7 @@ void slots_look_for_idle(struct slot *s)
  * s->lock. */
 static bool goes_first(const struct slot *s, struct thread *t)
 {
-    return s->computing && !s->overcommit && ready_is_fresh(s, t);
+    return s->computing && !s->overcommit && ready_is_active(s, t);
 }
 
 /* Post: true: t runs on its slot beside the thread there. false: it is to wait. */
@@ -515,9 +515,9 @@ static void yield(struct thread *t, bool to_woken)
         u = slot_next(s);
     bool extra = u && !reserved && s->overcommit > 0 && !slot_hands_on(s);
     if (u && to_woken)
-        ready_push_first_behind(s, t);
+        ready_push_first_expired(s, t);
     else if (u)
-        ready_push_behind(s, t);
+        ready_push_expired(s, t);
     if (extra) { /* one runner fewer: u goes back to the head of the list */
         s->overcommit--;
         ready_unpop(s, u);

@@ -117,9 +117,9 @@ lissom_at_entry_committed:
         .globl  lissom_at_exit
         .hidden lissom_at_exit
 lissom_at_exit:                                  /* r11 = site */
-        mov     T_ATTENTION(%rcx), %ecx
+        mov     T_PENDING_WORK(%rcx), %ecx
         jrcxz   1f
-        jmp     .Lattention
+        jmp     .Lpending_work
 1:      jmp     *SITE_AFTER(%r11)
 
 .Lgo_after:                                      /* rcx = site */
@@ -127,7 +127,7 @@ lissom_at_exit:                                  /* r11 = site */
         jmp     *SITE_AFTER(%r11)
 
 /* a signal came before in_runtime was cleared: look at it now */
-.Lattention:
+.Lpending_work:
         mov     lissom_self@gottpoff(%rip), %rcx
         mov     %fs:(%rcx), %rcx
         movl    $1, T_IN_RUNTIME(%rcx)
@@ -148,7 +148,7 @@ lissom_at_exit_end:
         .globl  lissom_at_direct
         .hidden lissom_at_direct
 lissom_at_direct:                                /* r11 = site; the call has not been made */
-        mov     T_ATTENTION(%rcx), %ecx
+        mov     T_PENDING_WORK(%rcx), %ecx
         jrcxz   1f
         mov     %r11, %rcx
         jmp     lissom_syscall_entry
@@ -169,7 +169,7 @@ lissom_at_direct_end:
         .globl  lissom_at_call
         .hidden lissom_at_call
 lissom_at_call:                                  /* site at (rsp), the program's stack 8 + RED_ZONE above */
-        mov     T_ATTENTION(%rcx), %ecx
+        mov     T_PENDING_WORK(%rcx), %ecx
         jrcxz   1f
         mov     (%rsp), %rcx                     /* from the beginning: it then looks at the signal first */
         lea     8+RED_ZONE(%rsp), %rsp

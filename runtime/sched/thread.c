@@ -21,7 +21,7 @@
 #include <cpuid.h>
 
 _Static_assert(offsetof(struct thread, in_runtime) == T_IN_RUNTIME, "offsets.h");
-_Static_assert(offsetof(struct thread, attention) == T_ATTENTION, "offsets.h");
+_Static_assert(offsetof(struct thread, pending_work) == T_PENDING_WORK, "offsets.h");
 _Static_assert(offsetof(struct thread, runtime_stack) == T_RUNTIME_STACK, "offsets.h");
 _Static_assert(offsetof(struct thread, user_rsp) == T_USER_RSP, "offsets.h");
 _Static_assert(offsetof(struct thread, site) == T_SITE, "offsets.h");
@@ -76,7 +76,7 @@ static void count_thread(void)
 
 void thread_pin(struct thread *t, enum lissom_pin_reason reason)
 {
-    carrier_go_home(t);
+    carrier_migrate_home(t);
     if (t->pinned && t->pin_reason != LISSOM_PIN_blocking && !t->pinned_by_mask)
         return;
     if (t->pinned) /* for a while, so far */
@@ -228,7 +228,7 @@ uintptr_t lissom_first_call(struct unknown_call *c)
 void thread_exit(struct thread *t)
 {
     on_thread_end(t);
-    carrier_go_home(t);
+    carrier_migrate_home(t);
     if (t->has_slot)
         slot_release(t);
     if (__atomic_sub_fetch(&sched.threads, 1, __ATOMIC_SEQ_CST) == 1)

@@ -32,7 +32,7 @@ struct user_registers { /* as switch.S pushes them on the runtime stack */
     unsigned long flags, rsp, rip;
 };
 
-enum { WAIT_WORDS = 16, INBOX = 16, PLACE_CPUS = 1024 };
+enum { WAIT_WORDS = 16, DEFERRED_MAX = 16, PLACE_CPUS = 1024 };
 
 /* docs/slots.md; PARKED is ASLEEP under another name: sched/ext.h */
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED };
@@ -40,8 +40,8 @@ enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED };
 /* An application thread.  Fields up to gsbase are known to switch.S and context.S (offsets.h). */
 struct thread {
     uint32_t in_runtime; /* 1 while on the runtime stack: signals are kept */
-    /* a signal was kept or the doorbell rung here: look before leaving the runtime */
-    volatile uint32_t attention;
+    /* a signal was kept or preempted here: look before leaving the runtime */
+    volatile uint32_t pending_work;
     void *runtime_stack; /* its upper end */
     uintptr_t user_rsp;
     const struct patch_site *site; /* where the current system call comes from */
@@ -82,7 +82,7 @@ struct thread {
     struct carrier *carrier; /* who runs it now; valid while ATTACHED */
 
     struct carrier *home;
-    struct thread *next; /* in a ready list, or in a waker's private list */
+    struct thread *next; /* in a run queue, or in a waker's private list */
     uint64_t mounted_at; /* tsc; for slices */
     /* tsc: its slice, if that is longer than others' (0: it is not), and how much of it it had run
      * when woken threads went first */
@@ -119,13 +119,13 @@ struct thread {
     uint8_t timer_shard, timer_clock;
 
     /* futex word: there may be events that it waits for (events/events.c) */
-    uint32_t events_told;
+    uint32_t events_notified;
     uint32_t events_counted; /* it is one of sched.event_watchers */
     struct thread *events_next;
 
-    /* tsc: what it may run before those whose slice has ended (sched/ready.h), ... */
-    int64_t credit;
-    uint64_t credit_at;    /* ... when that was looked at, ... */
+    /* tsc: what it may run before expired threads (sched/ready.h), ... */
+    int64_t lag;
+    uint64_t lag_at;       /* ... when that was looked at, ... */
     uint64_t charged_at;   /* ... and until when what it has run was taken from it */
     uintptr_t kernel_wait; /* the address it waits on in the kernel, counted in its bucket */
     bool foreign_wait;     /* counted in futex_foreign_waiters */
@@ -157,10 +157,10 @@ struct thread {
     /* ns; the monitor's: at its last look at a slot that several threads have, ... */
     uint64_t monitor_cpu_time;
     uint64_t monitor_looked; /* ... tsc */
-    bool told_to_step_back;
+    bool asked_to_step_back;
 
-    bool sample_waited; /* and its last sample found it waiting */
-    bool sample_works;  /* or at work for certain */
+    bool scan_waited; /* and its last sample found it waiting */
+    bool scan_works;  /* or at work for certain */
     /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it
      * is on a waiting list. */
     /* entries in use; 0: it does not wait, or it is not known for what */
@@ -174,16 +174,16 @@ struct thread {
     /* where the wait was proven; NULL: another proof is needed */
     const struct spin_site *proof_site;
     uint64_t proof_registers[16]; /* the general ones, in the order of the encoding */
-    const struct spin_site *pass_site;
-    /* turns at pass_site without a look, since looks have shown nothing */
-    uint32_t let_pass;
-    uint32_t fruitless;                   /* looks in a row that have shown nothing */
+    const struct spin_site *backoff_site;
+    /* turns at backoff_site without a look, since looks have shown nothing */
+    uint32_t backoff_turns;
+    uint32_t backoff;                     /* looks in a row that have shown nothing */
     struct spin_site *wait_site;          /* where it was last, ... */
-    uint64_t arrived_at, wait_began;      /* ... when, and since when it waits there; tsc */
+    uint64_t hit_at, wait_began;          /* ... when, and since when it waits there; tsc */
     const struct spin_site *counted_site; /* of these waits, which are not yet in the statistics: */
     uint32_t site_waits, skipped;
     uint64_t site_waited;   /* tsc */
-    bool in_grace;          /* and it spins for a short time, whoever else could run */
+    bool spins_first;       /* and it spins for a short time, whoever else could run */
     uint32_t looks;         /* which slot slot_wanted looks at */
     uint32_t wait_bound_us; /* of the time that it may be parked */
     uint64_t wait_until;    /* tsc; under the slot's lock while it is on a waiting list */
@@ -221,17 +221,17 @@ struct carrier {
     struct carrier *reserved_next;
     bool reserved_seen; /* the monitor's */
 
-    /* Signals for its home thread: sched/inbox.h. */
-    uint32_t inbox_count; /* written on this kernel thread only, as are all of these */
+    /* Signals for its home thread: sched/deferred.h. */
+    uint32_t deferred_count; /* written on this kernel thread only, as are all of these */
     uint32_t sent_again_count;
-    volatile bool untold; /* the home thread does not know yet */
-    volatile bool closed; /* the inbox is full: all are blocked */
+    volatile bool unnotified; /* the home thread does not know yet */
+    volatile bool closed;     /* the deferred queue is full: all are blocked */
     /* of the kernel thread, or else what goes back when it is not closed any more: its home
      * thread's, whoever runs on it */
     uint64_t mask;
-    bool rung;                     /* a counted doorbell is pending here */
-    struct kept inbox[INBOX];      /* oldest first */
-    struct kept sent_again[INBOX]; /* on their way once more */
+    bool preempt_sent;                    /* a counted preemption signal is pending here */
+    struct kept deferred[DEFERRED_MAX];   /* oldest first */
+    struct kept sent_again[DEFERRED_MAX]; /* on their way once more */
 };
 
 enum clone_state { CLONE_NONE, CLONE_SHARED, CLONE_COPIED }; /* see syscalls.c */
@@ -245,13 +245,13 @@ struct slot {
     struct lock lock;
     uint32_t ready_count;                   /* under lock, read without */
     struct thread *ready_head, *ready_tail; /* and ... */
-    /* ... the last of those at its head that go first (sched/ready.h); NULL: there are none */
-    struct thread *fresh_tail;
-    uint32_t fresh_count;
-    /* tsc: the first of the others has seen them go first since then; 0: not */
-    uint64_t fresh_since;
-    uint64_t popped_since;                      /* fresh_since before the last pop, ... */
-    bool popped_behind;                         /* ... and whether that was one of the others */
+    /* ... the last active thread at its head (sched/ready.h); NULL: there is none */
+    struct thread *active_tail;
+    uint32_t active_count;
+    /* tsc: the first expired thread has waited for active ones since then; 0: not */
+    uint64_t active_since;
+    uint64_t popped_since;                      /* active_since before the last pop, ... */
+    bool popped_expired;                        /* ... and whether that was an expired thread */
     struct thread *waiting_head, *waiting_tail; /* parked threads: sched/waiting.h */
     uint32_t waiting_count;                     /* under lock, read without */
     uint32_t overcommit;
@@ -281,13 +281,13 @@ struct slot {
     /* tsc: when it last looked at the parked ones (sched/park.c) */
     uint64_t looked_at __attribute__((aligned(64)));
     /* by the monitor */
-    /* tsc: its thread is not looked at for busy-waiting before (spin/sample.c) */
-    uint64_t sample_after __attribute__((aligned(64)));
+    /* tsc: its thread is not looked at for busy-waiting before (spin/scan.c) */
+    uint64_t scan_after __attribute__((aligned(64)));
     uint32_t monitor_seen; /* `schedules` at the last look, ... */
-    /* ... how often its threads have been told since that their slices are over, ... */
-    uint32_t monitor_told;
-    /* ... since when it has found nothing scheduled, has told them or has granted an extra thread
-     * (tsc), ... */
+    /* ... how often its threads have been preempted since, ... */
+    uint32_t monitor_preempts;
+    /* ... since when it has found nothing scheduled, has preempted them or has granted an extra
+     * thread (tsc), ... */
     uint64_t monitor_stuck;
     int32_t monitor_tid; /* ... and which kernel thread ran it, ... */
     /* ... that had used so much CPU time (ns) then (tsc) */
@@ -435,7 +435,7 @@ void carrier_dispatch(struct thread *t, struct slot *s);
 bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s, uint64_t now);
 void carrier_rest(struct thread *t);
 bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, bool realtime);
-void carrier_go_home(struct thread *t);
+void carrier_migrate_home(struct thread *t);
 struct thread *carrier_take_reserved(struct thread *t);
 void carrier_put_back_reserved(struct thread *t, struct thread *r);
 bool carrier_preempt_reserved(void); /* the monitor's look at who waits to come home */
@@ -451,10 +451,10 @@ void lissom_syscall_entry(void);
 long lissom_guarded_load(const uint32_t *address, uint32_t *value);
 long lissom_guarded_copy(void *to, const void *from, size_t bytes);
 long lissom_guarded_exchange(uint32_t *word, uint32_t *expected, uint32_t new); /* sched/user.h */
-/* epoll_wait(2), but -EINTR if *attention is or becomes true before the kernel sleeps. */
+/* epoll_wait(2), but -EINTR if *pending_work is or becomes true before the kernel sleeps. */
 struct epoll_event;
 long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms,
-                        const volatile uint32_t *attention);
+                        const volatile uint32_t *pending_work);
 
 /* Only its own kernel thread may run it: pinned, or that has its signal mask, or with credentials
  * of its own. */

@@ -24,7 +24,7 @@ bool waiting_words_changed(const struct thread *t)
 /* changed: waiting_words_changed(t). A signal for it is a reason to go on, too. */
 static bool over(const struct thread *t, bool changed, uint64_t now)
 {
-    return changed || t->attention || now > t->wait_until;
+    return changed || t->pending_work || now > t->wait_until;
 }
 
 void waiting_push(struct slot *s, struct thread *t, uint64_t now)

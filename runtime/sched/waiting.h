@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Threads that wait in a loop of their own (spin/spin.h) are *parked* on the waiting list of a
- * slot, beside its ready list. A parked thread is passed over as long as the words that it waits
+ * slot, beside its run queue. A parked thread is passed over as long as the words that it waits
  * for are what they were, while any other can run (HPDC'21, busy-waiting detection: the skip rule);
  * once they differ it comes before the ready ones. Nobody is told when they differ: who looks for
  * the next thread looks at them.

@@ -56,7 +56,7 @@ lissom_at_spin_committed:
         CFI_STORED_REGISTERS
         mov     %rsp, %rdi
         mov     %rcx, %rsi
-        call    lissom_spin_arrived
+        call    lissom_spin_hit
         cmp     $ACTION_RAISE, %eax
         je      .Lspin_raise
         LOAD_REGISTERS 24 + RED_ZONE, CFI_RIP_ON_STACK
@@ -67,7 +67,7 @@ lissom_at_spin_committed:
         .globl  lissom_at_spin_exit
         .hidden lissom_at_spin_exit
 lissom_at_spin_exit:                             /* as at lissom_at_spin_pushed */
-        mov     T_ATTENTION(%rcx), %ecx
+        mov     T_PENDING_WORK(%rcx), %ecx
         jrcxz   .Lto_go
         jmp     lissom_at_spin_pushed            /* a signal came before in_runtime was cleared: arrive again */
 .Lto_go:

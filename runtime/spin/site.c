@@ -4,7 +4,7 @@
 #include "prim/lock.h"
 #include "prim/prim.h"
 #include "sched/thread.h"
-#include "spin/look.h"
+#include "spin/probe.h"
 #include "spin/loops.h"
 
 #include <sys/mman.h>
@@ -136,7 +136,7 @@ static bool map_stub(struct spin_site *p, const struct insn *in)
     if (!write_stub(p, in, bytes))
         return false;
     reclaim(p);
-    if (!spin_place_free(first_page(p), stub_pages(p)))
+    if (!spin_stub_fits(first_page(p), stub_pages(p)))
         return false;
     void *page = (void *)first_page(p);
     void *m = prim_mmap(page, stub_pages(p), PROT_READ | PROT_WRITE,
@@ -180,7 +180,7 @@ static bool overlaps(uintptr_t address)
     return false;
 }
 
-static bool make(uintptr_t address, const struct spin_result *r, const struct spin_place *place,
+static bool make(uintptr_t address, const struct spin_result *r, const struct spin_range *place,
                  struct lissom_loop *loop)
 {
     struct spin_site *p = overlaps(address) ? NULL : unused();
@@ -224,12 +224,12 @@ static bool in_trail(const struct spin_result *r, uintptr_t at)
     return false;
 }
 
-static uint32_t places_in(const struct spin_result *r) { return r->trail_length + 4u; }
+static uint32_t candidates_in(const struct spin_result *r) { return r->trail_length + 4u; }
 
-/* The instructions of a loop in the order in which they are tried, i from 0 to places_in(r) - 1:
- * those of its own function, a `pause`, the jump back, and from there backwards; then a `pause` or
- * a jump in a function that it calls, which all other callers come by. 0: no instruction. */
-static uintptr_t place_in(const struct spin_result *r, uint32_t i)
+/* The instructions of a loop in the order in which they are tried, i from 0 to candidates_in(r) -
+ * 1: those of its own function, a `pause`, the jump back, and from there backwards; then a `pause`
+ * or a jump in a function that it calls, which all other callers come by. 0: no instruction. */
+static uintptr_t candidate_in(const struct spin_result *r, uint32_t i)
 {
     uint32_t n = r->trail_length;
     if (i >= 2 && i < 2 + n) {
@@ -246,8 +246,8 @@ static bool known(const struct spin_result *r)
     for (uint32_t i = 0; i < FAILURES; i++)
         if (siteless[i] == r->loop)
             return true;
-    for (uint32_t i = 0; i < places_in(r); i++) {
-        struct spin_site *p = site_of(place_in(r, i));
+    for (uint32_t i = 0; i < candidates_in(r); i++) {
+        struct spin_site *p = site_of(candidate_in(r, i));
         if (!p)
             continue;
         if (state_of(p) == SITE_OFF)
@@ -260,12 +260,12 @@ static bool known(const struct spin_result *r)
 static void site_make(const struct spin_result *r, struct lissom_loop *loop)
 {
     bool done = known(r);
-    struct spin_place place = {0, 0};
-    for (uint32_t i = 0; !done && i < places_in(r); i++) {
-        uintptr_t at = place_in(r, i);
+    struct spin_range place = {0, 0};
+    for (uint32_t i = 0; !done && i < candidates_in(r); i++) {
+        uintptr_t at = candidate_in(r, i);
         if (!at)
             continue;
-        if ((at >= place.lo && at < place.hi) || spin_place_code(at, &place))
+        if ((at >= place.lo && at < place.hi) || spin_find_code(at, &place))
             done = make(at, r, &place, loop);
     }
     if (!done) {
@@ -344,8 +344,8 @@ static bool is_asked_about(uintptr_t base, size_t bytes)
 {
     const struct spin_result *r = &asked.result;
     bool is = is_asked() && (r->head - base < bytes || r->loop - base < bytes);
-    for (uint32_t i = 0; is_asked() && !is && i < places_in(r); i++)
-        is = place_in(r, i) - base < bytes;
+    for (uint32_t i = 0; is_asked() && !is && i < candidates_in(r); i++)
+        is = candidate_in(r, i) - base < bytes;
     return is;
 }
 
@@ -381,7 +381,7 @@ long spin_sites_munmap(uintptr_t base, size_t bytes)
 void spin_sites_after_fork(void)
 {
     making.word = asked.state = 0;
-    spin_look_after_fork();
+    spin_probe_after_fork();
     spin_sites_off();
     for (uint32_t i = 0; i < used; i++)
         sites[i].loop = NULL;

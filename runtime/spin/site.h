@@ -53,7 +53,7 @@ struct spin_site {
     /* Read at each turn by threads on all CPUs, so written seldom. */
     uint32_t failed; /* looks that showed no wait, in excess */
     /* waits that were longer than the time that a thread is given at first, in excess */
-    uint32_t debt;
+    uint32_t long_waits;
     struct lissom_loop *loop; /* its statistics, or NULL */
 };
 
@@ -80,14 +80,14 @@ uintptr_t spin_site_view(const struct spin_site *site, uintptr_t ip, long *rsp_o
 /* Puts the program's bytes into a copy of [address, address + bytes). */
 void spin_sites_original(uintptr_t address, void *copy, size_t bytes);
 
-/* --- place.c ---------------------------------------------------------------------------------- */
+/* --- range.c ---------------------------------------------------------------------------------- */
 
-struct spin_place {
+struct spin_range {
     uintptr_t lo, hi; /* the mapping that contains the code */
 };
 /* Whether the code at `address` is that of a file and [stub, stub + bytes) is free, and not where
  * the heap or a stack grows. */
-bool spin_place_code(uintptr_t address, struct spin_place *place);
-bool spin_place_free(uintptr_t stub, size_t bytes);
+bool spin_find_code(uintptr_t address, struct spin_range *place);
+bool spin_stub_fits(uintptr_t stub, size_t bytes);
 
 #endif

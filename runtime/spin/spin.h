@@ -15,14 +15,14 @@ struct thread;
 
 /* t, which is the caller and was interrupted in this state, gives way if it waits for another
  * thread's store and another can run. In a signal handler, on a stack with 8 KiB of room. Post:
- * false: it could not be looked at; otherwise t->sample_works is of now. */
-bool spin_sampled(struct thread *t, const ucontext_t *uc);
+ * false: it could not be looked at; otherwise t->scan_works is of now. */
+bool spin_scanned(struct thread *t, const ucontext_t *uc);
 /* How long to wait between two looks: the shorter the more of them have found a thread waiting.
  * 100..3000. */
 uint32_t spin_period_us(void);
 /* Whether the thread of s is to be looked at now; then not again for a while. Looks that find it at
  * work take half a percent of the time at most. */
-bool spin_may_sample(struct slot *s, uint64_t now);
+bool spin_may_scan(struct slot *s, uint64_t now);
 
 /* If a signal has interrupted a thread at a spin site, sets uc to the state before the site's
  * instruction, or behind it, from which the thread can go on. Async-signal-safe. */

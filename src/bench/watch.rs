@@ -173,7 +173,7 @@ fn counted(statistics: &Value, process: &str) -> (u64, u64) {
         processes.iter().filter(|p| p["name"].as_str().is_some_and(|n| n.starts_with(process)));
     named.fold((0, 0), |(samples, waits), p| {
         let counter = |name| p["counters"][name].as_u64().unwrap_or(0);
-        (samples + counter("spin_samples"), waits + counter("spin_waits"))
+        (samples + counter("spin_scans"), waits + counter("spin_waits"))
     })
 }
 
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn only_the_named_process_counts() {
-        let process = |name: &str, samples: u64| json!({ "name": name, "counters": { "spin_samples": samples, "spin_waits": 1 } });
+        let process = |name: &str, samples: u64| json!({ "name": name, "counters": { "spin_scans": samples, "spin_waits": 1 } });
         let statistics = json!({ "processes": [process("sh", 7), process("python3.11", 10), process("python3", 20)] });
         assert_eq!(counted(&statistics, "python3"), (30, 2));
         assert_eq!(counted(&Value::Null, "python3"), (0, 0));

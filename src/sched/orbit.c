@@ -19,7 +19,7 @@
 enum {
     LONGEST_TURN = 512, /* instructions, without those of delays that are brought forward */
     WORKS_VISITS = 2,
-    BUDGET = 2000, /* instructions of an attempt, as in spin/look.c */
+    BUDGET = 2000, /* instructions of an attempt, as in spin/probe.c */
 };
 
 struct judgement {

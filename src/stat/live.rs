@@ -1,6 +1,6 @@
-//! What the runtime of a running process says of itself (runtime/monitor/live.c). It is found below
-//! /proc, so whoever may look into the process may read it. It is bytes that any process of that
-//! user may have written: numbers are taken as such, and bounded where they count something of
+//! What the runtime of a running process says of itself (runtime/monitor/publish.c). It is found
+//! below /proc, so whoever may look into the process may read it. It is bytes that any process of
+//! that user may have written: numbers are taken as such, and bounded where they count something of
 //! ours.
 
 use std::fs::{self, File};

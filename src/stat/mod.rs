@@ -215,7 +215,10 @@ fn one(p: &Program, watch: &Watch, places: &mut Places, n: usize) -> String {
     };
     let mut lines = vec![format!("{} [{}]: {under}", p.name, p.pid)];
     lines.extend(text::details(p));
-    lines.extend(text::places(&places::spin_sites(p, places, n), &places::hot_locks(p, places, n)));
+    lines.extend(text::places(
+        &places::spin_sites(p, places, n),
+        &places::lock_profiles(p, places, n),
+    ));
     if let Some(why) = watch.no_sampling().filter(|_| p.spin_percent.is_none()) {
         lines.extend(wrap(
             &format!("loops that wait are not looked for without root's rights: {why}"),
@@ -236,7 +239,7 @@ fn document(
     let each = programs.iter().map(|p| {
         let mut value = json!(p);
         value["spin_sites"] = json!(places::spin_sites(p, places, args.places));
-        value["locks"] = json!(places::hot_locks(p, places, args.places));
+        value["locks"] = json!(places::lock_profiles(p, places, args.places));
         value
     });
     json!({

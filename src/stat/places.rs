@@ -20,7 +20,7 @@ pub struct SpinSite {
 
 /// A futex on which threads have waited.
 #[derive(Clone, Debug, Serialize)]
-pub struct HotLock {
+pub struct LockProfile {
     /// A variable of an object; else its address.
     pub name: String,
     pub address: u64,
@@ -69,7 +69,7 @@ fn of_function(place: &Place) -> String {
 }
 
 /// Those with the most waits first.
-pub fn hot_locks(program: &Program, places: &mut Places, n: usize) -> Vec<HotLock> {
+pub fn lock_profiles(program: &Program, places: &mut Places, n: usize) -> Vec<LockProfile> {
     let name = |places: &mut Places, lock: &Lock| match places.of_data(program.pid, lock.address) {
         Some(Place { symbol: Some(symbol), object, behind: 0, .. }) => format!("{symbol} {object}"),
         Some(place) => place.text(),
@@ -79,7 +79,7 @@ pub fn hot_locks(program: &Program, places: &mut Places, n: usize) -> Vec<HotLoc
         .locks
         .iter()
         .take(n)
-        .map(|lock| HotLock {
+        .map(|lock| LockProfile {
             name: name(places, lock),
             address: lock.address,
             waits: program.looks_at_locks.is_none().then_some(lock.waits),

@@ -1,6 +1,6 @@
 //! For people, at most 80 columns.
 
-use super::places::{HotLock, SpinSite};
+use super::places::{LockProfile, SpinSite};
 use super::program::Program;
 use crate::stats::{cut, grouped, wrap};
 use crate::terminal::short;
@@ -184,7 +184,7 @@ pub fn spin_site(site: &SpinSite) -> String {
     }
 }
 
-pub fn hot_lock(lock: &HotLock) -> String {
+pub fn lock_profile(lock: &LockProfile) -> String {
     let waiter = lock.waiter.as_ref().map_or(String::new(), |w| format!(" in {w}"));
     match lock.threads {
         Some(threads) => format!("{threads:>10.1}  {}{waiter}", lock.name),
@@ -192,7 +192,7 @@ pub fn hot_lock(lock: &HotLock) -> String {
     }
 }
 
-pub fn places(sites: &[SpinSite], locks: &[HotLock]) -> Vec<String> {
+pub fn places(sites: &[SpinSite], locks: &[LockProfile]) -> Vec<String> {
     let mut lines = Vec::new();
     if !sites.is_empty() {
         lines.push(
@@ -207,7 +207,7 @@ pub fn places(sites: &[SpinSite], locks: &[HotLock]) -> Vec<String> {
             "about how often since it began"
         };
         lines.push(format!("  futexes that threads wait on: {unit}"));
-        lines.extend(locks.iter().map(|l| cut(&hot_lock(l))));
+        lines.extend(locks.iter().map(|l| cut(&lock_profile(l))));
     }
     lines
 }

@@ -47,7 +47,7 @@ impl Told {
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
         let (running, demand) = (number(&live.running), number(&live.demand));
         Told {
-            age: now.saturating_sub(Duration::from_nanos(live.beat.load(Relaxed))),
+            age: now.saturating_sub(Duration::from_nanos(live.heartbeat.load(Relaxed))),
             is_asleep: live.is_asleep.load(Relaxed) != 0,
             is_native: live.is_native.load(Relaxed) != 0,
             state: STATES.get(live.record.state.load(Relaxed) as usize).map_or("unknown", |s| s.0),

@@ -107,7 +107,7 @@ fn draw_details(frame: &mut Frame, view: &View, program: &Program, known: &mut P
     let is_there = program.state != State::Ended;
     if is_there {
         let sites = places::spin_sites(program, known, PLACES);
-        lines.extend(text::places(&sites, &places::hot_locks(program, known, PLACES)));
+        lines.extend(text::places(&sites, &places::lock_profiles(program, known, PLACES)));
     }
     if let Some(why) = &view.no_sampling
         && program.spin_percent.is_none()

@@ -35,7 +35,7 @@ static void spoil(const pid_t *pid) {
         for (size_t i = 0; i < sizeof p / 8; i++) ((uint64_t *)p)[i] = t_rand(&seed);
         for (int i = 0; i < LISSOM_MAX_PEERS; i++) {
             if (t_rand(&seed) % 2)
-                p[i].beat = (uint64_t)t_now(CLOCK_MONOTONIC) - t_rand(&seed) % 100000000;
+                p[i].heartbeat = (uint64_t)t_now(CLOCK_MONOTONIC) - t_rand(&seed) % 100000000;
             if (t_rand(&seed) % 2) p[i].pid = (uint32_t)pid[t_rand(&seed) % PROCESSES];
             if (t_rand(&seed) % 2) p[i].asleep = t_rand(&seed) % 2;
         }

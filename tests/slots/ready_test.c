@@ -25,7 +25,7 @@ static void begin(bool long_slice) {
     for (int i = 0; i < THREADS; i++) ready_slice_ended(&t[i]);
 }
 
-static void has_credit(struct thread *of) { of->credit = (int64_t)1 << 50; }
+static void has_lag(struct thread *of) { of->lag = (int64_t)1 << 50; }
 
 /* The numbers of the threads in the order in which they come, as letters; the list is empty
  * then. */
@@ -45,44 +45,44 @@ static void orders(void) {
     check(!ready_pop(&s), "nothing is left");
 
     begin(true);
-    ready_push_behind(&s, &t[0]);
-    ready_push_behind(&s, &t[1]);
-    has_credit(&t[2]);
-    has_credit(&t[3]);
+    ready_push_expired(&s, &t[0]);
+    ready_push_expired(&s, &t[1]);
+    has_lag(&t[2]);
+    has_lag(&t[3]);
     ready_push(&s, &t[2]);
     ready_push(&s, &t[3]);
     check(!strcmp(order(), "cdab"), "who has had little goes before those whose slice has ended");
 
     begin(true);
-    ready_push_behind(&s, &t[0]);
+    ready_push_expired(&s, &t[0]);
     ready_push(&s, &t[1]);
     check(!strcmp(order(), "ab"), "who is new, or has just had a slice, does not");
 
     begin(true);
     ready_push(&s, &t[0]);
-    ready_push_behind(&s, &t[1]);
+    ready_push_expired(&s, &t[1]);
     ready_push(&s, &t[2]);
     check(!strcmp(order(), "abc"), "nor past one that has come between");
 
     begin(true);
-    ready_push_behind(&s, &t[0]);
-    ready_push_behind(&s, &t[1]);
+    ready_push_expired(&s, &t[0]);
+    ready_push_expired(&s, &t[1]);
     ready_unpop(&s, ready_pop(&s));
-    has_credit(&t[2]);
+    has_lag(&t[2]);
     ready_push(&s, &t[2]);
     check(!strcmp(order(), "cab"), "who was put back is where he was");
 
     begin(true);
-    ready_push_behind(&s, &t[0]);
-    has_credit(&t[1]);
+    ready_push_expired(&s, &t[0]);
+    has_lag(&t[1]);
     ready_push(&s, &t[1]);
-    ready_push_first_behind(&s, &t[2]);
+    ready_push_first_expired(&s, &t[2]);
     check(!strcmp(order(), "bca"), "who lets others go first is next after them");
 
     begin(false);
     for (int i = 2; i < 6; i++) ready_push(&s, &t[i]);
-    ready_push_behind(&s, &t[0]);
-    ready_push_behind(&s, &t[1]);
+    ready_push_expired(&s, &t[0]);
+    ready_push_expired(&s, &t[1]);
     ready_pop(&s); /* from then on the others wait */
     for (uint64_t now = tsc(); tsc() - now < 1000;);
     check(ready_pop(&s) == &t[0], "after a slice it is the turn of those behind");
@@ -91,7 +91,7 @@ static void orders(void) {
     /* An extra thread that gives way sees who is next, and leaves him there. */
     begin(true);
     for (int i = 1; i < 4; i++) ready_push(&s, &t[i]);
-    ready_push_behind(&s, &t[0]);
+    ready_push_expired(&s, &t[0]);
     sched.tsc_per_us = 4; /* a slice is 12,000 ticks */
     int runs[4] = {0};
     for (int i = 0; i < 40; i++) {
@@ -101,14 +101,14 @@ static void orders(void) {
         if (i % 2)
             for (uint64_t now = tsc(); tsc() - now < 20000;);
         struct thread *after = ready_pop(&s);
-        ready_push_behind(&s, next);
+        ready_push_expired(&s, next);
         ready_unpop(&s, after);
     }
     check(runs[0] && runs[1] && runs[2] && runs[3], "who was only looked at has not had a turn");
 
     begin(true);
-    ready_push_behind(&s, &t[0]);
-    has_credit(&t[1]);
+    ready_push_expired(&s, &t[0]);
+    has_lag(&t[1]);
     ready_push(&s, &t[1]);
     struct thread *list = ready_take_all(&s);
     check(list == &t[1] && list->next == &t[0] && !t[0].next && !s.ready_count && !ready_pop(&s),
@@ -120,31 +120,31 @@ static void orders(void) {
 static void credits(void) {
     begin(true);
     ready_charge(&s, &t[0]);
-    check(t[0].credit == 0, "with nobody behind nothing is counted");
-    ready_push_behind(&s, &t[1]);
+    check(t[0].lag == 0, "with nobody behind nothing is counted");
+    ready_push_expired(&s, &t[1]);
     t[0].mounted_at = tsc() - 1000000;
     ready_charge(&s, &t[0]);
-    int64_t after = t[0].credit;
+    int64_t after = t[0].lag;
     check(after <= -1000000, "what was run is taken");
     ready_charge(&s, &t[0]);
-    check(t[0].credit > after - 1000000, "once");
+    check(t[0].lag > after - 1000000, "once");
 
     begin(false);
     sched.tsc_per_us = 1000; /* 3,000,000 a slice */
-    ready_push_behind(&s, &t[1]);
+    ready_push_expired(&s, &t[1]);
     t[0].mounted_at = 1;
     ready_charge(&s, &t[0]);
-    check(t[0].credit == -3000000, "a slice at most");
-    t[0].credit_at = 1;
+    check(t[0].lag == -3000000, "a slice at most");
+    t[0].lag_at = 1;
     ready_push(&s, &t[0]);
-    check(t[0].credit == 3000000, "nor is more than a slice given");
+    check(t[0].lag == 3000000, "nor is more than a slice given");
     check(!strcmp(order(), "ab"), "which is enough");
-    ready_push_behind(&s, &t[1]);
-    ready_push_behind(&s, &t[2]);
-    t[0].credit = 0;
-    t[0].credit_at = tsc() - 400000;
+    ready_push_expired(&s, &t[1]);
+    ready_push_expired(&s, &t[2]);
+    t[0].lag = 0;
+    t[0].lag_at = tsc() - 400000;
     ready_push(&s, &t[0]);
-    check(t[0].credit >= 100000 && t[0].credit < 3000000, "the share of one of four");
+    check(t[0].lag >= 100000 && t[0].lag < 3000000, "the share of one of four");
 }
 
 /* Against a list that is written down. */
@@ -157,11 +157,11 @@ static void at_random(void) {
     for (int step = 0; step < STEPS && good; step++) {
         int i = rand() % THREADS, at;
         switch (rand() % 4) {
-        case 0: /* push, with credit or without */
+        case 0: /* push, with lag or without */
             if (on[i]) break;
             ready_slice_ended(&t[i]);
-            if (rand() % 2) has_credit(&t[i]);
-            at = t[i].credit || n == fresh ? fresh++ : n;
+            if (rand() % 2) has_lag(&t[i]);
+            at = t[i].lag || n == fresh ? fresh++ : n;
             memmove(list + at + 1, list + at, (size_t)(n++ - at));
             list[at] = (char)i;
             on[i] = true;
@@ -171,7 +171,7 @@ static void at_random(void) {
             if (on[i]) break;
             list[n++] = (char)i;
             on[i] = true;
-            ready_push_behind(&s, &t[i]);
+            ready_push_expired(&s, &t[i]);
             break;
         default: {
             struct thread *next = ready_pop(&s);
@@ -186,9 +186,9 @@ static void at_random(void) {
             fresh -= fresh > 0;
         }
         }
-        good = good && s.ready_count == (uint32_t)n && s.fresh_count == (uint32_t)fresh &&
+        good = good && s.ready_count == (uint32_t)n && s.active_count == (uint32_t)fresh &&
                (n ? s.ready_tail == &t[(int)list[n - 1]] : !s.ready_tail) && !s.ready_head == !n &&
-               (fresh ? s.fresh_tail == &t[(int)list[fresh - 1]] : !s.fresh_tail);
+               (fresh ? s.active_tail == &t[(int)list[fresh - 1]] : !s.active_tail);
     }
     check(good, "at random");
 }

@@ -144,7 +144,7 @@ static void told_head(struct spin_config *config, const struct spin_registers *f
     }
 }
 
-static void on_sample(int n, siginfo_t *info, void *context) {
+static void on_scan(int n, siginfo_t *info, void *context) {
     ucontext_t *u = context;
     struct spin_registers from;
     (void)n, (void)info;
@@ -265,7 +265,7 @@ static const struct loop *loop_at(unsigned i) {
 int main(int argc, char **argv) {
     unsigned loop_count = loops_wait_count + loops_work_count;
     find_clock_pages();
-    struct sigaction sample = {.sa_sigaction = on_sample, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction sample = {.sa_sigaction = on_scan, .sa_flags = SA_SIGINFO | SA_RESTART};
     struct sigaction bad = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};
     sigaction(SIGUSR1, &sample, NULL);
     sigaction(SIGSEGV, &bad, NULL);

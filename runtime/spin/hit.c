@@ -8,7 +8,7 @@
 #include "sched/signals.h"
 #include "sched/thread.h"
 #include "sched/waiting.h"
-#include "spin/look.h"
+#include "spin/probe.h"
 #include "spin/site.h"
 #include "spin/spin.h"
 
@@ -17,9 +17,10 @@ enum {
     RETIRE_SHARE = 8,    /* ... less so many for each that did: it costs more than it brings */
     ADD_UP = 32,         /* waits of a thread before they appear in the statistics */
     SAME_WAIT_NS = 1000, /* between two turns of one wait at most */
-    FRUITLESS_MAX = 10,  /* a thread passes 2^10 times at most without a look, ... */
-    FRUITLESS_HINT = 4,  /* ... 2^4 times where it yields meanwhile */
-    DEBT = 16,       /* as with futexes (futex.c): after so many more waits that were longer ... */
+    BACKOFF_MAX = 10,    /* a thread passes 2^10 times at most without a look, ... */
+    BACKOFF_HINT = 4,    /* ... 2^4 times where it yields meanwhile */
+    /* as with futexes (futex.c): after so many more waits that were longer ... */
+    LONG_WAITS = 16,
     RETRY = 32,      /* ... only every 32nd is given that time */
     KERNEL_US = 100, /* between two yields at hints that are hand-overs to another kernel thread */
 };
@@ -133,28 +134,28 @@ static void yield_at_hint(struct thread *t, const struct spin_site *site, uint64
 /* Locks are often held for less time than it takes to let another thread run, which would then want
  * the same lock, and so would all that are ready, one after the other. Whether waits are short is
  * learned for each site. */
-static bool in_grace(struct thread *t, struct spin_site *site, uint64_t now)
+static bool spins_first(struct thread *t, struct spin_site *site, uint64_t now)
 {
     uint64_t us = sched.tsc_per_us;
-    bool same = t->wait_site == site && now - t->arrived_at < SAME_WAIT_NS * us / 1000;
+    bool same = t->wait_site == site && now - t->hit_at < SAME_WAIT_NS * us / 1000;
     if (!same) {
-        if (t->wait_site && t->in_grace && t->wait_site->debt)
-            t->wait_site->debt -=
-                t->wait_site->debt < 4 ? t->wait_site->debt : 4; /* the last one was */
-        spun(t, t->arrived_at);
+        if (t->wait_site && t->spins_first && t->wait_site->long_waits)
+            t->wait_site->long_waits -=
+                t->wait_site->long_waits < 4 ? t->wait_site->long_waits : 4; /* the last one was */
+        spun(t, t->hit_at);
         threshold_event(t->slot);
         t->wait_site = site;
         t->wait_began = now;
-        t->in_grace = site->debt < DEBT || t->skipped++ % RETRY == 0;
+        t->spins_first = site->long_waits < LONG_WAITS || t->skipped++ % RETRY == 0;
     }
-    t->arrived_at = now;
-    if (!t->in_grace)
+    t->hit_at = now;
+    if (!t->spins_first)
         return false;
     if (now - t->wait_began < threshold_ns() * us / 1000)
         return true;
-    t->in_grace = false;
-    if (site->debt < DEBT)
-        site->debt++;
+    t->spins_first = false;
+    if (site->long_waits < LONG_WAITS)
+        site->long_waits++;
     return false;
 }
 
@@ -169,10 +170,10 @@ static void judge(struct thread *t, struct spin_site *site, bool waits)
         if (!site->hint)
             spin_site_retire(site);
     }
-    uint32_t most = site->hint ? FRUITLESS_HINT : FRUITLESS_MAX;
-    t->fruitless = waits ? 0 : t->fruitless < most ? t->fruitless + 1 : most;
-    t->let_pass = waits ? 0 : (1u << t->fruitless) - 1;
-    t->pass_site = site;
+    uint32_t most = site->hint ? BACKOFF_HINT : BACKOFF_MAX;
+    t->backoff = waits ? 0 : t->backoff < most ? t->backoff + 1 : most;
+    t->backoff_turns = waits ? 0 : (1u << t->backoff) - 1;
+    t->backoff_site = site;
 }
 
 static void arrived(struct thread *t, struct spin_site *site, struct user_registers *r,
@@ -180,7 +181,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
 {
     uint64_t at = tsc();
     if (!t->has_slot || t->kernel_has_mask || t->clone_state != CLONE_NONE || sched.native_waits ||
-        in_grace(t, site, at))
+        spins_first(t, site, at))
         return;
     if (!slot_wanted(t, at)) {
         /* A thread that is to run on this CPU would otherwise wait for the end of a slice. */
@@ -192,13 +193,13 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         t->counts_on--;
         return;
     }
-    if (t->let_pass && t->pass_site == site) {
-        t->let_pass--;
+    if (t->backoff_turns && t->backoff_site == site) {
+        t->backoff_turns--;
         if (site->hint)
             yield_at_hint(t, site, at);
         return;
     }
-    t->let_pass = 0;
+    t->backoff_turns = 0;
     struct spin_registers now = registers_at(site, r, p);
     struct spin_result result;
     if (proven(t, site, &now)) {
@@ -206,7 +207,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         return;
     }
     t->proof_site = NULL;
-    if (!spin_look(t, &now, (struct spin_code){site->lo, site->hi}, site->head, &result))
+    if (!spin_probe(t, &now, (struct spin_code){site->lo, site->hi}, site->head, &result))
         return;
     bool waits = result.verdict == SPIN_ENDLESS ||
                  (result.verdict == SPIN_COUNTED && site->pauses && spin_is_wait(&result));
@@ -224,13 +225,13 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
 }
 
 /* From enter.S. Post: ACTION_RETURN or ACTION_RAISE. */
-long lissom_spin_arrived(struct user_registers *r, struct thread *t);
-long lissom_spin_arrived(struct user_registers *r, struct thread *t)
+long lissom_spin_hit(struct user_registers *r, struct thread *t);
+long lissom_spin_hit(struct user_registers *r, struct thread *t)
 {
     struct pushed *p = (struct pushed *)t->user_rsp;
     struct spin_site *site;
     __builtin_memcpy(&site, (const char *)p->go_on + SPIN_SITE_WORD, sizeof site);
     r->rip = site->address; /* for debuggers, which do not know the stub */
     arrived(t, site, r, p);
-    return t->attention ? signals_leave(t, r, ACTION_RETURN) : ACTION_RETURN;
+    return t->pending_work ? signals_leave(t, r, ACTION_RETURN) : ACTION_RETURN;
 }

@@ -4,10 +4,10 @@
  * computes, which then gives way, or by one that is blocked in the kernel, beside which the next
  * one is let run. Which of the two is seen by the CPU time of its kernel thread.
  *
- * While a debugger is attached nobody is told: gdb reports a breakpoint twice if a signal comes
- * while it steps a thread over it. The next one runs beside who computes then, as natively.
+ * While a debugger is attached no thread is preempted: gdb reports a breakpoint twice if a signal
+ * comes while it steps a thread over it. The next one runs beside who computes then, as natively.
  */
-#include "monitor/look.h"
+#include "monitor/scan.h"
 #include "prim/clock.h"
 #include "prim/task.h"
 #include "sched/contention.h"
@@ -21,11 +21,11 @@
 
 enum {
     LOOKS = 64, /* at most, at the threads of one slot: 0.3 us each */
-    /* how often one is told that its slice is over, before another gets the slot beside it */
+    /* how often a thread is preempted, before another gets the slot beside it */
     TELLS = 4,
 };
 
-void look_sample(const struct slot *s) { slices_tell(s, signals_sample); }
+void scan_runner(const struct slot *s) { slices_on_runners(s, signals_scan); }
 
 /* In ns, of a kernel thread. Post: 0: it is not known. */
 static uint64_t cpu_time_of(int32_t tid) { return tid ? clock_ns(clock_of_thread(tid)) : 0; }
@@ -111,14 +111,14 @@ static void look_within_slice(struct slot *s, uint64_t now)
 {
     if (sched.traced)
         return;
-    if (spin_may_sample(s, now))
-        look_sample(s);
+    if (spin_may_scan(s, now))
+        scan_runner(s);
     else
         slices_preempt(s);
 }
 
-/* Threads are ready on s, and it has not scheduled for a slice: one that computes is told that its
- * slice is over. If it is blocked in the kernel, or does not hear, the next one gets the slot
+/* Threads are ready on s, and it has not scheduled for a slice: one that computes is
+ * preempted. If it is blocked in the kernel, or does not hear, the next one gets the slot
  * beside it. */
 static void end_slice(struct slot *s, uint64_t now, enum use use)
 {
@@ -128,23 +128,23 @@ static void end_slice(struct slot *s, uint64_t now, enum use use)
         return;
     }
     s->monitor_stuck = now;
-    if (!sched.traced && s->monitor_told < TELLS && computes) {
-        s->monitor_told++;
-        slices_tell(s, spin_may_sample(s, now) ? signals_sample : signals_end_slice);
+    if (!sched.traced && s->monitor_preempts < TELLS && computes) {
+        s->monitor_preempts++;
+        slices_on_runners(s, spin_may_scan(s, now) ? signals_scan : signals_end_slice);
     } else {
-        s->monitor_told = 0;
+        s->monitor_preempts = 0;
         slot_overcommit(s);
     }
 }
 
-void look_at_slot(struct slot *s, uint64_t now)
+void scan_slot(struct slot *s, uint64_t now)
 {
     enum use use = use_of(s, now);
     bool stuck =
         s->monitor_seen == __atomic_load_n(&s->schedules, __ATOMIC_RELAXED) && use != ANOTHER;
     if (!stuck) {
         s->monitor_stuck = now;
-        s->monitor_told = 0;
+        s->monitor_preempts = 0;
     }
     if (__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && !kernel_decides(now) && !sched.traced)
         end_overcommit(s, now);

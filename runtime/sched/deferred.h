@@ -6,41 +6,41 @@
  *
  * Unless said otherwise: on k, by a handler of ours or by k's home thread with all signals blocked.
  */
-#ifndef LISSOM_INBOX_H
-#define LISSOM_INBOX_H
+#ifndef LISSOM_DEFERRED_H
+#define LISSOM_DEFERRED_H
 
 #include "sched/actions.h"
 
 #include <ucontext.h>
 
-/* blocked in handlers of ours, and while the inbox is emptied */
-#define INBOX_ALL (~SYNCHRONOUS)
-/* Blocked on a closed carrier: the doorbell gets through. */
-static inline uint64_t inbox_closed_mask(void)
+/* blocked in handlers of ours, and while the deferred queue is emptied */
+#define DEFERRED_ALL (~SYNCHRONOUS)
+/* Blocked on a closed carrier: the preemption signal gets through. */
+static inline uint64_t deferred_closed_mask(void)
 {
-    return INBOX_ALL & ~signal_bit(doorbell_signal());
+    return DEFERRED_ALL & ~signal_bit(preempt_signal());
 }
 
 /* Of k's home thread; from anywhere. */
-static inline bool inbox_empty(const struct carrier *k)
+static inline bool deferred_empty(const struct carrier *k)
 {
-    return !__atomic_load_n(&k->inbox_count, __ATOMIC_ACQUIRE);
+    return !__atomic_load_n(&k->deferred_count, __ATOMIC_ACQUIRE);
 }
 /* Whose wait is ended by it, to see whether it is restarted. Pre: not empty; by the home thread,
  * from anywhere. */
-int inbox_first(const struct carrier *k);
+int deferred_first(const struct carrier *k);
 /* `info` arrived in a handler of ours. If it was sent again, or stands before one that was, it
  * becomes the one whose turn it is. */
-void inbox_in_turn(struct carrier *k, siginfo_t *info);
-/* Post: in the inbox, or pending again behind it. uc: of the handler; its mask becomes INBOX_CLOSED
- * if that was the last place. */
-void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc);
+void deferred_in_turn(struct carrier *k, siginfo_t *info);
+/* Post: in the deferred queue, or pending again behind it. uc: of the handler; its mask becomes
+ * deferred_closed_mask() if that was the last place. */
+void deferred_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc);
 /* Sends all that are kept to the caller, who goes back to `mask`. Post: empty, and not closed. */
-void inbox_send_again(struct carrier *k, uint64_t mask);
+void deferred_send_again(struct carrier *k, uint64_t mask);
 /* The home thread learns of it. On k, while the home thread is not there: in the runtime without a
  * lock, or in a handler that has interrupted none of the runtime. */
-void inbox_tell(struct carrier *k);
-void inbox_drop(struct carrier *k);
+void deferred_notify(struct carrier *k);
+void deferred_drop(struct carrier *k);
 
 siginfo_t kept_unpack(const struct kept *kept);
 /* The calling kernel thread, `tid`, sends itself `info`: the kernel allows any. At the limit of
@@ -48,17 +48,17 @@ siginfo_t kept_unpack(const struct kept *kept);
 bool signal_to_self(int32_t tid, const siginfo_t *info);
 
 /* Rings at k: what runs there answers, whether or not it enters the runtime (signals.c). */
-void doorbell_ring(struct carrier *k, const char *mark);
+void preempt_carrier(struct carrier *k, const char *mark);
 /* At who runs t, unless t has left its slot. */
-void doorbell_ring_at(struct thread *t, const char *mark);
+void preempt_thread(struct thread *t, const char *mark);
 /* Discard a pending preemption signal 64. Call it before execve(2) and when the thread leaves the
  * runtime for good: there the program's action applies to signal 64, and the default one ends the
  * process. Signals 64 that the program has sent stay pending.
  * Pre: on k, whose thread ID is `tid`. No carrier sends k a preemption signal any more, because its
  * thread has no slot, or k->tid is 0. */
 void preempt_discard_pending(struct carrier *k, int32_t tid);
-bool is_doorbell(int sig, const siginfo_t *info);
+bool is_preempt_signal(int sig, const siginfo_t *info);
 /* look who wants this carrier; look whether you wait in a loop; your slice is over */
-extern const char doorbell_mark, sample_mark, slice_mark;
+extern const char work_mark, scan_mark, slice_mark;
 
 #endif

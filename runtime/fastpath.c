@@ -5,7 +5,7 @@
  * taken by the call itself, told not to wait: to ask first and call then could lose events that are
  * told once (EPOLLET), and somebody else may have taken what was there.
  */
-#include "waits.h"
+#include "fastpath.h"
 #include "sched/actions.h"
 #include "sched/slots.h"
 #include "calls.h"
@@ -18,7 +18,7 @@
 
 static bool belong_to_threads;
 
-void waits_belong_to_threads(void) { __atomic_store_n(&belong_to_threads, true, __ATOMIC_SEQ_CST); }
+void fastpath_at_home_only(void) { __atomic_store_n(&belong_to_threads, true, __ATOMIC_SEQ_CST); }
 
 /* Away from home the kernel would take it for another thread's call. A write may end in a signal
  * for who makes it. */
@@ -57,17 +57,17 @@ static bool is_seen(enum seen_as how, uint32_t fd)
            __atomic_load_n(&seen[how][fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1;
 }
 
-void waits_forget(uint32_t fd)
+void fastpath_forget(uint32_t fd)
 {
     for (enum seen_as how = 0; how < SEEN_AS; how++)
         if (is_seen(how, fd))
             __atomic_fetch_and(&seen[how][fd / 64], ~(1ull << (fd % 64)), __ATOMIC_RELAXED);
 }
 
-void waits_forget_range(uint32_t first, uint32_t last)
+void fastpath_forget_range(uint32_t first, uint32_t last)
 {
     for (uint32_t fd = first; fd <= last && fd < DESCRIPTORS; fd++)
-        waits_forget(fd);
+        fastpath_forget(fd);
 }
 
 static enum seen_as look_at(long descriptor)
@@ -98,7 +98,7 @@ static bool never(const struct user_registers *r)
     switch (r->rax) {
     case SYS_poll: return r->rdx == 0;
     case SYS_epoll_wait:
-    case SYS_epoll_pwait: return waits_for_events(r) && r->r10 == 0;
+    case SYS_epoll_pwait: return fastpath_for_events(r) && r->r10 == 0;
     case SYS_recvfrom:
     case SYS_sendto:
     case SYS_recvmmsg:
@@ -109,7 +109,7 @@ static bool never(const struct user_registers *r)
     return false;
 }
 
-bool waits_never_likely(const struct user_registers *r)
+bool fastpath_likely(const struct user_registers *r)
 {
     switch (r->rax) {
     case SYS_read:
@@ -144,7 +144,7 @@ static long made_at_once(const struct user_registers *r)
     case SYS_poll:
     case SYS_epoll_wait:
     case SYS_epoll_pwait: {
-        if (r->rax != SYS_poll && !waits_for_events(r))
+        if (r->rax != SYS_poll && !fastpath_for_events(r))
             return NOT_MADE;
         long n = r->rax == SYS_poll ? prim_syscall3(SYS_poll, r->rdi, r->rsi, 0)
                                     : prim_syscall4(SYS_epoll_wait, r->rdi, r->rsi, r->rdx, 0);
@@ -182,22 +182,25 @@ static long made_at_once(const struct user_registers *r)
     return NOT_MADE;
 }
 
-bool waits_not(const struct thread *t, struct user_registers *r)
+bool fastpath_call(const struct thread *t, struct user_registers *r)
 {
     long n;
     if (t->carrier != t->home && needs_home(t, r->rax))
         return false;
     if (never(r)) {
-        do { /* poll is interrupted by the doorbell, too, which is none of the program's business */
+        /* poll is interrupted by the preemption signal, too, which is none of the program's
+         * business */
+        do {
             n = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
-        } while (n == -EINTR && !t->attention);
+        } while (n == -EINTR && !t->pending_work);
     } else {
         /* Not at the end of a slice: others are to run. Nor where the call can be made as it is. */
         if (!threads_exceed_slots() || slot_over_slice(t) ||
-            (t->carrier == t->home && waits_never_likely(r)))
+            (t->carrier == t->home && fastpath_likely(r)))
             return false;
         n = made_at_once(r);
-        /* by the doorbell, perhaps: if it is for the program, the call itself will see it */
+        /* by the preemption signal, perhaps: if it is for the program, the call itself will see
+         * it */
         if (n == NOT_MADE || n == -EINTR)
             return false;
         if (n == -EAGAIN && !is_nonblocking_now(r->rdi))
@@ -229,7 +232,7 @@ static bool may_be_cut_short(const struct user_registers *r)
     return false;
 }
 
-bool waits_may_block(const struct user_registers *r)
+bool fastpath_may_block(const struct user_registers *r)
 {
     struct pollfd p = {.fd = (int)r->rdi, .events = POLLIN | POLLRDHUP};
     if (may_be_cut_short(r))

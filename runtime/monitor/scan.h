@@ -2,15 +2,15 @@
  *
  * Preempt threads whose slice is over: docs/slots.md, end_slice, step_back. By the monitor.
  */
-#ifndef LISSOM_LOOK_H
-#define LISSOM_LOOK_H
+#ifndef LISSOM_SCAN_H
+#define LISSOM_SCAN_H
 
 #include "sched/thread.h"
 
 /* Threads are ready on s, or run on it beside the one that has it. Writes s->monitor_*, but
  * monitor_seen, which the caller writes afterwards. now: tsc. */
-void look_at_slot(struct slot *s, uint64_t now);
+void scan_slot(struct slot *s, uint64_t now);
 /* Has the thread that runs on s examined for busy-waiting. */
-void look_sample(const struct slot *s);
+void scan_runner(const struct slot *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "spin/look.h"
+#include "spin/probe.h"
 #include "prim/lock.h"
 #include "prim/maps.h"
 #include "sched/thread.h"
@@ -11,21 +11,21 @@
 enum { BUDGET = 2000 }; /* instructions: 30 to 50 us for a thread at work */
 
 /* One for each slot, made when it is first needed. Extra threads on a slot do without. */
-struct looking {
+struct probing {
     struct lock lock;
     uint32_t code_version;
     struct spin_scratch scratch;
 };
-static struct looking *looking[LISSOM_MAX_SLOTS];
+static struct probing *probing[LISSOM_MAX_SLOTS];
 static uint32_t code_version;
 
 void spin_code_changed(void) { __atomic_fetch_add(&code_version, 1, __ATOMIC_RELEASE); }
 
-void spin_look_after_fork(void)
+void spin_probe_after_fork(void)
 {
     for (uint32_t i = 0; i < LISSOM_MAX_SLOTS; i++)
-        if (looking[i])
-            looking[i]->lock.word = 0;
+        if (probing[i])
+            probing[i]->lock.word = 0;
 }
 
 /* Where the kernel publishes the time for the vdso: one or two mappings in a row. Set once. */
@@ -46,9 +46,9 @@ static bool note_clock_pages(void *argument, const struct mapping *m)
 }
 
 /* Zeroed, and perhaps too late: then the one that was first. */
-static struct looking *looking_in(const struct slot *s)
+static struct probing *scratch_of(const struct slot *s)
 {
-    struct looking *l = __atomic_load_n(&looking[s->index], __ATOMIC_ACQUIRE), *expected = NULL;
+    struct probing *l = __atomic_load_n(&probing[s->index], __ATOMIC_ACQUIRE), *expected = NULL;
     if (l)
         return l;
     l = prim_mmap(NULL, sizeof *l, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -56,7 +56,7 @@ static struct looking *looking_in(const struct slot *s)
         return NULL;
     if (!__atomic_load_n(&clock_pages.hi, __ATOMIC_RELAXED))
         maps_walk(note_clock_pages, NULL);
-    if (__atomic_compare_exchange_n(&looking[s->index], &expected, l, false, __ATOMIC_ACQ_REL,
+    if (__atomic_compare_exchange_n(&probing[s->index], &expected, l, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE))
         return l;
     prim_munmap(l, sizeof *l);
@@ -96,10 +96,10 @@ static uint64_t fs_base(void)
     return base;
 }
 
-bool spin_look(const struct thread *t, const struct spin_registers *from, struct spin_code same,
-               uintptr_t head, struct spin_result *r)
+bool spin_probe(const struct thread *t, const struct spin_registers *from, struct spin_code same,
+                uintptr_t head, struct spin_result *r)
 {
-    struct looking *l = looking_in(t->slot);
+    struct probing *l = scratch_of(t->slot);
     if (!l || !lock_try(&l->lock))
         return false;
     struct spin_config config = {.load = load,

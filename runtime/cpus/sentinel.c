@@ -23,7 +23,7 @@ static char stack[STACK] __attribute__((aligned(64)));
 static uint32_t alive, dismissed;
 static long tid;
 
-static _Noreturn void witness(void)
+static _Noreturn void sentinel(void)
 {
     while (!__atomic_load_n(&dismissed, __ATOMIC_SEQ_CST))
         prim_syscall4(SYS_futex, &dismissed, PRIM_FUTEX_WAIT_PRIVATE, 0, 0);
@@ -31,12 +31,12 @@ static _Noreturn void witness(void)
         prim_syscall3(SYS_exit, 0, 0, 0);
 }
 
-bool cpus_witness_begins(void)
+bool cpus_sentinel_begins(void)
 {
     if (tid)
         return true;
     alive = 1;
-    long made = prim_kernel_thread(witness, stack + STACK, &alive);
+    long made = prim_kernel_thread(sentinel, stack + STACK, &alive);
     if (made < 0)
         alive = 0;
     else
@@ -44,7 +44,7 @@ bool cpus_witness_begins(void)
     return made >= 0;
 }
 
-void cpus_witness_ends(void)
+void cpus_sentinel_ends(void)
 {
     if (!tid)
         return;
@@ -54,9 +54,9 @@ void cpus_witness_ends(void)
     tid = dismissed = 0;
 }
 
-long cpus_witness(void) { return tid; }
+long cpus_sentinel(void) { return tid; }
 
-void cpus_witness_after_fork(void)
+void cpus_sentinel_after_fork(void)
 {
     tid = 0;
     alive = dismissed = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "sched/inbox.h"
+#include "sched/deferred.h"
 #include "sched/hooks.h"
 #include "sched/frame.h"
 
 #include <string.h>
 #include <time.h>
 
-/* In si_errno, which no signal but seccomp's SIGSYS uses: it was sent by inbox_send_again. */
+/* In si_errno, which no signal but seccomp's SIGSYS uses: it was sent by deferred_send_again. */
 enum { SENT_AGAIN = 0x6c737369 };
 
-const char doorbell_mark, sample_mark, slice_mark;
+const char work_mark, scan_mark, slice_mark;
 
 /* The kernel counts those, and keeps each with its siginfo and in order; of the others one at a
  * time is pending. */
@@ -56,7 +56,7 @@ bool signal_to_self(int32_t tid, const siginfo_t *info)
     return false;
 }
 
-int inbox_first(const struct carrier *k) { return k->inbox[0].signo; }
+int deferred_first(const struct carrier *k) { return k->deferred[0].signo; }
 
 static bool is_pending(int sig)
 {
@@ -65,7 +65,7 @@ static bool is_pending(int sig)
     return pending & signal_bit(sig);
 }
 
-void inbox_in_turn(struct carrier *k, siginfo_t *info)
+void deferred_in_turn(struct carrier *k, siginfo_t *info)
 {
     int sig = info->si_signo;
     bool again = info->si_errno == SENT_AGAIN;
@@ -87,20 +87,20 @@ void inbox_in_turn(struct carrier *k, siginfo_t *info)
         append(k->sent_again, &k->sent_again_count, &arrived);
 }
 
-void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
+void deferred_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
 {
     if (!is_counted(info->si_signo) &&
-        find(k->inbox, k->inbox_count, info->si_signo) < k->inbox_count)
+        find(k->deferred, k->deferred_count, info->si_signo) < k->deferred_count)
         return;
-    if (k->inbox_count < INBOX)
-        append(k->inbox, &k->inbox_count, info);
+    if (k->deferred_count < DEFERRED_MAX)
+        append(k->deferred, &k->deferred_count, info);
     else
         signal_to_self(k->tid, info);
-    if (k->closed) { /* it has the doorbell's number, and would come again at once */
+    if (k->closed) { /* it has the preemption signal's number, and would come again at once */
         frame_set_mask(uc, frame_mask(uc) | signal_bit(info->si_signo));
-    } else if (k->inbox_count == INBOX) {
+    } else if (k->deferred_count == DEFERRED_MAX) {
         k->mask = frame_mask(uc);
-        frame_set_mask(uc, inbox_closed_mask());
+        frame_set_mask(uc, deferred_closed_mask());
         k->closed = true;
     }
 }
@@ -108,47 +108,47 @@ void inbox_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
 /* Those that `mask` lets through arrive one after the other as soon as it is in force, so the list
  * of what was sent again holds what is on its way. What is sent now stands before those: it has
  * arrived already, they have not. */
-void inbox_send_again(struct carrier *k, uint64_t mask)
+void deferred_send_again(struct carrier *k, uint64_t mask)
 {
     uint32_t listed = 0;
-    for (uint32_t i = 0; i < k->inbox_count; i++) {
-        siginfo_t info = kept_unpack(&k->inbox[i]), again = info;
+    for (uint32_t i = 0; i < k->deferred_count; i++) {
+        siginfo_t info = kept_unpack(&k->deferred[i]), again = info;
         again.si_errno = SENT_AGAIN;
         if (!signal_to_self(k->tid, &again) || (mask & signal_bit(info.si_signo)))
             continue;
-        if (k->sent_again_count < INBOX)
+        if (k->sent_again_count < DEFERRED_MAX)
             k->sent_again_count++;
         memmove(&k->sent_again[listed + 1], &k->sent_again[listed],
                 (k->sent_again_count - listed - 1) * sizeof *k->sent_again);
         memcpy(&k->sent_again[listed++], &info, sizeof *k->sent_again);
     }
-    __atomic_store_n(&k->inbox_count, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&k->deferred_count, 0, __ATOMIC_RELAXED);
     k->closed = false;
-    k->untold = false;
+    k->unnotified = false;
 }
 
-void inbox_tell(struct carrier *k)
+void deferred_notify(struct carrier *k)
 {
     struct thread *h = k->home_thread;
-    k->untold = false;
-    __atomic_store_n(&h->attention, 1, __ATOMIC_SEQ_CST);
+    k->unnotified = false;
+    __atomic_store_n(&h->pending_work, 1, __ATOMIC_SEQ_CST);
     if (!on_signal(h))
-        doorbell_ring_at(h, &doorbell_mark);
+        preempt_thread(h, &work_mark);
 }
 
-void inbox_drop(struct carrier *k)
+void deferred_drop(struct carrier *k)
 {
-    k->inbox_count = k->sent_again_count = 0;
-    k->closed = k->untold = k->rung = false;
+    k->deferred_count = k->sent_again_count = 0;
+    k->closed = k->unnotified = k->preempt_sent = false;
 }
 
-void doorbell_ring(struct carrier *k, const char *mark)
+void preempt_carrier(struct carrier *k, const char *mark)
 {
     siginfo_t info;
-    int sig = doorbell_signal();
-    /* Where a doorbell is pending, another would say no more. The kernel sees to it only for those
-     * that it does not count. */
-    if (sig == COUNTED_DOORBELL && __atomic_exchange_n(&k->rung, true, __ATOMIC_SEQ_CST))
+    int sig = preempt_signal();
+    /* Where a preemption signal is pending, another would say no more. The kernel sees to it only
+     * for those that it does not count. */
+    if (sig == PREEMPT_COUNTED && __atomic_exchange_n(&k->preempt_sent, true, __ATOMIC_SEQ_CST))
         return;
     memset(&info, 0, sizeof info);
     info.si_signo = sig;
@@ -156,36 +156,37 @@ void doorbell_ring(struct carrier *k, const char *mark)
     info.si_pid = sched.pid;
     info.si_value.sival_ptr = (void *)mark;
     if (prim_syscall4(SYS_rt_tgsigqueueinfo, sched.pid, k->tid, sig, &info))
-        __atomic_store_n(&k->rung, false, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&k->preempt_sent, false, __ATOMIC_SEQ_CST);
 }
 
 /* Under the slot's lock, which t takes to leave it: so the signal does not interrupt a system call
  * that t, or who comes after it, makes without a slot, and which would end with EINTR. If t gets
- * another slot meanwhile, it looks at attention on its way. */
-void doorbell_ring_at(struct thread *t, const char *mark)
+ * another slot meanwhile, it looks at pending_work on its way. */
+void preempt_thread(struct thread *t, const char *mark)
 {
     struct slot *s = t->slot;
     lock_take(&s->lock);
     struct carrier *k = __atomic_load_n(&t->carrier, __ATOMIC_RELAXED);
     if (t->has_slot && t->slot == s && k && __atomic_load_n(&k->current, __ATOMIC_RELAXED) == t)
-        doorbell_ring(k, mark);
+        preempt_carrier(k, mark);
     lock_drop(&s->lock);
 }
 
 void preempt_discard_pending(struct carrier *k, int32_t tid)
 {
     enum { PATIENCE = 1000, OTHERS = 8 };
-    const uint64_t counted = signal_bit(COUNTED_DOORBELL);
+    const uint64_t counted = signal_bit(PREEMPT_COUNTED);
     const struct timespec at_once = {0};
     siginfo_t info, other[OTHERS]; /* of the program */
     uint32_t others = 0;
-    for (int i = 0; i < PATIENCE && others < OTHERS && __atomic_load_n(&k->rung, __ATOMIC_SEQ_CST);
+    for (int i = 0;
+         i < PATIENCE && others < OTHERS && __atomic_load_n(&k->preempt_sent, __ATOMIC_SEQ_CST);
          i++) {
         long sig = prim_syscall4(SYS_rt_sigtimedwait, &counted, &info, &at_once, 8);
-        if (sig < 0) /* its sender has set k->rung, but not sent it yet */
+        if (sig < 0) /* its sender has set k->preempt_sent, but not sent it yet */
             prim_syscall3(SYS_sched_yield, 0, 0, 0);
-        else if (is_doorbell((int)sig, &info))
-            __atomic_store_n(&k->rung, false, __ATOMIC_SEQ_CST);
+        else if (is_preempt_signal((int)sig, &info))
+            __atomic_store_n(&k->preempt_sent, false, __ATOMIC_SEQ_CST);
         else
             other[others++] = info;
     }
@@ -193,9 +194,9 @@ void preempt_discard_pending(struct carrier *k, int32_t tid)
         signal_to_self(tid, &other[i]);
 }
 
-bool is_doorbell(int sig, const siginfo_t *info)
+bool is_preempt_signal(int sig, const siginfo_t *info)
 {
     const void *mark = info->si_value.sival_ptr;
-    return (sig == QUIET_DOORBELL || sig == COUNTED_DOORBELL) && info->si_code == SI_QUEUE &&
-           (mark == &doorbell_mark || mark == &sample_mark || mark == &slice_mark);
+    return (sig == PREEMPT_QUIET || sig == PREEMPT_COUNTED) && info->si_code == SI_QUEUE &&
+           (mark == &work_mark || mark == &scan_mark || mark == &slice_mark);
 }

@@ -8,10 +8,10 @@
  * It is written to, not mapped: whatever is done to the file, nothing can happen to the program. It
  * is sealed, so a reader may map it.
  */
-#include "monitor/live.h"
+#include "monitor/publish.h"
 #include "prim/prim.h"
 #include "prim/clock.h"
-#include "sched/hot.h"
+#include "sched/profile.h"
 #include "sched/thread.h"
 
 #include <fcntl.h>
@@ -29,14 +29,14 @@ static struct {
     struct lissom_live copy;
 } live = {.forbidden = true, .fd = -1};
 
-void live_begin(bool own_descriptors)
+void publish_begin(bool own_descriptors)
 {
     live.forbidden = !own_descriptors;
     live.fd = -1; /* of a table that is gone */
     live.after = 0;
 }
 
-void live_limit(uint32_t limit) { live.copy.limit = limit; }
+void publish_limit(uint32_t limit) { live.copy.limit = limit; }
 
 /* Post: false: it is not to be had; not asked again. */
 static bool is_open(void)
@@ -55,7 +55,7 @@ static bool is_open(void)
     return !live.forbidden;
 }
 
-static void publish(bool asleep)
+static void write_down(bool asleep)
 {
     struct lissom_live *l = &live.copy;
     if (!is_open())
@@ -63,25 +63,25 @@ static void publish(bool asleep)
     l->magic = LISSOM_LIVE_MAGIC;
     l->version = LISSOM_LIVE_VERSION;
     l->bytes = sizeof *l;
-    l->beat = clock_ns(CLOCK_MONOTONIC);
+    l->heartbeat = clock_ns(CLOCK_MONOTONIC);
     l->is_asleep = asleep;
     l->is_native = __atomic_load_n(&sched.native_waits, __ATOMIC_RELAXED);
     l->threads = __atomic_load_n(&sched.threads, __ATOMIC_RELAXED);
     l->slots = slots_open();
     l->demand = slots_demand(&l->running);
-    l->lock_every = HOT_EVERY;
-    hot_read(l->lock);
+    l->lock_every = PROFILE_EVERY;
+    profile_read(l->lock);
     memcpy(&l->record, record, sizeof l->record);
     prim_pwrite(live.fd, l, sizeof *l, 0);
 }
 
-void live_publish(void)
+void publish_now(void)
 {
     uint64_t now = tsc();
     if (now < live.after)
         return;
     live.after = now + PERIOD_US * sched.tsc_per_us;
-    publish(false);
+    write_down(false);
 }
 
-void live_asleep(void) { publish(true); }
+void publish_asleep(void) { write_down(true); }

@@ -12,7 +12,7 @@
 
 struct code {
     uintptr_t address;
-    struct spin_place place;
+    struct spin_range place;
     uint64_t offset, inode; /* of the file, where `place` ends */
     bool good;
 };
@@ -20,7 +20,7 @@ struct code {
 /* Not what a program generates for itself: it may change under our hands. */
 static bool is_code(const struct mapping *m)
 {
-    uintptr_t ours = (uintptr_t)spin_place_code;
+    uintptr_t ours = (uintptr_t)spin_find_code;
     return (ours < m->lo || ours >= m->hi) && m->readable && m->executable && !m->writable &&
            m->is_private && m->inode;
 }
@@ -42,7 +42,7 @@ static bool look_for_code(void *argument, const struct mapping *m)
     return c->good || c->address >= m->hi;
 }
 
-bool spin_place_code(uintptr_t address, struct spin_place *place)
+bool spin_find_code(uintptr_t address, struct spin_range *place)
 {
     struct code c = {.address = address};
     if (!maps_walk(look_for_code, &c) || !c.good)
@@ -65,7 +65,7 @@ static bool look_for_gap(void *argument, const struct mapping *m)
     return !g->taken;
 }
 
-bool spin_place_free(uintptr_t stub, size_t bytes)
+bool spin_stub_fits(uintptr_t stub, size_t bytes)
 {
     uintptr_t heap = prim_brk_now(); /* without a heap yet, there is no mapping of that name */
     struct gap g = {stub, stub + bytes, stub < MAPS_LOWEST || stub > MAPS_HIGHEST - bytes};

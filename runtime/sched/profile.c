@@ -10,7 +10,7 @@
  * of code: what else lies on a stack is nobody's business. Which of them are return addresses of
  * this very call, and not of an earlier one, is for the reader to guess.
  */
-#include "sched/hot.h"
+#include "sched/profile.h"
 #include "sched/user.h"
 #include "prim/lock.h"
 #include "prim/maps.h"
@@ -69,11 +69,11 @@ static void note(uintptr_t address, const struct user_registers *r)
     lock_drop(&busy);
 }
 
-void hot_wait(const struct slot *s, uintptr_t address, const struct user_registers *r)
+void profile_wait(const struct slot *s, uintptr_t address, const struct user_registers *r)
 {
     if (__atomic_load_n(&record->stripe[s->index % LISSOM_STRIPES][LISSOM_C_blocks],
                         __ATOMIC_RELAXED) %
-            HOT_EVERY ==
+            PROFILE_EVERY ==
         0)
         note(address, r);
 }
@@ -90,7 +90,7 @@ static bool look(void *argument, const struct mapping *m)
 {
     struct search *s = argument;
     bool is_wanted = m->executable && m->inode && !(s->h->ip >= m->lo && s->h->ip < m->hi) &&
-                     !((uintptr_t)hot_wait >= m->lo && (uintptr_t)hot_wait < m->hi);
+                     !((uintptr_t)profile_wait >= m->lo && (uintptr_t)profile_wait < m->hi);
     for (unsigned i = 0; is_wanted && i < WORDS; i++)
         s->is_code[i] |= s->h->word[i] >= m->lo && s->h->word[i] < m->hi;
     return true;
@@ -131,21 +131,22 @@ static bool find_one(struct hot *found)
     return true;
 }
 
-void hot_read(struct lissom_hot_lock to[LISSOM_MAX_LOCKS])
+void profile_read(struct lissom_lock_profile to[LISSOM_MAX_LOCKS])
 {
     static struct hot found; /* too large for the monitor's stack */
     for (unsigned i = 0; i < NEW_AT_A_TIME && find_one(&found); i++)
         ;
     lock_take(&busy);
     for (unsigned i = 0; i < LISSOM_MAX_LOCKS; i++) {
-        to[i] = (struct lissom_hot_lock){.address = table[i].address, .samples = table[i].samples};
+        to[i] =
+            (struct lissom_lock_profile){.address = table[i].address, .samples = table[i].samples};
         if (!table[i].is_new)
             memcpy(to[i].code, table[i].code, sizeof to[i].code);
     }
     lock_drop(&busy);
 }
 
-void hot_after_fork(void)
+void profile_after_fork(void)
 {
     busy.word = 0;
     if (used)

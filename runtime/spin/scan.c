@@ -7,7 +7,7 @@
 #include "spin/spin.h"
 #include "sched/slices.h"
 #include "sched/thread.h"
-#include "spin/look.h"
+#include "spin/probe.h"
 #include "spin/site.h"
 
 enum {
@@ -23,17 +23,17 @@ static uint32_t period_us = PERIOD_MAX_US;
 
 static void next_sample(struct slot *s, uint64_t when)
 {
-    __atomic_store_n(&s->sample_after, when, __ATOMIC_RELAXED);
+    __atomic_store_n(&s->scan_after, when, __ATOMIC_RELAXED);
 }
 
-bool spin_may_sample(struct slot *s, uint64_t now)
+bool spin_may_scan(struct slot *s, uint64_t now)
 {
     const struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
     /* Who waited the last time likely does so again, whatever the samples of those who compute
      * beside it have cost. */
-    bool likely = t && __atomic_load_n(&t->sample_waited, __ATOMIC_RELAXED);
+    bool likely = t && __atomic_load_n(&t->scan_waited, __ATOMIC_RELAXED);
     if (!sched.detect_spinning ||
-        (!likely && now < __atomic_load_n(&s->sample_after, __ATOMIC_RELAXED)))
+        (!likely && now < __atomic_load_n(&s->scan_after, __ATOMIC_RELAXED)))
         return false;
     /* also if the signal comes to nothing */
     next_sample(s, now + COST_SHARE * SIGNAL_US * sched.tsc_per_us);
@@ -68,7 +68,7 @@ static void misjudge(struct thread *t)
     slot_park(t, tsc());
 }
 
-bool spin_sampled(struct thread *t, const ucontext_t *uc)
+bool spin_scanned(struct thread *t, const ucontext_t *uc)
 {
     const greg_t *g = uc->uc_mcontext.gregs;
     const struct spin_registers from = {
@@ -84,16 +84,16 @@ bool spin_sampled(struct thread *t, const ucontext_t *uc)
     struct spin_result r;
     uint64_t began = tsc();
     /* In a site's stub: it looks for itself. */
-    if (spin_site_at((uintptr_t)from.rip) || !spin_look(t, &from, (struct spin_code){0, 0}, 0, &r))
+    if (spin_site_at((uintptr_t)from.rip) || !spin_probe(t, &from, (struct spin_code){0, 0}, 0, &r))
         return false;
-    count(spin_samples);
+    count(spin_scans);
     bool waits = spin_is_wait(&r);
-    __atomic_store_n(&t->sample_waited, waits, __ATOMIC_RELAXED);
-    t->sample_works = !waits && r.lines >= SPIN_WORK_LINES;
+    __atomic_store_n(&t->scan_waited, waits, __ATOMIC_RELAXED);
+    t->scan_works = !waits && r.lines >= SPIN_WORK_LINES;
     if (waits) {
         count(spin_waits);
         slices_begin_anew(t, t->slot);
-    } else if (!t->sample_works) {
+    } else if (!t->scan_works) {
         slices_shorten(t, t->slot);
     }
     adapt(t->slot, waits, began);
