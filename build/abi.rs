@@ -30,7 +30,20 @@ const NUMBERS: &[(&str, &str)] = &[
 /// structure -> fields whose offsets are checked
 const LAYOUT: &[(&str, &[&str])] = &[
     ("lissom_object", &["name", "patched", "left"]),
-    ("lissom_loop", &["offset", "samples", "waits", "waited_tsc", "site", "retired", "path"]),
+    (
+        "lissom_loop",
+        &[
+            "offset",
+            "samples",
+            "waits",
+            "yields",
+            "short_spins",
+            "waited_tsc",
+            "site",
+            "retired",
+            "path",
+        ],
+    ),
     (
         "lissom_record",
         &[

@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define LISSOM_ABI_VERSION 8u
+#define LISSOM_ABI_VERSION 9u
 #define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
 
 /* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
@@ -68,32 +68,32 @@
     X(event_waits, "of these, waits of event loops (epoll)") \
     X(blocks_spun, "futex waits that ended in the short spin before blocking") \
     X(wakes, "threads made ready by a futex wake in user space") \
-    X(wakes_avoided, "futex wake system calls that were not needed") \
+    X(wakes_avoided, "futex wake system calls avoided") \
     X(switches_user, "switches between application threads in user space") \
-    X(parks, "times a thread that waits in a loop of its own let another one run") \
-    X(steals, "ready threads taken from another slot") \
+    X(parks, "times a thread that waits in a loop of its own was parked") \
+    X(steals, "ready threads stolen from another slot") \
     X(threads, "application threads seen") \
-    X(threads_peak, "most application threads at a time") \
-    X(timed_waits, "waits with time limits that kept no kernel thread") \
+    X(threads_peak, "application threads at a time, at most") \
+    X(timed_waits, "timed waits that kept no kernel thread") \
     X(blocks_kernel, "futex waits passed through to the kernel") \
     X(wakes_kernel, "futex wake system calls made") \
-    X(switches_kernel, "switches handed to another kernel thread") \
-    X(contentions, "times others were found to want the CPUs (no polling for a while)") \
-    X(spin_scans, "times a thread that kept its slot was looked at for busy-waiting") \
-    X(spin_waits, "times it was found waiting, and gave way") \
-    X(spin_sites, "places in the program's code switched to report a wait by themselves") \
-    X(threshold_epochs, "times the time to spin before another thread runs was chosen anew") \
-    X(threshold_ns, "ns was that time at last") \
-    X(overcommits, "extra threads let run because a slice was over") \
-    X(longer_slices, "slices that were longer, of threads that only compute") \
-    X(went_first, "times a woken thread went before one that computes") \
+    X(switches_kernel, "switches to another kernel thread") \
+    X(contentions, "times CPU contention was detected (polling is suspended for a while)") \
+    X(spin_scans, "times a running thread was scanned for busy-waiting") \
+    X(spin_waits, "of these, times it was found waiting") \
+    X(spin_sites, "spin sites in the program's loops") \
+    X(threshold_epochs, "times the spin threshold was adapted") \
+    X(threshold_ns, "ns: the spin threshold at the end") \
+    X(overcommits, "threads run beside one that was blocked, or had used up its slice") \
+    X(longer_slices, "longer slices of threads that only compute") \
+    X(went_first, "times a woken thread preempted one that computes") \
     X(resizes, "times the number of slots followed the CPUs") \
-    X(yields, "slices that ended at a futex call") \
-    X(migrations_home, "times a context went home to its own kernel thread") \
-    X(signals_deferred, "signals put off until the runtime was left") \
-    X(loop_waits, "times a thread waited in an OpenMP loop for which there were threads enough") \
-    X(loop_functions, "functions of OpenMP for chunks and teams, redirected") \
-    X(loop_functions_left, "such functions left alone") \
+    X(yields, "times a thread yielded, or its slice ended") \
+    X(migrations_home, "times a context migrated to its home kernel thread") \
+    X(signals_deferred, "signals deferred until their thread left the runtime") \
+    X(loop_waits, "times a thread waited because an OpenMP loop had threads enough") \
+    X(loop_functions, "OpenMP functions redirected") \
+    X(loop_functions_left, "OpenMP functions left alone") \
     X(sites_patched, "system call sites redirected") \
     X(sites_left, "system call sites left alone")
 
@@ -135,10 +135,12 @@ struct lissom_object { /* a loaded ELF object with system call sites */
     uint32_t left; /* sites left alone */
 };
 
-struct lissom_loop {  /* a loop in which threads were found waiting */
-    uint64_t offset;  /* in the file */
-    uint64_t samples; /* times a sample found a thread there */
-    uint64_t waits;   /* times a thread gave way there by itself */
+struct lissom_loop {      /* a loop in which threads were found waiting */
+    uint64_t offset;      /* in the file */
+    uint64_t samples;     /* times a sample found a thread there */
+    uint64_t waits;       /* times a thread was parked there */
+    uint64_t yields;      /* times a thread yielded there, not proven to wait (a hint site) */
+    uint64_t short_spins; /* spins there that ended within the threshold */
     /* for how long in all, in ticks of the time stamp counter: record.tsc_per_us */
     uint64_t waited_tsc;
     uint32_t site;    /* 1: an instruction of it is a spin site; 2: none can be */
@@ -189,7 +191,7 @@ struct lissom_region {
 #define LISSOM_MONITOR_NAME "lissom-monitor"
 #define LISSOM_LIVE_NAME "lissom-live"
 #define LISSOM_LIVE_MAGIC 0x6d6f7373696c0003ull
-#define LISSOM_LIVE_VERSION 1u
+#define LISSOM_LIVE_VERSION 2u
 #define LISSOM_MAX_LOCKS 32
 #define LISSOM_LOCK_CODE 7
 

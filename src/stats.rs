@@ -107,7 +107,12 @@ pub struct SpinLoop {
     /// Behind the beginning of the function.
     pub function_offset: u64,
     pub samples: u64,
+    /// Times a thread was parked there, proven to wait.
     pub waits: u64,
+    /// Times a thread yielded there, not proven to wait: a hint site.
+    pub yields: u64,
+    /// Spins there that ended within the threshold.
+    pub short_spins: u64,
     /// Without a CPU: others had it.
     pub waited_us: u64,
     /// An instruction of it is a spin site; null: not tried.
@@ -186,6 +191,8 @@ pub fn loops(record: &abi::Record) -> Vec<SpinLoop> {
             function_offset: 0,
             samples: l.samples.load(Relaxed),
             waits: l.waits.load(Relaxed),
+            yields: l.yields.load(Relaxed),
+            short_spins: l.short_spins.load(Relaxed),
             waited_us: l.waited_tsc.load(Relaxed) / tsc_per_us,
             site: [None, Some(true), Some(false)]
                 .get(l.site.load(Relaxed) as usize)
@@ -352,18 +359,29 @@ fn spin_loop_text(l: &SpinLoop) -> String {
         Some(function) => format!("{file} {function}+{:#x}", l.function_offset),
         None => format!("{file}+{:#x}", l.offset),
     };
-    if l.waits == 0 {
+    let hits = l.waits + l.yields + l.short_spins;
+    if hits == 0 {
         let why =
             if l.site != Some(false) { "" } else { ", no instruction of it can be a spin site" };
-        return format!("{place}: seen in {}{why}", plural(l.samples, "sample"));
+        return format!("{place}: found in {}{why}", plural(l.samples, "scan"));
     }
-    let retired = if l.retired { "; given up, waiting was rare" } else { "" };
-    format!(
-        "{place}: {} waits, {} us each, {:.1} s in all without a CPU{retired}",
-        grouped(l.waits),
-        grouped(l.waited_us / l.waits),
-        l.waited_us as f64 / 1e6
-    )
+    let mut parts = Vec::new();
+    if l.waits > 0 {
+        parts.push(format!(
+            "{} waits, {} us each, {:.1} s in all without a CPU",
+            grouped(l.waits),
+            grouped(l.waited_us / l.waits),
+            l.waited_us as f64 / 1e6
+        ));
+    }
+    if l.yields > 0 {
+        parts.push(format!("{} yields at a hint", grouped(l.yields)));
+    }
+    parts.push(format!("{} of the spins ended within the threshold", percent(l.short_spins, hits)));
+    if l.retired {
+        parts.push("given up, waiting was rare".into());
+    }
+    format!("{place}: {}", parts.join("; "))
 }
 
 /// Processes with nothing to tell, counted by name.

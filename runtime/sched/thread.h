@@ -177,11 +177,13 @@ struct thread {
     const struct spin_site *backoff_site;
     /* turns at backoff_site without a look, since looks have shown nothing */
     uint32_t backoff_turns;
-    uint32_t backoff;                     /* looks in a row that have shown nothing */
-    struct spin_site *wait_site;          /* where it was last, ... */
-    uint64_t hit_at, wait_began;          /* ... when, and since when it waits there; tsc */
-    const struct spin_site *counted_site; /* of these waits, which are not yet in the statistics: */
-    uint32_t site_waits, skipped;
+    uint32_t backoff;            /* looks in a row that have shown nothing */
+    struct spin_site *wait_site; /* where it was last, ... */
+    uint64_t hit_at, wait_began; /* ... when, and since when it waits there; tsc */
+    /* not yet in the statistics of this site: */
+    const struct spin_site *counted_site;
+    uint32_t site_waits, site_yields, site_short_spins;
+    uint32_t skipped;
     uint64_t site_waited;   /* tsc */
     bool spins_first;       /* and it spins for a short time, whoever else could run */
     uint32_t looks;         /* which slot slot_wanted looks at */

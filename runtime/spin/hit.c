@@ -71,10 +71,22 @@ static void add_up(struct thread *t)
     struct lissom_loop *loop = t->counted_site ? t->counted_site->loop : NULL;
     if (loop) {
         loop->waits += t->site_waits;
+        loop->yields += t->site_yields;
+        loop->short_spins += t->site_short_spins;
         loop->waited_tsc += t->site_waited;
     }
-    t->site_waits = 0;
+    t->site_waits = t->site_yields = t->site_short_spins = 0;
     t->site_waited = 0;
+}
+
+/* Counts one more of t->site_*, which `kind` points to, at this site. */
+static void count_at(struct thread *t, const struct spin_site *site, uint32_t *kind)
+{
+    if (t->counted_site != site || *kind == ADD_UP) {
+        add_up(t);
+        t->counted_site = site;
+    }
+    ++*kind;
 }
 
 void spin_thread_ends(struct thread *t)
@@ -108,16 +120,13 @@ static void give_way(struct thread *t, const struct spin_site *site, uint64_t no
     spun(t, now);
     threshold_wait_begins(t->slot, now, 1);
     if (!t->wait_words) {
+        count_at(t, site, &t->site_yields);
         yield_in_turn(t, now);
         threshold_wait_ended(t->slot);
     } else if (!slot_park(t, now)) {
         threshold_wait_ended(t->slot);
     } else {
-        if (t->counted_site != site || t->site_waits == ADD_UP) {
-            add_up(t);
-            t->counted_site = site;
-        }
-        t->site_waits++;
+        count_at(t, site, &t->site_waits);
         t->site_waited += tsc() - now;
     }
 }
@@ -139,9 +148,10 @@ static bool spins_first(struct thread *t, struct spin_site *site, uint64_t now)
     uint64_t us = sched.tsc_per_us;
     bool same = t->wait_site == site && now - t->hit_at < SAME_WAIT_NS * us / 1000;
     if (!same) {
-        if (t->wait_site && t->spins_first && t->wait_site->long_waits)
-            t->wait_site->long_waits -=
-                t->wait_site->long_waits < 4 ? t->wait_site->long_waits : 4; /* the last one was */
+        if (t->wait_site && t->spins_first) { /* the last one was short */
+            count_at(t, t->wait_site, &t->site_short_spins);
+            t->wait_site->long_waits -= t->wait_site->long_waits < 4 ? t->wait_site->long_waits : 4;
+        }
         spun(t, t->hit_at);
         threshold_event(t->slot);
         t->wait_site = site;

@@ -51,10 +51,10 @@ pub fn spin_sites(program: &Program, places: &mut Places, n: usize) -> Vec<SpinS
         gave_way: None,
         waited_ms: None,
     });
-    let told = program.loops.iter().filter(|l| l.waits > 0).take(n).map(|l| SpinSite {
+    let told = program.loops.iter().filter(|l| l.waits + l.yields > 0).take(n).map(|l| SpinSite {
         place: places.in_file(program.pid, &l.file, l.offset).map_or(l.file.clone(), of_function),
         percent: None,
-        gave_way: Some(l.waits),
+        gave_way: Some(l.waits + l.yields),
         waited_ms: Some(l.waited_us / 1000),
     });
     sampled.chain(told).collect()
