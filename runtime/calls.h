@@ -9,7 +9,7 @@
 #include "sched/thread.h"
 
 /* A context that is away from home makes none but CALL_ANYWHERE there. That keeps its carrier
- * available to the thread whose home it is (docs/slots.md, go_home). */
+ * available to the thread whose home it is (docs/slots.md, migrate_home). */
 enum call_kind {
     CALL_ANYWHERE,    /* the kernel does the same on every kernel thread, and it does not wait for
                        * another thread: not intercepted */

@@ -157,8 +157,7 @@ static void notify_all(const struct epoll_event *e, long n, const struct thread 
 
 bool events_due(uint64_t now)
 {
-    return events_watched() &&
-           now - __atomic_load_n(&polled_at, __ATOMIC_RELAXED) > POLL_US * sched.tsc_per_us;
+    return now - __atomic_load_n(&polled_at, __ATOMIC_RELAXED) > POLL_US * sched.tsc_per_us;
 }
 
 /* One at a time: making threads ready may lead here again. Whoever is turned away and has nothing

@@ -8,7 +8,7 @@
 #include "sched/hooks.h"
 #include "sched/thread.h"
 
-/* Whether nobody has looked for a while. */
+/* Whether no thread has looked for events for a while. Only asked while events_watched(). */
 bool events_due(uint64_t now /* tsc */);
 /* Makes those ready whose events are there. */
 void events_poll(void);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A slot that has not scheduled for a slice, while threads are ready, is run by a thread that
- * computes, which then gives way, or by one that is blocked in the kernel, beside which the next
- * one is let run. Which of the two is seen by the CPU time of its kernel thread.
+ * A slot has not scheduled for a slice, although threads are ready. Its thread computes, and is
+ * preempted; or it is blocked in the kernel, and the next thread runs beside it. The CPU time of
+ * the kernel thread shows which of the two holds.
  *
  * While a debugger is attached no thread is preempted: gdb reports a breakpoint twice if a signal
- * comes while it steps a thread over it. The next one runs beside who computes then, as natively.
+ * comes while it steps a thread over it. The next thread then runs beside the one that computes, as
+ * natively.
  */
 #include "monitor/scan.h"
 #include "prim/clock.h"
@@ -22,7 +23,7 @@
 enum {
     LOOKS = 64, /* at most, at the threads of one slot: 0.3 us each */
     /* how often a thread is preempted, before another gets the slot beside it */
-    TELLS = 4,
+    PREEMPTIONS = 4,
 };
 
 void scan_runner(const struct slot *s) { slices_on_runners(s, signals_scan); }
@@ -38,7 +39,8 @@ static bool is_much(uint64_t ns, uint64_t since, uint64_t now)
 
 enum use { COMPUTES, BLOCKED, ANOTHER };
 
-/* What the kernel thread that runs s has done since the last look. ANOTHER ran it then. A guess. */
+/* Returns how the kernel thread that runs s has spent its time since the last scan; ANOTHER if a
+ * different one ran s then. A guess. */
 static enum use use_of(struct slot *s, uint64_t now)
 {
     const struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
@@ -53,8 +55,8 @@ static enum use use_of(struct slot *s, uint64_t now)
     return use;
 }
 
-/* Of the threads that have the slot that is looked at: how many compute, and the one that has had
- * it longest. */
+/* Of the threads that run on the scanned slot: the number that compute, and the one that has run
+ * longest. */
 static struct {
     uint64_t now;
     uint32_t looks, computing;
@@ -78,9 +80,9 @@ static void look_at_one_of_several(struct thread *t)
     t->monitor_looked = several.now;
 }
 
-/* The extra threads of s were let run because one was blocked, or did not hear. When several
- * compute, one goes back to the list: or all that compute would run in the end, however few slots
- * there are. */
+/* Extra threads run on s because one was blocked, or blocked the preemption signal. When several
+ * compute, sends one back to the run queue: otherwise all threads that compute would run in the
+ * end, however few slots there are. */
 static void end_overcommit(const struct slot *s, uint64_t now)
 {
     several.now = now;
@@ -91,8 +93,7 @@ static void end_overcommit(const struct slot *s, uint64_t now)
         signals_step_back(several.longest);
 }
 
-/* What is late to use its CPU time may wait for a CPU, beside other programs, rather than be
- * blocked. */
+/* Whether the kernel thread waits for a CPU, beside other programs, and is not blocked. */
 static bool waits_for_cpu(int32_t tid)
 {
     struct task_stat stat;
@@ -106,7 +107,7 @@ static uint64_t slice_on(const struct slot *s)
     return t ? slice_of(t) : 0;
 }
 
-/* The slice is not over: does the thread wait in a loop, or should it make way? */
+/* The slice is not over: scans the thread for busy-waiting, or lets a woken thread preempt it. */
 static void look_within_slice(struct slot *s, uint64_t now)
 {
     if (sched.traced)
@@ -118,7 +119,7 @@ static void look_within_slice(struct slot *s, uint64_t now)
 }
 
 /* Threads are ready on s, and it has not scheduled for a slice: one that computes is
- * preempted. If it is blocked in the kernel, or does not hear, the next one gets the slot
+ * preempted. If it is blocked in the kernel, or blocks the preemption signal, the next one runs
  * beside it. */
 static void end_slice(struct slot *s, uint64_t now, enum use use)
 {
@@ -128,7 +129,7 @@ static void end_slice(struct slot *s, uint64_t now, enum use use)
         return;
     }
     s->monitor_stuck = now;
-    if (!sched.traced && s->monitor_preempts < TELLS && computes) {
+    if (!sched.traced && s->monitor_preempts < PREEMPTIONS && computes) {
         s->monitor_preempts++;
         slices_on_runners(s, spin_may_scan(s, now) ? signals_scan : signals_end_slice);
     } else {

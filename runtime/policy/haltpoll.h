@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-/* What to do with a CPU that has nothing to run; the names of the SMT study (Wang et al.). While
- * other programs want the CPUs all three are IDLE_SLEEP. */
+/* Use of an idle CPU; the names are those of the SMT study (Wang et al.). While other programs want
+ * the CPUs, all three are IDLE_SLEEP. */
 enum idle_policy {
     IDLE_HALTPOLL, /* poll for work for a time that follows the waits */
     IDLE_SLEEP,    /* give the CPU up at once: "vanilla" */

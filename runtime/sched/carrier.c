@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Carriers: which kernel thread runs a context. docs/slots.md: dispatch, run_next, rest, finish,
- * go_home.
+ * migrate_home.
  */
 #include "sched/bind.h"
 #include "sched/contention.h"

@@ -3,12 +3,12 @@
  * A table of the futexes that threads wait on most, with the code that they wait in. It has few
  * entries: a new one takes the place of the one with the fewest samples and goes on counting from
  * there (Metwally et al., "Efficient computation of frequent and top-k elements in data streams",
- * ICDT'05), so who is often there stays, and a count is at most too high by that of whom it has
- * replaced.
+ * ICDT'05). So a futex with many waits keeps its entry, and a count is too high by that of the
+ * replaced entry at most.
  *
- * Who waits copies some words of its stack and no more. The monitor keeps those that are addresses
- * of code: what else lies on a stack is nobody's business. Which of them are return addresses of
- * this very call, and not of an earlier one, is for the reader to guess.
+ * A thread that waits copies some words of its stack and no more. The monitor keeps the words that
+ * are addresses of code, and drops the rest, which may be private data. A reader has to guess which
+ * of them are return addresses of this call, and not of an earlier one.
  */
 #include "sched/profile.h"
 #include "sched/user.h"
@@ -24,7 +24,7 @@ enum {
     NEW_AT_A_TIME = 4,
 };
 
-struct hot {
+struct entry {
     uintptr_t address;
     uint64_t samples;
     bool is_new; /* code[] is yet to be found */
@@ -34,13 +34,13 @@ struct hot {
 };
 
 static struct lock busy;
-static struct hot table[LISSOM_MAX_LOCKS];
+static struct entry table[LISSOM_MAX_LOCKS];
 static bool used; /* table, since the last fork: a child touches none of its pages otherwise */
 
 /* Pre: busy. */
-static struct hot *entry_of(uintptr_t address)
+static struct entry *entry_of(uintptr_t address)
 {
-    struct hot *least = &table[0];
+    struct entry *least = &table[0];
     for (unsigned i = 0; i < LISSOM_MAX_LOCKS; i++) {
         if (table[i].address == address)
             return &table[i];
@@ -54,7 +54,7 @@ static void note(uintptr_t address, const struct user_registers *r)
 {
     if (!lock_try(&busy))
         return;
-    struct hot *h = entry_of(address);
+    struct entry *h = entry_of(address);
     used = true;
     h->samples++;
     if (h->address != address) {
@@ -81,7 +81,7 @@ void profile_wait(const struct slot *s, uintptr_t address, const struct user_reg
 /* --- what of the words is code ---------------------------------------------------------------- */
 
 struct search {
-    struct hot *h;
+    struct entry *h;
     bool is_code[WORDS];
 };
 
@@ -97,7 +97,7 @@ static bool look(void *argument, const struct mapping *m)
 }
 
 /* Pre: h is a copy: who waits does not wait for files. */
-static void find_code(struct hot *h)
+static void find_code(struct entry *h)
 {
     struct search s = {.h = h};
     bool read = maps_walk(look, &s);
@@ -109,9 +109,9 @@ static void find_code(struct hot *h)
 }
 
 /* One of those that are new. Post: false: there is none. */
-static bool find_one(struct hot *found)
+static bool find_one(struct entry *found)
 {
-    struct hot *h = NULL;
+    struct entry *h = NULL;
     lock_take(&busy);
     for (unsigned i = 0; !h && i < LISSOM_MAX_LOCKS; i++)
         if (table[i].samples && table[i].is_new)
@@ -133,7 +133,7 @@ static bool find_one(struct hot *found)
 
 void profile_read(struct lissom_lock_profile to[LISSOM_MAX_LOCKS])
 {
-    static struct hot found; /* too large for the monitor's stack */
+    static struct entry found; /* too large for the monitor's stack */
     for (unsigned i = 0; i < NEW_AT_A_TIME && find_one(&found); i++)
         ;
     lock_take(&busy);

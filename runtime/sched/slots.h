@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What slots.c, park.c and sched/poll.c share. For all others: sched/thread.h.
+ * Functions that slots.c, park.c and poll.c share. All other files use sched/thread.h.
  */
 #ifndef LISSOM_SLOTS_H
 #define LISSOM_SLOTS_H

@@ -15,11 +15,6 @@ extern const char lissom_at_entry_swapped[], lissom_at_entry_committed[], lissom
     lissom_at_guarded_fault[], lissom_at_event_sleep[], lissom_at_event_slept[],
     lissom_at_event_awake[];
 
-static bool within(uintptr_t ip, const char *from, const char *to)
-{
-    return ip >= (uintptr_t)from && ip < (uintptr_t)to;
-}
-
 struct view view_native(const ucontext_t *uc)
 {
     const greg_t *g = uc->uc_mcontext.gregs;
@@ -27,29 +22,30 @@ struct view view_native(const ucontext_t *uc)
     uintptr_t ip = (uintptr_t)v.rip;
     const struct patch_site *rcx = (const void *)g[REG_RCX], *r11 = (const void *)g[REG_R11];
     const uintptr_t *stack = (const uintptr_t *)v.rsp;
-    if (!within(ip, (const char *)lissom_syscall_entry, lissom_at_raise_gone)) {
+    if (!code_within(ip, (const char *)lissom_syscall_entry, lissom_at_raise_gone)) {
         uintptr_t native = patch_native_ip(ip);
         if (native)
             v.rip = (greg_t)native;
-    } else if (within(ip, (const char *)lissom_syscall_entry, lissom_at_entry_swapped)) {
+    } else if (code_within(ip, (const char *)lissom_syscall_entry, lissom_at_entry_swapped)) {
         v.rip = (greg_t)rcx->syscall;
-    } else if (within(ip, lissom_at_entry_swapped, lissom_at_entry_committed) ||
-               within(ip, lissom_at_direct, lissom_at_direct_end)) {
+    } else if (code_within(ip, lissom_at_entry_swapped, lissom_at_entry_committed) ||
+               code_within(ip, lissom_at_direct, lissom_at_direct_end)) {
         v.rip = (greg_t)r11->syscall;
-    } else if (within(ip, lissom_at_exit, lissom_at_exit_end)) {
+    } else if (code_within(ip, lissom_at_exit, lissom_at_exit_end)) {
         v.rip = (greg_t)r11->syscall + 2;
-    } else if (within(ip, lissom_at_call, lissom_at_call_end)) {
+    } else if (code_within(ip, lissom_at_call, lissom_at_call_end)) {
         const struct patch_site *site = (const void *)stack[0];
-        v.rip = (greg_t)site->syscall + (within(ip, lissom_at_call, lissom_at_call_made) ? 0 : 2);
+        v.rip =
+            (greg_t)site->syscall + (code_within(ip, lissom_at_call, lissom_at_call_made) ? 0 : 2);
         v.rsp += 8 + 128;
-    } else if (within(ip, lissom_at_call_end, lissom_at_done_committed)) {
+    } else if (code_within(ip, lissom_at_call_end, lissom_at_done_committed)) {
         v.rip = (greg_t)r11->syscall + 2;
-    } else if (within(ip, lissom_at_raise, lissom_at_raise_end)) {
+    } else if (code_within(ip, lissom_at_raise, lissom_at_raise_end)) {
         const struct patch_site *site = (const void *)stack[0];
         v.rip = (greg_t)site->syscall + (stack[1] == (uintptr_t)lissom_syscall_entry ? 0 : 2);
         v.rsp += 64 + 128;
         v.rax = (greg_t)stack[2];
-    } else if (within(ip, lissom_at_raise_end, lissom_at_raise_gone)) {
+    } else if (code_within(ip, lissom_at_raise_end, lissom_at_raise_gone)) {
         v.rip = (greg_t)rcx->syscall + 2;
     }
     return v;
@@ -58,14 +54,14 @@ struct view view_native(const ucontext_t *uc)
 void view_no_event_sleep(ucontext_t *uc)
 {
     greg_t *g = uc->uc_mcontext.gregs;
-    if (within((uintptr_t)g[REG_RIP], lissom_at_event_sleep, lissom_at_event_slept))
+    if (code_within((uintptr_t)g[REG_RIP], lissom_at_event_sleep, lissom_at_event_slept))
         g[REG_RIP] = (greg_t)lissom_at_event_awake;
 }
 
 bool view_guarded_fault(ucontext_t *uc)
 {
     greg_t *g = uc->uc_mcontext.gregs;
-    if (!within((uintptr_t)g[REG_RIP], lissom_at_guarded, lissom_at_guarded_end))
+    if (!code_within((uintptr_t)g[REG_RIP], lissom_at_guarded, lissom_at_guarded_end))
         return false;
     g[REG_RIP] = (greg_t)lissom_at_guarded_fault;
     return true;

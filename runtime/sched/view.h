@@ -7,7 +7,14 @@
 #define LISSOM_VIEW_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <ucontext.h>
+
+/* Whether ip is in the code from one label of ours to another. */
+static inline bool code_within(uintptr_t ip, const char *from, const char *to)
+{
+    return ip >= (uintptr_t)from && ip < (uintptr_t)to;
+}
 
 struct view {
     greg_t rip, rsp, rax;

@@ -3,6 +3,7 @@
  * A signal has interrupted a thread at a spin site: in the site's stub, or in enter.S. All of its
  * registers are the program's, on the stack or in place.
  */
+#include "sched/view.h"
 #include "spin/site.h"
 #include "spin/spin.h"
 
@@ -11,24 +12,19 @@ extern const char lissom_at_spin_pushed[], lissom_at_spin_committed[], lissom_at
     lissom_at_spin_unknown[], lissom_at_spin_unknown_popped[];
 void lissom_spin_entry(void);
 
-static bool within(uintptr_t ip, const char *from, const char *to)
-{
-    return ip >= (uintptr_t)from && ip < (uintptr_t)to;
-}
-
 /* In spin/enter.S: how far below the program's the stack pointer is; the return address into the
  * site's stub is the word RED_ZONE + 8 below. -1: not there. */
 static long spin_entry_depth(uintptr_t ip)
 {
-    if (within(ip, (const char *)lissom_spin_entry, lissom_at_spin_pushed) ||
+    if (code_within(ip, (const char *)lissom_spin_entry, lissom_at_spin_pushed) ||
         ip == (uintptr_t)lissom_at_spin_popped || ip == (uintptr_t)lissom_at_spin_unknown_popped)
         return 136;
-    if (within(ip, lissom_at_spin_raise, lissom_at_spin_raised))
+    if (code_within(ip, lissom_at_spin_raise, lissom_at_spin_raised))
         return 192;
     return ip == (uintptr_t)lissom_at_spin_unknown ||
-                   within(ip, lissom_at_spin_pushed, lissom_at_spin_committed) ||
-                   within(ip, lissom_at_spin_exit, lissom_at_spin_popped) ||
-                   within(ip, lissom_at_spin_raised, lissom_at_spin_end)
+                   code_within(ip, lissom_at_spin_pushed, lissom_at_spin_committed) ||
+                   code_within(ip, lissom_at_spin_exit, lissom_at_spin_popped) ||
+                   code_within(ip, lissom_at_spin_raised, lissom_at_spin_end)
                ? 144
                : -1;
 }

@@ -22,9 +22,9 @@ bool spin_probe(const struct thread *t, const struct spin_registers *from, struc
 /* Stores the words that t waits for, by r, in t->wait_word. Sets t->wait_words to 0 if they do not
  * fit or are not known. */
 void spin_remember(struct thread *t, const struct spin_result *r);
-/* Whether r is a wait for which giving way is right. */
+/* Whether a thread with the verdict r should let other threads run. */
 bool spin_is_wait(const struct spin_result *r);
-/* What was decoded of code may not be true any more. */
+/* Code may have changed: forget decoded instructions. */
 void spin_code_changed(void);
 void spin_probe_after_fork(void);
 

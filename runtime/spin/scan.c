@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A sample: the monitor has found that a slot does not schedule while threads are ready
- * (monitor/monitor.c), and has sent its thread a signal. Its registers are interpreted; a thread
- * that waits gives way.
+ * Scan a running thread for busy-waiting. The monitor has found that a slot does not schedule while
+ * threads are ready (monitor/scan.c), and has sent its thread a signal. The handler interprets the
+ * thread's registers, and parks the thread if it waits.
  */
 #include "spin/spin.h"
 #include "sched/slices.h"

@@ -1,7 +1,7 @@
-//! What the runtime of a running process says of itself (runtime/monitor/publish.c). It is found
-//! below /proc, so whoever may look into the process may read it. It is bytes that any process of
-//! that user may have written: numbers are taken as such, and bounded where they count something of
-//! ours.
+//! Reads the statistics that the runtime of a running process publishes
+//! (runtime/monitor/publish.c). They are below /proc, so whoever may inspect the process may read
+//! them. Any process of that user may have written the bytes: they are numbers to us, bounded where
+//! they count something of ours.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
