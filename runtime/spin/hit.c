@@ -18,11 +18,12 @@ enum {
     ADD_UP = 32,         /* waits of a thread before they appear in the statistics */
     SAME_WAIT_NS = 1000, /* between two turns of one wait at most */
     BACKOFF_MAX = 10,    /* a thread passes 2^10 times at most without a look, ... */
-    BACKOFF_HINT = 4,    /* ... 2^4 times where it yields meanwhile */
+    BACKOFF_HINT = 4,    /* ... 2^4 times where it yields meanwhile, ... */
+    BACKOFF_FAILED = 8,  /* ... 2^8 times where looks have shown a wait hardly ever */
     /* as with futexes (futex.c): after so many more waits that were longer ... */
     LONG_WAITS = 16,
-    RETRY = 32,      /* ... only every 32nd is given that time */
-    KERNEL_US = 100, /* between two yields at hints that are hand-overs to another kernel thread */
+    RETRY = 32,    /* ... only every 32nd is given that time */
+    KERNEL_US = 5, /* between two yields at hints that are hand-overs to another kernel thread */
 };
 
 /* As enter.S leaves them on the program's stack. */
@@ -131,10 +132,17 @@ static void give_way(struct thread *t, const struct spin_site *site, uint64_t no
     }
 }
 
+/* A switch to another kernel thread takes some us, so a thread that is bound to its own spins for
+ * longer between two of them. */
+static bool kernel_turn_over(const struct thread *t, uint64_t now)
+{
+    return !thread_stays(t) || now - t->mounted_at >= KERNEL_US * sched.tsc_per_us;
+}
+
 /* It pauses, but is not proven to wait: it runs again after all others that are ready. */
 static void yield_at_hint(struct thread *t, const struct spin_site *site, uint64_t now)
 {
-    if (thread_stays(t) && now - t->wait_began < KERNEL_US * sched.tsc_per_us)
+    if (!kernel_turn_over(t, now))
         return;
     t->wait_words = 0;
     give_way(t, site, now);
@@ -175,12 +183,14 @@ static void judge(struct thread *t, struct spin_site *site, bool waits)
 {
     if (waits && site->failed)
         site->failed = site->failed > RETIRE_SHARE ? site->failed - RETIRE_SHARE : 0;
-    if (!waits && !site->hint && ++site->failed >= FAILURES) {
+    if (!waits && site->failed < FAILURES && ++site->failed == FAILURES && !site->hint) {
         site->hint = site->pause; /* elsewhere, those who work may pass */
         if (!site->hint)
             spin_site_retire(site);
     }
-    uint32_t most = site->hint ? BACKOFF_HINT : BACKOFF_MAX;
+    uint32_t most = !site->hint                ? BACKOFF_MAX
+                    : site->failed == FAILURES ? BACKOFF_FAILED
+                                               : BACKOFF_HINT;
     t->backoff = waits ? 0 : t->backoff < most ? t->backoff + 1 : most;
     t->backoff_turns = waits ? 0 : (1u << t->backoff) - 1;
     t->backoff_site = site;
@@ -203,6 +213,8 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         t->counts_on--;
         return;
     }
+    if (site->hint && t->backoff && t->backoff_site == site && !kernel_turn_over(t, at))
+        return;
     if (t->backoff_turns && t->backoff_site == site) {
         t->backoff_turns--;
         if (site->hint)

@@ -48,7 +48,8 @@ static void *work(void *arg) {
         return arg;
     }
     uint32_t rounds = 0;
-    for (spin_time_begins(500); !spin_time_over(); rounds++) {
+    // Enough of them to find its pause on a busy machine, too.
+    for (spin_time_begins(500); rounds < 1000 || !spin_time_over(); rounds++) {
         __atomic_store_n(&left_over, (uint32_t)spin_threads, __ATOMIC_RELEASE);
         for (int i = 0; i < spin_threads; i++) put(&queue[i]);
         work_while(rounds + 1, 0);
