@@ -113,7 +113,7 @@ static void suspect(uint64_t now, uint64_t time)
 
 bool contention_stood_still(uint64_t before, uint64_t now)
 {
-    if (now - before <= STOOD_STILL_US * sched.tsc_per_us)
+    if (!before || now - before <= STOOD_STILL_US * sched.tsc_per_us)
         return false;
     if (!is_throttled(now - before))
         suspect(now, now - before);

@@ -18,6 +18,7 @@
 #define T_CHUNKS 72
 #define T_AT_WORK 76
 #define T_GSBASE 80
+#define T_SELDOM_TURNS 88
 
 #define LOOP_WORKING 0
 

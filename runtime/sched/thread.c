@@ -33,6 +33,7 @@ _Static_assert(offsetof(struct thread, loop) == T_LOOP, "offsets.h");
 _Static_assert(offsetof(struct thread, chunks) == T_CHUNKS, "offsets.h");
 _Static_assert(offsetof(struct thread, at_work) == T_AT_WORK, "offsets.h");
 _Static_assert(offsetof(struct thread, gsbase) == T_GSBASE, "offsets.h");
+_Static_assert(offsetof(struct thread, seldom_turns) == T_SELDOM_TURNS, "offsets.h");
 _Static_assert(offsetof(struct patch_redirect, real) == REDIRECT_REAL, "offsets.h");
 _Static_assert(offsetof(struct patch_redirect, what) == REDIRECT_WHAT, "offsets.h");
 _Static_assert(sizeof(struct user_registers) == R_SIZE, "offsets.h");

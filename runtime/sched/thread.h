@@ -50,10 +50,11 @@ struct thread {
     void *xsave;         /* vector state of a context that is not running */
     uint64_t raise_mask; /* signal mask to go back to when kept signals are sent again */
     /* Loops of OpenMP (omp/loops.h). Written by t only. */
-    struct loop *loop; /* whose chunks it asks for; NULL: of none */
-    uint32_t chunks;   /* that it has asked for */
-    uint32_t at_work;  /* 1: it has a chunk, and counts among those that do, ... */
-    uintptr_t gsbase;  /* of a context that is not running */
+    struct loop *loop;    /* whose chunks it asks for; NULL: of none */
+    uint32_t chunks;      /* that it has asked for */
+    uint32_t at_work;     /* 1: it has a chunk, and counts among those that do, ... */
+    uintptr_t gsbase;     /* of a context that is not running */
+    uint8_t seldom_turns; /* at seldom sites (spin/site.h), until the next that enters */
 
     /* From here on until the chain: what each wait reads and writes, in few cache lines. */
     uint32_t attach; /* enum attach; a futex word */
@@ -179,6 +180,7 @@ struct thread {
     uint32_t backoff_turns;
     uint32_t backoff;            /* looks in a row that have shown nothing */
     struct spin_site *wait_site; /* where it was last, ... */
+    uint64_t alone_at;           /* last came to a site while nobody else could run there */
     uint64_t hit_at, wait_began; /* ... when, and since when it waits there; tsc */
     /* not yet in the statistics of this site: */
     const struct spin_site *counted_site;

@@ -27,6 +27,34 @@ lissom_at_spin_unknown:                          /* a thread that is not known; 
         .hidden lissom_at_spin_unknown_popped
 lissom_at_spin_unknown_popped:
         ret     $RED_ZONE
+        .globl  lissom_spin_entry_seldom
+        .hidden lissom_spin_entry_seldom
+lissom_spin_entry_seldom:                        /* as lissom_spin_entry, at seldom sites */
+        push    %rcx
+        .globl  lissom_at_spin_seldom
+        .hidden lissom_at_spin_seldom
+lissom_at_spin_seldom:                           /* as at lissom_at_spin_pushed */
+        mov     lissom_self@gottpoff(%rip), %rcx
+        mov     %fs:(%rcx), %rcx
+        jrcxz   lissom_at_spin_unknown
+        push    %r11
+        .globl  lissom_at_spin_counting
+        .hidden lissom_at_spin_counting
+lissom_at_spin_counting:                         /* (rsp): r11, rcx, return address; 152 above */
+        movzbl  T_SELDOM_TURNS(%rcx), %r11d
+        lea     -1(%r11), %r11d
+        mov     %r11b, T_SELDOM_TURNS(%rcx)
+        movzbl  %r11b, %ecx
+        pop     %r11
+        .globl  lissom_at_spin_counted
+        .hidden lissom_at_spin_counted
+lissom_at_spin_counted:                          /* as at lissom_at_spin_pushed */
+        jrcxz   lissom_at_spin_pushed
+        pop     %rcx
+        .globl  lissom_at_spin_passed
+        .hidden lissom_at_spin_passed
+lissom_at_spin_passed:                           /* as at lissom_spin_entry */
+        ret     $RED_ZONE
         .balign 16
 lissom_spin_entry:                               /* (rsp): return address; the program's rsp is 136 above */
         .cfi_startproc

@@ -204,12 +204,15 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         spins_first(t, site, at))
         return;
     if (!slot_wanted(t, at)) {
+        contention_stood_still(t->alone_at, at);
+        t->alone_at = at;
         /* A thread that is to run on this CPU would otherwise wait for the end of a slice. */
         if (contention_on_cpu(t->slot) || contended(at))
             prim_syscall3(SYS_sched_yield, 0, 0, 0);
         return;
     }
-    if (t->counts_on && site->pauses) {
+    t->alone_at = 0;
+    if (t->counts_on && (site->pauses || site->seldom)) {
         t->counts_on--;
         return;
     }
@@ -231,8 +234,9 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     t->proof_site = NULL;
     if (!spin_probe(t, &now, (struct spin_code){site->lo, site->hi}, site->head, &result))
         return;
-    bool waits = result.verdict == SPIN_ENDLESS ||
-                 (result.verdict == SPIN_COUNTED && site->pauses && spin_is_wait(&result));
+    bool waits =
+        result.verdict == SPIN_ENDLESS ||
+        (result.verdict == SPIN_COUNTED && (site->pauses || site->seldom) && spin_is_wait(&result));
     judge(t, site, waits);
     if (!waits && site->hint)
         yield_at_hint(t, site, at);
@@ -253,6 +257,8 @@ long lissom_spin_hit(struct user_registers *r, struct thread *t)
     struct pushed *p = (struct pushed *)t->user_rsp;
     struct spin_site *site;
     __builtin_memcpy(&site, (const char *)p->go_on + SPIN_SITE_WORD, sizeof site);
+    if (site->seldom)
+        t->seldom_turns = SPIN_SELDOM;
     r->rip = site->address; /* for debuggers, which do not know the stub */
     arrived(t, site, r, p);
     return t->pending_work ? signals_leave(t, r, ACTION_RETURN) : ACTION_RETURN;

@@ -68,6 +68,17 @@ static void misjudge(struct thread *t)
     slot_park(t, tsc());
 }
 
+/* A loop that only counts has none: it waits for no word of others, and may be the work itself. */
+static bool may_have_site(const struct spin_result *r)
+{
+    if (r->verdict != SPIN_COUNTED)
+        return r->verdict == SPIN_ENDLESS || (r->pause && r->loop == r->pause);
+    bool reads = r->pause;
+    for (uint32_t i = 0; i < r->loads; i++)
+        reads |= !r->load[i].stack;
+    return reads;
+}
+
 bool spin_scanned(struct thread *t, const ucontext_t *uc)
 {
     const greg_t *g = uc->uc_mcontext.gregs;
@@ -97,12 +108,8 @@ bool spin_scanned(struct thread *t, const ucontext_t *uc)
         slices_shorten(t, t->slot);
     }
     adapt(t->slot, waits, began);
-    /* A counted wait has a site only if it pauses: coming here at each turn would take longer than
-     * other turns. */
     if (waits && r.head)
-        spin_site_ask(&r, (r.verdict == SPIN_ENDLESS ||
-                           (r.pause && (r.verdict == SPIN_COUNTED || r.loop == r.pause))) &&
-                              !sched.observe_spinning);
+        spin_site_ask(&r, may_have_site(&r) && !sched.observe_spinning);
     if (sched.observe_spinning)
         return true;
     if (sched.misjudge_spinning && !waits) {

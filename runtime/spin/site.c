@@ -14,11 +14,12 @@ enum {
     JUMP = 0xe9,    /* its first byte; ... */
     JUMP_BYTES = 5, /* ... of so many */
     STUB_BYTES = 80,
-    ENTRY_WORD = 32, /* behind `go_on`: the address of lissom_spin_entry */
+    ENTRY_WORD = 32, /* behind `go_on`: the address of lissom_spin_entry or its kin */
     FAILURES = 64,
 };
 
 void lissom_spin_entry(void);
+void lissom_spin_entry_seldom(void);
 
 static struct lock making;
 static struct spin_site sites[SITES];
@@ -100,7 +101,7 @@ static bool write_stub(struct spin_site *p, const struct insn *in, uint8_t bytes
         emit_jump(&e, next);
     }
     uint8_t *words = bytes + (p->go_on - p->stub);
-    void (*entry)(void) = lissom_spin_entry;
+    void (*entry)(void) = p->seldom ? lissom_spin_entry_seldom : lissom_spin_entry;
     __builtin_memcpy(words + SPIN_SITE_WORD, &p, 8);
     __builtin_memcpy(words + ENTRY_WORD, &entry, 8);
     return !e.bad;
@@ -200,6 +201,7 @@ static bool make(uintptr_t address, const struct spin_result *r, const struct sp
                             .head = r->head,
                             .pauses = r->pause,
                             .hint = r->verdict == SPIN_PAUSE_ONLY,
+                            .seldom = r->verdict == SPIN_COUNTED && !r->pause,
                             .original = *(const uint8_t *)address,
                             .length = in.len,
                             .pause = pause,

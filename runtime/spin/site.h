@@ -29,7 +29,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SPIN_SITE_WORD = 24 }; /* behind `go_on` in a stub: its struct spin_site */
+enum {
+    SPIN_SITE_WORD = 24, /* behind `go_on` in a stub: its struct spin_site */
+    /* The turns of a loop that counts, and does not pause, take 1 ns or less; this way 3 ns more,
+     * in place of 30, and the loop's end is not much later. */
+    SPIN_SELDOM = 32,
+};
 
 enum spin_site_state {
     SITE_UNUSED,
@@ -50,6 +55,7 @@ struct spin_site {
     bool pause;  /* it is a `pause`, which the stub begins with */
     bool pauses; /* its loop does, ... */
     bool hint;   /* ... and mostly is not proven to wait */
+    bool seldom; /* a thread comes into the runtime at one of SPIN_SELDOM turns */
     /* Read at each turn by threads on all CPUs, so written seldom. */
     uint32_t failed; /* looks that showed no wait, in excess */
     /* waits that were longer than the time that a thread is given at first, in excess */

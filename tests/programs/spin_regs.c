@@ -85,12 +85,15 @@ __asm__(
         " data16 nop\n jmp 3b\n4:")
     LOOP("vector", "3: mov (%rdi), %eax\n movd %eax, %xmm3\n movd %xmm3, %ecx\n cmp %esi, %ecx\n"
         " jne 3b\n")
+    // Enters at one of several turns.
+    LOOP("count", "0: mov $1000000, %r9d\n3: cmp %esi, (%rdi)\n je 4f\n dec %r9\n jne 3b\n"
+        " jmp 0b\n4:")
 );
 // clang-format on
 typedef void fn(volatile uint32_t *flag, uint32_t value, const struct state *in, struct state *out);
 extern fn regs_pause, regs_jcc, regs_jmp, regs_rip, regs_rip_cmp, regs_setcc, regs_live, regs_live2,
     regs_noflags, regs_redzone, regs_stored, regs_call, regs_push, regs_byte, regs_wide,
-    regs_prefixes, regs_vector;
+    regs_prefixes, regs_vector, regs_count;
 
 enum { RAX = 1, RCX = 2, RDX = 4, R9 = 512, ARITH = 0x8d5, EQUAL = 0x44 };
 #define VEC3 (1 << 16)
@@ -118,6 +121,7 @@ static const struct kind {
     {"wide", regs_wide, RAX, 0},
     {"prefixes", regs_prefixes, 0, 0},
     {"vector", regs_vector, RAX | RCX | VEC3, 0},
+    {"count", regs_count, R9, 0},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

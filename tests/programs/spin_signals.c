@@ -13,6 +13,7 @@
 void sig_pause(volatile uint32_t *word, uint32_t value, volatile uintptr_t *rsp);
 void sig_jcc(volatile uint32_t *word, uint32_t value, volatile uintptr_t *rsp);
 void sig_jmp(volatile uint32_t *word, uint32_t value, volatile uintptr_t *rsp);
+void sig_count(volatile uint32_t *word, uint32_t value, volatile uintptr_t *rsp);
 extern const uintptr_t sig_table[], sig_table_end[];
 #define I ".pushsection .data.rel.ro.sig, \"aw\"\n .quad 9f\n .popsection\n9: "
 // clang-format off: one instruction or loop a line
@@ -26,7 +27,7 @@ __asm__(
         " mov $0x15151515, %r15d\n mov %rsp, (%rdx)\n .endm\n"
     ".macro SIG_LEAVE\n" I "movq $0, (%rdx)\n .irp r, r15, r14, r13, r12, rbx\n pop %\\r\n"
         " .cfi_adjust_cfa_offset -8\n .endr\n ret\n .cfi_endproc\n .endm\n"
-    ".text\n.globl sig_pause, sig_jcc, sig_jmp\n"
+    ".text\n.globl sig_pause, sig_jcc, sig_jmp, sig_count\n"
     ".type sig_pause, @function\nsig_pause: SIG_ENTER\n1: " I "cmp %esi, (%rdi)\n" I "je 2f\n"
         I "pause\n" I "jmp 1b\n2: SIG_LEAVE\n.size sig_pause, .-sig_pause\n"
     ".type sig_jcc, @function\nsig_jcc: SIG_ENTER\n1: " I "mov (%rdi), %eax\n" I "cmp %esi, %eax\n"
@@ -34,11 +35,14 @@ __asm__(
     ".type sig_jmp, @function\nsig_jmp: SIG_ENTER\n1: " I "mov (%rdi), %eax\n" I "xor %esi, %eax\n"
         I "lea 1(%rax), %rbx\n" I "test %eax, %eax\n" I "je 2f\n"
         I "jmp 1b\n2: SIG_LEAVE\n.size sig_jmp, .-sig_jmp\n"
+    ".type sig_count, @function\nsig_count: SIG_ENTER\n0: " I "mov $1000000, %ebx\n"
+        "1: " I "cmp %esi, (%rdi)\n" I "je 2f\n" I "sub $1, %rbx\n" I "jne 1b\n"
+        I "jmp 0b\n2: SIG_LEAVE\n.size sig_count, .-sig_count\n"
     ".pushsection .data.rel.ro.sig, \"aw\"\n.globl sig_table_end\nsig_table_end:\n.popsection\n"
 );
 // clang-format on
 static void (*const waits[])(volatile uint32_t *, uint32_t,
-                             volatile uintptr_t *) = {sig_pause, sig_jcc, sig_jmp};
+                             volatile uintptr_t *) = {sig_pause, sig_jcc, sig_jmp, sig_count};
 
 static struct spinner {
     pthread_t thread;
@@ -116,7 +120,7 @@ static void on_signal(int sig, siginfo_t *info, void *context) {
         if (what)
             while (__atomic_load_n(&s->reply, __ATOMIC_ACQUIRE) != request) __builtin_ia32_pause();
         else
-            while (s->reply != request) waits[request % 3](&s->reply, request, &mine);
+            while (s->reply != request) waits[request % 4](&s->reply, request, &mine);
     } else if (what == 2 && s->may_jump && in) {
         s->jumps++;
         s->rsp = 0;
@@ -173,7 +177,7 @@ static void *spinner(void *arg) {
         // only now: back on the thread's own stack
         if (sigsetjmp(s->back, 0)) OK(pthread_sigmask(SIG_UNBLOCK, &handled, NULL));
         s->may_jump = 1;
-        while (*word != round) waits[((uint32_t)me / 4 + round / 32) % 3](word, round, &s->rsp);
+        while (*word != round) waits[((uint32_t)me / 4 + round / 32) % 4](word, round, &s->rsp);
         s->may_jump = 0;
         if (round % 16 == 0 && me % 8 == 3) { // all that have come meanwhile
             OK(pthread_sigmask(SIG_SETMASK, &none, NULL));
@@ -237,7 +241,7 @@ static void *spins_for_ever(void *arg) {
     OK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL));
     pthread_cleanup_push(on_cancel, NULL);
     __atomic_add_fetch(&ready_for_it, 1, __ATOMIC_SEQ_CST);
-    waits[(intptr_t)arg % 3](&never, 1, &rsp);
+    waits[(intptr_t)arg % 4](&never, 1, &rsp);
     pthread_cleanup_pop(0);
     return arg;
 }
