@@ -107,7 +107,7 @@ fn run(args: &ObserveArgs) -> anyhow::Result<()> {
     let observer = Observer::load()?;
     let stop = Stop::on_signals()?;
     let mut output = Output::new(args)?;
-    let mut known = BTreeMap::new();
+    let mut known: BTreeMap<Vm, Known> = BTreeMap::new();
     let begin = Instant::now();
     let reports = args.count.unwrap_or(u64::MAX);
     let end = args.duration.and_then(|d| begin.checked_add(d));
@@ -116,12 +116,14 @@ fn run(args: &ObserveArgs) -> anyhow::Result<()> {
         let next = last + args.interval;
         stop.wait(end.map_or(next, |end| end.min(next)));
         let now = Instant::now();
+        // Before their counts are read: who ends after that has more to tell.
+        let ended: Vec<Vm> = known.keys().copied().filter(|vm| !is_there(vm.pid)).collect();
         let seen = look(&observer, &mut known, &args.vm)?;
         let interval =
             Interval { seconds: (now - last).as_secs_f64(), seen: &seen, observer: &observer };
         output.write(&interval)?;
         last = now;
-        forget(&observer, &mut known, &seen);
+        forget(&observer, &mut known, &ended);
         if stop.asked() || end.is_some_and(|end| now >= end) || report + 1 == reports {
             return Ok(());
         }
@@ -182,11 +184,11 @@ fn look(
     Ok(seen)
 }
 
-/// Those that have ended; they were in the last report.
-fn forget(observer: &Observer, known: &mut BTreeMap<Vm, Known>, seen: &[Seen]) {
-    for vm in seen.iter().map(|s| s.vm).filter(|vm| !is_there(vm.pid)) {
-        observer.forget(vm);
-        known.remove(&vm);
+/// Those that had ended before the last report.
+fn forget(observer: &Observer, known: &mut BTreeMap<Vm, Known>, ended: &[Vm]) {
+    for vm in ended {
+        observer.forget(*vm);
+        known.remove(vm);
     }
 }
 
