@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define LISSOM_ABI_VERSION 9u
+#define LISSOM_ABI_VERSION 10u
 #define LISSOM_ABI_MAGIC 0x6d6f7373696c0001ull /* "\1\0lissom" */
 
 /* Environment.  `lissom run` sets them; the runtime reads them once, in its constructor. */
@@ -82,6 +82,7 @@
     X(spin_scans, "times a running thread was scanned for busy-waiting") \
     X(spin_waits, "of these, times it was found waiting") \
     X(spin_sites, "spin sites in the program's loops") \
+    X(naps, "times a thread that spins while no other can run slept for a moment") \
     X(threshold_epochs, "times the spin threshold was adapted") \
     X(threshold_ns, "ns: the spin threshold at the end") \
     X(overcommits, "threads run beside one that was blocked, or had used up its slice") \

@@ -269,7 +269,8 @@ static void sleep_lightly(void)
 
 static uint32_t tick_us(void)
 {
-    return sched.detect_spinning || sched.observe_spinning ? spin_period_us() : TICK_US;
+    bool often = sched.detect_spinning && !__atomic_load_n(&sched.naps, __ATOMIC_RELAXED);
+    return often || sched.observe_spinning ? spin_period_us() : TICK_US;
 }
 
 /* All that is left to do: docs/limits.md, giving up. */

@@ -6,6 +6,7 @@
 #include "sched/slots.h"
 #include "sched/contention.h"
 #include "sched/hooks.h"
+#include "sched/nap.h"
 #include "sched/ready.h"
 #include "sched/release.h"
 #include "sched/slices.h"
@@ -19,12 +20,6 @@ void slots_init(uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         sched.slot[i] = (struct slot){.index = i, .neighbour = i, .state = SLOT_IDLE};
     sched.idle_count = n;
-}
-
-/* The i-th after s. Open, or closed a moment ago. */
-static struct slot *slot_after(const struct slot *s, uint32_t i)
-{
-    return &sched.slot[(s->index + i) % slots_open()];
 }
 
 /* Parked threads that can go on come first, but not for longer than a slice before those that wait
@@ -50,6 +45,7 @@ struct thread *slot_next(struct slot *s)
     if (t || !s->ready_head)
         return t;
     s->passed_since = 0;
+    nap_not_yet(s);
     return ready_pop(s);
 }
 
@@ -280,6 +276,8 @@ void slots_look_for_idle(struct slot *s)
     struct slot *idle = slots_claim_idle(s);
     if (idle)
         slot_pass_on(idle);
+    else
+        naps_end(s);
 }
 
 /* t, back from the kernel, would go before the thread of s, which only computes (sched/slices.h).

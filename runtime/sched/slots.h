@@ -15,6 +15,11 @@ static inline bool slot_lists_nothing(const struct slot *s)
 {
     return !slot_ready_count(s) && !__atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED);
 }
+/* The i-th after s. Open, or closed a moment ago. */
+static inline struct slot *slot_after(const struct slot *s, uint32_t i)
+{
+    return &sched.slot[(s->index + i) % slots_open()];
+}
 /* Whether other slots are to leave the ready threads of s alone: they have just been gathered there
  * (futex/gather.h). */
 static inline bool slot_is_kept(const struct slot *s)

@@ -180,7 +180,6 @@ struct thread {
     uint32_t backoff_turns;
     uint32_t backoff;            /* looks in a row that have shown nothing */
     struct spin_site *wait_site; /* where it was last, ... */
-    uint64_t alone_at;           /* last came to a site while nobody else could run there */
     uint64_t hit_at, wait_began; /* ... when, and since when it waits there; tsc */
     /* not yet in the statistics of this site: */
     const struct spin_site *counted_site;
@@ -284,6 +283,11 @@ struct slot {
     /* by its spinning thread */
     /* tsc: when it last looked at the parked ones (sched/park.c) */
     uint64_t looked_at __attribute__((aligned(64)));
+    /* tsc: its thread last came to a site while nobody else could run; 0: others could since. It
+     * has been so since then (sched/nap.h) */
+    uint64_t alone_at, alone_since;
+    uint32_t nap_after_us; /* alone for so long, its thread naps */
+    uint32_t napping;      /* futex word: 1 while it does */
     /* by the monitor */
     /* tsc: its thread is not looked at for busy-waiting before (spin/scan.c) */
     uint64_t scan_after __attribute__((aligned(64)));
@@ -303,6 +307,7 @@ struct scheduler {
     uint32_t slots;
     uint32_t slots_made; /* ever opened */
     uint32_t idle_count;
+    uint32_t naps;         /* slots whose thread naps */
     uint32_t threads;      /* alive */
     bool has_made_threads; /* or, in the child of a fork, the child has */
     int32_t pid;

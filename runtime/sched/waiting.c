@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/waiting.h"
+#include "sched/nap.h"
 
 enum {
     PARKED_US = 1000,      /* at most so long the first time, ... */
@@ -64,6 +65,7 @@ static struct thread *take(struct slot *s, struct thread *before, struct thread 
     if (changed) {
         t->wait_bound_us = PARKED_US;
         t->counts_on = 0;
+        nap_not_yet(s);
         return t;
     }
     if (t->wait_counted)

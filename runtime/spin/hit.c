@@ -5,6 +5,7 @@
  * now, and it is parked.
  */
 #include "sched/contention.h"
+#include "sched/nap.h"
 #include "sched/signals.h"
 #include "sched/thread.h"
 #include "sched/waiting.h"
@@ -196,6 +197,35 @@ static void judge(struct thread *t, struct spin_site *site, bool waits)
     t->backoff_site = site;
 }
 
+/* Nobody else could run in its place. */
+static void spins_alone(struct thread *t, const struct spin_site *site,
+                        const struct user_registers *r, const struct pushed *p, uint64_t now)
+{
+    struct slot *s = t->slot;
+    bool naps = nap_is_due(s, now);
+    if (naps) {
+        const struct spin_registers at = registers_at(site, r, p);
+        struct spin_result result;
+        naps = proven(t, site, &at);
+        if (!naps &&
+            spin_probe(t, &at, (struct spin_code){site->lo, site->hi}, site->head, &result) &&
+            result.verdict == SPIN_ENDLESS) {
+            spin_remember(t, &result);
+            naps = t->wait_words;
+        }
+        if (!naps)
+            nap_not_yet(s);
+    }
+    if (naps) {
+        nap(t);
+    } else if (contention_on_cpu(s) || contended(now)) {
+        /* A thread that is to run on this CPU would otherwise wait for the end of a slice. */
+        prim_syscall3(SYS_sched_yield, 0, 0, 0);
+        if (s->alone_at)
+            s->alone_at = tsc();
+    }
+}
+
 static void arrived(struct thread *t, struct spin_site *site, struct user_registers *r,
                     struct pushed *p)
 {
@@ -204,14 +234,9 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         spins_first(t, site, at))
         return;
     if (!slot_wanted(t, at)) {
-        contention_stood_still(t->alone_at, at);
-        t->alone_at = at;
-        /* A thread that is to run on this CPU would otherwise wait for the end of a slice. */
-        if (contention_on_cpu(t->slot) || contended(at))
-            prim_syscall3(SYS_sched_yield, 0, 0, 0);
+        spins_alone(t, site, r, p, at);
         return;
     }
-    t->alone_at = 0;
     if (t->counts_on && (site->pauses || site->seldom)) {
         t->counts_on--;
         return;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/nap.h"
+#include "policy/haltpoll.h"
+#include "prim/lock.h"
+#include "sched/contention.h"
+#include "sched/slots.h"
+#include "sched/waiting.h"
+
+#include <time.h>
+
+enum {
+    TURN_US = 1000,   /* between two turns of a spin in which nothing happens */
+    FIRST_US = 10000, /* alone, before the first nap, ... */
+    /* ... twice as long each time that a nap was in vain, up to this */
+    FIRST_MAX_US = 1000000,
+    SHARE = 128, /* of the time since it is alone that a nap takes, ... */
+    MIN_US = 100,
+    MAX_US = 500, /* ... within these bounds */
+};
+
+bool nap_is_due(struct slot *s, uint64_t now)
+{
+    uint64_t us = sched.tsc_per_us, before = s->alone_at;
+    bool preempted = contention_stood_still(before, now);
+    s->alone_at = now;
+    if (!before || (!preempted && now - before > TURN_US * us))
+        s->alone_since = now;
+    if (!s->nap_after_us)
+        s->nap_after_us = FIRST_US;
+    return now - s->alone_since > s->nap_after_us * us && !slot_lists_nothing(s) &&
+           sched.idle_policy != IDLE_POLL;
+}
+
+void nap(struct thread *t)
+{
+    struct slot *s = t->slot;
+    uint64_t us = (s->alone_at - s->alone_since) / sched.tsc_per_us / SHARE;
+    us = us < MIN_US ? MIN_US : us > MAX_US ? MAX_US : us;
+    const struct timespec span = {.tv_nsec = (long)us * 1000};
+    /* Said, then looked; who pushes looks after that (naps_end). */
+    __atomic_fetch_add(&sched.naps, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&s->napping, 1, __ATOMIC_SEQ_CST);
+    if (!slot_ready_count(s) && !slot_is_closed(s) && !t->pending_work)
+        prim_syscall4(SYS_futex, &s->napping, PRIM_FUTEX_WAIT_PRIVATE, 1, &span);
+    __atomic_store_n(&s->napping, 0, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&sched.naps, 1, __ATOMIC_RELAXED);
+    count(naps);
+    if (slot_ready_count(s) || waiting_words_changed(t)) {
+        nap_not_yet(s);
+        if (s->nap_after_us < FIRST_MAX_US)
+            s->nap_after_us *= 2;
+    } else {
+        s->alone_at = tsc();
+        s->nap_after_us = FIRST_US;
+    }
+}
+
+void naps_end(const struct slot *s)
+{
+    if (!__atomic_load_n(&sched.naps, __ATOMIC_SEQ_CST))
+        return;
+    for (uint32_t i = 0; i < slots_open(); i++) {
+        struct slot *other = slot_after(s, i);
+        if (__atomic_load_n(&other->napping, __ATOMIC_RELAXED) &&
+            __atomic_exchange_n(&other->napping, 0, __ATOMIC_RELAXED)) {
+            prim_futex_wake(&other->napping, 1);
+            return;
+        }
+    }
+}

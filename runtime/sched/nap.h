@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Naps: a slot has only parked threads, and one that spins in their place, as it would natively
+ * (sched/park.c). If nothing happens for long, that one sleeps for moments: up to a 128th of the
+ * time since something did. Nobody wakes it when a word changes that it waits for, so it is late by
+ * so much at most; who makes a thread ready ends its nap.
+ */
+#ifndef LISSOM_NAP_H
+#define LISSOM_NAP_H
+
+#include "sched/thread.h"
+
+/* The thread of s is at a spin site, and no other could run. Post: true: nothing has happened on s
+ * for so long that it may nap, if it waits. By who holds s. */
+bool nap_is_due(struct slot *s, uint64_t now /* tsc */);
+/* Something has happened on s: the time begins anew. By who holds s, or under s->lock. */
+static inline void nap_not_yet(struct slot *s)
+{
+    __atomic_store_n(&s->alone_at, 0, __ATOMIC_RELAXED);
+}
+/* t, which holds its slot and waits for the words of its last proof, sleeps for a moment, or until
+ * there is something to run on its slot. A signal ends it, too. */
+void nap(struct thread *t);
+/* A thread has been pushed to the list of s, which is busy, and no slot is idle. Pre: as
+ * slots_look_for_idle. */
+void naps_end(const struct slot *s);
+
+#endif
