@@ -10,6 +10,7 @@ mod elf;
 #[cfg(test)]
 mod fuzz;
 mod gdb;
+mod knobs;
 mod kvm;
 mod load;
 mod man;

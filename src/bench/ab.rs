@@ -13,6 +13,7 @@ use super::report::{Options, Report};
 use super::table::number;
 use super::{Bench, Common, EXIT_CODES, Session, markdown, noise, table};
 use crate::cli::Switch;
+use crate::knobs;
 use crate::program;
 use crate::stats::{plural, wrap};
 
@@ -188,12 +189,26 @@ fn notes(group: &Measured) -> Vec<String> {
             plural(loops, "wait"),
         ))
     };
-    group
-        .cells
-        .iter()
-        .filter(|c| c.managed && c.native_because.is_none())
-        .filter_map(told)
-        .collect()
+    let managed = || group.cells.iter().filter(|c| c.managed && c.native_because.is_none());
+    managed().filter_map(told).chain(spinning(managed())).collect()
+}
+
+/// Libraries in whose loops threads gave way, if they can be told not to spin.
+fn spinning<'a>(cells: impl Iterator<Item = &'a Cell>) -> Option<String> {
+    let processes = cells.filter_map(|c| c.statistics.as_ref()?["processes"].as_array()).flatten();
+    let loops = processes.filter_map(|p| p["spin_loops"].as_array()).flatten();
+    let files: Vec<&str> = loops
+        .filter(|l| l["waits"].as_u64() > Some(0) || l["yields"].as_u64() > Some(0))
+        .filter_map(|l| l["file"].as_str()?.rsplit('/').next())
+        .collect();
+    let knobs = knobs::named(files.into_iter());
+    (!knobs.is_empty()).then(|| {
+        format!(
+            "Threads of libraries spun where there are more of them than CPUs. To block at once \
+             may be faster, natively too: {}.",
+            knobs.join("; ")
+        )
+    })
 }
 
 /// At most 80 columns wide.

@@ -12,6 +12,7 @@ use super::Finding;
 use super::machine::version;
 use super::survey::{self, LeftAlone};
 use crate::elf::{self, Kind};
+use crate::knobs;
 use crate::program;
 use crate::unpack;
 
@@ -152,6 +153,15 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
     target.findings.extend(left_alone(&target.objects));
     target.findings.extend(pins(&target.objects));
     target.findings.extend(loops(&target.objects));
+    target.findings.extend(spinning(&target.objects));
+}
+
+fn spinning(objects: &[Object]) -> Option<Finding> {
+    let files = objects.iter().filter_map(|o| o.path.file_name()?.to_str());
+    let knobs = knobs::named(files);
+    let why = "threads of libraries spin before they block; with more threads than CPUs, what \
+               tells them not to makes them faster";
+    (!knobs.is_empty()).then(|| Finding::ok("spinning", format!("{why}: {}", knobs.join("; "))))
 }
 
 fn left_alone(objects: &[Object]) -> Option<Finding> {

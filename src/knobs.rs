@@ -1,0 +1,67 @@
+//! Libraries whose threads spin before they block, and what tells them not to. lissom finds such
+//! loops by itself; where threads outnumber CPUs, not to spin is still less work for both.
+
+/// A library, and its own setting.
+pub struct Knob {
+    pub library: &'static str,
+    /// What the names of its files begin with.
+    files: &'static [&'static str],
+    /// What to set, in the environment or the program.
+    pub setting: &'static str,
+}
+
+const KNOBS: &[Knob] = &[
+    Knob {
+        library: "OpenBLAS",
+        files: &["libopenblas", "libscipy_openblas"],
+        setting: "OPENBLAS_THREAD_TIMEOUT=4",
+    },
+    Knob {
+        library: "ONNX Runtime",
+        files: &["libonnxruntime", "onnxruntime_pybind11_state"],
+        setting: "the session option session.intra_op.allow_spinning=0",
+    },
+    Knob {
+        library: "GNU OpenMP",
+        files: &["libgomp"],
+        setting: "GOMP_SPINCOUNT=0 (lissom run does, unless it is set)",
+    },
+    Knob {
+        library: "LLVM's or Intel's OpenMP",
+        files: &["libomp", "libiomp5"],
+        setting: "KMP_BLOCKTIME=0 (lissom run does, unless it is set)",
+    },
+];
+
+/// Of the library in the file of that name.
+pub fn of(file: &str) -> Option<&'static Knob> {
+    KNOBS.iter().find(|k| k.files.iter().any(|f| file.starts_with(f)))
+}
+
+/// Those of the files named, each once, as `OpenBLAS: OPENBLAS_THREAD_TIMEOUT=4`.
+pub fn named<'a>(files: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut all: Vec<String> =
+        files.filter_map(of).map(|k| format!("{}: {}", k.library, k.setting)).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_library_once() {
+        let files =
+            ["libscipy_openblas64_-1c0b.so", "libc.so.6", "libopenblas.so.0", "libgomp.so.1"];
+        assert_eq!(
+            named(files.into_iter()),
+            [
+                "GNU OpenMP: GOMP_SPINCOUNT=0 (lissom run does, unless it is set)",
+                "OpenBLAS: OPENBLAS_THREAD_TIMEOUT=4"
+            ]
+        );
+        assert!(of("onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so").is_some());
+    }
+}
