@@ -6,6 +6,7 @@
  * while there is one thread and before libc's own, so it takes the environment from its arguments
  * and calls nothing of libc.
  */
+#include "cpus/cpus.h"
 #include "attributes.h"
 #include "lissom.h"
 #include "sched/bind.h"
@@ -268,7 +269,7 @@ static void say_state(void)
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
 /* Older versions of glibc 2 have not been tried. A container may bring any. */
-enum { LIBC_OLDEST = 31, LIBC_CLONE3 = 34 };
+enum { LIBC_OLDEST = 31, LIBC_CLONE3 = 34, LIBC_ONE_LIBRARY = 34 };
 
 /* Of version 2.N: N; of others 0. */
 static uint32_t libc_minor(void)
@@ -359,6 +360,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
         return;
     if (!options_read(environment))
         return;
+    if (sched.openmp_binds)
+        cpus_loaded(libc < LIBC_ONE_LIBRARY);
     find_pthread_create();
     sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
     open_region();

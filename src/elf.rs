@@ -273,6 +273,28 @@ mod tests {
         assert!(new.is_empty(), "{new:?}");
     }
 
+    /// musl's loader ends a program whose preloaded library has a relocation that it does not know,
+    /// as those of indirect functions.
+    #[test]
+    fn every_loader_knows_the_runtimes_relocations() {
+        use object::read::elf::SectionHeader;
+        const RELA: u32 = 4; // SHT_RELA
+        // 64, GLOB_DAT, JUMP_SLOT, RELATIVE, TPOFF64 of R_X86_64_*
+        const KNOWN: &[u32] = &[1, 6, 7, 8, 18];
+        let data = &*crate::abi::RUNTIME.to_vec();
+        let header = Header::parse(data).expect("a header");
+        let endian = header.endian().expect("an order of bytes");
+        let sections = header.sections(endian, data).expect("sections");
+        let mut kinds: Vec<u32> = Vec::new();
+        for section in sections.iter().filter(|s| s.sh_type.get(endian) == RELA) {
+            let entries = section.data(endian, data).expect("its bytes").chunks_exact(24);
+            kinds.extend(entries.map(|e| u32::from_le_bytes([e[8], e[9], e[10], e[11]])));
+        }
+        assert!(!kinds.is_empty());
+        kinds.retain(|kind| !KNOWN.contains(kind));
+        assert!(kinds.is_empty(), "{kinds:?}");
+    }
+
     #[test]
     fn own_executable() {
         let data = std::fs::read("/proc/self/exe").expect("readable");

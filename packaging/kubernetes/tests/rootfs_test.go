@@ -56,7 +56,8 @@ func build(t *testing.T, root string, compiler ...string) {
 	}
 }
 
-// withLibraries copies the interpreter of a program in root, and what it loads.
+// withLibraries copies the interpreter of a program in root, and what it loads; nothing for a
+// static one.
 func withLibraries(t *testing.T, root, program string) {
 	t.Helper()
 	program = filepath.Join(root, program)
@@ -64,7 +65,11 @@ func withLibraries(t *testing.T, root, program string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	interpreter := regexp.MustCompile(`interpreter: (/[^\]]+)`).FindStringSubmatch(string(headers))[1]
+	found := regexp.MustCompile(`interpreter: (/[^\]]+)`).FindStringSubmatch(string(headers))
+	if found == nil {
+		return
+	}
+	interpreter := found[1]
 	copyFile(t, interpreter, filepath.Join(root, interpreter))
 	if strings.Contains(interpreter, "musl") {
 		return
