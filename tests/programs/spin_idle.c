@@ -57,6 +57,9 @@ int main(void) {
         }
         for (int i = 1; i < spin_threads; i++)
             while (done[i] != round) __builtin_ia32_pause();
+        // A second one while the first is pending would be none, nor is one that ends with its
+        // thread.
+        while (signals != round * (uint32_t)(spin_threads - 1)) __builtin_ia32_pause();
     }
     over = 1;
     for (int i = 1; i < spin_threads; i++) spin_cell[i].word = rounds + 1;
