@@ -249,15 +249,6 @@ static bool has_shadow_stacks(void)
 }
 
 /* Why nothing can be managed here; NULL: it can. */
-static const char *unfit_process(void)
-{
-    if (is_late())
-        return "threads were made before the runtime could begin";
-    if (has_shadow_stacks())
-        return "user shadow stacks are on";
-    return frames_fit() ? NULL : "the signal frames of this CPU are too large";
-}
-
 static void say_state(void)
 {
     if (options.verbose)
@@ -281,6 +272,19 @@ static uint32_t libc_minor(void)
     for (v += 2; is_digit(*v) && minor < 1000; v++)
         minor = minor * 10 + (uint32_t)(*v - '0');
     return minor;
+}
+
+static const char *unfit_process(void)
+{
+    if (is_late())
+        return "threads were made before the runtime could begin";
+    if (has_shadow_stacks())
+        return "user shadow stacks are on";
+    if (sched.openmp_binds && libc_minor() < LIBC_ONE_LIBRARY)
+        return "OpenMP is to bind threads, and may have bound the first one before the runtime "
+               "began "
+               "(glibc before 2.34)";
+    return frames_fit() ? NULL : "the signal frames of this CPU are too large";
 }
 
 /* The process is about to have two threads: from here on it is managed. */
@@ -361,7 +365,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     if (!options_read(environment))
         return;
     if (sched.openmp_binds)
-        cpus_loaded(libc < LIBC_ONE_LIBRARY);
+        cpus_loaded();
     find_pthread_create();
     sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
     open_region();

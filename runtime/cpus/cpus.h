@@ -24,8 +24,7 @@ static inline uint32_t cpus_count(const struct cpu_mask *m)
 }
 
 /* --- at_load.c -------------------------------------------------------------------------------- */
-/* By the constructor. is_late: libgomp's may have run before. */
-void cpus_loaded(bool is_late);
+void cpus_loaded(void);                    /* by the constructor */
 const struct cpu_mask *cpus_at_load(void); /* bytes 0: it cannot be read */
 
 /* --- sentinel.c: by the monitor --------------------------------------------------------------- */

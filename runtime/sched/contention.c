@@ -64,11 +64,16 @@ static void seen(uint64_t now, uint64_t first_us)
 
 /* --- was it the host, or did others run? ------------------------------------------------------ */
 
-enum { ASKED = 64 };
+#define GUESS (1u << 31)
+
+enum {
+    ASKED = 64,
+    GUESSES_US = 10000, /* between two guesses: each takes the monitor some 20 us */
+};
 
 static bool can_ask;
-/* the kernel thread, << 32, and for how many us it did not run; the last one is as good as any. 0:
- * none */
+/* the kernel thread, << 32, and for how many us it did not run, with GUESS if it may have; the last
+ * one is as good as any. 0: none */
 static uint64_t suspicion;
 /* The time for which a kernel thread was ready and did not run, as last read. The first reading
  * covers the thread's whole life, and is doubted: a new thread waits for its creator to leave the
@@ -84,36 +89,54 @@ void contention_ask(void)
 {
     uint64_t what = __atomic_exchange_n(&suspicion, 0, __ATOMIC_RELAXED), delay;
     int32_t tid = (int32_t)(what >> 32), i = tid % ASKED;
+    uint32_t us = (uint32_t)what & ~GUESS;
+    bool guess = what & GUESS;
     if (!what)
         return;
     if (!task_delay(tid, &delay)) {
-        seen(tsc(), AVOID_US);
+        if (!guess)
+            seen(tsc(), AVOID_US);
         return;
     }
     bool known = asked[i].tid == tid;
     uint64_t before = known ? asked[i].delay : 0;
     asked[i].tid = tid;
     asked[i].delay = delay;
-    if (delay - before >= (uint32_t)what * 1000ull / 2)
+    if ((known || !guess) && delay - before >= us * 1000ull / 2)
         seen(tsc(), known ? AVOID_US : DOUBT_US);
 }
 
-/* The calling kernel thread was to run, and did not for that `time`, until now. */
+/* The calling kernel thread did not run for that `time`, until now. */
+static void ask(uint64_t time, uint32_t guess)
+{
+    uint64_t us = time / sched.tsc_per_us;
+    set(&suspicion, (uint64_t)prim_syscall3(SYS_gettid, 0, 0, 0) << 32 | guess |
+                        (us >= GUESS ? GUESS - 1 : us));
+    monitor_kick_started();
+}
+
+/* ... and was to run. */
 static void suspect(uint64_t now, uint64_t time)
 {
-    if (!__atomic_load_n(&can_ask, __ATOMIC_RELAXED)) {
+    if (__atomic_load_n(&can_ask, __ATOMIC_RELAXED))
+        ask(time, 0);
+    else
         seen(now, DOUBT_US);
+}
+
+void contention_guess(uint64_t before, uint64_t now)
+{
+    static uint64_t after;
+    if (now - before <= STOOD_STILL_US * sched.tsc_per_us || now < get(&after) ||
+        is_throttled(now - before) || !__atomic_load_n(&can_ask, __ATOMIC_RELAXED))
         return;
-    }
-    uint64_t us = time / sched.tsc_per_us;
-    set(&suspicion,
-        (uint64_t)prim_syscall3(SYS_gettid, 0, 0, 0) << 32 | (us > UINT32_MAX ? UINT32_MAX : us));
-    monitor_kick_started();
+    set(&after, now + GUESSES_US * sched.tsc_per_us);
+    ask(now - before, GUESS);
 }
 
 bool contention_stood_still(uint64_t before, uint64_t now)
 {
-    if (!before || now - before <= STOOD_STILL_US * sched.tsc_per_us)
+    if (now - before <= STOOD_STILL_US * sched.tsc_per_us)
         return false;
     if (!is_throttled(now - before))
         suspect(now, now - before);

@@ -31,9 +31,12 @@ bool contended(uint64_t now);
 bool kernel_decides(uint64_t now);
 /* Whether it has. */
 void contention_bounded(bool is_bounded);
-/* One step of a poll took from `before` (0: this is the first) to `now` (tsc). Post: true: it was
- * off its CPU, and contended() holds for a while. */
+/* One step of a poll took from `before` to `now` (tsc). Post: true: it was off its CPU, and
+ * contended() holds for a while. */
 bool contention_stood_still(uint64_t before, uint64_t now);
+/* The same of two turns of a spin. The thread may have computed in between, so only what the kernel
+ * says of it counts, which is asked for seldom. */
+void contention_guess(uint64_t before, uint64_t now);
 /* The calling kernel thread slept, and was granted t->slot meanwhile. */
 void contention_woke(const struct thread *t);
 /* Whether another slot's kernel thread is on the CPU of the caller, which holds s: it may need it

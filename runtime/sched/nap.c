@@ -21,14 +21,23 @@ enum {
 bool nap_is_due(struct slot *s, uint64_t now)
 {
     uint64_t us = sched.tsc_per_us, before = s->alone_at;
-    bool preempted = contention_stood_still(before, now);
+    if (before)
+        contention_guess(before, now);
     s->alone_at = now;
-    if (!before || (!preempted && now - before > TURN_US * us))
+    if (!before || now - before > TURN_US * us)
         s->alone_since = now;
     if (!s->nap_after_us)
         s->nap_after_us = FIRST_US;
     return now - s->alone_since > s->nap_after_us * us && !slot_lists_nothing(s) &&
            sched.idle_policy != IDLE_POLL;
+}
+
+static bool anything_ready(void)
+{
+    for (uint32_t i = 0; i < slots_open(); i++)
+        if (slot_ready_count(&sched.slot[i]) && !slot_is_kept(&sched.slot[i]))
+            return true;
+    return false;
 }
 
 void nap(struct thread *t)
@@ -40,15 +49,16 @@ void nap(struct thread *t)
     /* Said, then looked; who pushes looks after that (naps_end). */
     __atomic_fetch_add(&sched.naps, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&s->napping, 1, __ATOMIC_SEQ_CST);
-    if (!slot_ready_count(s) && !slot_is_closed(s) && !t->pending_work)
+    if (!anything_ready() && !slot_is_closed(s) && !t->pending_work)
         prim_syscall4(SYS_futex, &s->napping, PRIM_FUTEX_WAIT_PRIVATE, 1, &span);
-    __atomic_store_n(&s->napping, 0, __ATOMIC_RELAXED);
+    bool ended = !__atomic_exchange_n(&s->napping, 0, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&sched.naps, 1, __ATOMIC_RELAXED);
     count(naps);
-    if (slot_ready_count(s) || waiting_words_changed(t)) {
-        nap_not_yet(s);
-        if (s->nap_after_us < FIRST_MAX_US)
-            s->nap_after_us *= 2;
+    bool in_vain = waiting_words_changed(t);
+    if (in_vain && s->nap_after_us < FIRST_MAX_US)
+        s->nap_after_us *= 2;
+    if (ended || in_vain || anything_ready()) {
+        nap_not_yet(s); /* it looks around for what there is to run, as without naps */
     } else {
         s->alone_at = tsc();
         s->nap_after_us = FIRST_US;

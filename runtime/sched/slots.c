@@ -20,6 +20,7 @@ void slots_init(uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         sched.slot[i] = (struct slot){.index = i, .neighbour = i, .state = SLOT_IDLE};
     sched.idle_count = n;
+    sched.naps = 0;
 }
 
 /* Parked threads that can go on come first, but not for longer than a slice before those that wait
@@ -276,7 +277,7 @@ void slots_look_for_idle(struct slot *s)
     struct slot *idle = slots_claim_idle(s);
     if (idle)
         slot_pass_on(idle);
-    else
+    else if (slot_ready_count(s))
         naps_end(s);
 }
 

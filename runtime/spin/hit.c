@@ -155,7 +155,8 @@ static void yield_at_hint(struct thread *t, const struct spin_site *site, uint64
 static bool spins_first(struct thread *t, struct spin_site *site, uint64_t now)
 {
     uint64_t us = sched.tsc_per_us;
-    bool same = t->wait_site == site && now - t->hit_at < SAME_WAIT_NS * us / 1000;
+    uint64_t turns = site->seldom ? SPIN_SELDOM : 1;
+    bool same = t->wait_site == site && now - t->hit_at < turns * SAME_WAIT_NS * us / 1000;
     if (!same) {
         if (t->wait_site && t->spins_first) { /* the last one was short */
             count_at(t, t->wait_site, &t->site_short_spins);
