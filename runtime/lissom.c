@@ -6,8 +6,8 @@
  * while there is one thread and before libc's own, so it takes the environment from its arguments
  * and calls nothing of libc.
  */
-#include "cpus/cpus.h"
 #include "attributes.h"
+#include "cpus/cpus.h"
 #include "lissom.h"
 #include "sched/bind.h"
 #include "monitor/limit.h"
@@ -248,7 +248,6 @@ static bool has_shadow_stacks(void)
            (features & ARCH_SHSTK_SHSTK);
 }
 
-/* Why nothing can be managed here; NULL: it can. */
 static void say_state(void)
 {
     if (options.verbose)
@@ -274,6 +273,7 @@ static uint32_t libc_minor(void)
     return minor;
 }
 
+/* Returns the reason why the process has to run natively; NULL: it need not. */
 static const char *unfit_process(void)
 {
     if (is_late())
@@ -281,9 +281,7 @@ static const char *unfit_process(void)
     if (has_shadow_stacks())
         return "user shadow stacks are on";
     if (sched.openmp_binds && libc_minor() < LIBC_ONE_LIBRARY)
-        return "OpenMP is to bind threads, and may have bound the first one before the runtime "
-               "began "
-               "(glibc before 2.34)";
+        return "glibc is older than 2.34, and OpenMP may have bound the first thread already";
     return frames_fit() ? NULL : "the signal frames of this CPU are too large";
 }
 

@@ -1,13 +1,14 @@
-//! Libraries whose threads spin before they block, and what tells them not to. lissom finds such
-//! loops by itself; where threads outnumber CPUs, not to spin is still less work for both.
+//! Libraries whose threads spin before they block, and the settings that stop the spinning. lissom
+//! parks spinning threads by itself. Where threads outnumber CPUs, blocking at once costs still
+//! less.
 
-/// A library, and its own setting.
-pub struct Knob {
-    pub library: &'static str,
-    /// What the names of its files begin with.
+/// A library that has such a setting.
+struct Knob {
+    library: &'static str,
+    /// Prefixes of its file names.
     files: &'static [&'static str],
-    /// What to set, in the environment or the program.
-    pub setting: &'static str,
+    /// The environment variable or option of the program, with its value.
+    setting: &'static str,
 }
 
 const KNOBS: &[Knob] = &[
@@ -33,12 +34,13 @@ const KNOBS: &[Knob] = &[
     },
 ];
 
-/// Of the library in the file of that name.
-pub fn of(file: &str) -> Option<&'static Knob> {
+/// The library that a file belongs to, by its name; `None`: one without a setting.
+fn of(file: &str) -> Option<&'static Knob> {
     KNOBS.iter().find(|k| k.files.iter().any(|f| file.starts_with(f)))
 }
 
-/// Those of the files named, each once, as `OpenBLAS: OPENBLAS_THREAD_TIMEOUT=4`.
+/// Returns the settings for the libraries in `files`, sorted, each once, in the form
+/// `OpenBLAS: OPENBLAS_THREAD_TIMEOUT=4`.
 pub fn named<'a>(files: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut all: Vec<String> =
         files.filter_map(of).map(|k| format!("{}: {}", k.library, k.setting)).collect();

@@ -193,7 +193,7 @@ fn notes(group: &Measured) -> Vec<String> {
     managed().filter_map(told).chain(spinning(managed())).collect()
 }
 
-/// Libraries in whose loops threads gave way, if they can be told not to spin.
+/// Names the settings that stop the spinning of libraries in whose loops threads gave way.
 fn spinning<'a>(cells: impl Iterator<Item = &'a Cell>) -> Option<String> {
     let processes = cells.filter_map(|c| c.statistics.as_ref()?["processes"].as_array()).flatten();
     let loops = processes.filter_map(|p| p["spin_loops"].as_array()).flatten();

@@ -156,11 +156,12 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
     target.findings.extend(spinning(&target.objects));
 }
 
+/// Names the settings that stop the spinning of the libraries loaded at start.
 fn spinning(objects: &[Object]) -> Option<Finding> {
     let files = objects.iter().filter_map(|o| o.path.file_name()?.to_str());
     let knobs = knobs::named(files);
-    let why = "threads of libraries spin before they block; with more threads than CPUs, what \
-               tells them not to makes them faster";
+    let why = "threads of libraries spin before they block; with more threads than CPUs, these \
+               settings make them faster";
     (!knobs.is_empty()).then(|| Finding::ok("spinning", format!("{why}: {}", knobs.join("; "))))
 }
 

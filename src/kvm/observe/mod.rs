@@ -116,7 +116,7 @@ fn run(args: &ObserveArgs) -> anyhow::Result<()> {
         let next = last + args.interval;
         stop.wait(end.map_or(next, |end| end.min(next)));
         let now = Instant::now();
-        // Before their counts are read: who ends after that has more to tell.
+        // Before the counts are read: a VM that ends later may still add to its counts.
         let ended: Vec<Vm> = known.keys().copied().filter(|vm| !is_there(vm.pid)).collect();
         let seen = look(&observer, &mut known, &args.vm)?;
         let interval =
@@ -184,7 +184,7 @@ fn look(
     Ok(seen)
 }
 
-/// Those that had ended before the last report.
+/// Removes the counts of VMs that had ended when the last report read them.
 fn forget(observer: &Observer, known: &mut BTreeMap<Vm, Known>, ended: &[Vm]) {
     for vm in ended {
         observer.forget(*vm);
