@@ -8,6 +8,8 @@
 #include "fastpath.h"
 #include "sched/actions.h"
 #include "sched/slots.h"
+#include "sched/threshold.h"
+#include "sched/waiting.h"
 #include "calls.h"
 
 #include <errno.h>
@@ -92,6 +94,11 @@ static enum seen_as look_at(long descriptor)
 
 static bool descriptor_never_waits(long descriptor) { return look_at(descriptor) == NEVER_WAITS; }
 
+static bool is_poll(long nr)
+{
+    return nr == SYS_poll || nr == SYS_epoll_wait || nr == SYS_epoll_pwait;
+}
+
 /* Whether the call never waits, by its arguments. */
 static bool never(const struct user_registers *r)
 {
@@ -134,6 +141,8 @@ static bool is_nonblocking_now(long descriptor)
     long flags = prim_syscall3(SYS_fcntl, descriptor, F_GETFL, 0);
     return flags >= 0 && (flags & O_NONBLOCK);
 }
+
+enum { SAME_WAIT_US = 5 }; /* between two polls of one wait at most */
 
 enum { NOT_MADE = -4096 }; /* no error of the kernel's */
 
@@ -182,7 +191,29 @@ static long made_at_once(const struct user_registers *r)
     return NOT_MADE;
 }
 
-bool fastpath_call(const struct thread *t, struct user_registers *r)
+/* t has asked for events, with a time limit of 0, and there was none. If it does so again and
+ * again, it waits, and gives way as at a hint site (docs/spin.md). */
+static void found_nothing(struct thread *t)
+{
+    uint64_t now = tsc(), us = sched.tsc_per_us;
+    uint64_t turns = (now - t->polled_at) / (us / 10 + 1); /* of a tenth of a us each */
+    if (now - t->polled_at > SAME_WAIT_US * us) {
+        t->polls_since = now;
+        t->counts_on = 0;
+    }
+    if ((now - t->polls_since) * 1000 > threshold_ns() * us) {
+        if (t->counts_on)
+            t->counts_on -= turns < t->counts_on ? (uint32_t)turns : t->counts_on;
+        else if (thread_stays(t) && now - t->mounted_at < SAME_WAIT_US * us)
+            ; /* a switch to another kernel thread takes as long */
+        else if (slot_ready_count(t->slot) || waiting_any_over(t->slot, now, true))
+            slot_yield_spinning(t, now);
+        now = tsc();
+    }
+    t->polled_at = now;
+}
+
+bool fastpath_call(struct thread *t, struct user_registers *r)
 {
     long n;
     if (t->carrier != t->home && needs_home(t, r->rax))
@@ -193,6 +224,8 @@ bool fastpath_call(const struct thread *t, struct user_registers *r)
         do {
             n = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
         } while (n == -EINTR && !t->pending_work);
+        if (n == 0 && sched.detect_spinning && is_poll(r->rax))
+            found_nothing(t);
     } else {
         /* Not at the end of a slice: others are to run. Nor where the call can be made as it is. */
         if (!threads_exceed_slots() || slot_over_slice(t) ||
@@ -258,7 +291,8 @@ bool fastpath_may_block(const struct user_registers *r)
     case SYS_sendmmsg:
         /* room for a little, at least: what then still blocks is the monitor's to find */
         p.events = POLLOUT;
-        return threads_exceed_slots() && prim_syscall3(SYS_poll, &p, 1, 0) == 0;
+        return (threads_exceed_slots() || sched.lone_contended) &&
+               prim_syscall3(SYS_poll, &p, 1, 0) == 0;
     default: return true;
     }
 }

@@ -16,7 +16,7 @@ static inline bool fastpath_for_events(const struct user_registers *r)
 /* Makes the call if it comes back at once whatever it finds, or if what it would wait for is there.
  * Wherever t is: what it did is nobody's business but the process's. Post: true: made, r->rax is
  * its result. */
-bool fastpath_call(const struct thread *t, struct user_registers *r);
+bool fastpath_call(struct thread *t, struct user_registers *r);
 /* Whether its descriptor had O_NONBLOCK when it was last looked at: the call is to be made at home,
  * with the slot. */
 bool fastpath_likely(const struct user_registers *r);

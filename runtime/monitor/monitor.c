@@ -12,6 +12,7 @@
 #include "cpus/cpus.h"
 #include "events/events.h"
 #include "monitor/limit.h"
+#include "monitor/lone.h"
 #include "monitor/publish.h"
 #include "monitor/scan.h"
 #include "monitor/manager.h"
@@ -47,6 +48,7 @@ enum {
     DOZE_US = 6000,   /* ... among other programs */
     ALONE_US = 20000, /* that there has been one thread, before it ends */
     STACK = 16384,
+    SHORT_SLICE_NS = 100000, /* the least that there is */
 };
 
 static char stack[STACK] __attribute__((aligned(64)));
@@ -93,6 +95,8 @@ static bool look(void)
         if (events_due(now - TICK_US * sched.tsc_per_us))
             events_rouse();
     }
+    if (lone_tick(now))
+        ready = true;
     if (loops_look(now))
         ready = true;
     if (carrier_preempt_reserved())
@@ -235,6 +239,24 @@ static void end_alone(void)
         leave();
 }
 
+/* Until somebody has something for it, or may_end for ALONE_US. Post: true: the one thread that
+ * runs is contended. */
+static bool sleep_for_long(bool may_end)
+{
+    for (;;) {
+        /* timers: the first one alone says how long it sleeps (docs/slots.md, Timers) */
+        uint32_t us = may_end ? ALONE_US : timers_in_use() ? 0 : lone_sleep_us();
+        sleep_on(&sched.monitor_word, ASLEEP_FOR_LONG, us);
+        if (may_end || __atomic_load_n(&leaving, __ATOMIC_ACQUIRE) ||
+            __atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) != ASLEEP_FOR_LONG)
+            return false;
+        if (lone_look()) {
+            contention_of_others(tsc());
+            return true;
+        }
+    }
+}
+
 /* Until threads are ready, or it is to go. */
 static void sleep_lightly(void)
 {
@@ -257,8 +279,10 @@ static void sleep_lightly(void)
             bool may_end = is_alone() && !tried;
             peers_asleep();
             publish_asleep();
-            sleep_on(&sched.monitor_word, ASLEEP_FOR_LONG, may_end ? ALONE_US : 0);
+            bool contended = sleep_for_long(may_end);
             share_after = 0;
+            if (contended)
+                return;
             if (may_end)
                 end_alone();
             tried = may_end;
@@ -269,6 +293,9 @@ static void sleep_lightly(void)
 
 static uint32_t tick_us(void)
 {
+    uint32_t lone = lone_tick_us();
+    if (lone && !sched.observe_spinning)
+        return lone;
     bool often = sched.detect_spinning && !__atomic_load_n(&sched.naps, __ATOMIC_RELAXED);
     return often || sched.observe_spinning ? spin_period_us() : TICK_US;
 }
@@ -306,9 +333,30 @@ static bool take_own_descriptors(void)
     return own;
 }
 
+/* It runs for some us, and is to do so when it wakes, not when the slices of others are over. The
+ * kernel lets those go first that ask for short slices, from Linux 6.12; before, it takes no
+ * notice.
+ */
+static void ask_for_short_slices(void)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } attr; /* sched_attr of sched_setattr(2) */
+    enum { OTHER = 0 };
+    if (prim_syscall4(SYS_sched_getattr, 0, &attr, sizeof attr, 0) || attr.policy != OTHER)
+        return;
+    attr.runtime = SHORT_SLICE_NS;
+    prim_syscall3(SYS_sched_setattr, 0, &attr, 0);
+}
+
 static _Noreturn void monitor(void)
 {
     uint32_t quiet = 0;
+    ask_for_short_slices();
     if (other_mask)
         cpus_unbind_self(); /* at once: what somebody sets from now on is to hold */
     /* Guarded loads of what parked threads wait for: the program may have taken the page away. */
@@ -319,6 +367,7 @@ static _Noreturn void monitor(void)
     manager_begin(own_descriptors);
     publish_begin(own_descriptors);
     contention_can_ask(own_descriptors);
+    lone_begin(own_descriptors);
     for (;;) {
         /* then what it was changed for */
         uint32_t seen = __atomic_load_n(&sleep_cuts, __ATOMIC_SEQ_CST);

@@ -43,16 +43,15 @@ bool task_ran(int32_t tid, uint64_t *ns)
     return *ns;
 }
 
-bool task_delay(int32_t tid, uint64_t *ns)
+bool task_times(int32_t tid, uint64_t *ran, uint64_t *delay)
 {
     char text[TEXT];
-    uint64_t ran;
     if (!read_text(tid, "/schedstat", text))
         return false;
-    const char *p = read_number(text, &ran);
-    if (!ran || *p != ' ') /* all zero: the kernel has been told not to count */
+    const char *p = read_number(text, ran);
+    if (!*ran || *p != ' ') /* all zero: the kernel has been told not to count */
         return false;
-    read_number(p + 1, ns);
+    read_number(p + 1, delay);
     return true;
 }
 

@@ -17,9 +17,9 @@ struct task_stat {
 bool task_stat(int32_t tid, struct task_stat *s);
 /* The CPU time of the thread. Returns false if it is not known. Opens a file. */
 bool task_ran(int32_t tid, uint64_t *ns);
-/* Post: for how long it has waited, all in all, while others ran on its CPU (not: the host of a
- * virtual machine). false: it is not known. Opens a file. */
-bool task_delay(int32_t tid, uint64_t *ns);
+/* In ns. Post: *delay: for how long it has waited, all in all, while others ran on its CPU (not:
+ * the host of a virtual machine). false: it is not known. Opens a file. */
+bool task_times(int32_t tid, uint64_t *ran, uint64_t *delay);
 /* Post: whether a debugger, or strace, is attached to it. false, too, if it is not known. 20 us.
  * Opens a file. */
 bool task_is_traced(int32_t tid);

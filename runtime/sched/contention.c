@@ -87,13 +87,13 @@ void contention_can_ask(bool can) { __atomic_store_n(&can_ask, can, __ATOMIC_REL
 
 void contention_ask(void)
 {
-    uint64_t what = __atomic_exchange_n(&suspicion, 0, __ATOMIC_RELAXED), delay;
+    uint64_t what = __atomic_exchange_n(&suspicion, 0, __ATOMIC_RELAXED), ran, delay;
     int32_t tid = (int32_t)(what >> 32), i = tid % ASKED;
     uint32_t us = (uint32_t)what & ~GUESS;
     bool guess = what & GUESS;
     if (!what)
         return;
-    if (!task_delay(tid, &delay)) {
+    if (!task_times(tid, &ran, &delay)) {
         if (!guess)
             seen(tsc(), AVOID_US);
         return;
@@ -179,3 +179,5 @@ void contention_woke(const struct thread *t)
 }
 
 void contention_of_our_own(void) { set(&ours_until, tsc() + OURS_US * sched.tsc_per_us); }
+
+void contention_of_others(uint64_t now) { seen(now, AVOID_US); }

@@ -51,5 +51,7 @@ void contention_can_ask(bool can);
 void contention_ask(void);
 /* A slot was given a second thread: for a while, who waits for a CPU may wait for our own. */
 void contention_of_our_own(void);
+/* Other programs want the CPU of a thread: contended() holds for a while. */
+void contention_of_others(uint64_t now /* tsc */);
 
 #endif

@@ -40,11 +40,9 @@ static bool anything_ready(void)
     return false;
 }
 
-void nap(struct thread *t)
+bool nap_for(struct thread *t, uint64_t us)
 {
     struct slot *s = t->slot;
-    uint64_t us = (s->alone_at - s->alone_since) / sched.tsc_per_us / SHARE;
-    us = us < MIN_US ? MIN_US : us > MAX_US ? MAX_US : us;
     const struct timespec span = {.tv_nsec = (long)us * 1000};
     /* Said, then looked; who pushes looks after that (naps_end). */
     __atomic_fetch_add(&sched.naps, 1, __ATOMIC_SEQ_CST);
@@ -54,6 +52,14 @@ void nap(struct thread *t)
     bool ended = !__atomic_exchange_n(&s->napping, 0, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&sched.naps, 1, __ATOMIC_RELAXED);
     count(naps);
+    return ended;
+}
+
+void nap(struct thread *t)
+{
+    struct slot *s = t->slot;
+    uint64_t us = (s->alone_at - s->alone_since) / sched.tsc_per_us / SHARE;
+    bool ended = nap_for(t, us < MIN_US ? MIN_US : us > MAX_US ? MAX_US : us);
     bool in_vain = waiting_words_changed(t);
     if (in_vain && s->nap_after_us < FIRST_MAX_US)
         s->nap_after_us *= 2;

@@ -21,6 +21,9 @@ static inline void nap_not_yet(struct slot *s)
 /* t, which holds its slot and waits for the words of its last proof, sleeps for a moment, or until
  * there is something to run on its slot. A signal ends it, too. */
 void nap(struct thread *t);
+/* t, which holds its slot, sleeps for so long, or until there is something to run on its slot.
+ * Post: true: there is. */
+bool nap_for(struct thread *t, uint64_t us);
 /* A thread has been pushed to the list of s, which is busy, and no slot is idle. Pre: as
  * slots_look_for_idle. */
 void naps_end(const struct slot *s);

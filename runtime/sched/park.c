@@ -92,3 +92,13 @@ bool slot_park(struct thread *t, uint64_t now)
     slot_hand_over(t, s, u);
     return true;
 }
+
+void slot_yield_spinning(struct thread *t, uint64_t now)
+{
+    struct slot *s = t->slot;
+    uint32_t before = __atomic_fetch_add(&s->spin_yields, 1, __ATOMIC_RELAXED);
+    slot_yield(t);
+    /* Threads that have yielded here meanwhile are in such loops, too. */
+    uint32_t sharers = __atomic_load_n(&s->spin_yields, __ATOMIC_RELAXED) - before;
+    t->counts_on = waiting_turns(tsc() - now, sharers);
+}

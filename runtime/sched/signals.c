@@ -12,6 +12,7 @@
  */
 #include "sched/signals.h"
 #include "sched/altstack.h"
+#include "sched/contention.h"
 #include "sched/ext.h"
 #include "sched/frame.h"
 #include "sched/identity.h"
@@ -361,9 +362,9 @@ static void end_slice(struct thread *t) { end_slice_of(t, false); }
 
 static void sample(struct thread *t)
 {
-    bool looked = t->has_slot &&
-                  (sched.observe_spinning || slots_anything_ready() || t->slot->overcommit) &&
-                  on_scan(t, frame_context(t->saved));
+    bool wanted =
+        sched.observe_spinning || slots_anything_ready() || t->slot->overcommit || contended(tsc());
+    bool looked = wanted && t->has_slot && on_scan(t, frame_context(t->saved));
     end_slice_of(t, looked);
 }
 

@@ -190,6 +190,10 @@ struct thread {
     uint32_t looks;         /* which slot slot_wanted looks at */
     uint32_t wait_bound_us; /* of the time that it may be parked */
     uint64_t wait_until;    /* tsc; under the slot's lock while it is on a waiting list */
+    /* tsc: the last poll with a time limit of 0 that found nothing, and the first of a row of them
+     */
+    uint64_t polled_at, polls_since;
+    uint32_t yields_in_vain; /* calls of sched_yield(2) in a row at a spin site */
 
     struct thread *all_next; /* all threads ever made */
     bool ended;
@@ -307,7 +311,10 @@ struct scheduler {
     uint32_t slots;
     uint32_t slots_made; /* ever opened */
     uint32_t idle_count;
-    uint32_t naps;         /* slots whose thread naps */
+    uint32_t naps; /* slots whose thread naps */
+    /* others want the CPU of the one thread that runs (monitor/lone.h); or did
+     * a moment ago */
+    bool lone_contended;
     uint32_t threads;      /* alive */
     bool has_made_threads; /* or, in the child of a fork, the child has */
     int32_t pid;
@@ -431,6 +438,10 @@ void slot_overcommit(struct slot *s);
 bool slot_park(struct thread *t, uint64_t now /* tsc */);
 /* Whether another thread could run in the place of t, a guess: t should give way if it waits. */
 bool slot_wanted(struct thread *t, uint64_t now /* tsc */);
+/* t, which spins and is not proven to wait, lets other threads run. The loop may end by a count
+ * that no proof has shown, so t->counts_on is then the turns that it may make for the time that it
+ * was away. Pre: as slot_yield. */
+void slot_yield_spinning(struct thread *t, uint64_t now /* tsc */);
 struct thread *slot_pop(struct slot *s);
 bool slots_anything_ready(void); /* or parked */
 bool slot_over_slice(const struct thread *t);

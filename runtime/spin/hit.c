@@ -23,8 +23,11 @@ enum {
     BACKOFF_FAILED = 8,  /* ... 2^8 times where looks have shown a wait hardly ever */
     /* as with futexes (futex.c): after so many more waits that were longer ... */
     LONG_WAITS = 16,
-    RETRY = 32,    /* ... only every 32nd is given that time */
-    KERNEL_US = 5, /* between two yields at hints that are hand-overs to another kernel thread */
+    RETRY = 32,      /* ... only every 32nd is given that time */
+    KERNEL_US = 5,   /* between two yields at hints that are hand-overs to another kernel thread */
+    SWITCH_NS = 700, /* sched_yield(2) takes more if it switches, and less if it does not */
+    IN_VAIN = 16,    /* yields of a thread that do not switch, before it sleeps ... */
+    NAP_US = 20,     /* ... for so long, and the kernel's slack of 50 us more */
 };
 
 /* As enter.S leaves them on the program's stack. */
@@ -105,25 +108,13 @@ static void spun(struct thread *t, uint64_t until)
     t->wait_began = until;
 }
 
-/* Lets other threads run. The loop may end by a count that no proof has shown, so t gets turns for
- * the time that it was away. */
-static void yield_in_turn(struct thread *t, uint64_t now)
-{
-    struct slot *s = t->slot;
-    uint32_t before = __atomic_fetch_add(&s->spin_yields, 1, __ATOMIC_RELAXED);
-    slot_yield(t);
-    /* Threads that have yielded here meanwhile are in such loops, too. */
-    uint32_t sharers = __atomic_load_n(&s->spin_yields, __ATOMIC_RELAXED) - before;
-    t->counts_on = waiting_turns(tsc() - now, sharers);
-}
-
 static void give_way(struct thread *t, const struct spin_site *site, uint64_t now)
 {
     spun(t, now);
     threshold_wait_begins(t->slot, now, 1);
     if (!t->wait_words) {
         count_at(t, site, &t->site_yields);
-        yield_in_turn(t, now);
+        slot_yield_spinning(t, now);
         threshold_wait_ended(t->slot);
     } else if (!slot_park(t, now)) {
         threshold_wait_ended(t->slot);
@@ -156,8 +147,14 @@ static bool spins_first(struct thread *t, struct spin_site *site, uint64_t now)
 {
     uint64_t us = sched.tsc_per_us;
     uint64_t turns = site->seldom ? SPIN_SELDOM : 1;
-    bool same = t->wait_site == site && now - t->hit_at < turns * SAME_WAIT_NS * us / 1000;
-    if (!same) {
+    /* a loop may have several sites, and call functions with loops that have some */
+    bool same = t->wait_site &&
+                (t->wait_site->of_loop == site->of_loop ||
+                 __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED)) &&
+                now - t->hit_at < turns * SAME_WAIT_NS * us / 1000;
+    if (same) {
+        site = t->wait_site;
+    } else {
         if (t->wait_site && t->spins_first) { /* the last one was short */
             count_at(t, t->wait_site, &t->site_short_spins);
             t->wait_site->long_waits -= t->wait_site->long_waits < 4 ? t->wait_site->long_waits : 4;
@@ -165,6 +162,7 @@ static bool spins_first(struct thread *t, struct spin_site *site, uint64_t now)
         spun(t, t->hit_at);
         threshold_event(t->slot);
         t->wait_site = site;
+        t->yields_in_vain = 0;
         t->wait_began = now;
         t->spins_first = site->long_waits < LONG_WAITS || t->skipped++ % RETRY == 0;
     }
@@ -195,7 +193,22 @@ static void judge(struct thread *t, struct spin_site *site, bool waits)
                                                : BACKOFF_HINT;
     t->backoff = waits ? 0 : t->backoff < most ? t->backoff + 1 : most;
     t->backoff_turns = waits ? 0 : (1u << t->backoff) - 1;
-    t->backoff_site = site;
+    t->backoff_site = t->wait_site;
+}
+
+/* The kernel takes no notice of yields where the others belong to other scheduling groups, and each
+ * session is one if it makes groups of them by itself (sched(7), autogroup). They get the CPU if t
+ * sleeps. */
+static void yield_cpu(struct thread *t)
+{
+    uint64_t now = tsc();
+    prim_syscall3(SYS_sched_yield, 0, 0, 0);
+    bool switched = tsc() - now > SWITCH_NS * sched.tsc_per_us / 1000;
+    t->yields_in_vain = switched ? 0 : t->yields_in_vain + 1;
+    if (t->yields_in_vain < IN_VAIN || !__atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED))
+        return;
+    t->yields_in_vain = 0;
+    nap_for(t, NAP_US);
 }
 
 /* Nobody else could run in its place. */
@@ -219,9 +232,13 @@ static void spins_alone(struct thread *t, const struct spin_site *site,
     }
     if (naps) {
         nap(t);
+    } else if (t->counts_on && (site->counts || site->hint)) {
+        t->counts_on--; /* the loop may end by a count: as in slot_yield_spinning */
     } else if (contention_on_cpu(s) || contended(now)) {
         /* A thread that is to run on this CPU would otherwise wait for the end of a slice. */
-        prim_syscall3(SYS_sched_yield, 0, 0, 0);
+        yield_cpu(t);
+        if (site->counts || site->hint)
+            t->counts_on = waiting_turns(tsc() - now, 1);
         if (s->alone_at)
             s->alone_at = tsc();
     }
@@ -238,13 +255,13 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         spins_alone(t, site, r, p, at);
         return;
     }
-    if (t->counts_on && (site->pauses || site->seldom)) {
+    if (t->counts_on && (site->pauses || site->counts)) {
         t->counts_on--;
         return;
     }
-    if (site->hint && t->backoff && t->backoff_site == site && !kernel_turn_over(t, at))
+    if (site->hint && t->backoff && t->backoff_site == t->wait_site && !kernel_turn_over(t, at))
         return;
-    if (t->backoff_turns && t->backoff_site == site) {
+    if (t->backoff_turns && t->backoff_site == t->wait_site) {
         t->backoff_turns--;
         if (site->hint)
             yield_at_hint(t, site, at);
@@ -262,7 +279,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         return;
     bool waits =
         result.verdict == SPIN_ENDLESS ||
-        (result.verdict == SPIN_COUNTED && (site->pauses || site->seldom) && spin_is_wait(&result));
+        (result.verdict == SPIN_COUNTED && (site->pauses || site->counts) && spin_is_wait(&result));
     judge(t, site, waits);
     if (!waits && site->hint)
         yield_at_hint(t, site, at);

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-    SPIN_MAX_LOADS = 32,        /* a predicate has at most so many words */
+    SPIN_MAX_LOADS = 32,        /* of a predicate so many words are told */
     SPIN_DEFAULT_BUDGET = 4000, /* instructions */
     SPIN_MIN_PAUSES = 4,        /* fewer are not worth giving way for */
     SPIN_TRAIL = 48,
@@ -50,7 +50,7 @@ enum spin_reason {
     SPIN_R_UNREADABLE,  /* data, or code, or an address that is not the program's */
     SPIN_R_BUDGET,      /* neither an end nor a repetition within the budget */
     SPIN_R_STORES,      /* more stack written than the store buffer holds */
-    SPIN_R_LOADS,       /* more loads in a proven loop than SPIN_MAX_LOADS */
+    SPIN_R_LOADS,       /* more loads than SPIN_MAX_LOADS in a loop that also ends by a limit */
     /* only the time ends the loop; or config.time is 0, and the time stamp counter is computed
      * with */
     SPIN_R_TIME,
@@ -86,6 +86,9 @@ struct spin_config {
     uintptr_t clock_lo, clock_hi; /* where the kernel publishes the time (vvar); 0, 0: not known */
     /* instructions; 0: SPIN_DEFAULT_BUDGET. At most twice as many are interpreted */
     uint32_t budget;
+    /* Only this thread of its process runs. Then words outside of its stack that it counts up are
+     * no progress, as nobody sees them. */
+    bool alone;
     /* the thread's stack; 0, 0: not known, what lies around rsp is taken for it */
     uintptr_t stack_lo, stack_hi;
 };
@@ -107,6 +110,7 @@ struct spin_result {
 
     /* it stores outside of the stack, and takes that back within a turn */
     bool transient;
+    bool more_loads; /* it waits for more words than `load` has room for */
     /* Unless ENDLESS or COUNTED: cache lines outside of the stack that were written. */
     uint8_t lines;
 
@@ -119,8 +123,8 @@ struct spin_result {
     uintptr_t pause;                       /* a `pause` in the loop, or 0 */
     uint32_t turn;                         /* instructions of one turn */
     struct spin_load load[SPIN_MAX_LOADS]; /* in the order of the loop */
-    /* Instructions of one turn in the loop's own function, in the order of execution. 0: there are
-     * more of them. */
+    /* Instructions of one turn in the loop's own function, in the order of execution: the first so
+     * many of them. */
     uint8_t trail_length;
     uintptr_t trail[SPIN_TRAIL];
 

@@ -241,8 +241,8 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
     bool differs = (v.t & T_OPAQUE) || old != low_bytes(v.v, size);
     if (differs || s->now.transient) {
         /* It may be taken back within the turn, which the proof then shows. */
-        if (locked || (v.t & (T_OPAQUE | T_COUNTER | T_CLOCK)) ||
-            s->outside_stores++ == OUTSIDE_STORES)
+        uint8_t not_back = T_OPAQUE | T_CLOCK | (s->config->alone ? 0 : T_COUNTER);
+        if (locked || (v.t & not_back) || s->outside_stores++ == OUTSIDE_STORES)
             spin_stop(s, SPIN_NO_WAIT, locked ? SPIN_R_LOCKED : SPIN_R_STORE);
         s->now.transient = true;
         buffer(s, address.v, size, v);

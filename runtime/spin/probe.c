@@ -2,6 +2,7 @@
 #include "spin/probe.h"
 #include "prim/lock.h"
 #include "prim/maps.h"
+#include "sched/slots.h"
 #include "sched/thread.h"
 #include "spin/site.h"
 
@@ -109,6 +110,9 @@ bool spin_probe(const struct thread *t, const struct spin_registers *from, struc
                                  .same_hi = same.hi,
                                  .head = head,
                                  .find_pauses = !same.hi};
+    config.alone = __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED) &&
+                   slots_open() - __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) <= 1 &&
+                   !slots_anything_ready();
     config.time = tsc();
     config.clock_lo = clock_pages.lo;
     config.clock_hi = __atomic_load_n(&clock_pages.hi, __ATOMIC_RELAXED);
@@ -156,7 +160,7 @@ void spin_remember(struct thread *t, const struct spin_result *r)
     t->wait_words = 0;
     t->proof_site = NULL; /* the words of its proof are these no more */
     t->wait_counted = r->verdict == SPIN_COUNTED;
-    if (r->verdict == SPIN_PAUSE_ONLY)
+    if (r->verdict == SPIN_PAUSE_ONLY || r->more_loads)
         return;
     for (uint32_t i = 0; i < r->loads; i++)
         if (!r->load[i].stack && !add_words(t, &r->load[i])) {

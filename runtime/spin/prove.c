@@ -135,7 +135,8 @@ int spin_state_compare(const struct spin *s, const struct state *a, const struct
             return -1;
         if (p->value == q->value)
             continue;
-        if (n == DIFFERENCES || (b->transient && !spin_on_stack(s, p->address)))
+        if (n == DIFFERENCES ||
+            (b->transient && !spin_on_stack(s, p->address) && !s->config->alone))
             return -1; /* what others see change is no counter of a wait */
         d[n++] = (struct difference){
             .granule = 1, .index = (uint8_t)i, .by = (int32_t)(q->value - p->value)};
@@ -192,7 +193,7 @@ bool spin_restored(const struct spin *s)
     for (unsigned i = 0; s->now.transient && i < s->now.stores; i++) {
         const struct granule *g = &s->now.store[i];
         uint32_t is;
-        if (spin_on_stack(s, g->address))
+        if (spin_on_stack(s, g->address) || (s->config->alone && (g->taint & T_COUNTER)))
             continue;
         if (s->config->load(g->address, &is, 4))
             return false;
@@ -254,12 +255,13 @@ static void describe(struct spin *s)
 {
     struct spin_result *r = s->result;
     r->loads = (uint8_t)s->rec.loads;
+    r->more_loads = s->rec.too_many;
     r->head = s->rec.head->address;
     r->loop = s->rec.loop;
     r->back = s->rec.back;
     r->pause = s->rec.pause;
     r->turn = (s->steps - s->rec.first_step) / (s->rec.counted ? 2 : 1);
-    r->trail_length = s->rec.trail_length <= SPIN_TRAIL ? (uint8_t)s->rec.trail_length : 0;
+    r->trail_length = (uint8_t)s->rec.trail_length;
     __builtin_memcpy(r->trail, s->rec.trail, sizeof r->trail);
 }
 
@@ -270,7 +272,8 @@ static bool concluded(struct spin *s)
     bool decides = rec->deciding || rec->table;
     if (rec->failed || !repeated(s, rec->period) || !spin_restored(s))
         return false;
-    if (rec->too_many) {
+    /* with a limit it may be work that is done again and again */
+    if (rec->too_many && (rec->timed || (rec->counted && !s->config->alone))) {
         spin_stop(s, SPIN_UNKNOWN, SPIN_R_LOADS);
         return true;
     }
@@ -456,8 +459,7 @@ static void note_trail(struct spin *s, uint64_t address)
     if (!spin_may_be_site(s, address))
         return;
     if (rec->trail_length < SPIN_TRAIL)
-        rec->trail[rec->trail_length] = address;
-    rec->trail_length++;
+        rec->trail[rec->trail_length++] = address;
 }
 
 void spin_step(struct spin *s)

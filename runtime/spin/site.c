@@ -16,6 +16,7 @@ enum {
     STUB_BYTES = 80,
     ENTRY_WORD = 32, /* behind `go_on`: the address of lissom_spin_entry or its kin */
     FAILURES = 64,
+    LONG_TURN = 64, /* instructions: to come into the runtime at each turn costs less than it */
 };
 
 void lissom_spin_entry(void);
@@ -163,6 +164,15 @@ static struct spin_site *site_of(uintptr_t address)
     return NULL;
 }
 
+/* That of a loop: of two in one loop, each would seem to begin another wait. */
+static struct spin_site *site_in(uintptr_t loop)
+{
+    for (uint32_t i = 0; i < used; i++)
+        if (sites[i].of_loop == loop && is_live(&sites[i]))
+            return &sites[i];
+    return NULL;
+}
+
 static struct spin_site *unused(void)
 {
     for (uint32_t i = 0; i < used; i++)
@@ -193,15 +203,18 @@ static bool make(uintptr_t address, const struct spin_result *r, const struct sp
     bool pause = in.len == 2 && !__builtin_memcmp((const void *)address, "\xf3\x90", 2);
     if (r->verdict == SPIN_PAUSE_ONLY && !pause)
         return false;
+    bool often = r->turn >= LONG_TURN && __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED);
     __builtin_memcpy(&disp, (const void *)(address + 1), 4);
     *p = (struct spin_site){.address = address,
                             .stub = address + 5 + (uintptr_t)(intptr_t)disp,
                             .lo = place->lo,
                             .hi = place->hi,
                             .head = r->head,
+                            .of_loop = r->loop,
                             .pauses = r->pause,
                             .hint = r->verdict == SPIN_PAUSE_ONLY,
-                            .seldom = r->verdict == SPIN_COUNTED && !r->pause,
+                            .counts = r->verdict == SPIN_COUNTED,
+                            .seldom = r->verdict == SPIN_COUNTED && !r->pause && !often,
                             .original = *(const uint8_t *)address,
                             .length = in.len,
                             .pause = pause,
@@ -248,15 +261,13 @@ static bool known(const struct spin_result *r)
     for (uint32_t i = 0; i < FAILURES; i++)
         if (siteless[i] == r->loop)
             return true;
-    for (uint32_t i = 0; i < candidates_in(r); i++) {
-        struct spin_site *p = site_of(candidate_in(r, i));
-        if (!p)
-            continue;
-        if (state_of(p) == SITE_OFF)
-            switch_on(p);
-        return true;
-    }
-    return false;
+    /* of a longer trail it is not known whether a site is on it */
+    struct spin_site *p = r->trail_length == SPIN_TRAIL ? site_in(r->loop) : NULL;
+    for (uint32_t i = 0; !p && i < candidates_in(r); i++)
+        p = site_of(candidate_in(r, i));
+    if (p && state_of(p) == SITE_OFF)
+        switch_on(p);
+    return p;
 }
 
 static void site_make(const struct spin_result *r, struct lissom_loop *loop)

@@ -48,13 +48,15 @@ enum spin_site_state {
 struct spin_site {
     /* the instruction; its stub; where that goes on after the call */
     uintptr_t address, stub, go_on;
-    uintptr_t lo, hi; /* the mapping of the code */
-    uintptr_t head;   /* of the loop */
+    uintptr_t lo, hi;  /* the mapping of the code */
+    uintptr_t head;    /* of the loop, where a proof began */
+    uintptr_t of_loop; /* its lowest address */
     uint8_t original, length, state;
     bool branch; /* the stub is one of a jump */
     bool pause;  /* it is a `pause`, which the stub begins with */
     bool pauses; /* its loop does, ... */
     bool hint;   /* ... and mostly is not proven to wait */
+    bool counts; /* the wait may end by a count */
     bool seldom; /* a thread comes into the runtime at one of SPIN_SELDOM turns */
     /* Read at each turn by threads on all CPUs, so written seldom. */
     uint32_t failed; /* looks that showed no wait, in excess */

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "monitor/lone.h"
+#include "monitor/scan.h"
+#include "prim/clock.h"
+#include "prim/task.h"
+#include "sched/contention.h"
+#include "sched/release.h"
+#include "sched/slices.h"
+#include "sched/slots.h"
+#include "sched/thread.h"
+#include "spin/spin.h"
+
+enum {
+    LOOK_US = 12000, /* between two looks while the thread is contended */
+    /* ... doubling while it is not, up to this if it runs, ... */
+    RUNS_MAX_US = 200000,
+    IDLE_MAX_US = 1600000, /* ... and to this if it does not: 5 us a look */
+    DELAY_SHARE = 8,       /* contended: it has waited for so many parts of the time, ... */
+    RAN_SHARE = 32,        /* ... and has run for so many */
+    /* for how many looks more it is taken for contended, doubling from the first to the second */
+    HOLD_MIN = 4,
+    HOLD_MAX = 64,
+    FEW = 4, /* kernel threads that are looked at */
+
+    TICK_US = 1000,     /* between two scans while it is contended, doubling ... */
+    TICK_MAX_US = 8000, /* ticks are no rarer: other threads may be ready by then */
+    SCANS_A_TICK = 8,   /* ... after so many that have shown no wait, ... */
+    DOUBLINGS = 5,      /* ... so often */
+    JUST_SHARE = 4,     /* it has run for so many parts of the time since the last tick */
+};
+
+static struct {
+    uint32_t tids;        /* as of the last look. 0: none */
+    uint64_t ran, delay;  /* ns */
+    uint64_t at;          /* tsc: of the last look */
+    uint64_t waits;       /* that were found until now */
+    uint32_t scans;       /* since the last of them, ... */
+    uint64_t scanned;     /* ... and the last one; tsc */
+    uint32_t period_us;   /* until the next look */
+    bool ticks;           /* the thread was alone, and contended, at the last tick */
+    bool held;            /* contended, as of that look or of hold */
+    uint32_t holds, left; /* see hold: looks */
+    bool released;
+    bool can_look; /* it opens files, in a table of descriptors of its own */
+} lone;
+
+void lone_begin(bool own_descriptors)
+{
+    __builtin_memset(&lone, 0, sizeof lone);
+    lone.period_us = LOOK_US;
+    lone.can_look = own_descriptors;
+    __atomic_store_n(&sched.lone_contended, false, __ATOMIC_RELAXED);
+}
+
+/* Returns the slot with the only thread of the process that runs or could; NULL: there is none, or
+ * several. */
+static struct slot *only_busy(void)
+{
+    struct slot *only = NULL;
+    for (uint32_t i = 0; i < sched.slots; i++) {
+        struct slot *s = &sched.slot[i];
+        bool busy = __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_BUSY;
+        if ((only && busy) || slot_ready_count(s) ||
+            __atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED) ||
+            __atomic_load_n(&s->overcommit, __ATOMIC_RELAXED))
+            return NULL;
+        if (busy)
+            only = s;
+    }
+    return only;
+}
+
+/* Of the kernel threads that run the slot: one, as a rule. */
+static struct {
+    uint32_t n, tids; /* their number, and the sum of their ids */
+    uint64_t ran, delay;
+} sum;
+
+static void add_times(struct thread *t)
+{
+    uint64_t ran = 0, delay = 0;
+    if (sum.n++ >= FEW || !task_times(t->carrier->tid, &ran, &delay))
+        return;
+    sum.tids += (uint32_t)t->carrier->tid;
+    sum.ran += ran;
+    sum.delay += delay;
+}
+
+static void add_cpu_time(struct thread *t)
+{
+    if (sum.n++ >= FEW)
+        return;
+    sum.tids += (uint32_t)t->carrier->tid;
+    sum.ran += clock_ns(clock_of_thread(t->carrier->tid));
+}
+
+static void sum_up(const struct slot *s, void (*add)(struct thread *))
+{
+    sum.n = sum.tids = 0;
+    sum.ran = sum.delay = 0;
+    if (s)
+        slices_on_runners(s, add);
+}
+
+/* A thread that yields or sleeps is not delayed, whoever wants the CPU. So it is taken for
+ * contended for some looks more, and for twice as many each time that it is found contended again
+ * at once. */
+static bool hold(bool contended)
+{
+    if (contended) {
+        if (lone.released || !lone.holds)
+            lone.holds = lone.holds * 2 < HOLD_MAX ? lone.holds * 2 : HOLD_MAX;
+        if (lone.holds < HOLD_MIN)
+            lone.holds = HOLD_MIN;
+        lone.left = lone.holds;
+        lone.released = false;
+        return true;
+    }
+    if (lone.left && --lone.left)
+        return true;
+    if (lone.released)
+        lone.holds = 0;
+    lone.released = true;
+    return false;
+}
+
+/* Whether s, the slot of the only thread that runs, is contended; as of the last look, if that was
+ * a moment ago. */
+static bool is_contended(const struct slot *s, uint64_t now)
+{
+    uint64_t ns = (now - lone.at) * 1000 / sched.tsc_per_us;
+    if (ns < lone.period_us * 900ull) /* a timer has ended the sleep */
+        return s && lone.held;
+    if (!s && lone.held) { /* another thread was ready for a moment; or it is alone no more */
+        lone.held = hold(false);
+        lone.tids = 0;
+        lone.at = now;
+        return false;
+    }
+    sum_up(s, add_times);
+    bool same = sum.tids && sum.tids == lone.tids;
+    bool runs = same && sum.ran - lone.ran >= ns / RAN_SHARE;
+    lone.held = hold(runs && sum.delay - lone.delay >= ns / DELAY_SHARE);
+    uint32_t most = runs ? RUNS_MAX_US : IDLE_MAX_US;
+    lone.period_us = lone.held || (sum.tids && !same) ? LOOK_US : lone.period_us * 2;
+    if (lone.period_us > most)
+        lone.period_us = most;
+    lone.tids = sum.tids;
+    lone.ran = sum.ran;
+    lone.delay = sum.delay;
+    lone.at = now;
+    return s && lone.held;
+}
+
+/* Returns its slot, if the only thread that runs is contended. */
+static struct slot *contended_slot(uint64_t now)
+{
+    if (!sched.detect_spinning || !lone.can_look)
+        return NULL;
+    struct slot *s = only_busy();
+    bool is = is_contended(s, now);
+    __atomic_store_n(&sched.lone_contended, lone.held, __ATOMIC_RELAXED);
+    return is ? s : NULL;
+}
+
+bool lone_look(void) { return contended_slot(tsc()); }
+
+uint32_t lone_sleep_us(void)
+{
+    return sched.detect_spinning && lone.can_look && !giving_up() ? lone.period_us : 0;
+}
+
+/* Only then a look shows a wait: a thread that was away for long finds that what it waited for has
+ * happened. On one CPU with the monitor it has most likely run until now if it has run just now. */
+static bool has_just_run(const struct slot *s, uint64_t now)
+{
+    static uint64_t ran, at;
+    uint64_t ns = (now - at) * 1000 / sched.tsc_per_us, before = ran;
+    sum_up(s, add_cpu_time);
+    ran = sum.ran;
+    at = now;
+    return ran - before >= ns / JUST_SHARE;
+}
+
+/* Of the kernel threads that has_just_run has looked at. */
+static bool is_running(void)
+{
+    struct task_stat stat;
+    return sum.n == 1 && task_stat((int32_t)sum.tids, &stat) && stat.state == 'R';
+}
+
+/* us: between two scans, the more of them have shown no wait. */
+static uint32_t scan_period_us(void)
+{
+    uint32_t doublings = lone.scans / SCANS_A_TICK;
+    return TICK_US << (doublings < DOUBLINGS ? doublings : DOUBLINGS);
+}
+
+bool lone_tick(uint64_t now)
+{
+    bool before = lone.ticks;
+    struct slot *s = contended_slot(now);
+    lone.ticks = s;
+    if (!s) {
+        if (lone.period_us > RUNS_MAX_US) /* the monitor is awake anyway */
+            lone.period_us = LOOK_US;
+        return false;
+    }
+    contention_of_others(now);
+    uint64_t waits = __atomic_load_n(&record->counter[LISSOM_C_spin_waits], __ATOMIC_RELAXED);
+    if (waits != lone.waits) {
+        lone.waits = waits;
+        lone.scans = 0;
+    }
+    bool due = now - lone.scanned >= scan_period_us() * sched.tsc_per_us / 2;
+    /* Not at the first tick: a call that has begun before it may block with the slot
+     * (fastpath_may_block), and the signal would end it. */
+    if (has_just_run(s, now) && due && before && is_running() && spin_may_scan(s, now)) {
+        lone.scans++;
+        lone.scanned = now;
+        scan_runner(s);
+    }
+    return true;
+}
+
+uint32_t lone_tick_us(void)
+{
+    uint32_t us = scan_period_us();
+    if (!lone.ticks)
+        return 0;
+    return us < TICK_MAX_US ? us : TICK_MAX_US;
+}
