@@ -191,8 +191,8 @@ static long made_at_once(const struct user_registers *r)
     return NOT_MADE;
 }
 
-/* t has asked for events, with a time limit of 0, and there was none. If it does so again and
- * again, it waits, and gives way as at a hint site (docs/spin.md). */
+/* t has polled with a time limit of 0, and found nothing. If it polls again at once, it is taken
+ * for waiting, and yields as at a hint site (docs/spin.md). */
 static void found_nothing(struct thread *t)
 {
     uint64_t now = tsc(), us = sched.tsc_per_us;
