@@ -15,6 +15,7 @@
 #include "sched/slots.h"
 #include "sched/user.h"
 #include "sched/waiting.h"
+#include "spin/spin.h"
 #include "fastpath.h"
 
 #include <fcntl.h>
@@ -83,10 +84,19 @@ static long gettid_call(struct thread *t, struct user_registers *r)
 
 static long yield_call(struct thread *t, struct user_registers *r)
 {
-    if (!t->has_slot || (!slot_ready_count(t->slot) && !waiting_any_over(t->slot, tsc(), true)))
+    uint64_t now = tsc();
+    if (!t->has_slot)
         return ACTION_DIRECT;
-    slices_begin_anew(t, t->slot);
-    slot_yield(t);
+    bool wanted = slot_ready_count(t->slot) || waiting_any_over(t->slot, now, true);
+    if (!sched.detect_spinning || !spin_yields(t, r, wanted, now)) {
+        if (wanted) {
+            slices_begin_anew(t, t->slot);
+            slot_yield(t);
+        } else {
+            prim_syscall3(SYS_sched_yield, 0, 0, 0);
+        }
+    }
+    spin_yielded(t);
     r->rax = 0;
     return ACTION_RETURN;
 }

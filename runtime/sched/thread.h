@@ -193,6 +193,11 @@ struct thread {
     /* tsc: the last poll with a time limit of 0 that found nothing, and the first of a row of them
      */
     uint64_t polled_at, polls_since;
+    /* tsc: the last sched_yield(2), and the first of a row of them */
+    uint64_t yielded_at, yields_since;
+    uint64_t yields_from;    /* a hash of their registers */
+    uint32_t yields_unseen;  /* so many since its loop was looked at, ... */
+    uint32_t yields_a_look;  /* ... which it is after so many */
     uint32_t yields_in_vain; /* calls of sched_yield(2) in a row at a spin site */
 
     struct thread *all_next; /* all threads ever made */

@@ -6,6 +6,8 @@
  */
 #include "spin/internal.h"
 
+#include <sys/syscall.h>
+
 static const struct value nothing = {0, 0};
 
 static void unsupported(struct spin *s) { spin_stop(s, SPIN_UNKNOWN, SPIN_R_UNSUPPORTED); }
@@ -314,6 +316,18 @@ static void conditional(struct spin *s, const struct op *op)
     }
 }
 
+/* sched_yield(2) changes nothing that the program sees. */
+static bool yields(struct spin *s)
+{
+    if (!s->config->yields || s->now.r[RAX] != SYS_sched_yield || s->now.low[RAX] ||
+        s->now.high[RAX])
+        return false;
+    spin_reg_put(s, RAX, 8, nothing);
+    spin_reg_put(s, RCX, 8, (struct value){s->now.rip, 0});
+    spin_reg_put(s, R11, 8, (struct value){s->now.flags, s->now.flags_taint | s->now.cf_taint});
+    return true;
+}
+
 void spin_execute(struct spin *s, const struct op *op)
 {
     unsigned m = op->mnemonic;
@@ -431,6 +445,8 @@ void spin_execute(struct spin *s, const struct op *op)
         break;
     }
     case ZYDIS_MNEMONIC_SYSCALL:
+        if (yields(s))
+            break; /* fall through */
     case ZYDIS_MNEMONIC_SYSENTER:
     case ZYDIS_MNEMONIC_INT: spin_stop(s, SPIN_NO_WAIT, SPIN_R_SYSCALL); break;
     default:

@@ -49,26 +49,6 @@ static struct spin_registers registers_at(const struct spin_site *site,
     };
 }
 
-/* It is at the site with the registers of its last proof, and nothing that the loop reads has
- * changed: it still waits. */
-static bool proven(const struct thread *t, const struct spin_site *site,
-                   const struct spin_registers *now)
-{
-    uint64_t differ = t->proof_site != site || !t->wait_words;
-    for (unsigned i = 0; i < 16 && !differ; i++)
-        differ = t->proof_registers[i] ^ now->r[i];
-    return !differ && !waiting_words_changed(t);
-}
-
-/* What it waits for may then be another thing the next time, with the same registers. */
-static bool reads_stack(const struct spin_result *r)
-{
-    for (uint32_t i = 0; i < r->loads; i++)
-        if (r->load[i].stack)
-            return true;
-    return false;
-}
-
 /* Guesses: threads add without atomics, and seldom, for others on other CPUs have just read the
  * same line. */
 static void add_up(struct thread *t)
@@ -220,10 +200,8 @@ static void spins_alone(struct thread *t, const struct spin_site *site,
     if (naps) {
         const struct spin_registers at = registers_at(site, r, p);
         struct spin_result result;
-        naps = proven(t, site, &at);
-        if (!naps &&
-            spin_probe(t, &at, (struct spin_code){site->lo, site->hi}, site->head, &result) &&
-            result.verdict == SPIN_ENDLESS) {
+        naps = spin_proven(t, site, &at);
+        if (!naps && spin_probe(t, &at, site, &result) && result.verdict == SPIN_ENDLESS) {
             spin_remember(t, &result);
             naps = t->wait_words;
         }
@@ -248,8 +226,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
                     struct pushed *p)
 {
     uint64_t at = tsc();
-    if (!t->has_slot || t->kernel_has_mask || t->clone_state != CLONE_NONE || sched.native_waits ||
-        spins_first(t, site, at))
+    if (!spin_may_give_way(t) || spins_first(t, site, at))
         return;
     if (!slot_wanted(t, at)) {
         spins_alone(t, site, r, p, at);
@@ -270,12 +247,12 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     t->backoff_turns = 0;
     struct spin_registers now = registers_at(site, r, p);
     struct spin_result result;
-    if (proven(t, site, &now)) {
+    if (spin_proven(t, site, &now)) {
         give_way(t, site, at);
         return;
     }
     t->proof_site = NULL;
-    if (!spin_probe(t, &now, (struct spin_code){site->lo, site->hi}, site->head, &result))
+    if (!spin_probe(t, &now, site, &result))
         return;
     bool waits =
         result.verdict == SPIN_ENDLESS ||
@@ -285,11 +262,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         yield_at_hint(t, site, at);
     if (!waits)
         return;
-    spin_remember(t, &result);
-    if (result.verdict == SPIN_ENDLESS && !reads_stack(&result)) {
-        t->proof_site = site;
-        __builtin_memcpy(t->proof_registers, now.r, sizeof now.r);
-    }
+    spin_note_proof(t, site, &now, &result);
     give_way(t, site, at);
 }
 

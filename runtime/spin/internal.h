@@ -56,7 +56,7 @@ enum {
     F_OF = 0x800,
     F_ALL = F_CF | F_PF | F_ZF | F_SF | F_OF
 };
-enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REGISTER = 255 };
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R11 = 11, NO_REGISTER = 255 };
 
 struct value {
     uint64_t v;

@@ -81,6 +81,7 @@ struct spin_config {
     /* of a loop that was proven to wait before, to be proven from its first visit on; 0: not
      * known */
     uintptr_t head;
+    bool yields;      /* the loop may call sched_yield(2), as if it did nothing */
     bool find_pauses; /* whatever it stores, does it pause? (SPIN_PAUSE_ONLY) */
     uint64_t time;    /* what RDTSC returns throughout the interpretation; 0: not known */
     uintptr_t clock_lo, clock_hi; /* where the kernel publishes the time (vvar); 0, 0: not known */

@@ -4,6 +4,7 @@
 #include "prim/maps.h"
 #include "sched/slots.h"
 #include "sched/thread.h"
+#include "sched/waiting.h"
 #include "spin/site.h"
 
 #include <errno.h>
@@ -71,15 +72,33 @@ static long load(uintptr_t address, void *to, unsigned bytes)
     return lissom_guarded_copy(to, (const void *)address, bytes);
 }
 
+/* Within a stub: where it asks for the number of the call, the original's `syscall`, and a jump to
+ * what stands behind it, over the runtime's own code. A function that is redirected counts as a
+ * call, too. Returns false at displaced instructions, which are the program's. */
+static bool fetch_call(const struct patch_site *p, uintptr_t address, void *to, unsigned bytes)
+{
+    uint8_t code[15 + 2] = {0x0f, 0x05, 0xe9}, *from = code;
+    uintptr_t call = p->stub;
+    for (unsigned i = 0; i < p->insns; i++)
+        if (p->window + p->map[i].native == p->syscall)
+            call = p->stub + p->map[i].stub;
+    if (bytes > 15 || address < call || address >= p->after)
+        return false;
+    int32_t over = (int32_t)(p->after - (call + 7));
+    __builtin_memcpy(code + 3, &over, sizeof over);
+    if (p->direct == p->after)
+        __builtin_memcpy(code, "\xcd\x80", 2); /* int 0x80 */
+    else if (address == call + 2)
+        from += 2;
+    __builtin_memcpy(to, from, bytes);
+    return true;
+}
+
 static long fetch(uintptr_t address, void *to, unsigned bytes)
 {
-    /* A redirected system call is one, and nothing of ours. */
     const struct patch_site *call = patch_site_at(address);
-    if (call && bytes >= 2) {
-        static const uint8_t syscall[15] = {0x0f, 0x05};
-        __builtin_memcpy(to, syscall, bytes);
+    if (call && fetch_call(call, address, to, bytes))
         return 0;
-    }
     long r = load(address, to, bytes);
     if (!r)
         spin_sites_original(address, to, bytes);
@@ -97,19 +116,20 @@ static uint64_t fs_base(void)
     return base;
 }
 
-bool spin_probe(const struct thread *t, const struct spin_registers *from, struct spin_code same,
-                uintptr_t head, struct spin_result *r)
+bool spin_probe(const struct thread *t, const struct spin_registers *from,
+                const struct spin_site *site, struct spin_result *r)
 {
     struct probing *l = scratch_of(t->slot);
     if (!l || !lock_try(&l->lock))
         return false;
-    struct spin_config config = {.load = load,
-                                 .fetch = fetch,
-                                 .budget = BUDGET,
-                                 .same_lo = same.lo,
-                                 .same_hi = same.hi,
-                                 .head = head,
-                                 .find_pauses = !same.hi};
+    struct spin_config config = {.load = load, .fetch = fetch, .budget = BUDGET};
+    if (site) {
+        config.same_lo = site->lo;
+        config.same_hi = site->hi;
+        config.head = site->head;
+        config.yields = site->yields;
+    }
+    config.find_pauses = !config.same_hi;
     config.alone = __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED) &&
                    slots_open() - __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) <= 1 &&
                    !slots_anything_ready();
@@ -126,6 +146,12 @@ bool spin_probe(const struct thread *t, const struct spin_registers *from, struc
     spin_interpret(&config, &registers, &l->scratch, r);
     lock_drop(&l->lock);
     return true;
+}
+
+bool spin_may_give_way(const struct thread *t)
+{
+    return t->has_slot && !t->kernel_has_mask && t->clone_state == CLONE_NONE &&
+           !sched.native_waits;
 }
 
 bool spin_is_wait(const struct spin_result *r)
@@ -172,4 +198,32 @@ void spin_remember(struct thread *t, const struct spin_result *r)
     for (uint32_t i = 0; i < r->loads; i++)
         if (r->load[i].stack && !add_words(t, &r->load[i]))
             break;
+}
+
+/* What it waits for may then be another thing the next time, with the same registers. */
+static bool reads_stack(const struct spin_result *r)
+{
+    for (uint32_t i = 0; i < r->loads; i++)
+        if (r->load[i].stack)
+            return true;
+    return false;
+}
+
+void spin_note_proof(struct thread *t, const struct spin_site *site,
+                     const struct spin_registers *from, const struct spin_result *r)
+{
+    spin_remember(t, r);
+    if (r->verdict == SPIN_ENDLESS && !reads_stack(r)) {
+        t->proof_site = site;
+        __builtin_memcpy(t->proof_registers, from->r, sizeof from->r);
+    }
+}
+
+bool spin_proven(const struct thread *t, const struct spin_site *site,
+                 const struct spin_registers *now)
+{
+    uint64_t differ = t->proof_site != site || !t->wait_words;
+    for (unsigned i = 0; i < 16 && !differ; i++)
+        differ = t->proof_registers[i] ^ now->r[i];
+    return !differ && !waiting_words_changed(t);
 }

@@ -7,21 +7,25 @@
 
 #include "spin/interpret.h"
 
+struct spin_site;
 struct thread;
 
-/* Code that does not change between two looks: [lo, hi). */
-struct spin_code {
-    uintptr_t lo, hi;
-};
-
 /* Interprets t, the calling thread, which holds a slot, from the registers `from` (without fs_base,
- * which it reads itself), and stores the verdict in r. Returns false if another thread is being
- * interpreted in t's slot. Uses 8 KiB of stack; async-signal-safe. */
-bool spin_probe(const struct thread *t, const struct spin_registers *from, struct spin_code same,
-                uintptr_t head, struct spin_result *r);
+ * which it reads itself), and stores the verdict in r. site: where it is, or NULL. Returns false if
+ * another thread is being interpreted in t's slot. Uses 8 KiB of stack; async-signal-safe. */
+bool spin_probe(const struct thread *t, const struct spin_registers *from,
+                const struct spin_site *site, struct spin_result *r);
+/* t may be parked now: it has its slot, its mask, and is not in the middle of a clone. */
+bool spin_may_give_way(const struct thread *t);
 /* Stores the words that t waits for, by r, in t->wait_word. Sets t->wait_words to 0 if they do not
  * fit or are not known. */
 void spin_remember(struct thread *t, const struct spin_result *r);
+/* The same, and if t comes to this site with these registers again, while the words have not
+ * changed, spin_proven() knows that it waits without another look. */
+void spin_note_proof(struct thread *t, const struct spin_site *site,
+                     const struct spin_registers *from, const struct spin_result *r);
+bool spin_proven(const struct thread *t, const struct spin_site *site,
+                 const struct spin_registers *now);
 /* Whether a thread with the verdict r should let other threads run. */
 bool spin_is_wait(const struct spin_result *r);
 /* Code may have changed: forget decoded instructions. */

@@ -95,7 +95,7 @@ bool spin_scanned(struct thread *t, const ucontext_t *uc)
     struct spin_result r;
     uint64_t began = tsc();
     /* In a site's stub: it looks for itself. */
-    if (spin_site_at((uintptr_t)from.rip) || !spin_probe(t, &from, (struct spin_code){0, 0}, 0, &r))
+    if (spin_site_at((uintptr_t)from.rip) || !spin_probe(t, &from, NULL, &r))
         return false;
     count(spin_scans);
     bool waits = spin_is_wait(&r);

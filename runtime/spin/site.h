@@ -57,6 +57,7 @@ struct spin_site {
     bool pauses; /* its loop does, ... */
     bool hint;   /* ... and mostly is not proven to wait */
     bool counts; /* the wait may end by a count */
+    bool yields; /* it is none, but sched_yield(2) is called (yield.c) */
     bool seldom; /* a thread comes into the runtime at one of SPIN_SELDOM turns */
     /* Read at each turn by threads on all CPUs, so written seldom. */
     uint32_t failed; /* looks that showed no wait, in excess */

@@ -12,11 +12,17 @@
 
 struct slot;
 struct thread;
+struct user_registers;
 
 /* t, which is the caller and was interrupted in this state, gives way if it waits for another
  * thread's store and another can run. In a signal handler, on a stack with 8 KiB of room. Post:
  * false: it could not be looked at; otherwise t->scan_works is of now. */
 bool spin_scanned(struct thread *t, const ucontext_t *uc);
+/* t, the caller, calls sched_yield(2), with the registers r (yield.c). wanted: its slot is, by
+ * others. Returns true if it has given way, parked or asleep, so that it need not yield. */
+bool spin_yields(struct thread *t, const struct user_registers *r, bool wanted, uint64_t now);
+/* The call is over. */
+void spin_yielded(struct thread *t);
 /* How long to wait between two looks: the shorter the more of them have found a thread waiting.
  * 100..3000. */
 uint32_t spin_period_us(void);

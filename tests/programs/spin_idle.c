@@ -1,6 +1,8 @@
 // A pool whose workers spin without end for work that comes seldom: between two pieces nothing
 // happens for a while. One more thread waits in the kernel's way for the same. All work is done,
 // once, and signals arrive.
+//
+//     spin_idle [yields]: they call sched_yield(2) in place of `pause`
 #include "spin_test.h"
 
 #include <pthread.h>
@@ -9,6 +11,7 @@
 
 static volatile uint32_t done[1024], signals, over;
 static uint32_t slept;
+static int yields;
 static sem_t sem, answered;
 
 static void on_signal(int s) {
@@ -19,7 +22,10 @@ static void on_signal(int s) {
 static void *work(void *arg) {
     int me = (int)(intptr_t)arg;
     for (uint32_t round = 1;; round++) {
-        while (spin_cell[me].word < round) __builtin_ia32_pause();
+        if (yields)
+            while (spin_cell[me].word < round) sched_yield();
+        else
+            while (spin_cell[me].word < round) __builtin_ia32_pause();
         if (over) return arg;
         done[me] = round;
     }
@@ -34,8 +40,9 @@ static void *sleeper(void *arg) {
     }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     t_watchdog();
+    yields = argc > 1 && !strcmp(argv[1], "yields");
     spin_threads = t_threads();
     if (spin_threads > 64) spin_threads = 64;
     signal(SIGUSR1, on_signal);

@@ -159,6 +159,7 @@ static void on_scan(int n, siginfo_t *info, void *context) {
                                  .stack_lo = stack_lo,
                                  .stack_hi = stack_hi,
                                  .find_pauses = 1,
+                                 .yields = 1,
                                  .time = __builtin_ia32_rdtsc(),
                                  .clock_lo = clock_lo,
                                  .clock_hi = clock_hi};

@@ -8,6 +8,7 @@
 
 #include "loops.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

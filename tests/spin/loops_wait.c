@@ -47,6 +47,25 @@ LOOP(flag_pause) {
     while (!flag) pause();
     return 1;
 }
+LOOP(flag_yield) {
+    while (!flag) sched_yield();
+    return 1;
+}
+LOOP(two_flags_yield) {
+    while (!flag && !byte_flag) {
+        pause();
+        sched_yield();
+    }
+    return 1;
+}
+LOOP(pause_then_yield) {
+    for (unsigned i = 0; !flag; i++)
+        if (i < 100)
+            pause();
+        else
+            sched_yield();
+    return 1;
+}
 LOOP(flag_byte) {
     while (!byte_flag) pause();
     return 1;
@@ -448,6 +467,9 @@ LOOP(hint_plt) {
 const struct loop loops_wait[] = {
     WAIT(flag_plain, E, flag),
     WAIT(flag_pause, E, flag),
+    WAIT(flag_yield, E, flag),
+    WAIT(two_flags_yield, E, flag),
+    WAIT(pause_then_yield, E | C | P, flag),
     WAIT(flag_byte, E, byte_flag),
     WAIT(flag_long, E, long_flag),
     WAIT(ttas, E, held),

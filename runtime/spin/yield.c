@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Loops that call sched_yield(2). While others are ready, a thread in such a loop runs for a moment
+ * at a time, and no scan meets it. It gives way by itself, which costs less than a proof. But if it
+ * has done so for a millisecond, it may wait for long: then it is looked at, and parked, or naps
+ * where no other can run. Otherwise threads that all wait would yield to each other at full speed.
+ */
+#include "sched/nap.h"
+#include "sched/slots.h"
+#include "sched/thread.h"
+#include "sched/waiting.h"
+#include "spin/probe.h"
+#include "spin/site.h"
+#include "spin/spin.h"
+
+enum {
+    SAME_WAIT_US = 3, /* between two yields of one wait at most */
+    LET_US = 1000,    /* in which a loop is not looked at */
+    LAST_LOOK = 4096, /* a loop that is not proven is looked at after so many yields at last */
+};
+
+/* In place of a site, for proofs. */
+static const struct spin_site yields = {.yields = true};
+
+static struct spin_registers behind_call(const struct thread *t, const struct user_registers *r)
+{
+    return (struct spin_registers){
+        .r = {0, t->site->after, (uint64_t)r->rdx, (uint64_t)r->rbx, r->rsp, (uint64_t)r->rbp,
+              (uint64_t)r->rsi, (uint64_t)r->rdi, (uint64_t)r->r8, (uint64_t)r->r9,
+              (uint64_t)r->r10, r->flags, (uint64_t)r->r12, (uint64_t)r->r13, (uint64_t)r->r14,
+              (uint64_t)r->r15},
+        .rip = t->site->after,
+        .flags = r->flags,
+    };
+}
+
+/* Differs, most likely, where two waits do. */
+static uint64_t mixed(const struct user_registers *r)
+{
+    const long kept[] = {r->rbx, r->rbp, r->r12, r->r13, r->r14, r->r15};
+    uint64_t m = r->rsp;
+    for (unsigned i = 0; i < sizeof kept / sizeof *kept; i++)
+        m = m * 31 + (uint64_t)kept[i];
+    return m;
+}
+
+static bool is_proven(struct thread *t, const struct spin_registers *now)
+{
+    struct spin_result r;
+    if (spin_proven(t, &yields, now))
+        return true;
+    if (++t->yields_unseen < t->yields_a_look || !spin_probe(t, now, &yields, &r))
+        return false;
+    t->yields_unseen = 0;
+    count(spin_scans);
+    t->wait_words = 0;
+    if (r.verdict == SPIN_ENDLESS && !r.transient && !sched.observe_spinning)
+        spin_note_proof(t, &yields, now, &r);
+    if (!t->wait_words) {
+        t->yields_a_look = t->yields_a_look < LAST_LOOK ? 2 * t->yields_a_look + 1 : LAST_LOOK;
+        return false;
+    }
+    t->yields_a_look = 0;
+    count(spin_waits);
+    if (r.head)
+        spin_site_ask(&r, false);
+    return true;
+}
+
+bool spin_yields(struct thread *t, const struct user_registers *r, bool wanted, uint64_t now)
+{
+    uint64_t us = sched.tsc_per_us, from_where = mixed(r);
+    bool naps = !wanted && nap_is_due(t->slot, now);
+    if (now - t->yielded_at > SAME_WAIT_US * us || from_where != t->yields_from)
+        t->yields_since = now;
+    t->yields_from = from_where;
+    if ((!naps && (!wanted || now - t->yields_since < LET_US * us)) || !spin_may_give_way(t))
+        return false;
+    const struct spin_registers from = behind_call(t, r);
+    if (!is_proven(t, &from)) {
+        if (naps)
+            nap_not_yet(t->slot);
+        return false;
+    }
+    if (naps)
+        nap(t);
+    else if (!slot_park(t, now))
+        return false;
+    if (waiting_words_changed(t))
+        t->yields_since = tsc();
+    return true;
+}
+
+void spin_yielded(struct thread *t) { t->yielded_at = tsc(); }
