@@ -24,7 +24,8 @@ bool nap_is_due(struct slot *s, uint64_t now)
     if (before)
         contention_guess(before, now);
     s->alone_at = now;
-    if (!before || now - before > TURN_US * us)
+    /* Another may have come meanwhile, on an extra place. */
+    if (!before || (int64_t)(now - before) > (int64_t)(TURN_US * us))
         s->alone_since = now;
     if (!s->nap_after_us)
         s->nap_after_us = FIRST_US;
@@ -50,6 +51,8 @@ bool nap_for(struct thread *t, uint64_t us)
     if (!anything_ready() && !slot_is_closed(s) && !t->pending_work)
         prim_syscall4(SYS_futex, &s->napping, PRIM_FUTEX_WAIT_PRIVATE, 1, &span);
     bool ended = !__atomic_exchange_n(&s->napping, 0, __ATOMIC_RELAXED);
+    /* It is not blocked: the monitor need not let another run beside it. */
+    __atomic_fetch_add(&s->schedules, 1, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&sched.naps, 1, __ATOMIC_RELAXED);
     count(naps);
     return ended;
