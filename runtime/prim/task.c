@@ -34,15 +34,6 @@ static const char *read_number(const char *from, uint64_t *n)
     return from;
 }
 
-bool task_ran(int32_t tid, uint64_t *ns)
-{
-    char text[TEXT];
-    if (!read_text(tid, "/schedstat", text))
-        return false;
-    read_number(text, ns);
-    return *ns;
-}
-
 bool task_times(int32_t tid, uint64_t *ran, uint64_t *delay)
 {
     char text[TEXT];

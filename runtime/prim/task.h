@@ -15,10 +15,9 @@ struct task_stat {
 
 /* Post: false: it cannot be read, *s is as it was. 6 us. Opens a file. */
 bool task_stat(int32_t tid, struct task_stat *s);
-/* The CPU time of the thread. Returns false if it is not known. Opens a file. */
-bool task_ran(int32_t tid, uint64_t *ns);
-/* In ns. Post: *delay: for how long it has waited, all in all, while others ran on its CPU (not:
- * the host of a virtual machine). false: it is not known. Opens a file. */
+/* In ns. Post: *ran: the CPU time of the thread; *delay: for how long it has waited, all in all,
+ * while others ran on its CPU (not: the host of a virtual machine). false: it is not known. Opens a
+ * file. */
 bool task_times(int32_t tid, uint64_t *ran, uint64_t *delay);
 /* Post: whether a debugger, or strace, is attached to it. false, too, if it is not known. 20 us.
  * Opens a file. */

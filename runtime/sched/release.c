@@ -187,11 +187,11 @@ static bool is_late; /* the time is up for threads that have had a CPU meanwhile
 static void count_in_the_way(struct thread *t)
 {
     enum { ENOUGH_MS = 100 }; /* of CPU time, to leave */
-    uint64_t ran;
+    uint64_t ran, delay;
     if (!t->has_slot && !__atomic_load_n(&t->in_runtime, __ATOMIC_SEQ_CST))
         return;
     in_the_way++;
-    if (!is_late || !task_ran(t->tid, &ran))
+    if (!is_late || !task_times(t->tid, &ran, &delay))
         return;
     if (!t->ran_at_release)
         t->ran_at_release = ran;
