@@ -39,14 +39,7 @@ struct pushed {
 static struct spin_registers registers_at(const struct spin_site *site,
                                           const struct user_registers *r, const struct pushed *p)
 {
-    return (struct spin_registers){
-        .r = {(uint64_t)r->rax, p->rcx, (uint64_t)r->rdx, (uint64_t)r->rbx, r->rsp,
-              (uint64_t)r->rbp, (uint64_t)r->rsi, (uint64_t)r->rdi, (uint64_t)r->r8,
-              (uint64_t)r->r9, (uint64_t)r->r10, p->r11, (uint64_t)r->r12, (uint64_t)r->r13,
-              (uint64_t)r->r14, (uint64_t)r->r15},
-        .rip = site->address,
-        .flags = r->flags,
-    };
+    return spin_registers_at(r, (uint64_t)r->rax, p->rcx, p->r11, site->address);
 }
 
 /* Guesses: threads add without atomics, and seldom, for others on other CPUs have just read the

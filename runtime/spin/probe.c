@@ -116,6 +116,19 @@ static uint64_t fs_base(void)
     return base;
 }
 
+struct spin_registers spin_registers_at(const struct user_registers *r, uint64_t rax, uint64_t rcx,
+                                        uint64_t r11, uintptr_t rip)
+{
+    return (struct spin_registers){
+        .r = {rax, rcx, (uint64_t)r->rdx, (uint64_t)r->rbx, r->rsp, (uint64_t)r->rbp,
+              (uint64_t)r->rsi, (uint64_t)r->rdi, (uint64_t)r->r8, (uint64_t)r->r9,
+              (uint64_t)r->r10, r11, (uint64_t)r->r12, (uint64_t)r->r13, (uint64_t)r->r14,
+              (uint64_t)r->r15},
+        .rip = rip,
+        .flags = r->flags,
+    };
+}
+
 bool spin_probe(const struct thread *t, const struct spin_registers *from,
                 const struct spin_site *site, struct spin_result *r)
 {
@@ -200,7 +213,7 @@ void spin_remember(struct thread *t, const struct spin_result *r)
             break;
 }
 
-/* What it waits for may then be another thing the next time, with the same registers. */
+/* The next wait may then read other words, with the same registers. */
 static bool reads_stack(const struct spin_result *r)
 {
     for (uint32_t i = 0; i < r->loads; i++)

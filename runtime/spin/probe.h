@@ -9,7 +9,11 @@
 
 struct spin_site;
 struct thread;
+struct user_registers;
 
+/* r, but for the registers that its stub does not keep there, and at another instruction. */
+struct spin_registers spin_registers_at(const struct user_registers *r, uint64_t rax, uint64_t rcx,
+                                        uint64_t r11, uintptr_t rip);
 /* Interprets t, the calling thread, which holds a slot, from the registers `from` (without fs_base,
  * which it reads itself), and stores the verdict in r. site: where it is, or NULL. Returns false if
  * another thread is being interpreted in t's slot. Uses 8 KiB of stack; async-signal-safe. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Loops that call sched_yield(2). While others are ready, a thread in such a loop runs for a moment
- * at a time, and no scan meets it. It gives way by itself, which costs less than a proof. But if it
- * has done so for a millisecond, it may wait for long: then it is looked at, and parked, or naps
- * where no other can run. Otherwise threads that all wait would yield to each other at full speed.
+ * at a time, so the monitor's scans rarely interrupt it. Its own yield is cheaper than an
+ * interpretation. After a millisecond of such yields the thread is interpreted. If it waits, it is
+ * parked, or naps where no other can run. Otherwise waiting threads would yield to each other at
+ * full speed.
  */
 #include "sched/nap.h"
 #include "sched/slots.h"
@@ -21,18 +22,6 @@ enum {
 
 /* In place of a site, for proofs. */
 static const struct spin_site yields = {.yields = true};
-
-static struct spin_registers behind_call(const struct thread *t, const struct user_registers *r)
-{
-    return (struct spin_registers){
-        .r = {0, t->site->after, (uint64_t)r->rdx, (uint64_t)r->rbx, r->rsp, (uint64_t)r->rbp,
-              (uint64_t)r->rsi, (uint64_t)r->rdi, (uint64_t)r->r8, (uint64_t)r->r9,
-              (uint64_t)r->r10, r->flags, (uint64_t)r->r12, (uint64_t)r->r13, (uint64_t)r->r14,
-              (uint64_t)r->r15},
-        .rip = t->site->after,
-        .flags = r->flags,
-    };
-}
 
 /* Differs, most likely, where two waits do. */
 static uint64_t mixed(const struct user_registers *r)
@@ -76,7 +65,8 @@ bool spin_yields(struct thread *t, const struct user_registers *r, bool wanted, 
     t->yields_from = from_where;
     if ((!naps && (!wanted || now - t->yields_since < LET_US * us)) || !spin_may_give_way(t))
         return false;
-    const struct spin_registers from = behind_call(t, r);
+    uintptr_t behind = t->site->after; /* where the call returns 0 */
+    const struct spin_registers from = spin_registers_at(r, 0, behind, r->flags, behind);
     if (!is_proven(t, &from)) {
         if (naps)
             nap_not_yet(t->slot);
