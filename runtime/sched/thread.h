@@ -32,7 +32,7 @@ struct user_registers { /* as switch.S pushes them on the runtime stack */
     unsigned long flags, rsp, rip;
 };
 
-enum { WAIT_WORDS = 16, DEFERRED_MAX = 16, PLACE_CPUS = 1024 };
+enum { WAIT_WORDS = 16, PROOFS = 4, PROOF_WORDS = 8, DEFERRED_MAX = 16, PLACE_CPUS = 1024 };
 
 /* docs/slots.md; PARKED is ASLEEP under another name: sched/ext.h */
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED };
@@ -172,15 +172,22 @@ struct thread {
     } wait_word[WAIT_WORDS];
     bool wait_counted;  /* a counter ends that wait as well */
     uint32_t counts_on; /* turns in which it is not parked in a counted wait (waiting.c) */
-    /* where the wait was proven; NULL: another proof is needed */
-    const struct spin_site *proof_site;
-    uint64_t proof_registers[16]; /* the general ones, in the order of the encoding */
+    /* The last waits that were proven at sites (spin/probe.h). */
+    struct proof {
+        const struct spin_site *site; /* NULL: none */
+        uintptr_t rip;
+        uint32_t code_version, inputs, words;
+        uint64_t flags, r[16]; /* the general registers, in the order of the encoding */
+        struct wait_word word[PROOF_WORDS];
+    } proof[PROOFS];
+    uint32_t proofs_made;
     const struct spin_site *backoff_site;
     /* turns at backoff_site without a look, since looks have shown nothing */
     uint32_t backoff_turns;
     uint32_t backoff;            /* looks in a row that have shown nothing */
     struct spin_site *wait_site; /* where it was last, ... */
     uint64_t hit_at, wait_began; /* ... when, and since when it waits there; tsc */
+    bool goes_on;                /* it has done a turn since a word of that wait changed */
     /* not yet in the statistics of this site: */
     const struct spin_site *counted_site;
     uint32_t site_waits, site_yields, site_short_spins;

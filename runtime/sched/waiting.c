@@ -12,14 +12,19 @@ enum {
     TURN_NS = 100,
 };
 
-bool waiting_words_changed(const struct thread *t)
+bool waiting_changed(const struct wait_word *w, uint32_t words)
 {
     uint32_t is;
-    for (uint32_t i = 0; i < t->wait_words; i++)
-        if (lissom_guarded_load((const uint32_t *)t->wait_word[i].address, &is) ||
-            (is ^ t->wait_word[i].value) & t->wait_word[i].mask)
-            return true; /* a word that cannot be read any more is t's own affair */
-    return t->wait_words == 0;
+    for (uint32_t i = 0; i < words; i++)
+        if (lissom_guarded_load((const uint32_t *)w[i].address, &is) ||
+            (is ^ w[i].value) & w[i].mask)
+            return true; /* a word that cannot be read any more is the thread's own affair */
+    return words == 0;
+}
+
+bool waiting_words_changed(const struct thread *t)
+{
+    return waiting_changed(t->wait_word, t->wait_words);
 }
 
 /* changed: waiting_words_changed(t). A signal for it is a reason to go on, too. */

@@ -33,5 +33,7 @@ uint32_t waiting_turns(uint64_t away, uint32_t sharers);
 /* Whether one of the words of t's wait has changed; true also if there is none. Not under a lock:
  * by t, or by who owns it. */
 bool waiting_words_changed(const struct thread *t);
+/* The same for any words. */
+bool waiting_changed(const struct wait_word *word, uint32_t words);
 
 #endif

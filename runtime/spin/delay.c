@@ -53,7 +53,7 @@ bool spin_delay_learn(struct spin *s, uint64_t from)
     __builtin_memcpy(d->counter, h->difference, sizeof d->counter);
     if (!is_short(d, turns))
         return false;
-    h->is_delay = s->has_delays = true;
+    h->is_delay = s->has_delays = s->asked_time = true;
     move(s, d, turns - 1);
     d->branch.seen = 0;
     return true;

@@ -40,6 +40,7 @@ static void binary(struct spin *s, const struct op *op, enum alu what, bool keep
     unsigned carry = 0;
     if (with_carry) {
         struct value c = {s->now.flags & F_CF, s->now.cf_taint};
+        spin_flags_read(s, F_CF);
         if (!spin_known(s, c))
             return;
         if (c.t & T_DEAD)
@@ -268,6 +269,7 @@ static void jump(struct spin *s, const struct op *op, bool link)
 static uint8_t condition_taint(struct spin *s, unsigned condition)
 {
     unsigned pair = condition >> 1;
+    spin_flags_read(s, pair == 1 ? F_CF : pair == 3 ? F_ALL : F_OTHERS);
     uint8_t t = pair == 1   ? s->now.cf_taint
                 : pair == 3 ? s->now.cf_taint | s->now.flags_taint
                             : s->now.flags_taint;
@@ -316,12 +318,20 @@ static void conditional(struct spin *s, const struct op *op)
     }
 }
 
+/* `lock or $0, (%rsp)` and the like are fences: they leave memory as it is, whatever is there. */
+static bool is_fence(const struct op *op)
+{
+    return op->lock && op->o[0].kind == O_MEM && op->o[1].kind == O_IMM && !op->imm &&
+           (op->mnemonic == ZYDIS_MNEMONIC_OR || op->mnemonic == ZYDIS_MNEMONIC_ADD);
+}
+
 /* sched_yield(2) changes nothing that the program sees. */
 static bool yields(struct spin *s)
 {
-    if (!s->config->yields || s->now.r[RAX] != SYS_sched_yield || s->now.low[RAX] ||
-        s->now.high[RAX])
+    if (!s->config->yields || s->now.low[RAX] || s->now.high[RAX] ||
+        spin_reg_get(s, RAX, 8).v != SYS_sched_yield)
         return false;
+    spin_flags_read(s, F_ALL);
     spin_reg_put(s, RAX, 8, nothing);
     spin_reg_put(s, RCX, 8, (struct value){s->now.rip, 0});
     spin_reg_put(s, R11, 8, (struct value){s->now.flags, s->now.flags_taint | s->now.cf_taint});
@@ -339,6 +349,10 @@ void spin_execute(struct spin *s, const struct op *op)
     }
     if (op->kind != OP_OTHER) {
         conditional(s, op);
+        return;
+    }
+    if (is_fence(op)) {
+        spin_flags_put(s, F_ALL, 0, T_VECTOR); /* nobody reads them */
         return;
     }
     switch (m) {
@@ -439,6 +453,7 @@ void spin_execute(struct spin *s, const struct op *op)
     case ZYDIS_MNEMONIC_RDTSCP:
         spin_reg_put(s, RCX, 4, (struct value){0, T_TIME}); /* fall through */
     case ZYDIS_MNEMONIC_RDTSC: {
+        s->asked_time = true;
         uint8_t t = s->config->time ? T_CLOCK : T_TIME;
         spin_reg_put(s, RAX, 4, (struct value){s->config->time, t});
         spin_reg_put(s, RDX, 4, (struct value){s->config->time >> 32, t});

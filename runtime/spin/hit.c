@@ -136,6 +136,7 @@ static bool spins_first(struct thread *t, struct spin_site *site, uint64_t now)
         threshold_event(t->slot);
         t->wait_site = site;
         t->yields_in_vain = 0;
+        t->goes_on = false;
         t->wait_began = now;
         t->spins_first = site->long_waits < LONG_WAITS || t->skipped++ % RETRY == 0;
     }
@@ -193,7 +194,7 @@ static void spins_alone(struct thread *t, const struct spin_site *site,
     if (naps) {
         const struct spin_registers at = registers_at(site, r, p);
         struct spin_result result;
-        naps = spin_proven(t, site, &at);
+        naps = spin_kept_proof(t, site, &at) == SPIN_KEPT_HOLDS;
         if (!naps && spin_probe(t, &at, site, &result) && result.verdict == SPIN_ENDLESS) {
             spin_remember(t, &result);
             naps = t->wait_words;
@@ -240,11 +241,16 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     t->backoff_turns = 0;
     struct spin_registers now = registers_at(site, r, p);
     struct spin_result result;
-    if (spin_proven(t, site, &now)) {
+    enum spin_kept kept = spin_kept_proof(t, site, &now);
+    if (kept == SPIN_KEPT_HOLDS) {
+        judge(t, site, true);
         give_way(t, site, at);
         return;
     }
-    t->proof_site = NULL;
+    if (kept == SPIN_KEPT_FOR_OTHER_WORDS && !t->goes_on) { /* if it still waits, it comes again */
+        t->goes_on = true;
+        return;
+    }
     if (!spin_probe(t, &now, site, &result))
         return;
     bool waits =

@@ -26,6 +26,7 @@ enum {
     OPS = 256,
     STORES = 96,
     HEADS = 7,
+    EARLIER = 8, /* loads before a recording, that are kept */
     DIFFERENCES = 6,
     COMPARES = 4,
     TIMED = 6,
@@ -41,8 +42,8 @@ enum taint {
     /* At all times: the number in our hands is not the true one. It may be moved, and not be
      * computed with. */
     T_TIME = 16,
-    T_VECTOR = 32,
-    T_CLOCK = 64, /* derived from the time, which stands still during an interpretation */
+    T_VECTOR = 32, /* of unknown vector registers, and of flags that a fence leaves */
+    T_CLOCK = 64,  /* derived from the time, which stands still during an interpretation */
 };
 #define T_RECORDED (T_LOAD | T_TABLE | T_COUNTER | T_DEAD)
 #define T_OPAQUE (T_TIME | T_VECTOR)
@@ -54,7 +55,8 @@ enum {
     F_SF = 0x80,
     F_DF = 0x400,
     F_OF = 0x800,
-    F_ALL = F_CF | F_PF | F_ZF | F_SF | F_OF
+    F_OTHERS = F_PF | F_ZF | F_SF | F_OF,
+    F_ALL = F_CF | F_OTHERS
 };
 enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R11 = 11, NO_REGISTER = 255 };
 
@@ -214,6 +216,12 @@ struct spin {
     uint32_t invert;   /* while exploring: which deciding branch goes the other way */
     struct flag_source source;
     struct recording rec;
+    /* Registers, a bit each, as spin_result.inputs: that were read when they were not written yet,
+     * and that were written. */
+    uint32_t inputs, written;
+    bool asked_time;        /* or was delayed: then numbers count that are read in no instruction */
+    uint32_t earlier_loads; /* more than EARLIER: there were too many */
+    struct spin_load earlier[EARLIER]; /* before the recording */
     uint32_t heads, next_head;
     uint32_t run; /* counts the interpretations with this scratch */
     ZydisDecoder decoder;
@@ -306,6 +314,8 @@ struct value spin_operand_get(struct spin *s, const struct op *op, unsigned i);
 void spin_operand_put(struct spin *s, const struct op *op, unsigned i, struct value v);
 /* Stops if the number in our hands is not the true one. */
 bool spin_known(struct spin *s, struct value v);
+/* These flags are about to be read. */
+void spin_flags_read(struct spin *s, uint32_t which);
 void spin_flags_put(struct spin *s, uint32_t which, uint32_t flags, uint8_t taint);
 /* The result and all flags of l op r. `carry` goes in with ADD and SUB. */
 uint64_t spin_alu(enum alu op, uint64_t l, uint64_t r, unsigned carry, unsigned size,
@@ -330,6 +340,7 @@ void spin_count_bits(struct spin *s, const struct op *op, unsigned mnemonic);
 void spin_at_head(struct spin *s, uint64_t from);
 /* A conditional jump: true if it is to be taken. */
 bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t taint);
+/* The program reads memory that others may write. */
 void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t value);
 
 #endif

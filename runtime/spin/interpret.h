@@ -23,7 +23,11 @@ enum {
      * writes a few, again and again */
     SPIN_WORK_LINES = 8,
 };
-#define SPIN_TURNS_UNKNOWN 0ull /* the counter decides, but it cannot be told when */
+/* bits of spin_result.inputs, behind those of the registers */
+#define SPIN_INPUT_CARRY (1u << 16)
+#define SPIN_INPUT_FLAGS (1u << 17) /* the other flags */
+#define SPIN_INPUTS 0x3ffffu        /* all of them */
+#define SPIN_TURNS_UNKNOWN 0ull     /* the counter decides, but it cannot be told when */
 /* no branch depends on the counter: statistics, or work that is counted */
 #define SPIN_TURNS_UNBOUNDED (~0ull)
 
@@ -108,6 +112,11 @@ struct spin_result {
     uint32_t steps;  /* instructions interpreted */
     uint32_t pauses; /* all that were met; of ENDLESS and COUNTED: in one proof's turns */
     uintptr_t rip;   /* where the interpretation ended */
+
+    /* Of ENDLESS: what the verdict depends on, beside rip and the bases. From a state in which
+     * these registers are the same, and so are the words of `load`, it is the same again. */
+    uint32_t inputs; /* a bit for each of spin_registers.r, and SPIN_INPUT_*; no vectors */
+    bool repeatable; /* it depends on these only */
 
     /* it stores outside of the stack, and takes that back within a turn */
     bool transient;

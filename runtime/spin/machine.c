@@ -53,8 +53,11 @@ static struct value seen(struct spin *s, uint64_t v, uint8_t t)
 
 /* --- registers -------------------------------------------------------------------------------- */
 
+static void note_input(struct spin *s, uint32_t bits) { s->inputs |= bits & ~s->written; }
+
 struct value spin_reg_get(struct spin *s, unsigned reg, unsigned size)
 {
+    note_input(s, 1u << reg);
     uint8_t t = s->now.low[reg];
     if (size > 1)
         t |= s->now.high[reg];
@@ -63,6 +66,7 @@ struct value spin_reg_get(struct spin *s, unsigned reg, unsigned size)
 
 struct value spin_reg_get_high(struct spin *s, unsigned reg)
 {
+    note_input(s, 1u << reg);
     return seen(s, s->now.r[reg] >> 8 & 0xff, s->now.high[reg]);
 }
 
@@ -79,7 +83,10 @@ void spin_reg_put(struct spin *s, unsigned reg, unsigned size, struct value v)
         s->now.low[reg] = v.t;
         s->now.high[reg] |= v.t;
         break;
-    default: *r = low_bytes(v.v, size); s->now.low[reg] = s->now.high[reg] = v.t;
+    default:
+        *r = low_bytes(v.v, size);
+        s->now.low[reg] = s->now.high[reg] = v.t;
+        s->written |= 1u << reg;
     }
 }
 
@@ -165,9 +172,11 @@ struct value spin_mem_get(struct spin *s, struct value address, unsigned size)
         return (struct value){0};
     if (a >= s->config->clock_lo && a < s->config->clock_hi) {
         t |= T_CLOCK;
-    } else if (s->rec.on) {
+        s->asked_time = true;
+    } else {
         spin_note_load(s, a, size, v);
-        t |= T_LOAD | (address.t & T_LOAD ? T_TABLE : 0);
+        if (s->rec.on)
+            t |= T_LOAD | (address.t & T_LOAD ? T_TABLE : 0);
     }
     return seen(s, (v & ~own_mask) | own, t);
 }
@@ -249,12 +258,10 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
         return;
     }
     s->rewrites += !locked;
-    if (s->rec.on) {
-        /* Others may tell that it is done again, if they change the word in between. */
-        spin_note_load(s, address.v, size, old);
-        if (v.t & T_COUNTER)
-            s->rec.walks = true;
-    }
+    /* Others may tell that it is done again, if they change the word in between. */
+    spin_note_load(s, address.v, size, old);
+    if (s->rec.on && (v.t & T_COUNTER))
+        s->rec.walks = true;
 }
 
 /* --- operands --------------------------------------------------------------------------------- */
@@ -315,8 +322,17 @@ void spin_operand_put(struct spin *s, const struct op *op, unsigned i, struct va
 
 /* --- flags ------------------------------------------------------------------------------------ */
 
+static uint32_t flag_bits(uint32_t which)
+{
+    return (which & F_CF ? SPIN_INPUT_CARRY : 0) | (which & F_OTHERS ? SPIN_INPUT_FLAGS : 0);
+}
+
+void spin_flags_read(struct spin *s, uint32_t which) { note_input(s, flag_bits(which)); }
+
 void spin_flags_put(struct spin *s, uint32_t which, uint32_t flags, uint8_t taint)
 {
+    bool all_others = (which & F_OTHERS) == F_OTHERS;
+    s->written |= flag_bits(all_others ? which : which & F_CF);
     s->now.flags = (s->now.flags & ~which) | (flags & which);
     if (which & F_CF)
         s->now.cf_taint = taint;

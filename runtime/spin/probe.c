@@ -10,7 +10,12 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-enum { BUDGET = 2000 }; /* instructions: 30 to 50 us for a thread at work */
+enum {
+    BUDGET = 2000, /* instructions: 30 to 50 us for a thread at work */
+    /* rflags */
+    FLAG_CARRY = 1,
+    FLAG_OTHERS = 0x4 | 0x40 | 0x80 | 0x800, /* parity, zero, sign, overflow */
+};
 
 /* One for each slot, made when it is first needed. Extra threads on a slot do without. */
 struct probing {
@@ -194,49 +199,81 @@ static bool add_words(struct thread *t, const struct spin_load *l)
     return true;
 }
 
-void spin_remember(struct thread *t, const struct spin_result *r)
+bool spin_remember(struct thread *t, const struct spin_result *r)
 {
     t->wait_words = 0;
-    t->proof_site = NULL; /* the words of its proof are these no more */
     t->wait_counted = r->verdict == SPIN_COUNTED;
     if (r->verdict == SPIN_PAUSE_ONLY || r->more_loads)
-        return;
+        return false;
     for (uint32_t i = 0; i < r->loads; i++)
         if (!r->load[i].stack && !add_words(t, &r->load[i])) {
             t->wait_words = 0;
-            return;
+            return false;
         }
     /* A word on the thread's own stack is mostly a local variable, but other threads may have its
      * address and end the wait by a store to it. */
     for (uint32_t i = 0; i < r->loads; i++)
         if (r->load[i].stack && !add_words(t, &r->load[i]))
-            break;
+            return false;
+    return true;
 }
 
-/* The next wait may then read other words, with the same registers. */
-static bool reads_stack(const struct spin_result *r)
+static bool same_inputs(const struct proof *p, const struct spin_registers *now)
 {
-    for (uint32_t i = 0; i < r->loads; i++)
-        if (r->load[i].stack)
-            return true;
-    return false;
+    uint64_t differ = p->rip ^ now->rip;
+    if (p->inputs & SPIN_INPUT_CARRY)
+        differ |= (p->flags ^ now->flags) & FLAG_CARRY;
+    if (p->inputs & SPIN_INPUT_FLAGS)
+        differ |= (p->flags ^ now->flags) & FLAG_OTHERS;
+    for (uint32_t left = p->inputs & 0xffff; left; left &= left - 1)
+        differ |= p->r[__builtin_ctz(left)] ^ now->r[__builtin_ctz(left)];
+    return !differ;
+}
+
+/* That of another wait with the same inputs, for words that have changed since, or the oldest. */
+static struct proof *place_of(struct thread *t, const struct spin_site *site,
+                              const struct spin_registers *from)
+{
+    for (struct proof *p = t->proof; p < t->proof + PROOFS; p++)
+        if (p->site == site && same_inputs(p, from))
+            return p;
+    return &t->proof[t->proofs_made++ % PROOFS];
 }
 
 void spin_note_proof(struct thread *t, const struct spin_site *site,
                      const struct spin_registers *from, const struct spin_result *r)
 {
-    spin_remember(t, r);
-    if (r->verdict == SPIN_ENDLESS && !reads_stack(r)) {
-        t->proof_site = site;
-        __builtin_memcpy(t->proof_registers, from->r, sizeof from->r);
-    }
+    bool all = spin_remember(t, r);
+    if (r->verdict != SPIN_ENDLESS || !r->repeatable || !all || !t->wait_words ||
+        t->wait_words > PROOF_WORDS)
+        return;
+    struct proof *p = place_of(t, site, from);
+    p->site = site;
+    p->rip = from->rip;
+    p->code_version = __atomic_load_n(&code_version, __ATOMIC_RELAXED);
+    p->inputs = r->inputs;
+    p->flags = from->flags;
+    __builtin_memcpy(p->r, from->r, sizeof p->r);
+    p->words = t->wait_words;
+    __builtin_memcpy(p->word, t->wait_word, p->words * sizeof *p->word);
 }
 
-bool spin_proven(const struct thread *t, const struct spin_site *site,
-                 const struct spin_registers *now)
+enum spin_kept spin_kept_proof(struct thread *t, const struct spin_site *site,
+                               const struct spin_registers *now)
 {
-    uint64_t differ = t->proof_site != site || !t->wait_words;
-    for (unsigned i = 0; i < 16 && !differ; i++)
-        differ = t->proof_registers[i] ^ now->r[i];
-    return !differ && !waiting_words_changed(t);
+    enum spin_kept kept = SPIN_KEPT_NONE;
+    for (struct proof *p = t->proof; p < t->proof + PROOFS; p++) {
+        if (p->site != site || !same_inputs(p, now) ||
+            p->code_version != __atomic_load_n(&code_version, __ATOMIC_RELAXED))
+            continue;
+        if (waiting_changed(p->word, p->words)) {
+            kept = SPIN_KEPT_FOR_OTHER_WORDS;
+            continue;
+        }
+        t->wait_words = p->words;
+        t->wait_counted = false;
+        __builtin_memcpy(t->wait_word, p->word, p->words * sizeof *p->word);
+        return SPIN_KEPT_HOLDS;
+    }
+    return kept;
 }

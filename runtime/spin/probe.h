@@ -22,14 +22,20 @@ bool spin_probe(const struct thread *t, const struct spin_registers *from,
 /* t may be parked now: it has its slot, its mask, and is not in the middle of a clone. */
 bool spin_may_give_way(const struct thread *t);
 /* Stores the words that t waits for, by r, in t->wait_word. Sets t->wait_words to 0 if they do not
- * fit or are not known. */
-void spin_remember(struct thread *t, const struct spin_result *r);
-/* The same, and if t comes to this site with these registers again, while the words have not
- * changed, spin_proven() knows that it waits without another look. */
+ * fit or are not known. Returns false if not all are there. */
+bool spin_remember(struct thread *t, const struct spin_result *r);
+/* The same, and keeps the proof with the last few of t. `from`: where it began, at this site. */
 void spin_note_proof(struct thread *t, const struct spin_site *site,
                      const struct spin_registers *from, const struct spin_result *r);
-bool spin_proven(const struct thread *t, const struct spin_site *site,
-                 const struct spin_registers *now);
+/* Whether there is such a proof for t, which is at this site: the registers that it depends on
+ * (spin_result.inputs) are as they were then, ... */
+enum spin_kept {
+    SPIN_KEPT_NONE,
+    SPIN_KEPT_FOR_OTHER_WORDS, /* ... but a word is not: most likely that ends the wait */
+    SPIN_KEPT_HOLDS,           /* ... and so are the words: they are in t->wait_word now */
+};
+enum spin_kept spin_kept_proof(struct thread *t, const struct spin_site *site,
+                               const struct spin_registers *now);
 /* Whether a thread with the verdict r should let other threads run. */
 bool spin_is_wait(const struct spin_result *r);
 /* Code may have changed: forget decoded instructions. */

@@ -29,9 +29,25 @@ enum {
 
 /* --- loads and branches of a turn that is recorded -------------------------------------------- */
 
+static void note_earlier(struct spin *s, const struct spin_load *l)
+{
+    for (unsigned i = 0; i < s->earlier_loads && i < EARLIER; i++)
+        if (s->earlier[i].address == l->address && s->earlier[i].bytes == l->bytes &&
+            s->earlier[i].value == l->value)
+            return;
+    if (s->earlier_loads < EARLIER)
+        s->earlier[s->earlier_loads] = *l;
+    s->earlier_loads += s->earlier_loads <= EARLIER;
+}
+
 void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t value)
 {
     struct spin_result *r = s->result;
+    if (!s->rec.on) {
+        const struct spin_load l = {address, value, (uint8_t)size, false};
+        note_earlier(s, &l);
+        return;
+    }
     for (unsigned i = 0; i < s->rec.loads; i++) {
         if (r->load[i].address != address || r->load[i].bytes != size)
             continue;
@@ -242,6 +258,10 @@ static void record(struct spin *s, struct head *h, uint64_t from, unsigned perio
         }
     }
     spin_state_copy(&h->last, n);
+    if (s->rec.too_many)
+        s->earlier_loads = EARLIER + 1;
+    for (unsigned i = 0; i < s->rec.loads; i++)
+        note_earlier(s, &s->result->load[i]);
     s->rec = (struct recording){.on = true,
                                 .counted = counted,
                                 .head = h,
@@ -251,11 +271,31 @@ static void record(struct spin *s, struct head *h, uint64_t from, unsigned perio
                                 .first_step = s->steps};
 }
 
+static bool is_told(const struct spin_result *r, const struct spin_load *l)
+{
+    for (unsigned i = 0; i < r->loads; i++)
+        if (r->load[i].address == l->address && r->load[i].bytes == l->bytes)
+            return r->load[i].value == l->value;
+    return false;
+}
+
+/* What was loaded before the recording has to be among what is told. */
+static void describe_inputs(struct spin *s)
+{
+    struct spin_result *r = s->result;
+    bool others = s->asked_time || s->now.transient;
+    r->inputs = s->inputs | (others ? SPIN_INPUTS : 0);
+    r->repeatable = !s->rec.too_many && !s->rec.timed && s->earlier_loads <= EARLIER;
+    for (unsigned i = 0; r->repeatable && i < s->earlier_loads; i++)
+        r->repeatable = is_told(r, &s->earlier[i]);
+}
+
 static void describe(struct spin *s)
 {
     struct spin_result *r = s->result;
     r->loads = (uint8_t)s->rec.loads;
     r->more_loads = s->rec.too_many;
+    describe_inputs(s);
     r->head = s->rec.head->address;
     r->loop = s->rec.loop;
     r->back = s->rec.back;
@@ -524,6 +564,8 @@ void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_r
     s->exploring = EXPLORE_NO;
     s->source = (struct flag_source){0};
     s->rec = (struct recording){0};
+    s->inputs = s->written = s->earlier_loads = 0;
+    s->asked_time = false;
     s->heads = s->next_head = 0;
     s->run++;
     for (unsigned i = 0; !c->same_hi && i < OPS; i++)

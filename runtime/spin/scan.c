@@ -64,7 +64,6 @@ static void misjudge(struct thread *t)
     t->wait_word[0] = (struct wait_word){(uintptr_t)&never, never, ~0u};
     t->wait_words = 1;
     t->wait_counted = false;
-    t->proof_site = NULL;
     slot_park(t, tsc());
 }
 

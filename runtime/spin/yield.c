@@ -36,7 +36,7 @@ static uint64_t mixed(const struct user_registers *r)
 static bool is_proven(struct thread *t, const struct spin_registers *now)
 {
     struct spin_result r;
-    if (spin_proven(t, &yields, now))
+    if (spin_kept_proof(t, &yields, now) == SPIN_KEPT_HOLDS)
         return true;
     if (++t->yields_unseen < t->yields_a_look || !spin_probe(t, now, &yields, &r))
         return false;
