@@ -226,9 +226,10 @@ fn judge(root: &Path, zydis: &Path, compiler: &Path) {
     println!("cargo::rerun-if-changed=src/sched/orbit.h");
     println!("cargo::rerun-if-changed=src/sched/branches.c");
     let mut build = for_the_binary(root, zydis, compiler);
-    for name in
-        ["bits", "counter", "decode", "delay", "execute", "explore", "machine", "prove", "vector"]
-    {
+    for name in [
+        "bits", "counter", "decode", "delay", "depends", "execute", "explore", "machine", "prove",
+        "vector",
+    ] {
         build.file(root.join(format!("runtime/spin/{name}.c")));
     }
     for name in ["orbit", "branches"] {

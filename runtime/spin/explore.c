@@ -70,7 +70,7 @@ bool spin_some_way_leaves(struct spin *s)
     uint32_t limit = 4 * r->turn + 200;
     bool leaves = saved.table;
     for (unsigned i = 0; !leaves && i < EXPLORED && i < saved.deciding_first; i++) {
-        spin_state_copy(&s->now, &saved.head->last);
+        spin_state_restore(s, &saved.head->last);
         s->rec = saved;
         s->rec.on = true;
         s->rec.deciding = 0;
@@ -89,6 +89,6 @@ bool spin_some_way_leaves(struct spin *s)
     s->exploring = EXPLORE_NO;
     s->rec = saved;
     s->rec.explore = false;
-    spin_state_copy(&s->now, &saved.head->last);
+    spin_state_restore(s, &saved.head->last);
     return leaves;
 }

@@ -8,6 +8,7 @@
  *     bits.c      shifts, bit tests, counting
  *     vector.c    moves of vector registers
  *     prove.c     loop heads, repetition, verdicts
+ *     depends.c   what a proof depends on
  *     counter.c   when a counter ends a loop
  *     delay.c     inner loops that only count
  *     explore.c   whether a branch leaves a loop
@@ -109,6 +110,9 @@ struct state {
     uint16_t stores;
     bool transient;            /* some of them are outside of the stack */
     uint8_t low[16], high[16]; /* taint of the lowest byte, and of the rest */
+    /* Vector registers: those that were written, a bit each. Others are as at first, and are not
+     * copied with a state, nor compared. */
+    uint16_t xmm_written;
     uint8_t xmm_taint[16];
     uint64_t xmm[16][2];
     struct granule store[STORES]; /* last: only those in use are copied */
@@ -200,6 +204,7 @@ struct spin {
     const struct spin_config *config;
     struct spin_result *result;
     uint64_t fs_base, gs_base;
+    const char *xmm_first; /* spin_registers.xmm */
     uintptr_t stack_lo, stack_hi;
     uint32_t budget, steps, pauses;
     uint32_t outside_stores;
@@ -300,6 +305,8 @@ bool spin_some_way_leaves(struct spin *s);
 /* --- machine.c -------------------------------------------------------------------------------- */
 void spin_stop(struct spin *s, enum spin_verdict verdict, enum spin_reason reason);
 void spin_state_copy(struct state *to, const struct state *from);
+/* Goes back to a state of this interpretation. */
+void spin_state_restore(struct spin *s, const struct state *from);
 bool spin_on_stack(const struct spin *s, uint64_t address);
 /* Reading a register or memory notices T_DEAD; it is for the caller to look for T_OPAQUE (see
  * spin_known()). */
@@ -307,6 +314,9 @@ struct value spin_reg_get(struct spin *s, unsigned reg, unsigned size);
 struct value spin_reg_get_high(struct spin *s, unsigned reg);
 void spin_reg_put(struct spin *s, unsigned reg, unsigned size, struct value v);
 void spin_reg_put_high(struct spin *s, unsigned reg, struct value v);
+/* As it is when the interpretation begins. */
+void spin_xmm_begin(struct spin *s, unsigned reg);
+void spin_xmm_put(struct spin *s, unsigned reg, uint64_t lo, uint64_t hi, uint8_t taint);
 struct value spin_mem_get(struct spin *s, struct value address, unsigned size); /* size <= 8 */
 void spin_mem_put(struct spin *s, struct value address, unsigned size, struct value v, bool locked);
 struct value spin_address_of(struct spin *s, const struct op *op);
@@ -338,9 +348,16 @@ void spin_count_bits(struct spin *s, const struct op *op, unsigned mnemonic);
 /* --- prove.c ---------------------------------------------------------------------------------- */
 /* A jump backwards is about to be done. Pre: s->now.rip is its target. */
 void spin_at_head(struct spin *s, uint64_t from);
+
+/* --- depends.c -------------------------------------------------------------------------------- */
 /* A conditional jump: true if it is to be taken. */
 bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t taint);
 /* The program reads memory that others may write. */
 void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t value);
+/* Another recording begins: the loads of the one before are those before it. */
+void spin_loads_are_earlier(struct spin *s);
+/* A turn has been recorded: stores its inputs in s->result, and whether it depends on nothing else.
+ * What was loaded before the recording has to be among the loads of the turn. */
+void spin_describe_inputs(struct spin *s);
 
 #endif

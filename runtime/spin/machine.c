@@ -31,12 +31,21 @@ void spin_state_copy(struct state *to, const struct state *from)
     __builtin_memcpy(to->low, from->low, sizeof to->low);
     __builtin_memcpy(to->high, from->high, sizeof to->high);
     __builtin_memcpy(to->xmm_taint, from->xmm_taint, sizeof to->xmm_taint);
-    for (unsigned i = 0; i < 16; i++) {
+    to->xmm_written = from->xmm_written;
+    for (uint32_t left = from->xmm_written; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
         to->xmm[i][0] = from->xmm[i][0];
         to->xmm[i][1] = from->xmm[i][1];
     }
     for (unsigned i = 0; i < from->stores; i++)
         to->store[i] = from->store[i];
+}
+
+void spin_state_restore(struct spin *s, const struct state *from)
+{
+    for (uint32_t left = s->now.xmm_written & ~from->xmm_written; left; left &= left - 1)
+        spin_xmm_begin(s, (unsigned)__builtin_ctz(left));
+    spin_state_copy(&s->now, from);
 }
 
 bool spin_on_stack(const struct spin *s, uint64_t address)
@@ -94,6 +103,24 @@ void spin_reg_put_high(struct spin *s, unsigned reg, struct value v)
 {
     s->now.r[reg] = (s->now.r[reg] & ~0xff00ull) | (v.v & 0xff) << 8;
     s->now.high[reg] |= v.t;
+}
+
+void spin_xmm_begin(struct spin *s, unsigned reg)
+{
+    uint64_t *x = s->now.xmm[reg];
+    /* Each unknown register has contents of its own, so that moving them about is seen. */
+    x[0] = x[1] = 0xfeed0000ull + reg;
+    s->now.xmm_taint[reg] = s->xmm_first ? 0 : T_VECTOR;
+    if (s->xmm_first)
+        __builtin_memcpy(x, s->xmm_first + 16 * reg, 16);
+}
+
+void spin_xmm_put(struct spin *s, unsigned reg, uint64_t lo, uint64_t hi, uint8_t taint)
+{
+    s->now.xmm[reg][0] = lo;
+    s->now.xmm[reg][1] = hi;
+    s->now.xmm_taint[reg] = taint;
+    s->now.xmm_written |= (uint16_t)(1u << reg);
 }
 
 bool spin_known(struct spin *s, struct value v)

@@ -27,102 +27,6 @@ enum {
     OTHERS = 16,
 };
 
-/* --- loads and branches of a turn that is recorded -------------------------------------------- */
-
-static void note_earlier(struct spin *s, const struct spin_load *l)
-{
-    for (unsigned i = 0; i < s->earlier_loads && i < EARLIER; i++)
-        if (s->earlier[i].address == l->address && s->earlier[i].bytes == l->bytes &&
-            s->earlier[i].value == l->value)
-            return;
-    if (s->earlier_loads < EARLIER)
-        s->earlier[s->earlier_loads] = *l;
-    s->earlier_loads += s->earlier_loads <= EARLIER;
-}
-
-void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t value)
-{
-    struct spin_result *r = s->result;
-    if (!s->rec.on) {
-        const struct spin_load l = {address, value, (uint8_t)size, false};
-        note_earlier(s, &l);
-        return;
-    }
-    for (unsigned i = 0; i < s->rec.loads; i++) {
-        if (r->load[i].address != address || r->load[i].bytes != size)
-            continue;
-        if (r->load[i].value != value)
-            s->rec.failed = true; /* it changes under our hands: the wait may be over */
-        return;
-    }
-    if (s->rec.loads == SPIN_MAX_LOADS) {
-        s->rec.too_many = true;
-        return;
-    }
-    r->load[s->rec.loads++] =
-        (struct spin_load){address, value, (uint8_t)size, spin_on_stack(s, address)};
-}
-
-static void note_compare(struct spin *s, const struct op *op, bool taken)
-{
-    struct recording *rec = &s->rec;
-    rec->counter_branch = true;
-    struct compare *c = rec->compare;
-    while (c < rec->compare + rec->compares && c->rip != op->address)
-        c++;
-    if (c == rec->compare + COMPARES)
-        return;
-    if (c == rec->compare + rec->compares) {
-        rec->compares++;
-        *c = (struct compare){.rip = op->address, .condition = op->condition, .taken = taken};
-    }
-    if (c->taken != taken)
-        c->seen = 2; /* both ways in one turn: tells nothing */
-    if (c->seen < 2)
-        c->at[c->seen] = s->source;
-    c->seen++;
-}
-
-static bool same_source(const struct flag_source *a, const struct flag_source *b)
-{
-    return a->alu == b->alu && a->size == b->size && a->l == b->l && a->r == b->r;
-}
-
-/* While exploring: other numbers than in the recorded turn are those of another time limit. */
-static void note_time(struct spin *s, uint64_t rip)
-{
-    struct recording *rec = &s->rec;
-    struct timed_branch *b = rec->timed_branch;
-    while (b < rec->timed_branch + rec->timed && b->rip != rip)
-        b++;
-    bool is_new = b == rec->timed_branch + rec->timed;
-    if (s->exploring == EXPLORE_AFTER && !is_new && !same_source(&b->at, &s->source))
-        s->exploring = EXPLORE_LEFT;
-    if (s->exploring || (is_new && rec->timed == TIMED))
-        return;
-    *b = (struct timed_branch){rip, s->source};
-    rec->timed += is_new;
-}
-
-bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t taint)
-{
-    spin_delay_branch(s, op->address, taken);
-    if (!s->rec.on)
-        return taken;
-    if (taint & T_COUNTER) {
-        note_compare(s, op, taken);
-    } else if (taint & T_CLOCK) {
-        note_time(s, op->address);
-    } else if (taint & T_LOAD) {
-        if (s->exploring == EXPLORE_BEFORE && s->rec.deciding == s->invert) {
-            s->exploring = EXPLORE_AFTER;
-            taken = !taken;
-        }
-        s->rec.deciding++;
-    }
-    return taken;
-}
-
 /* --- comparing states ------------------------------------------------------------------------- */
 
 int spin_state_compare(const struct spin *s, const struct state *a, const struct state *b,
@@ -131,10 +35,14 @@ int spin_state_compare(const struct spin *s, const struct state *a, const struct
     int n = 0;
     if (a->stores != b->stores)
         return -1;
-    for (unsigned i = 0; i < 16; i++)
+    if (a->xmm_written != b->xmm_written)
+        return -1;
+    for (uint32_t left = a->xmm_written; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
         if (a->xmm[i][0] != b->xmm[i][0] || a->xmm[i][1] != b->xmm[i][1] ||
             ((a->xmm_taint[i] ^ b->xmm_taint[i]) & T_OPAQUE))
             return -1;
+    }
     for (unsigned i = 0; i < 16; i++) {
         if ((a->low[i] ^ b->low[i] ^ a->high[i] ^ b->high[i]) & T_OPAQUE)
             return -1;
@@ -258,10 +166,7 @@ static void record(struct spin *s, struct head *h, uint64_t from, unsigned perio
         }
     }
     spin_state_copy(&h->last, n);
-    if (s->rec.too_many)
-        s->earlier_loads = EARLIER + 1;
-    for (unsigned i = 0; i < s->rec.loads; i++)
-        note_earlier(s, &s->result->load[i]);
+    spin_loads_are_earlier(s);
     s->rec = (struct recording){.on = true,
                                 .counted = counted,
                                 .head = h,
@@ -271,31 +176,12 @@ static void record(struct spin *s, struct head *h, uint64_t from, unsigned perio
                                 .first_step = s->steps};
 }
 
-static bool is_told(const struct spin_result *r, const struct spin_load *l)
-{
-    for (unsigned i = 0; i < r->loads; i++)
-        if (r->load[i].address == l->address && r->load[i].bytes == l->bytes)
-            return r->load[i].value == l->value;
-    return false;
-}
-
-/* What was loaded before the recording has to be among what is told. */
-static void describe_inputs(struct spin *s)
-{
-    struct spin_result *r = s->result;
-    bool others = s->asked_time || s->now.transient;
-    r->inputs = s->inputs | (others ? SPIN_INPUTS : 0);
-    r->repeatable = !s->rec.too_many && !s->rec.timed && s->earlier_loads <= EARLIER;
-    for (unsigned i = 0; r->repeatable && i < s->earlier_loads; i++)
-        r->repeatable = is_told(r, &s->earlier[i]);
-}
-
 static void describe(struct spin *s)
 {
     struct spin_result *r = s->result;
     r->loads = (uint8_t)s->rec.loads;
     r->more_loads = s->rec.too_many;
-    describe_inputs(s);
+    spin_describe_inputs(s);
     r->head = s->rec.head->address;
     r->loop = s->rec.loop;
     r->back = s->rec.back;
@@ -548,6 +434,7 @@ void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_r
     s->result = r;
     s->fs_base = from->fs_base;
     s->gs_base = from->gs_base;
+    s->xmm_first = from->xmm;
     s->stack_lo = c->stack_lo;
     s->stack_hi = c->stack_hi;
     if (!s->stack_hi) {
@@ -579,13 +466,10 @@ void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_r
     n->cf_taint = n->flags_taint = 0;
     n->stores = 0;
     n->transient = false;
+    n->xmm_written = 0;
     for (unsigned i = 0; i < 16; i++) {
         n->low[i] = n->high[i] = 0;
-        /* Each unknown register has contents of its own, so that moving them about is seen. */
-        n->xmm_taint[i] = from->xmm ? 0 : T_VECTOR;
-        n->xmm[i][0] = n->xmm[i][1] = 0xfeed0000ull + i;
-        if (from->xmm)
-            __builtin_memcpy(n->xmm[i], (const char *)from->xmm + 16 * i, 16);
+        spin_xmm_begin(s, i);
     }
 }
 

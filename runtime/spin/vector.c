@@ -45,9 +45,7 @@ static void move(struct spin *s, const struct op *op, unsigned size)
     if (t & T_DEAD)
         s->rec.failed = true;
     if (to->kind == O_XMM) {
-        s->now.xmm[to->reg][0] = lo;
-        s->now.xmm[to->reg][1] = hi;
-        s->now.xmm_taint[to->reg] = t;
+        spin_xmm_put(s, to->reg, lo, hi, t);
     } else if (to->kind == O_REG) {
         spin_reg_put(s, to->reg, to->size, (struct value){lo, t});
     } else if (to->kind == O_MEM) {
@@ -69,8 +67,7 @@ static void clear(struct spin *s, const struct op *op)
         unsupported(s);
         return;
     }
-    s->now.xmm[op->o[0].reg][0] = s->now.xmm[op->o[0].reg][1] = 0;
-    s->now.xmm_taint[op->o[0].reg] = 0;
+    spin_xmm_put(s, op->o[0].reg, 0, 0, 0);
 }
 
 /* The two halves of a vector register or of 16 bytes of memory; of 8 bytes: the same twice. */
@@ -118,9 +115,7 @@ static void combine(struct spin *s, const struct op *op, unsigned lo, unsigned h
     uint8_t t = a.t | b.t;
     if (t & T_DEAD)
         s->rec.failed = true;
-    s->now.xmm[op->o[0].reg][0] = all[lo];
-    s->now.xmm[op->o[0].reg][1] = all[hi];
-    s->now.xmm_taint[op->o[0].reg] = t;
+    spin_xmm_put(s, op->o[0].reg, all[lo], all[hi], t);
 }
 
 /* A scalar from or to memory; between registers the upper half stays. */

@@ -21,7 +21,7 @@ both="-std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-stack-prote
       -fno-tree-loop-distribute-patterns -I$root/runtime -isystem $zydis/include -isystem $zydis/dependencies/zycore/include
       -DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD -DNDEBUG -DZYDIS_DISABLE_FORMATTER -DZYDIS_DISABLE_ENCODER"
 fail() { echo "build failed: $*"; echo "0 passed, 1 failed"; exit 1; }
-for f in decode machine execute bits vector counter delay hint prove explore; do
+for f in decode machine execute bits vector counter delay hint prove depends explore; do
     $cc $both -ftls-model=initial-exec -Wall -Wextra -Werror -c "$root/runtime/spin/$f.c" -o "$out/spin-$f.o" || fail $f
 done
 for f in Decoder DecoderData MetaInfo Mnemonic Register Segment SharedData String Utils; do

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a proof depends on: loads and branches of the turn that is recorded, what was loaded before,
+ * and registers.
+ */
+#include "spin/internal.h"
+
+static void note_earlier(struct spin *s, const struct spin_load *l)
+{
+    for (unsigned i = 0; i < s->earlier_loads && i < EARLIER; i++)
+        if (s->earlier[i].address == l->address && s->earlier[i].bytes == l->bytes &&
+            s->earlier[i].value == l->value)
+            return;
+    if (s->earlier_loads < EARLIER)
+        s->earlier[s->earlier_loads] = *l;
+    s->earlier_loads += s->earlier_loads <= EARLIER;
+}
+
+void spin_loads_are_earlier(struct spin *s)
+{
+    if (s->rec.too_many)
+        s->earlier_loads = EARLIER + 1;
+    for (unsigned i = 0; i < s->rec.loads; i++)
+        note_earlier(s, &s->result->load[i]);
+}
+
+void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t value)
+{
+    struct spin_result *r = s->result;
+    if (!s->rec.on) {
+        const struct spin_load l = {address, value, (uint8_t)size, false};
+        note_earlier(s, &l);
+        return;
+    }
+    for (unsigned i = 0; i < s->rec.loads; i++) {
+        if (r->load[i].address != address || r->load[i].bytes != size)
+            continue;
+        if (r->load[i].value != value)
+            s->rec.failed = true; /* it changes under our hands: the wait may be over */
+        return;
+    }
+    if (s->rec.loads == SPIN_MAX_LOADS) {
+        s->rec.too_many = true;
+        return;
+    }
+    r->load[s->rec.loads++] =
+        (struct spin_load){address, value, (uint8_t)size, spin_on_stack(s, address)};
+}
+
+static void note_compare(struct spin *s, const struct op *op, bool taken)
+{
+    struct recording *rec = &s->rec;
+    rec->counter_branch = true;
+    struct compare *c = rec->compare;
+    while (c < rec->compare + rec->compares && c->rip != op->address)
+        c++;
+    if (c == rec->compare + COMPARES)
+        return;
+    if (c == rec->compare + rec->compares) {
+        rec->compares++;
+        *c = (struct compare){.rip = op->address, .condition = op->condition, .taken = taken};
+    }
+    if (c->taken != taken)
+        c->seen = 2; /* both ways in one turn: tells nothing */
+    if (c->seen < 2)
+        c->at[c->seen] = s->source;
+    c->seen++;
+}
+
+static bool same_source(const struct flag_source *a, const struct flag_source *b)
+{
+    return a->alu == b->alu && a->size == b->size && a->l == b->l && a->r == b->r;
+}
+
+/* While exploring: other numbers than in the recorded turn are those of another time limit. */
+static void note_time(struct spin *s, uint64_t rip)
+{
+    struct recording *rec = &s->rec;
+    struct timed_branch *b = rec->timed_branch;
+    while (b < rec->timed_branch + rec->timed && b->rip != rip)
+        b++;
+    bool is_new = b == rec->timed_branch + rec->timed;
+    if (s->exploring == EXPLORE_AFTER && !is_new && !same_source(&b->at, &s->source))
+        s->exploring = EXPLORE_LEFT;
+    if (s->exploring || (is_new && rec->timed == TIMED))
+        return;
+    *b = (struct timed_branch){rip, s->source};
+    rec->timed += is_new;
+}
+
+bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t taint)
+{
+    spin_delay_branch(s, op->address, taken);
+    if (!s->rec.on)
+        return taken;
+    if (taint & T_COUNTER) {
+        note_compare(s, op, taken);
+    } else if (taint & T_CLOCK) {
+        note_time(s, op->address);
+    } else if (taint & T_LOAD) {
+        if (s->exploring == EXPLORE_BEFORE && s->rec.deciding == s->invert) {
+            s->exploring = EXPLORE_AFTER;
+            taken = !taken;
+        }
+        s->rec.deciding++;
+    }
+    return taken;
+}
+
+static bool is_told(const struct spin_result *r, const struct spin_load *l)
+{
+    for (unsigned i = 0; i < r->loads; i++)
+        if (r->load[i].address == l->address && r->load[i].bytes == l->bytes)
+            return r->load[i].value == l->value;
+    return false;
+}
+
+void spin_describe_inputs(struct spin *s)
+{
+    struct spin_result *r = s->result;
+    bool others = s->asked_time || s->now.transient;
+    r->inputs = s->inputs | (others ? SPIN_INPUTS : 0);
+    r->repeatable = !s->rec.too_many && !s->rec.timed && s->earlier_loads <= EARLIER;
+    for (unsigned i = 0; r->repeatable && i < s->earlier_loads; i++)
+        r->repeatable = is_told(r, &s->earlier[i]);
+}
