@@ -6,7 +6,7 @@
 
 enum { SMALL = 32768, ALTERNATE = 32768, PATTERN = 0x5a, RED_ZONE = 128 };
 static int rounds;
-static volatile int stop;
+static volatile int stop, arrived;
 static int ready[1024], all;
 static pthread_barrier_t last;
 static __thread char *alternate;
@@ -17,6 +17,7 @@ static void handler(int sig) {
     (void)sig;
     CHECK(&here >= alternate && &here < alternate + ALTERNATE, "a handler on another stack");
     handled++;
+    arrived = 1;
 }
 static void __attribute__((noinline)) compute_on(char *top, long turns) {
     __asm__ volatile(
@@ -31,7 +32,7 @@ static void *work(void *arg) {
     __atomic_store_n(&ready[(intptr_t)arg], 1, __ATOMIC_SEQ_CST);
     char *small = aligned_alloc(4096, SMALL), *top = small + SMALL
     -64;
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < rounds || !arrived; i++) { // the pest may be the last to run
         memset(small, PATTERN, SMALL);
         compute_on(top, 2000000);
         for (char *p = small; p < top - RED_ZONE; p++)
