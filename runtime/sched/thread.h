@@ -32,7 +32,14 @@ struct user_registers { /* as switch.S pushes them on the runtime stack */
     unsigned long flags, rsp, rip;
 };
 
-enum { WAIT_WORDS = 16, PROOFS = 4, PROOF_WORDS = 8, DEFERRED_MAX = 16, PLACE_CPUS = 1024 };
+enum {
+    WAIT_WORDS = 16,
+    PROOFS = 4,
+    PROOF_WORDS = 12,
+    PROOF_REGISTERS = 8,
+    DEFERRED_MAX = 16,
+    PLACE_CPUS = 1024
+};
 
 /* docs/slots.md; PARKED is ASLEEP under another name: sched/ext.h */
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED };
@@ -176,9 +183,10 @@ struct thread {
     struct proof {
         const struct spin_site *site; /* NULL: none */
         uintptr_t rip;
-        uint32_t code_version, inputs, words;
-        uint64_t flags, r[16]; /* the general registers, in the order of the encoding */
-        struct wait_word word[PROOF_WORDS];
+        uint32_t code_version, inputs;
+        uint32_t words, wait_words;
+        uint64_t flags, r[PROOF_REGISTERS]; /* those that are inputs, in their order */
+        struct wait_word word[PROOF_WORDS]; /* first those that are waited for */
     } proof[PROOFS];
     uint32_t proofs_made;
     const struct spin_site *backoff_site;
@@ -304,6 +312,7 @@ struct slot {
     uint64_t alone_at, alone_since;
     uint32_t nap_after_us; /* alone for so long, its thread naps */
     uint32_t napping;      /* futex word: 1 while it does */
+    struct thread *napper; /* this one, while it waits for its words as well; or NULL */
     /* by the monitor */
     /* tsc: its thread is not looked at for busy-waiting before (spin/scan.c) */
     uint64_t scan_after __attribute__((aligned(64)));
@@ -323,7 +332,8 @@ struct scheduler {
     uint32_t slots;
     uint32_t slots_made; /* ever opened */
     uint32_t idle_count;
-    uint32_t naps; /* slots whose thread naps */
+    uint32_t naps;           /* slots whose thread naps */
+    uint64_t naps_looked_at; /* tsc; by the monitor */
     /* others want the CPU of the one thread that runs (monitor/lone.h); or did
      * a moment ago */
     bool lone_contended;

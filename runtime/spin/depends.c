@@ -5,21 +5,28 @@
  */
 #include "spin/internal.h"
 
+static bool is_among(const struct spin_load *of, unsigned loads, const struct spin_load *l)
+{
+    for (unsigned i = 0; i < loads; i++)
+        if (of[i].address == l->address && of[i].bytes == l->bytes && of[i].value == l->value)
+            return true;
+    return false;
+}
+
 static void note_earlier(struct spin *s, const struct spin_load *l)
 {
-    for (unsigned i = 0; i < s->earlier_loads && i < EARLIER; i++)
-        if (s->earlier[i].address == l->address && s->earlier[i].bytes == l->bytes &&
-            s->earlier[i].value == l->value)
-            return;
-    if (s->earlier_loads < EARLIER)
-        s->earlier[s->earlier_loads] = *l;
-    s->earlier_loads += s->earlier_loads <= EARLIER;
+    struct spin_result *r = s->result;
+    if (is_among(r->earlier, r->earlier_loads, l))
+        return;
+    if (r->earlier_loads == SPIN_MAX_EARLIER)
+        s->too_many_earlier = true;
+    else
+        r->earlier[r->earlier_loads++] = *l;
 }
 
 void spin_loads_are_earlier(struct spin *s)
 {
-    if (s->rec.too_many)
-        s->earlier_loads = EARLIER + 1;
+    s->too_many_earlier |= s->rec.too_many;
     for (unsigned i = 0; i < s->rec.loads; i++)
         note_earlier(s, &s->result->load[i]);
 }
@@ -28,7 +35,7 @@ void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t va
 {
     struct spin_result *r = s->result;
     if (!s->rec.on) {
-        const struct spin_load l = {address, value, (uint8_t)size, false};
+        const struct spin_load l = {address, value, (uint8_t)size, spin_on_stack(s, address)};
         note_earlier(s, &l);
         return;
     }
@@ -107,20 +114,15 @@ bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t tai
     return taken;
 }
 
-static bool is_told(const struct spin_result *r, const struct spin_load *l)
-{
-    for (unsigned i = 0; i < r->loads; i++)
-        if (r->load[i].address == l->address && r->load[i].bytes == l->bytes)
-            return r->load[i].value == l->value;
-    return false;
-}
-
 void spin_describe_inputs(struct spin *s)
 {
     struct spin_result *r = s->result;
     bool others = s->asked_time || s->now.transient;
+    unsigned kept = 0;
     r->inputs = s->inputs | (others ? SPIN_INPUTS : 0);
-    r->repeatable = !s->rec.too_many && !s->rec.timed && s->earlier_loads <= EARLIER;
-    for (unsigned i = 0; r->repeatable && i < s->earlier_loads; i++)
-        r->repeatable = is_told(r, &s->earlier[i]);
+    r->repeatable = !s->rec.too_many && !s->rec.timed && !s->too_many_earlier;
+    for (unsigned i = 0; i < r->earlier_loads; i++)
+        if (!is_among(r->load, r->loads, &r->earlier[i]))
+            r->earlier[kept++] = r->earlier[i];
+    r->earlier_loads = (uint8_t)kept;
 }

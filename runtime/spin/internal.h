@@ -27,7 +27,6 @@ enum {
     OPS = 256,
     STORES = 96,
     HEADS = 7,
-    EARLIER = 8, /* loads before a recording, that are kept */
     DIFFERENCES = 6,
     COMPARES = 4,
     TIMED = 6,
@@ -224,9 +223,8 @@ struct spin {
     /* Registers, a bit each, as spin_result.inputs: that were read when they were not written yet,
      * and that were written. */
     uint32_t inputs, written;
-    bool asked_time;        /* or was delayed: then numbers count that are read in no instruction */
-    uint32_t earlier_loads; /* more than EARLIER: there were too many */
-    struct spin_load earlier[EARLIER]; /* before the recording */
+    bool asked_time;       /* or was delayed: then numbers count that are read in no instruction */
+    bool too_many_earlier; /* loads before the recording */
     uint32_t heads, next_head;
     uint32_t run; /* counts the interpretations with this scratch */
     ZydisDecoder decoder;
@@ -357,7 +355,7 @@ void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t va
 /* Another recording begins: the loads of the one before are those before it. */
 void spin_loads_are_earlier(struct spin *s);
 /* A turn has been recorded: stores its inputs in s->result, and whether it depends on nothing else.
- * What was loaded before the recording has to be among the loads of the turn. */
+ */
 void spin_describe_inputs(struct spin *s);
 
 #endif

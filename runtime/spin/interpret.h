@@ -15,7 +15,8 @@
 #include <stdint.h>
 
 enum {
-    SPIN_MAX_LOADS = 32,        /* of a predicate so many words are told */
+    SPIN_MAX_LOADS = 32, /* of a predicate so many words are told */
+    SPIN_MAX_EARLIER = 8,
     SPIN_DEFAULT_BUDGET = 4000, /* instructions */
     SPIN_MIN_PAUSES = 4,        /* fewer are not worth giving way for */
     SPIN_TRAIL = 48,
@@ -114,9 +115,12 @@ struct spin_result {
     uintptr_t rip;   /* where the interpretation ended */
 
     /* Of ENDLESS: what the verdict depends on, beside rip and the bases. From a state in which
-     * these registers are the same, and so are the words of `load`, it is the same again. */
+     * these registers are the same, and so are the words of `load` and `earlier`, it is the same
+     * again. */
     uint32_t inputs; /* a bit for each of spin_registers.r, and SPIN_INPUT_*; no vectors */
     bool repeatable; /* it depends on these only */
+    uint8_t earlier_loads;
+    struct spin_load earlier[SPIN_MAX_EARLIER]; /* before the first turn, and not in `load` */
 
     /* it stores outside of the stack, and takes that back within a turn */
     bool transient;

@@ -11,7 +11,8 @@
 #include <sys/mman.h>
 
 enum {
-    BUDGET = 2000, /* instructions: 30 to 50 us for a thread at work */
+    BUDGET = 2000,      /* instructions: 30 to 50 us for a thread at work */
+    REGISTERS = 0xffff, /* of spin_result.inputs */
     /* rflags */
     FLAG_CARRY = 1,
     FLAG_OTHERS = 0x4 | 0x40 | 0x80 | 0x800, /* parity, zero, sign, overflow */
@@ -181,7 +182,8 @@ bool spin_is_wait(const struct spin_result *r)
 
 /* Adds the aligned words of one load, of the kind that guarded loads read. Returns false if there
  * is no room, or the load spans words. */
-static bool add_words(struct thread *t, const struct spin_load *l)
+static bool add_words(struct wait_word *word, uint32_t *words, uint32_t most,
+                      const struct spin_load *l)
 {
     uint32_t shift = (uint32_t)(l->address & 3) * 8, bits = l->bytes * 8u;
     if (shift + bits > 32 && (shift || l->bytes != 8))
@@ -192,11 +194,16 @@ static bool add_words(struct thread *t, const struct spin_load *l)
             .value = (uint32_t)(l->value >> (half * 32)) << shift,
             .mask = (bits >= 32 ? ~0u : (1u << bits) - 1) << shift,
         };
-        if (t->wait_words == WAIT_WORDS)
+        if (*words == most)
             return false;
-        t->wait_word[t->wait_words++] = w;
+        word[(*words)++] = w;
     }
     return true;
+}
+
+static bool add(struct thread *t, const struct spin_load *l)
+{
+    return add_words(t->wait_word, &t->wait_words, WAIT_WORDS, l);
 }
 
 bool spin_remember(struct thread *t, const struct spin_result *r)
@@ -206,14 +213,14 @@ bool spin_remember(struct thread *t, const struct spin_result *r)
     if (r->verdict == SPIN_PAUSE_ONLY || r->more_loads)
         return false;
     for (uint32_t i = 0; i < r->loads; i++)
-        if (!r->load[i].stack && !add_words(t, &r->load[i])) {
+        if (!r->load[i].stack && !add(t, &r->load[i])) {
             t->wait_words = 0;
             return false;
         }
     /* A word on the thread's own stack is mostly a local variable, but other threads may have its
      * address and end the wait by a store to it. */
     for (uint32_t i = 0; i < r->loads; i++)
-        if (r->load[i].stack && !add_words(t, &r->load[i]))
+        if (r->load[i].stack && !add(t, &r->load[i]))
             return false;
     return true;
 }
@@ -225,8 +232,9 @@ static bool same_inputs(const struct proof *p, const struct spin_registers *now)
         differ |= (p->flags ^ now->flags) & FLAG_CARRY;
     if (p->inputs & SPIN_INPUT_FLAGS)
         differ |= (p->flags ^ now->flags) & FLAG_OTHERS;
-    for (uint32_t left = p->inputs & 0xffff; left; left &= left - 1)
-        differ |= p->r[__builtin_ctz(left)] ^ now->r[__builtin_ctz(left)];
+    const uint64_t *r = p->r;
+    for (uint32_t left = p->inputs & REGISTERS; left; left &= left - 1)
+        differ |= *r++ ^ now->r[__builtin_ctz(left)];
     return !differ;
 }
 
@@ -245,7 +253,7 @@ void spin_note_proof(struct thread *t, const struct spin_site *site,
 {
     bool all = spin_remember(t, r);
     if (r->verdict != SPIN_ENDLESS || !r->repeatable || !all || !t->wait_words ||
-        t->wait_words > PROOF_WORDS)
+        t->wait_words > PROOF_WORDS || __builtin_popcount(r->inputs & REGISTERS) > PROOF_REGISTERS)
         return;
     struct proof *p = place_of(t, site, from);
     p->site = site;
@@ -253,9 +261,14 @@ void spin_note_proof(struct thread *t, const struct spin_site *site,
     p->code_version = __atomic_load_n(&code_version, __ATOMIC_RELAXED);
     p->inputs = r->inputs;
     p->flags = from->flags;
-    __builtin_memcpy(p->r, from->r, sizeof p->r);
-    p->words = t->wait_words;
+    uint64_t *kept = p->r;
+    for (uint32_t left = r->inputs & REGISTERS; left; left &= left - 1)
+        *kept++ = from->r[__builtin_ctz(left)];
+    p->words = p->wait_words = t->wait_words;
     __builtin_memcpy(p->word, t->wait_word, p->words * sizeof *p->word);
+    for (uint32_t i = 0; i < r->earlier_loads; i++)
+        if (!add_words(p->word, &p->words, PROOF_WORDS, &r->earlier[i]))
+            p->site = NULL;
 }
 
 enum spin_kept spin_kept_proof(struct thread *t, const struct spin_site *site,
@@ -270,9 +283,9 @@ enum spin_kept spin_kept_proof(struct thread *t, const struct spin_site *site,
             kept = SPIN_KEPT_FOR_OTHER_WORDS;
             continue;
         }
-        t->wait_words = p->words;
+        t->wait_words = p->wait_words;
         t->wait_counted = false;
-        __builtin_memcpy(t->wait_word, p->word, p->words * sizeof *p->word);
+        __builtin_memcpy(t->wait_word, p->word, p->wait_words * sizeof *p->word);
         return SPIN_KEPT_HOLDS;
     }
     return kept;

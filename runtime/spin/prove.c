@@ -451,8 +451,8 @@ void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_r
     s->exploring = EXPLORE_NO;
     s->source = (struct flag_source){0};
     s->rec = (struct recording){0};
-    s->inputs = s->written = s->earlier_loads = 0;
-    s->asked_time = false;
+    s->inputs = s->written = 0;
+    s->asked_time = s->too_many_earlier = false;
     s->heads = s->next_head = 0;
     s->run++;
     for (unsigned i = 0; !c->same_hi && i < OPS; i++)
