@@ -25,6 +25,7 @@
 #include "sched/bind.h"
 #include "sched/contention.h"
 #include "sched/ext.h"
+#include "sched/nap.h"
 #include "sched/release.h"
 #include "sched/signals.h"
 #include "sched/slices.h"
@@ -83,7 +84,8 @@ static bool look(void)
         if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED) || extra ||
             waiting_any_over(s, now, false)) {
             ready = true;
-            scan_slot(s, now);
+            if (!__atomic_load_n(&s->napping, __ATOMIC_RELAXED)) /* it is not blocked */
+                scan_slot(s, now);
         }
         if (slot_ready_count(s) && !slot_is_kept(s) &&
             __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED))
@@ -300,6 +302,18 @@ static uint32_t tick_us(void)
     return often || sched.observe_spinning ? spin_period_us() : TICK_US;
 }
 
+/* While slots nap, looks at what their threads wait for. */
+static void sleep_for_a_tick(uint32_t seen)
+{
+    uint64_t left = tick_us(), pause;
+    while ((pause = naps_look()) && pause < left &&
+           __atomic_load_n(&sleep_cuts, __ATOMIC_RELAXED) == seen) {
+        sleep_on(&sleep_cuts, seen, pause);
+        left -= pause;
+    }
+    sleep_on(&sleep_cuts, seen, left);
+}
+
 /* All that is left to do: docs/limits.md, giving up. */
 static void release_tick(uint32_t seen)
 {
@@ -383,7 +397,7 @@ static _Noreturn void monitor(void)
             ext_ask();
         look_at_cpus();
         publish_now();
-        sleep_on(&sleep_cuts, seen, tick_us());
+        sleep_for_a_tick(seen);
         if (look()) {
             quiet = 0;
         } else if (++quiet >= QUIET_TICKS) {

@@ -15,7 +15,10 @@ enum {
     FIRST_MAX_US = 1000000,
     SHARE = 128, /* of the time since it is alone that a nap takes, ... */
     MIN_US = 100,
-    MAX_US = 500, /* ... within these bounds */
+    MAX_US = 500,       /* ... within these bounds, ... */
+    LOOK_MAX_US = 1000, /* ... and the monitor's pause between two looks: MAX_US to this */
+    LONG_US = 10000,    /* a nap, if the monitor looks meanwhile */
+    NO_BOUND = 0, /* as the time: parked threads are not over because they have been for long */
 };
 
 bool nap_is_due(struct slot *s, uint64_t now)
@@ -29,7 +32,7 @@ bool nap_is_due(struct slot *s, uint64_t now)
         s->alone_since = now;
     if (!s->nap_after_us)
         s->nap_after_us = FIRST_US;
-    return now - s->alone_since > s->nap_after_us * us && !slot_lists_nothing(s) &&
+    return now - s->alone_since > s->nap_after_us * us && slots_anything_ready() &&
            sched.idle_policy != IDLE_POLL;
 }
 
@@ -58,11 +61,21 @@ bool nap_for(struct thread *t, uint64_t us)
     return ended;
 }
 
+static bool monitor_looks(uint64_t now)
+{
+    return now - __atomic_load_n(&sched.naps_looked_at, __ATOMIC_RELAXED) <
+           2 * LOOK_MAX_US * sched.tsc_per_us;
+}
+
 void nap(struct thread *t)
 {
     struct slot *s = t->slot;
     uint64_t us = (s->alone_at - s->alone_since) / sched.tsc_per_us / SHARE;
-    bool ended = nap_for(t, us < MIN_US ? MIN_US : us > MAX_US ? MAX_US : us);
+    if (us > MAX_US)
+        us = monitor_looks(s->alone_at) ? LONG_US : MAX_US;
+    __atomic_store_n(&s->napper, t, __ATOMIC_RELEASE);
+    bool ended = nap_for(t, us < MIN_US ? MIN_US : us);
+    __atomic_store_n(&s->napper, NULL, __ATOMIC_RELAXED);
     bool in_vain = waiting_words_changed(t);
     if (in_vain && s->nap_after_us < FIRST_MAX_US)
         s->nap_after_us *= 2;
@@ -74,16 +87,40 @@ void nap(struct thread *t)
     }
 }
 
+static bool end(struct slot *s)
+{
+    if (!__atomic_load_n(&s->napping, __ATOMIC_RELAXED) ||
+        !__atomic_exchange_n(&s->napping, 0, __ATOMIC_RELAXED))
+        return false;
+    prim_futex_wake(&s->napping, 1);
+    return true;
+}
+
 void naps_end(const struct slot *s)
 {
     if (!__atomic_load_n(&sched.naps, __ATOMIC_SEQ_CST))
         return;
-    for (uint32_t i = 0; i < slots_open(); i++) {
-        struct slot *other = slot_after(s, i);
-        if (__atomic_load_n(&other->napping, __ATOMIC_RELAXED) &&
-            __atomic_exchange_n(&other->napping, 0, __ATOMIC_RELAXED)) {
-            prim_futex_wake(&other->napping, 1);
+    for (uint32_t i = 0; i < slots_open(); i++)
+        if (end(slot_after(s, i)))
             return;
-        }
+}
+
+uint64_t naps_look(void)
+{
+    uint64_t now = tsc(), pause = LOOK_MAX_US;
+    if (!__atomic_load_n(&sched.naps, __ATOMIC_RELAXED))
+        return 0;
+    for (uint32_t i = 0; i < slots_open(); i++) {
+        struct slot *s = &sched.slot[i];
+        const struct thread *t = __atomic_load_n(&s->napper, __ATOMIC_ACQUIRE);
+        if (!t)
+            continue;
+        uint64_t us = (now - s->alone_since) / sched.tsc_per_us / SHARE;
+        pause = us < pause ? us : pause;
+        /* t may wake and wait for something else meanwhile: then its nap is over anyway */
+        if (waiting_words_changed(t) || waiting_any_over(s, NO_BOUND, true))
+            end(s);
     }
+    __atomic_store_n(&sched.naps_looked_at, now, __ATOMIC_RELAXED);
+    return pause > MAX_US ? pause : MAX_US;
 }

@@ -3,7 +3,8 @@
  * Naps: a slot has only parked threads, and one that spins in their place, as it would natively
  * (sched/park.c). If nothing happens for long, that one sleeps for moments: up to a 128th of the
  * time since something did. Nobody wakes it when a word changes that it waits for, so it is late by
- * so much at most; who makes a thread ready ends its nap.
+ * so much at most; who makes a thread ready ends its nap. When these moments are long enough, the
+ * monitor looks at the words of all slots that nap, and they sleep for longer.
  */
 #ifndef LISSOM_NAP_H
 #define LISSOM_NAP_H
@@ -27,5 +28,8 @@ bool nap_for(struct thread *t, uint64_t us);
 /* A thread has been pushed to the list of s, which is busy, and no slot is idle. Pre: as
  * slots_look_for_idle. */
 void naps_end(const struct slot *s);
+/* Ends the naps of slots with a thread that waits no longer. Post: us until the next such look, or
+ * 0: no slot naps. By the monitor. */
+uint64_t naps_look(void);
 
 #endif

@@ -21,6 +21,7 @@ void slots_init(uint32_t n)
         sched.slot[i] = (struct slot){.index = i, .neighbour = i, .state = SLOT_IDLE};
     sched.idle_count = n;
     sched.naps = 0;
+    sched.naps_looked_at = 0;
     sched.lone_contended = false;
 }
 

@@ -15,7 +15,8 @@
 #include "spin/spin.h"
 
 enum {
-    SAME_WAIT_US = 3, /* between two yields of one wait at most */
+    SAME_WAIT_US = 3, /* between two yields of one wait at most, ... */
+    COLD_US = 100,    /* ... and more after a pause in it: the caches are cold */
     LET_US = 1000,    /* in which a loop is not looked at */
     LAST_LOOK = 4096, /* a loop that is not proven is looked at after so many yields at last */
 };
@@ -60,7 +61,8 @@ bool spin_yields(struct thread *t, const struct user_registers *r, bool wanted, 
 {
     uint64_t us = sched.tsc_per_us, from_where = mixed(r);
     bool naps = !wanted && nap_is_due(t->slot, now);
-    if (now - t->yielded_at > SAME_WAIT_US * us || from_where != t->yields_from)
+    if ((int64_t)(now - t->yielded_at) > (int64_t)(SAME_WAIT_US * us) ||
+        from_where != t->yields_from)
         t->yields_since = now;
     t->yields_from = from_where;
     if ((!naps && (!wanted || now - t->yields_since < LET_US * us)) || !spin_may_give_way(t))
@@ -76,8 +78,11 @@ bool spin_yields(struct thread *t, const struct user_registers *r, bool wanted, 
         nap(t);
     else if (!slot_park(t, now))
         return false;
+    t->yielded_at = tsc();
     if (waiting_words_changed(t))
-        t->yields_since = tsc();
+        t->yields_since = t->yielded_at;
+    else
+        t->yielded_at += COLD_US * us;
     return true;
 }
 
