@@ -246,8 +246,7 @@ static void end_alone(void)
 static bool sleep_for_long(bool may_end)
 {
     for (;;) {
-        /* timers: the first one alone says how long it sleeps (docs/slots.md, Timers) */
-        uint32_t us = may_end ? ALONE_US : timers_in_use() ? 0 : lone_sleep_us();
+        uint32_t us = may_end ? ALONE_US : lone_sleep_us();
         sleep_on(&sched.monitor_word, ASLEEP_FOR_LONG, us);
         if (may_end || __atomic_load_n(&leaving, __ATOMIC_ACQUIRE) ||
             __atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) != ASLEEP_FOR_LONG)

@@ -115,8 +115,7 @@ static size_t stub_pages(const struct spin_site *p)
 }
 
 /* A stub of an object that has gone is in the way. Whoever was in it had no code to come back to.
- * The entry may then be another loop's, while a thread still has it for its last site: that proves
- * a wait too early only if all registers and words are those of then. */
+ * The entry may then be another loop's, while threads have proofs of it: they are of other code. */
 static void reclaim(const struct spin_site *p)
 {
     for (uint32_t i = 0; i < used; i++) {
