@@ -108,6 +108,7 @@ void naps_end(const struct slot *s)
 uint64_t naps_look(void)
 {
     uint64_t now = tsc(), pause = LOOK_MAX_US;
+    bool any = false;
     if (!__atomic_load_n(&sched.naps, __ATOMIC_RELAXED))
         return 0;
     for (uint32_t i = 0; i < slots_open(); i++) {
@@ -117,10 +118,13 @@ uint64_t naps_look(void)
             continue;
         uint64_t us = (now - s->alone_since) / sched.tsc_per_us / SHARE;
         pause = us < pause ? us : pause;
+        any = true;
         /* t may wake and wait for something else meanwhile: then its nap is over anyway */
         if (waiting_words_changed(t) || waiting_any_over(s, NO_BOUND, true))
             end(s);
     }
+    if (!any) /* others only make room for another process (nap_for) */
+        return 0;
     __atomic_store_n(&sched.naps_looked_at, now, __ATOMIC_RELAXED);
     return pause > MAX_US ? pause : MAX_US;
 }

@@ -29,7 +29,7 @@ bool nap_for(struct thread *t, uint64_t us);
  * slots_look_for_idle. */
 void naps_end(const struct slot *s);
 /* Ends the naps of slots with a thread that waits no longer. Post: us until the next such look, or
- * 0: no slot naps. By the monitor. */
+ * 0: no thread naps while it waits for words. By the monitor. */
 uint64_t naps_look(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a proof depends on: loads and branches of the turn that is recorded, what was loaded before,
- * and registers.
+ * The inputs of a proof: the registers and flags that the loop reads, the words that it loads in
+ * the recorded turn and before it, and the branches that decide.
  */
 #include "spin/internal.h"
 

@@ -95,7 +95,7 @@ static void on_step(int n, siginfo_t *info, void *context) {
     (void)n, (void)info;
     registers_of(u, &from);
     if (predicted) {
-        /* the kernel may have changed it in between */
+        /* the kernel may have changed the time in between, and a fence leaves flags unknown */
         int timed = s->now.flags_taint & (T_CLOCK | T_OPAQUE);
         int wrong =
             (s->now.rip != from.rip && !timed) ||
@@ -146,8 +146,8 @@ static void told_head(struct spin_config *config, const struct spin_registers *f
     }
 }
 
-/* What is no input makes no difference: with other numbers there it is a wait for the same words,
- * or else the result becomes one that is not expected. */
+/* Interprets again with random values in every register and flag that is not an input. The thread
+ * must be found waiting for the same words; if not, the result becomes SPIN_UNKNOWN. */
 static void other_registers(const struct spin_config *config, const struct spin_registers *from) {
     struct spin_registers other = *from;
     struct spin_result again;
