@@ -29,7 +29,8 @@ static struct slot *place(struct thread *t)
     return s;
 }
 
-/* Post: s->lock, where s is t's slot: an open one. Slot 0 is never closed, so this ends. */
+/* Post: s->lock, where s is t's slot: an open one. Those below slots_open() may not be open yet, by
+ * the calling thread itself (slots_resize), but slot 0 is never closed: so this ends. */
 static struct slot *lock_place(struct thread *t)
 {
     struct slot *s = place(t);
@@ -38,7 +39,8 @@ static struct slot *lock_place(struct thread *t)
         if (!s->closed)
             return s;
         lock_drop(&s->lock);
-        t->slot = s = &sched.slot[s->index % slots_open()];
+        struct slot *open = &sched.slot[s->index % slots_open()];
+        t->slot = s = open != s ? open : &sched.slot[0];
     }
 }
 
