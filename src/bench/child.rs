@@ -341,7 +341,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Processes that take what CPU time they can get, one on each CPU that this process may use.
+/// Processes that take what CPU time they can get.
 pub struct Hogs(Vec<Child>);
 
 impl Hogs {
@@ -349,7 +349,7 @@ impl Hogs {
         Hogs(Vec::new())
     }
 
-    /// `program` is the workload `sync`.
+    /// One on each CPU that this process may use. `program` is the workload `sync`.
     pub fn start(program: &Path) -> anyhow::Result<Hogs> {
         let mut hogs = Hogs::none();
         for cpu in process::allowed_cpus() {
@@ -358,6 +358,17 @@ impl Hogs {
             hogs.0.push(child);
         }
         Ok(hogs)
+    }
+
+    /// So many, which run where the kernel puts them.
+    pub fn anywhere(program: &Path, hogs: u32) -> anyhow::Result<Hogs> {
+        let mut all = Hogs::none();
+        for _ in 0..hogs {
+            let command = [program.into(), "hog".into()];
+            let child = prepare(&command).stdout(Stdio::null()).spawn().context("a CPU hog")?;
+            all.0.push(child);
+        }
+        Ok(all)
     }
 
     /// A measurement beside hogs that have died would be none.

@@ -2,6 +2,7 @@
 //! statistics. Nothing here starts a process or reads a clock.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,7 +50,20 @@ pub struct Group {
     pub options: &'static [&'static str],
     /// `NAME=value`, for all scenarios.
     pub environment: &'static [&'static str],
+    /// What runs meanwhile.
+    pub beside: Option<Beside>,
     pub scenarios: Vec<Scenario>,
+}
+
+/// Processes that take what CPU time they can get, while a scenario runs; but the bound runs by
+/// itself.
+#[derive(Clone)]
+pub struct Beside {
+    /// The workload `sync`.
+    pub program: PathBuf,
+    pub hogs: u32,
+    /// The bound takes so many times as long with its share of the CPUs.
+    pub factor: f64,
 }
 
 impl Group {
@@ -64,6 +78,7 @@ impl Group {
             check: None,
             options: &[],
             environment: &[],
+            beside: None,
             scenarios: vec![],
         }
     }

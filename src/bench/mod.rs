@@ -401,17 +401,27 @@ impl Session {
         if let Some(rounds) = rounds {
             command.extend(["--rounds".into(), rounds.to_string().into()]);
         }
+        let beside = group.beside.as_ref().filter(|_| scenario.name != harness::BOUND);
+        let mut hogs = match beside {
+            Some(beside) => Hogs::anywhere(&beside.program, beside.hogs)?,
+            None => Hogs::none(),
+        };
         let mut migrations = (turn == Turn::WarmUp).then(|| Migrations::open().ok()).flatten();
         let busy = busy_seconds();
         let exited = child::run_counted(&command, &self.signals, &self.scratch, limit)?;
         let busy = busy_seconds() - busy;
+        hogs.check()?;
+        drop(hogs);
         let process =
             exited.as_ref().map(|e| Process::new(e.seconds, &e.used, busy)).unwrap_or_default();
-        let outcome = match exited.map(|e| e.ended) {
+        let mut outcome = match exited.map(|e| e.ended) {
             Some(Ended::Well(output)) => read(&output, group, process),
             Some(Ended::Badly(why)) => Outcome::Failed(why),
             Some(Ended::TooSlow) | None => Outcome::Timeout,
         };
+        if let (Outcome::Done(sample), Some(all), None) = (&mut outcome, &group.beside, beside) {
+            sample.value *= all.factor;
+        }
         let told = watched.then(|| self.statistics()).flatten();
         let counted = (turn == Turn::WarmUp).then(|| Counted {
             seconds: process.seconds,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use self::catalogue::{ALL, Kind, Maker, QUICK, Ready};
 use self::suites::Suites;
-use super::harness::{BOUND, Group, Measured, NATIVE, Scenario};
+use super::harness::{BOUND, Beside, Group, Measured, NATIVE, Scenario};
 use super::workload::Calibration;
 use super::{Bench, Common, Session};
 use crate::process;
@@ -62,6 +62,11 @@ pub struct ProgramsArgs {
     /// A quick look: nine programs, a tenth of the work
     #[arg(long)]
     pub quick: bool,
+
+    /// Measure beside N other processes that are busy all the time. The bound runs by itself, and
+    /// counts (CPUs + N) / CPUs times: what it would take with its share of the CPUs
+    #[arg(long, value_name = "N", value_parser = super::thread_count(), conflicts_with = "hog")]
+    pub beside: Option<u32>,
 
     #[command(flatten)]
     pub suites: Suites,
@@ -142,6 +147,10 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
     if let Some(more) = cpus.iter().find(|n| **n as usize > all.len()) {
         bail!("--cpus {more}: there are {}", all.len());
     }
+    let hog = match args.beside {
+        Some(_) => Some(super::workload::compile(session, super::workload::SYNC)?),
+        None => None,
+    };
     let mut groups = Vec::new();
     for program in &programs {
         for &cpus in &cpus {
@@ -149,9 +158,21 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
             let threads =
                 if args.threads.is_empty() { vec![factor * cpus] } else { args.threads.clone() };
             for threads in threads {
-                groups.push(group(program, args, &maker, &all, cpus, threads, timeout));
+                let mut group = group(program, args, &maker, &all, cpus, threads, timeout);
+                group.beside = hog.as_ref().zip(args.beside).map(|(program, hogs)| Beside {
+                    program: program.clone(),
+                    hogs,
+                    factor: f64::from(cpus + hogs) / f64::from(cpus),
+                });
+                groups.push(group);
             }
         }
+    }
+    if let Some(hogs) = args.beside {
+        notes.push(format!(
+            "Beside {hogs} busy processes. The bound was measured without them, and multiplied by \
+             (CPUs + {hogs}) / CPUs."
+        ));
     }
     let kinds: serde_json::Map<String, Value> = groups
         .iter()
@@ -163,7 +184,7 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
         timeout,
         groups,
         watches: vec![],
-        parameters: json!({ "iterations_per_us": maker.per_us, "scale": maker.scale, "kinds": kinds }),
+        parameters: json!({ "iterations_per_us": maker.per_us, "scale": maker.scale, "kinds": kinds, "beside": args.beside }),
         notes,
         summary: Some(intervals),
     })
