@@ -89,6 +89,7 @@
     X(longer_slices, "longer slices of threads that only compute") \
     X(went_first, "times a woken thread preempted one that computes") \
     X(resizes, "times the number of slots followed the CPUs") \
+    X(neighbour_bounds, "times there were fewer slots because of programs beside this one") \
     X(yields, "times a thread yielded, or its slice ended") \
     X(migrations_home, "times a context migrated to its home kernel thread") \
     X(signals_deferred, "signals deferred until their thread left the runtime") \

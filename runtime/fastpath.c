@@ -291,7 +291,7 @@ bool fastpath_may_block(const struct user_registers *r)
     case SYS_sendmmsg:
         /* room for a little, at least: what then still blocks is the monitor's to find */
         p.events = POLLOUT;
-        return (threads_exceed_slots() || sched.lone_contended) &&
+        return (threads_exceed_slots() || sched.lone_contended || sched.neighbours) &&
                prim_syscall3(SYS_poll, &p, 1, 0) == 0;
     default: return true;
     }

@@ -107,7 +107,7 @@ pub struct RunArgs {
     #[arg(long, value_enum, env = abi::ENV_IDLE, hide_env_values = true)]
     pub idle: Option<Idle>,
 
-    /// Whether to share the CPUs with the other programs under lissom [default: auto]
+    /// Whether to share the CPUs with other programs [default: auto]
     #[arg(long, value_enum, env = abi::ENV_SHARE, hide_env_values = true)]
     pub share: Option<Share>,
 
@@ -275,7 +275,8 @@ impl Spin {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Share {
     /// Programs of the same user on the same CPUs run as many threads at a time, together, as
-    /// there are CPUs. They meet in a file in /dev/shm
+    /// there are CPUs. They meet in a file in /dev/shm. Beside programs that are not under lissom,
+    /// the number follows what those leave
     Auto,
     /// As if it were alone: with others beside it, more threads run than there are CPUs
     Off,

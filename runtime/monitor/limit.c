@@ -84,6 +84,14 @@ void cpus_settle(uint32_t n, uint32_t limit)
     contention_by_quota(quota && quota <= n);
 }
 
+struct beside_share cpus_beside_others(uint32_t n, uint32_t limit)
+{
+    bool may_exceed = n == limit && mask.bytes && !quota && !asked_for && !peers_any();
+    return (struct beside_share){n, may_exceed && !manager_is_there()};
+}
+
+bool cpus_may_be_throttled(void) { return quota && quota <= sched.slots; }
+
 uint32_t cpus_init(uint32_t option, bool as_loaded)
 {
     asked_for = option;

@@ -17,6 +17,7 @@
 #include "monitor/scan.h"
 #include "monitor/manager.h"
 #include "monitor/monitor.h"
+#include "monitor/neighbours.h"
 #include "monitor/peers.h"
 #include "omp/loops.h"
 #include "prim/kernel_thread.h"
@@ -99,6 +100,8 @@ static bool look(void)
     }
     if (lone_tick(now))
         ready = true;
+    if (neighbours_tick(now))
+        ready = true;
     if (loops_look(now))
         ready = true;
     if (carrier_preempt_reserved())
@@ -162,9 +165,11 @@ static uint32_t slots_to_be(void)
 {
     static uint64_t limit_after;
     static uint32_t limit;
+    static struct beside_share share;
     uint64_t now = tsc();
     bool due = now >= limit_after;
-    if (!due && now < share_after)
+    bool changed = share.slots && neighbours_look(now, &share, cpus_may_be_throttled());
+    if (!due && !changed && now < share_after)
         return 0;
     if (due) {
         limit = cpus_limit();
@@ -173,7 +178,8 @@ static uint32_t slots_to_be(void)
         sched.traced = task_is_traced((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
         limit_after = now + CPUS_US * sched.tsc_per_us;
     }
-    uint32_t n = cpus_share(limit);
+    share = cpus_beside_others(cpus_share(limit), limit);
+    uint32_t n = neighbours_slots(&share);
     share_after = now + (manager_is_there() ? TICK_US : peers_period_us()) * sched.tsc_per_us;
     if (due || n != sched.slots)
         cpus_settle(n, limit);
@@ -266,7 +272,8 @@ static void sleep_lightly(void)
            !__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
         look_at_cpus();
         publish_now();
-        if (slots_vacate())
+        bool scans = sched.detect_spinning && neighbours_any() && anything_runs();
+        if (slots_vacate() || scans)
             return;
         if (!anything_runs())
             cpus_leave(); /* one thread runs at most: the kernel may move it to where there is room
@@ -275,7 +282,7 @@ static void sleep_lightly(void)
             continue;
         if (anything_runs() && word_becomes(ASLEEP_FOR_LONG, DOZING)) {
             sleep_on(&sched.monitor_word, DOZING,
-                     peers_any() || manager_is_there() ? DOZE_US : CPUS_US);
+                     peers_any() || manager_is_there() || neighbours_any() ? DOZE_US : CPUS_US);
         } else {
             bool may_end = is_alone() && !tried;
             peers_asleep();
@@ -381,6 +388,7 @@ static _Noreturn void monitor(void)
     publish_begin(own_descriptors);
     contention_can_ask(own_descriptors);
     lone_begin(own_descriptors);
+    neighbours_begin(own_descriptors);
     for (;;) {
         /* then what it was changed for */
         uint32_t seen = __atomic_load_n(&sleep_cuts, __ATOMIC_SEQ_CST);

@@ -337,6 +337,7 @@ struct scheduler {
     /* others want the CPU of the one thread that runs (monitor/lone.h); or did
      * a moment ago */
     bool lone_contended;
+    bool neighbours;       /* others want the CPUs of threads that run (monitor/neighbours.h) */
     uint32_t threads;      /* alive */
     bool has_made_threads; /* or, in the child of a fork, the child has */
     int32_t pid;

@@ -207,8 +207,12 @@ static void spins_alone(struct thread *t, const struct spin_site *site,
     } else if (t->counts_on && (site->counts || site->hint)) {
         t->counts_on--; /* the loop may end by a count: as in slot_yield_spinning */
     } else if (contention_on_cpu(s) || contended(now)) {
-        /* A thread that is to run on this CPU would otherwise wait for the end of a slice. */
-        yield_cpu(t);
+        /* A thread that is to run on this CPU would otherwise wait for the end of a slice. Another
+         * program's would take a whole slice for a yield; who sleeps is back in time. */
+        if (__atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED) || contention_on_cpu(s))
+            yield_cpu(t);
+        else
+            nap_for(t, NAP_US);
         if (site->counts || site->hint)
             t->counts_on = waiting_turns(tsc() - now, 1);
         if (s->alone_at)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Tests of what is read of cgroups: trees of files as machines, containers and careless people have
-# them; of how CPUs are shared; and of clocks. Last line: `N passed, M failed`.
+# them; of how CPUs are shared, also with those who take no part; and
+# of clocks. Last line: `N passed, M failed`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -10,8 +11,12 @@ trap 'rm -rf "$out"' EXIT
 fail() { echo "build failed: $*"; echo "0 passed, 1 failed"; exit 1; }
 ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined -I"$root/runtime" \
     "$here/driver.c" "$root/runtime/cpus/cgroup.c" -o "$out/driver" || fail driver
-${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined -I"$root/runtime" \
+${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror \
+    -fsanitize=address,undefined -I"$root/runtime" \
     "$here/share_test.c" "$root/runtime/cpus/share.c" -o "$out/share_test" || fail share_test
+${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror \
+    -fsanitize=address,undefined -I"$root/runtime" \
+    "$here/beside_test.c" "$root/runtime/cpus/beside.c" -o "$out/beside_test" || fail beside_test
 ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined -I"$root/runtime" \
     "$here/clock_test.c" "$root/runtime/prim/clock.c" -o "$out/clock_test" || fail clock_test
 passed=0 failed=0
@@ -203,7 +208,7 @@ file /proc/self/cgroup '0::/b (deleted)'$'\n'
 file /proc/self/mountinfo "$v2"
 expect '2 1 0 1' before after gone after
 expect '2 2 1' before nothing after # /proc cannot be read: as before
-for test in share_test clock_test; do
+for test in share_test beside_test clock_test; do
     timeout 60 "$out/$test" >"$out/$test.txt" 2>&1
     sed '$d' "$out/$test.txt"
     counts=$(tail -1 "$out/$test.txt")

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "monitor/neighbours.h"
+#include "monitor/scan.h"
+#include "prim/clock.h"
+#include "prim/task.h"
+#include "sched/contention.h"
+#include "sched/release.h"
+#include "sched/slices.h"
+#include "sched/slots.h"
+#include "spin/spin.h"
+
+#include <time.h>
+
+enum {
+    LOOK_US = 12000,  /* between two looks while there are neighbours, ... */
+    CALM_US = 50000,  /* ... doubling to this while there are none */
+    DELAY_SHARE = 8,  /* a slot that waited for so many parts of the time has neighbours */
+    LEAST_SHARE = 32, /* of the time, that has to be known of to say anything */
+    MOST = 8,         /* slots that are looked at */
+    KNOWN = 64,       /* kernel threads that are remembered */
+};
+
+static struct {
+    bool can_look, any;
+    struct beside beside;
+    uint64_t at;        /* tsc: of the last look */
+    uint64_t cpu_time;  /* ns: of the process at it */
+    uint32_t period_us; /* until the next one */
+    uint32_t first;     /* slot to look at */
+} own;
+
+static struct {
+    int32_t tid;
+    uint64_t ran, delay; /* ns, when last read */
+} known[KNOWN];
+
+/* Since the last look, of the kernel threads that run slots; ns. */
+static struct {
+    uint64_t ran, delay;
+    bool others;
+} sum;
+
+static void add(struct thread *t)
+{
+    int32_t tid = t->carrier->tid;
+    uint32_t i = (uint32_t)tid % KNOWN;
+    uint64_t ran, delay;
+    if (!task_times(tid, &ran, &delay))
+        return;
+    if (known[i].tid == tid) {
+        uint64_t r = ran - known[i].ran, d = delay - known[i].delay;
+        sum.ran += r;
+        sum.delay += d;
+        sum.others |= d * DELAY_SHARE > r + d;
+    }
+    known[i].tid = tid;
+    known[i].ran = ran;
+    known[i].delay = delay;
+}
+
+static void add_up(uint32_t n)
+{
+    sum.ran = sum.delay = 0;
+    sum.others = false;
+    for (uint32_t i = 0; i < n && i < MOST; i++) {
+        const struct slot *s = &sched.slot[(own.first + i) % n];
+        if (__atomic_load_n(&s->state, __ATOMIC_RELAXED) != SLOT_IDLE)
+            slices_on_runners(s, add);
+    }
+    own.first += MOST;
+}
+
+static void set_any(bool any)
+{
+    own.any = any;
+    __atomic_store_n(&sched.neighbours, any && sched.detect_spinning, __ATOMIC_RELAXED);
+}
+
+void neighbours_begin(bool own_descriptors)
+{
+    __builtin_memset(&own, 0, sizeof own);
+    own.can_look = own_descriptors && sched.shares;
+    own.period_us = LOOK_US;
+    set_any(false);
+}
+
+bool neighbours_look(uint64_t now, const struct beside_share *share, bool throttled)
+{
+    uint64_t us = (now - own.at) / sched.tsc_per_us;
+    if (!own.can_look || us < (own.any || !contended(now) ? own.period_us : LOOK_US))
+        return false;
+    uint32_t n = sched.slots;
+    uint64_t cpu_time = clock_ns(CLOCK_PROCESS_CPUTIME_ID), ns = us * 1000;
+    uint64_t used = (cpu_time - own.cpu_time) * BESIDE_CPU / ns;
+    bool first = !own.at;
+    add_up(n);
+    uint64_t all = sum.ran + sum.delay;
+    own.at = now;
+    own.cpu_time = cpu_time;
+    set_any(sum.others && !throttled);
+    if (own.any)
+        contention_of_others(now);
+    own.period_us = own.any || own.beside.slots ? LOOK_US : own.period_us * 2;
+    if (own.period_us > CALM_US)
+        own.period_us = CALM_US;
+    if (n > share->slots) /* until each has had a turn */
+        own.period_us = LOOK_US * n / share->slots;
+    if (first || throttled || (own.any && all < ns / LEAST_SHARE))
+        return false;
+    const struct beside_look look = {
+        .now_us = now / sched.tsc_per_us,
+        .slots = n,
+        .others = own.any,
+        .used = (uint32_t)used,
+        .offered = (uint32_t)(own.any ? sum.ran * BESIDE_CPU / all : BESIDE_CPU),
+        .threads = slots_demand(NULL),
+    };
+    if (!beside_look(&own.beside, &look, share))
+        return false;
+    if (neighbours_slots(share) < n)
+        count(neighbour_bounds);
+    return true;
+}
+
+uint32_t neighbours_slots(const struct beside_share *share)
+{
+    return beside_slots(&own.beside, share);
+}
+
+bool neighbours_any(void) { return own.any; }
+
+bool neighbours_tick(uint64_t now)
+{
+    static bool before;
+    bool scans = own.any && sched.detect_spinning && !sched.traced && !giving_up();
+    /* Not at the first tick: a call that has begun before it may block with its slot
+     * (fastpath_may_block), and the signal would end it. */
+    for (uint32_t i = 0; scans && before && i < slots_open(); i++) {
+        struct slot *s = &sched.slot[i];
+        if (__atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_BUSY && !slot_ready_count(s) &&
+            !__atomic_load_n(&s->napping, __ATOMIC_RELAXED) && spin_may_scan(s, now))
+            scan_runner(s);
+    }
+    before = scans;
+    return scans;
+}
