@@ -5,9 +5,10 @@
  *
  * A thread that loses its CPU to another program holds up all threads that wait for it, whose slots
  * stand idle meanwhile. If all slots together use less CPU time than fewer would be offered, there
- * are fewer. What is ready there waits for nobody. A program whose threads only compute has the
- * opposite trouble. Natively all of them would ask for CPU time; its slots are outnumbered. If all
- * slots use what they are offered, there are more slots than CPUs, as long as that brings more.
+ * are fewer, and a ready thread then waits for no other one. A program whose threads only compute
+ * has the opposite trouble: natively the kernel would give each of them a share, and here only each
+ * slot gets one. If all slots use what they are offered, there are more slots than CPUs, as long as
+ * the program gets more CPU time by them.
  */
 #ifndef LISSOM_BESIDE_H
 #define LISSOM_BESIDE_H
@@ -29,7 +30,7 @@ struct beside {
     uint32_t calm;
 };
 
-/* What the program would have without others. */
+/* The slots of a program that competes with no others. */
 struct beside_share {
     uint32_t slots;  /* at least 1 */
     bool may_exceed; /* nothing but the number of CPUs bounds these */

@@ -56,6 +56,9 @@ uint32_t cpus_limit(void)
     return limit_by_mask();
 }
 
+/* n slots are as many as the quota is worth, or more: it may stop threads that run on all. */
+static bool quota_bounds(uint32_t n) { return quota && quota <= n; }
+
 uint32_t cpus_share(uint32_t limit)
 {
     if (!mask.bytes)
@@ -81,7 +84,7 @@ void cpus_settle(uint32_t n, uint32_t limit)
         cpus_free();
     cpus_team_places(__atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= n);
     contention_bounded(n < limit);
-    contention_by_quota(quota && quota <= n);
+    contention_by_quota(quota_bounds(n));
 }
 
 struct beside_share cpus_beside_others(uint32_t n, uint32_t limit)
@@ -90,7 +93,7 @@ struct beside_share cpus_beside_others(uint32_t n, uint32_t limit)
     return (struct beside_share){n, may_exceed && !manager_is_there()};
 }
 
-bool cpus_may_be_throttled(void) { return quota && quota <= sched.slots; }
+bool cpus_may_be_throttled(void) { return quota_bounds(sched.slots); }
 
 uint32_t cpus_init(uint32_t option, bool as_loaded)
 {

@@ -17,7 +17,7 @@ uint32_t cpus_init(uint32_t option, bool as_loaded);
 uint32_t cpus_limit(void);
 /* How many of these the process is to have beside others: 1..limit. */
 uint32_t cpus_share(uint32_t limit);
-/* The same for who knows what other programs leave. n: cpus_share(limit). */
+/* The input of neighbours_look. n: cpus_share(limit). */
 struct beside_share cpus_beside_others(uint32_t n, uint32_t limit);
 /* Whether a CPU quota may stop threads that run on all slots. */
 bool cpus_may_be_throttled(void);

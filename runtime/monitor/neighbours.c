@@ -27,6 +27,7 @@ static struct {
     uint64_t cpu_time;  /* ns: of the process at it */
     uint32_t period_us; /* until the next one */
     uint32_t first;     /* slot to look at */
+    bool scanned;       /* threads were to be scanned at the last tick */
 } own;
 
 static struct {
@@ -131,16 +132,15 @@ bool neighbours_any(void) { return own.any; }
 
 bool neighbours_tick(uint64_t now)
 {
-    static bool before;
     bool scans = own.any && sched.detect_spinning && !sched.traced && !giving_up();
     /* Not at the first tick: a call that has begun before it may block with its slot
      * (fastpath_may_block), and the signal would end it. */
-    for (uint32_t i = 0; scans && before && i < slots_open(); i++) {
+    for (uint32_t i = 0; scans && own.scanned && i < slots_open(); i++) {
         struct slot *s = &sched.slot[i];
         if (__atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_BUSY && !slot_ready_count(s) &&
             !__atomic_load_n(&s->napping, __ATOMIC_RELAXED) && spin_may_scan(s, now))
             scan_runner(s);
     }
-    before = scans;
+    own.scanned = scans;
     return scans;
 }

@@ -190,7 +190,7 @@ static void spins_alone(struct thread *t, const struct spin_site *site,
                         const struct user_registers *r, const struct pushed *p, uint64_t now)
 {
     struct slot *s = t->slot;
-    bool naps = nap_is_due(s, now);
+    bool naps = nap_is_due(s, now), own_slots;
     if (naps) {
         const struct spin_registers at = registers_at(site, r, p);
         struct spin_result result;
@@ -206,10 +206,10 @@ static void spins_alone(struct thread *t, const struct spin_site *site,
         nap(t);
     } else if (t->counts_on && (site->counts || site->hint)) {
         t->counts_on--; /* the loop may end by a count: as in slot_yield_spinning */
-    } else if (contention_on_cpu(s) || contended(now)) {
-        /* A thread that is to run on this CPU would otherwise wait for the end of a slice. Another
-         * program's would take a whole slice for a yield; who sleeps is back in time. */
-        if (__atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED) || contention_on_cpu(s))
+    } else if ((own_slots = contention_on_cpu(s)) || contended(now)) {
+        /* A thread that is to run on this CPU would otherwise wait for the end of a slice. After a
+         * yield, another program's thread would run for a whole slice; a sleep ends earlier. */
+        if (own_slots || __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED))
             yield_cpu(t);
         else
             nap_for(t, NAP_US);

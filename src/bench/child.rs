@@ -353,22 +353,25 @@ impl Hogs {
     pub fn start(program: &Path) -> anyhow::Result<Hogs> {
         let mut hogs = Hogs::none();
         for cpu in process::allowed_cpus() {
-            let command = [program.into(), "hog".into(), "--cpu".into(), cpu.to_string().into()];
-            let child = prepare(&command).stdout(Stdio::null()).spawn().context("the CPU hog")?;
-            hogs.0.push(child);
+            hogs.add(program, &["--cpu".into(), cpu.to_string().into()])?;
         }
         Ok(hogs)
     }
 
+    fn add(&mut self, program: &Path, options: &[OsString]) -> anyhow::Result<()> {
+        let command = [&[program.into(), "hog".into()], options].concat();
+        let child = prepare(&command).stdout(Stdio::null()).spawn().context("the CPU hog")?;
+        self.0.push(child);
+        Ok(())
+    }
+
     /// So many, which run where the kernel puts them.
-    pub fn anywhere(program: &Path, hogs: u32) -> anyhow::Result<Hogs> {
-        let mut all = Hogs::none();
-        for _ in 0..hogs {
-            let command = [program.into(), "hog".into()];
-            let child = prepare(&command).stdout(Stdio::null()).spawn().context("a CPU hog")?;
-            all.0.push(child);
+    pub fn anywhere(program: &Path, number: u32) -> anyhow::Result<Hogs> {
+        let mut hogs = Hogs::none();
+        for _ in 0..number {
+            hogs.add(program, &[])?;
         }
-        Ok(all)
+        Ok(hogs)
     }
 
     /// A measurement beside hogs that have died would be none.

@@ -50,7 +50,7 @@ pub struct Group {
     pub options: &'static [&'static str],
     /// `NAME=value`, for all scenarios.
     pub environment: &'static [&'static str],
-    /// What runs meanwhile.
+    /// Competing processes, if any.
     pub beside: Option<Beside>,
     pub scenarios: Vec<Scenario>,
 }

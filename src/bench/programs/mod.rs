@@ -147,10 +147,8 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
     if let Some(more) = cpus.iter().find(|n| **n as usize > all.len()) {
         bail!("--cpus {more}: there are {}", all.len());
     }
-    let hog = match args.beside {
-        Some(_) => Some(super::workload::compile(session, super::workload::SYNC)?),
-        None => None,
-    };
+    let compile = || super::workload::compile(session, super::workload::SYNC);
+    let hog = args.beside.map(|_| compile()).transpose()?;
     let mut groups = Vec::new();
     for program in &programs {
         for &cpus in &cpus {
