@@ -276,6 +276,7 @@ fn measure_and_report(
         Hogs::none()
     };
     let (groups, watched, interrupted) = session.measure(&bench, common, hogs)?;
+    let beside_others = common.hog || bench.groups.iter().any(|g| g.beside.is_some());
     let mut notes = bench.notes;
     notes.extend(bench.summary.map(|of| of(&groups)).unwrap_or_default());
     let report = Report {
@@ -290,7 +291,7 @@ fn measure_and_report(
             scale: common.scale,
         },
         parameters: bench.parameters,
-        noise: noise::noise(&groups, common.hog),
+        noise: noise::noise(&groups, beside_others),
         groups,
         watched,
         notes,
