@@ -83,6 +83,7 @@
     X(spin_waits, "of these, times it was found waiting") \
     X(spin_sites, "spin sites in the program's loops") \
     X(naps, "times a thread that spins while no other can run slept for a moment") \
+    X(turns, "times such a thread passed its CPU to another process") \
     X(threshold_epochs, "times the spin threshold was adapted") \
     X(threshold_ns, "ns: the spin threshold at the end") \
     X(overcommits, "threads run beside one that was blocked, or had used up its slice") \
@@ -248,12 +249,29 @@ struct lissom_peer { /* one process */
     /* 1: its monitor sleeps, and one thread at most can run; demand and heartbeat are as they
      * were */
     uint32_t asleep;
-    uint32_t reserved[3];
+    /* the lissom_domain that it has mapped, by its inode's number (0: none); open as this
+     * descriptor of this thread, its monitor */
+    uint32_t domain, domain_fd, domain_tid;
 };
 struct lissom_peer_mask {
     uint64_t word[LISSOM_PEER_CPUS / 64];
 };
 _Static_assert(sizeof(struct lissom_peer) == 64, "no entry is in two cache lines");
+
+/* Entry i is that of the process whose lissom_peer is entry i: runtime/sched/turns.h. */
+struct lissom_turn {
+    uint32_t word; /* futex: TURN_* */
+    uint32_t cpu;  /* where its thread last asked for another turn, ... */
+    uint64_t at;   /* ... and when: tsc */
+    uint64_t mask; /* hash of its CPUs */
+    uint64_t reserved[5];
+};
+struct lissom_domain { /* a sealed memfd: runtime/monitor/domain.h */
+    uint64_t magic;
+    uint64_t reserved[7];
+    struct lissom_turn turn[LISSOM_MAX_PEERS];
+};
+_Static_assert(sizeof(struct lissom_turn) == 64, "no entry is in two cache lines");
 
 /* --- the manager, docs/manager.md ------------------------------------------------------------- */
 

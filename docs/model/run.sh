@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks the models of this folder with spin.
 #     run.sh [changed|small|large|mutants] [MODEL: slots|signals|events|omp|park|giveup|timers|
-#                                           alone|chains|masks]
+#                                           alone|chains|masks|turns]
 # One line per configuration: result, states, seconds. Last line: N passed, M failed. Exit 1 if
 # anything failed. changed: small, of the models that are not as they were when `small` last passed
 # (the file `checked` has their hashes). small: all exhaustive, with the mutants, under three
@@ -12,7 +12,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 what=${1:-small}
-models=${2:-slots signals events omp park giveup timers alone chains masks}
+models=${2:-slots signals events omp park giveup timers alone chains masks turns}
 model=
 for tool in spin gcc; do
 	command -v $tool >/dev/null || { echo "$tool is needed (apt-get install spin gcc)"; exit 2; }
@@ -52,7 +52,7 @@ check() {
 	fi
 	# shellcheck disable=SC2086
 	if spin -a $defs "$here/$model.pml" >spin.out 2>&1 && gcc $opt -w $kind -DMEMLIM=6000 $cflags -o pan pan.c 2>>spin.out; then
-		timeout 900 ./pan -m100000 -w"$bits" $search >pan.out 2>&1
+		timeout 900 ./pan -m1000000 -w"$bits" $search >pan.out 2>&1
 	else
 		cat spin.out; : >pan.out
 	fi
@@ -374,6 +374,33 @@ timers_large() {
 	big 'timers'                  R=3 W=2 E=2
 }
 
+turns_mutants() {
+	mut 'turns: gives first'       M=1 N=3 MOST=1
+	mut 'turns: no compare'        M=2 N=3 MOST=1
+	mut 'turns: no look'           M=3 N=3 MOST=1
+	mut 'turns: the dead keep'     M=4 N=3 MOST=1 KILL=1
+	mut 'turns: leaves with it'    M=5 N=3 MOST=1 LEAVE=1
+	mut 'turns: looks too early'   M=6 N=2 MOST=1 PUSH=1
+}
+
+turns_small() {
+	ok 'turns, one CPU'            N=3 MOST=1
+	ok 'turns, two CPUs'           N=3 MOST=2
+	ok 'turns, one leaves'         N=3 MOST=1 LEAVE=1
+	ok 'turns, one dies'           N=2 MOST=1 KILL=1
+	ok 'turns, ready thread'       N=2 MOST=1 PUSH=1
+	ok 'turns, early'              N=3 MOST=1 EARLY=1
+	ok 'turns, fair'               N=3 MOST=1 LIVE=1
+}
+
+turns_large() {
+	big 'turns, four'              N=4 MOST=2 EARLY=1
+	big 'turns, one of three dies' N=3 MOST=1 KILL=1
+	big 'turns, two CPUs, one dies' N=3 MOST=2 KILL=1
+	big 'turns, four leave'        N=4 MOST=2 LEAVE=1
+	big 'turns, fair'              N=4 MOST=1 LIVE=1
+}
+
 chains_mutants() {
 	mut 'chains: compares first'   M=1 ALL=1
 	mut 'chains: wakes too early'  M=2 ALL=1
@@ -431,7 +458,7 @@ case $what in changed | small | large | mutants) ;; *) models=usage ;; esac
 for model in $models; do
 	before=$failed
 	case $model in
-	slots | signals | events | omp | park | giveup | timers | alone | chains | masks) ;;
+	slots | signals | events | omp | park | giveup | timers | alone | chains | masks | turns) ;;
 	*) echo "usage: $0 [changed|small|large|mutants] [MODEL]"; exit 2 ;;
 	esac
 	if [ $what = changed ] && is_checked $model; then

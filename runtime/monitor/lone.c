@@ -8,6 +8,7 @@
 #include "sched/slices.h"
 #include "sched/slots.h"
 #include "sched/thread.h"
+#include "sched/turns.h"
 #include "spin/spin.h"
 
 enum {
@@ -140,7 +141,7 @@ static bool is_contended(const struct slot *s, uint64_t now)
     sum_up(s, add_times);
     bool same = sum.tids && sum.tids == lone.tids;
     bool runs = same && sum.ran - lone.ran >= ns / RAN_SHARE;
-    lone.held = hold(runs && sum.delay - lone.delay >= ns / DELAY_SHARE);
+    lone.held = hold(turns_passed() || (runs && sum.delay - lone.delay >= ns / DELAY_SHARE));
     uint32_t most = runs ? RUNS_MAX_US : IDLE_MAX_US;
     lone.period_us = lone.held || (sum.tids && !same) ? LOOK_US : lone.period_us * 2;
     if (lone.period_us > most)

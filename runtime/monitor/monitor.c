@@ -11,6 +11,7 @@
  */
 #include "cpus/cpus.h"
 #include "events/events.h"
+#include "monitor/domain.h"
 #include "monitor/limit.h"
 #include "monitor/lone.h"
 #include "monitor/publish.h"
@@ -425,6 +426,7 @@ void monitor_after_fork(void)
 {
     tid = 0;
     manager_after_fork();
+    domain_after_fork();
     contention_can_ask(false);
     lifecycle.word = 0;
     sched.monitor_started = sched.monitor_word = alive = leaving = unshares = notifies = 0;

@@ -10,10 +10,12 @@
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
 #include "cpus/share.h"
+#include "monitor/domain.h"
 #include "prim/hash.h"
 #include "prim/prim.h"
 #include "prim/text.h"
 #include "sched/thread.h"
+#include "sched/turns.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -28,6 +30,8 @@ enum {
     EXPIRY_US = 250000,  /* ... or has been stopped: it does not count */
     TURN_US = 64000,     /* who gets the CPU that does not come out even */
     RETRY_US = 1000000,  /* without a file, or an entry */
+    /* the monitor of a process that sleeps in its turn may sleep for so long */
+    TURNS_EXPIRY_US = 2000000,
     /* looks of which the highest demand counts: a barrier makes it vary from one to the next */
     DEMANDS = 3,
 };
@@ -214,6 +218,25 @@ void peers_begin(bool own_descriptors)
     own.retry = 0;
     own.any = false;
     own.forbidden = !sched.shares || !own_descriptors;
+    domain_begin();
+}
+
+/* limit: slots that this process would have alone. */
+static void follow_turns(uint32_t limit, uint64_t now)
+{
+    bool fresh[LISSOM_MAX_PEERS];
+    uint32_t entries = own.self + 1;
+    bool any = own.entry.domain || __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < LISSOM_MAX_PEERS; i++) {
+        fresh[i] = i != own.self && peer[i].heartbeat <= now &&
+                   now - peer[i].heartbeat < TURNS_EXPIRY_US * 1000ull;
+        if (fresh[i] && i >= entries)
+            entries = i + 1;
+        any |= fresh[i] && peer[i].domain;
+    }
+    turns_set(entries, limit);
+    if (any)
+        domain_follow(&own.entry, own.self, peer, fresh);
 }
 
 uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota)
@@ -251,6 +274,7 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
         if (other && own.entry.quota_group && peer[i].quota_group == own.entry.quota_group)
             in_quota[n_quota++] = other;
     }
+    follow_turns(limit, now);
     own.any = n_cpus > 1 || n_quota > 1;
     uint32_t turn = (uint32_t)(now / (TURN_US * 1000ull));
     uint32_t n = share_of(own.entry.cpus, on_cpus, n_cpus, self_cpus, turn);

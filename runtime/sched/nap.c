@@ -4,6 +4,7 @@
 #include "prim/lock.h"
 #include "sched/contention.h"
 #include "sched/slots.h"
+#include "sched/turns.h"
 #include "sched/waiting.h"
 
 #include <time.h>
@@ -44,21 +45,36 @@ static bool anything_ready(void)
     return false;
 }
 
-bool nap_for(struct thread *t, uint64_t us)
+void nap_begin(const struct thread *t, enum nap_kind kind)
+{
+    __atomic_fetch_add(&sched.naps, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->slot->napping, kind, __ATOMIC_SEQ_CST);
+}
+
+/* A thread that pushes to a run queue looks for naps after that (naps_end). */
+bool nap_may_sleep(const struct thread *t)
+{
+    return !anything_ready() && !slot_is_closed(t->slot) && !t->pending_work;
+}
+
+bool nap_finish(const struct thread *t)
 {
     struct slot *s = t->slot;
-    const struct timespec span = {.tv_nsec = (long)us * 1000};
-    /* Said, then looked; who pushes looks after that (naps_end). */
-    __atomic_fetch_add(&sched.naps, 1, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&s->napping, 1, __ATOMIC_SEQ_CST);
-    if (!anything_ready() && !slot_is_closed(s) && !t->pending_work)
-        prim_syscall4(SYS_futex, &s->napping, PRIM_FUTEX_WAIT_PRIVATE, 1, &span);
-    bool ended = !__atomic_exchange_n(&s->napping, 0, __ATOMIC_RELAXED);
+    bool ended = !__atomic_exchange_n(&s->napping, NAP_NONE, __ATOMIC_RELAXED);
     /* It is not blocked: the monitor need not let another run beside it. */
     __atomic_fetch_add(&s->schedules, 1, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&sched.naps, 1, __ATOMIC_RELAXED);
     count(naps);
     return ended;
+}
+
+bool nap_for(const struct thread *t, uint64_t us)
+{
+    const struct timespec span = {.tv_nsec = (long)us * 1000};
+    nap_begin(t, NAP_FOR_A_TIME);
+    if (nap_may_sleep(t))
+        prim_syscall4(SYS_futex, &t->slot->napping, PRIM_FUTEX_WAIT_PRIVATE, NAP_FOR_A_TIME, &span);
+    return nap_finish(t);
 }
 
 static bool monitor_looks(uint64_t now)
@@ -89,11 +105,14 @@ void nap(struct thread *t)
 
 static bool end(struct slot *s)
 {
-    if (!__atomic_load_n(&s->napping, __ATOMIC_RELAXED) ||
-        !__atomic_exchange_n(&s->napping, 0, __ATOMIC_RELAXED))
-        return false;
-    prim_futex_wake(&s->napping, 1);
-    return true;
+    uint32_t kind = __atomic_load_n(&s->napping, __ATOMIC_RELAXED);
+    if (kind)
+        kind = __atomic_exchange_n(&s->napping, NAP_NONE, __ATOMIC_SEQ_CST);
+    if (kind == NAP_FOR_A_TIME)
+        prim_futex_wake(&s->napping, 1);
+    if (kind == NAP_FOR_A_TURN)
+        turns_end();
+    return kind;
 }
 
 void naps_end(const struct slot *s)

@@ -24,7 +24,15 @@ static inline void nap_not_yet(struct slot *s)
 void nap(struct thread *t);
 /* t, which holds its slot, sleeps for so long, or until there is something to run on its slot.
  * Post: true: there is. */
-bool nap_for(struct thread *t, uint64_t us);
+bool nap_for(const struct thread *t, uint64_t us);
+
+/* The steps of a nap in which t, which holds its slot, sleeps by other means: begin, sleep only if
+ * it may, finish. Whoever makes a thread ready in between calls turns_end. */
+enum nap_kind { NAP_NONE, NAP_FOR_A_TIME, NAP_FOR_A_TURN };
+void nap_begin(const struct thread *t, enum nap_kind kind);
+bool nap_may_sleep(const struct thread *t);
+/* Returns whether there is something to run. */
+bool nap_finish(const struct thread *t);
 /* A thread has been pushed to the list of s, which is busy, and no slot is idle. Pre: as
  * slots_look_for_idle. */
 void naps_end(const struct slot *s);

@@ -10,6 +10,7 @@
 #include "sched/ready.h"
 #include "sched/release.h"
 #include "sched/slices.h"
+#include "sched/turns.h"
 #include "sched/waiting.h"
 
 struct scheduler sched;
@@ -250,8 +251,10 @@ static struct thread *go_idle(struct slot *s)
         /* IDLE is published, and the lock that was dropped is a full fence; who pushes to another
          * list after this sees it (make_ready), what was pushed before is seen here. */
         bool unattended = events_unattended();
-        if ((!unattended && !slots_anything_to_take()) || !claim(s))
+        if ((!unattended && !slots_anything_to_take()) || !claim(s)) {
+            turns_leave();
             return NULL;
+        }
         t = unattended ? next_by_event(s) : NULL;
         if (!t)
             t = slot_steal(s);

@@ -311,7 +311,7 @@ struct slot {
      * has been so since then (sched/nap.h) */
     uint64_t alone_at, alone_since;
     uint32_t nap_after_us; /* alone for so long, its thread naps */
-    uint32_t napping;      /* futex word: 1 while it does */
+    uint32_t napping;      /* enum nap_kind; futex word */
     struct thread *napper; /* this one, while it waits for its words as well; or NULL */
     /* by the monitor */
     /* tsc: its thread is not looked at for busy-waiting before (spin/scan.c) */

@@ -8,6 +8,7 @@
 #include "sched/nap.h"
 #include "sched/signals.h"
 #include "sched/thread.h"
+#include "sched/turns.h"
 #include "sched/waiting.h"
 #include "spin/probe.h"
 #include "spin/site.h"
@@ -135,7 +136,6 @@ static bool spins_first(struct thread *t, struct spin_site *site, uint64_t now)
         spun(t, t->hit_at);
         threshold_event(t->slot);
         t->wait_site = site;
-        t->yields_in_vain = 0;
         t->goes_on = false;
         t->wait_began = now;
         t->spins_first = site->long_waits < LONG_WAITS || t->skipped++ % RETRY == 0;
@@ -173,16 +173,25 @@ static void judge(struct thread *t, struct spin_site *site, bool waits)
 /* The kernel takes no notice of yields where the others belong to other scheduling groups, and each
  * session is one if it makes groups of them by itself (sched(7), autogroup). They get the CPU if t
  * sleeps. */
-static void yield_cpu(struct thread *t)
+static void yield_cpu(struct thread *t, bool in_turns)
 {
     uint64_t now = tsc();
+    if (in_turns && turns_pass(t))
+        return;
     prim_syscall3(SYS_sched_yield, 0, 0, 0);
     bool switched = tsc() - now > SWITCH_NS * sched.tsc_per_us / 1000;
     t->yields_in_vain = switched ? 0 : t->yields_in_vain + 1;
     if (t->yields_in_vain < IN_VAIN || !__atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED))
         return;
     t->yields_in_vain = 0;
-    nap_for(t, NAP_US);
+    if (!turns_pass(t))
+        nap_for(t, NAP_US);
+}
+
+/* Of all slots one is busy, as a rule that of the caller. */
+static bool is_only_runner(void)
+{
+    return slots_open() - __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) <= 1;
 }
 
 /* Nobody else could run in its place. */
@@ -190,7 +199,7 @@ static void spins_alone(struct thread *t, const struct spin_site *site,
                         const struct user_registers *r, const struct pushed *p, uint64_t now)
 {
     struct slot *s = t->slot;
-    bool naps = nap_is_due(s, now), own_slots;
+    bool naps = nap_is_due(s, now), own_slots, in_turns;
     if (naps) {
         const struct spin_registers at = registers_at(site, r, p);
         struct spin_result result;
@@ -206,15 +215,18 @@ static void spins_alone(struct thread *t, const struct spin_site *site,
         nap(t);
     } else if (t->counts_on && (site->counts || site->hint)) {
         t->counts_on--; /* the loop may end by a count: as in slot_yield_spinning */
-    } else if ((own_slots = contention_on_cpu(s)) || contended(now)) {
+    } else if ((in_turns = is_only_runner() && turns_wanted()) |
+                   (own_slots = contention_on_cpu(s)) ||
+               contended(now)) {
         /* A thread that is to run on this CPU would otherwise wait for the end of a slice. After a
          * yield, another program's thread would run for a whole slice; a sleep ends earlier. */
-        if (own_slots || __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED))
-            yield_cpu(t);
+        if (own_slots || in_turns || __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED))
+            yield_cpu(t, in_turns);
         else
             nap_for(t, NAP_US);
-        if (site->counts || site->hint)
+        if ((site->counts || site->hint) && !turns_taken())
             t->counts_on = waiting_turns(tsc() - now, 1);
+
         if (s->alone_at)
             s->alone_at = tsc();
     }
@@ -228,6 +240,12 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         return;
     if (!slot_wanted(t, at)) {
         spins_alone(t, site, r, p, at);
+        return;
+    }
+    /* It waits for another process, most likely. To interpret the loop takes as long as tens of
+     * turns. */
+    if (turns_taken()) {
+        yield_at_hint(t, site, at);
         return;
     }
     if (t->counts_on && (site->pauses || site->counts)) {

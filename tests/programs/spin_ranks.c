@@ -1,7 +1,8 @@
 // Processes that wait for each other as the ranks of an MPI program do: each has one thread that
 // looks at words in shared memory, more of them than a proof keeps, and counts its looks in memory
 // of its own; its other thread sleeps. All meet in each round, and the sum of what they have
-// counted is right.
+// counted is right. With `sessions` each is a session of its own, as mpiexec starts them: the
+// kernel may make a scheduling group of each.
 #include "spin_test.h"
 
 #include <pthread.h>
@@ -52,7 +53,8 @@ static void rank(int me) {
     _exit(0);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    int sessions = argc > 1 && !strcmp(argv[1], "sessions");
     t_watchdog();
     ranks = t_threads() < 4 ? 4 : t_threads() > MOST ? MOST : t_threads();
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -60,7 +62,10 @@ int main(void) {
     shared->last = UINT32_MAX;
     spin_time_begins(3000);
     for (int i = 0; i < ranks; i++)
-        if (fork() == 0) rank(i);
+        if (fork() == 0) {
+            if (sessions) setsid();
+            rank(i);
+        }
     for (int i = 0, status; i < ranks; i++) {
         CHECK(wait(&status) > 0 && status == 0, "a rank has ended with %#x", status);
     }

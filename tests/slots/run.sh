@@ -8,7 +8,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 flags=(-std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror)
 flags+=(-fsanitize=address -fsanitize=undefined)
-for name in ready timers; do
+for name in ready timers turns; do
     ${CC:-gcc} "${flags[@]}" -I"$root/runtime" \
         "$here/${name}_test.c" "$root/runtime/sched/$name.c" -o "$out/$name"
     timeout 60 "$out/$name"

@@ -1,0 +1,232 @@
+/* Processes that wait in loops for each other pass their turns on: runtime/sched/turns.h, whose
+ * rules have these numbers.
+ *
+ * What is checked: while no process has died, those that are left never all sleep. So no sleep ends
+ * by its time only (`timeout` is true if nothing else can happen). Each death, wherever it is,
+ * costs two sleeps for their whole time at most, if that process was at no site during the first.
+ * With LIVE: process 1 does not sleep for ever.
+ *
+ * Memory is sequentially consistent; the code's accesses to words are. futex(2)'s wait is one step.
+ *
+ * -D N=processes, MOST=those that are to run at a time, KILL=those that die, at any step, LEAVE=1:
+ * the first gives its turn up and ends, PUSH=1: the first holds no turn after its sleep but has
+ * another thread made ready, while the second, which holds a turn, computes; EARLY=sleeps that end
+ * early, as by a signal; M=mutant: each breaks one thing, and run.sh wants an error for it.
+ */
+#ifndef N
+#define N 3
+#endif
+#ifndef MOST
+#define MOST 2
+#endif
+#ifndef KILL
+#define KILL 0
+#endif
+#ifndef LEAVE
+#define LEAVE 0
+#endif
+#ifndef PUSH
+#define PUSH 0
+#endif
+#ifndef EARLY
+#define EARLY 0
+#endif
+#ifndef M
+#define M 0
+#endif
+#define M_GIVE_FIRST 1 /* gives before its own word is WANTED (rule 2) */
+#define M_NO_COMPARE 2 /* futex(2) does not compare (rule 2) */
+#define M_NO_LOOK    3 /* sleeps without a look for one that is HELD (rule 3) */
+#define M_KEEPS      4 /* one that has died keeps its turn (rule 4) */
+#define M_NO_LEAVE   5 /* ends without giving its turn up */
+#define M_READY_FIRST 6 /* looks for a ready thread before it says that it sleeps */
+
+#define NONE 0
+#define WANTED 1
+#define HELD 2
+
+byte word[N];
+bit sleeps[N], dead[N];
+byte kills, slept_out, early;
+bit ready, napping, computes;
+
+inline cas(e, from, to, done) {
+	atomic {
+		if
+		:: word[e] == from -> word[e] = to; done = 1
+		:: else -> done = 0
+		fi
+	}
+}
+
+inline give(e, done) {
+	cas(e, WANTED, HELD, done);
+	if
+	:: done -> sleeps[e] = 0
+	:: else
+	fi
+}
+
+/* held, of which `before` have lower numbers; wanting, N: none */
+inline look(me) {
+	d_step { held = 0; before = 0; wanting = N; i = 1 };
+	do
+	:: i < N ->
+		atomic {
+			if
+			:: word[(me + i) % N] == HELD ->
+				held++;
+				before = before + ((me + i) % N < me)
+			:: word[(me + i) % N] == WANTED && wanting == N -> wanting = (me + i) % N
+			:: else
+			fi;
+			i++
+		}
+	:: else -> break
+	od
+}
+
+#if KILL
+#define ALIVE provided (!dead[_pid])
+#else
+#define ALIVE
+#endif
+active [N] proctype Process() ALIVE {
+	byte held, before, wanting = N, i;
+	bit done, spare;
+	do
+	:: true ->
+#if LEAVE
+		if
+		:: _pid == 0 ->
+#if M != M_NO_LEAVE
+			cas(_pid, HELD, NONE, done);
+			if
+			:: done -> look(_pid); if :: wanting < N -> give(wanting, done) :: else fi
+			:: else
+			fi;
+#endif
+			break
+		:: true
+		fi;
+#endif
+#if PUSH
+		if
+		:: _pid == 1 && word[1] == HELD -> computes = 1; break
+		:: _pid == 0 && ready -> break
+		:: else
+		fi;
+#endif
+		cas(_pid, NONE, HELD, done);
+		look(_pid);
+		if
+		:: wanting < N && held + 1 < MOST -> give(wanting, done)
+		:: else ->
+			spare = (before >= MOST);
+			if
+			:: !spare && wanting == N -> goto AGAIN
+			:: else
+			fi;
+#if M == M_READY_FIRST
+			if :: _pid == 0 && ready -> goto AGAIN :: else fi;
+#endif
+			if :: _pid == 0 -> napping = 1 :: else fi;
+#if M != M_GIVE_FIRST
+			word[_pid] = WANTED;
+#endif
+			if
+			:: spare ->
+#if M == M_NO_LOOK
+				done = 1;
+#else
+				look(_pid);
+				done = (held > 0);
+#endif
+			:: else ->
+				done = 0;
+				do
+				:: wanting < N && !done ->
+					give(wanting, done);
+					if :: done :: else -> look(_pid) fi
+				:: else -> break
+				od
+			fi;
+#if M == M_GIVE_FIRST
+			word[_pid] = WANTED;
+#endif
+			if
+#if M != M_READY_FIRST
+			:: done && !(_pid == 0 && ready) ->
+#else
+			:: done ->
+#endif
+				atomic {
+					if
+#if M != M_NO_COMPARE
+					:: word[_pid] != WANTED
+#endif
+					:: else -> sleeps[_pid] = 1
+					fi
+				};
+				if
+				:: !sleeps[_pid]
+				:: early < EARLY -> atomic { early++; sleeps[_pid] = 0 }
+				:: timeout -> atomic {
+						assert(PUSH || 2 * kills > slept_out);
+						assert(!(_pid == 0 && ready));
+						slept_out++;
+						sleeps[_pid] = 0;
+#if M != M_KEEPS
+						i = 0;
+						do
+						:: i < N ->
+							if
+							:: word[i] == HELD -> word[i] = NONE
+							:: else
+							fi;
+							i++
+						:: else -> break
+						od
+#endif
+					}
+				fi
+			:: else
+			fi;
+			cas(_pid, WANTED, HELD, done);
+			if :: _pid == 0 -> napping = 0 :: else fi
+		fi;
+AGAIN:		atomic { held = 0; before = 0; wanting = N; i = 0; done = 0; spare = 0 }
+	od
+}
+
+#if KILL
+active proctype Killer() {
+	byte v;
+	do
+	:: kills < KILL ->
+		atomic {
+			select(v : 0 .. N - 1);
+			if
+			:: !dead[v] -> dead[v] = 1; kills++
+			:: else
+			fi
+		}
+	:: break
+	od
+}
+#endif
+
+#if PUSH
+active proctype Pusher() {
+	bit done;
+	ready = 1;
+	if
+	:: atomic { napping -> napping = 0 }; give(0, done)
+	:: else
+	fi
+}
+#endif
+
+#ifdef LIVE
+ltl turn { [] (sleeps[1] -> <> !sleeps[1]) }
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * runtime/sched/turns.h, with processes that are killed at any moment. Each passes its turn in a
+ * loop. After the last kill all that are left have to go on. Prints `N passed, M failed`.
+ */
+#include "sched/turns.h"
+#include "abi.h"
+#include "sched/nap.h"
+#include "../check.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PROCESSES = 6, MOST = 2, KILLS = 1000, PASSES = 200 };
+
+struct scheduler sched;
+static struct lissom_record counters;
+struct lissom_record *record = &counters;
+static struct slot slot;
+static struct thread self = {.slot = &slot};
+
+void nap_begin(const struct thread *t, enum nap_kind kind) { t->slot->napping = kind; }
+bool nap_may_sleep(const struct thread *t) {
+    (void)t;
+    return true;
+}
+bool nap_finish(const struct thread *t) {
+    t->slot->napping = NAP_NONE;
+    return false;
+}
+
+static struct shared {
+    struct lissom_turn turn[LISSOM_MAX_PEERS];
+    volatile uint64_t passed[PROCESSES];
+    volatile uint32_t stop;
+} *shared;
+
+static pid_t process(uint32_t i, bool leaves) {
+    pid_t pid = fork();
+    if (pid) return pid;
+    srand((unsigned)getpid());
+    turns_join(shared->turn, i, 1);
+    turns_set(PROCESSES, MOST);
+    while (!shared->stop) {
+        shared->passed[i] += turns_pass(&self);
+        if (leaves && rand() % 64 == 0) {
+            turns_leave();
+            usleep(50);
+        }
+    }
+    turns_leave();
+    _exit(0);
+}
+
+static uint32_t held(void) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < PROCESSES; i++) n += shared->turn[i].word == 2;
+    return n;
+}
+
+/* Returns whether each process passes its turn so often from now on. The alarm ends the test if one
+ * never does. */
+static bool all_go_on(void) {
+    uint64_t from[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++) from[i] = shared->passed[i];
+    for (int i = 0; i < PROCESSES; i++)
+        while (shared->passed[i] - from[i] < PASSES) usleep(200);
+    return true;
+}
+
+static void all_end(pid_t *pid) {
+    shared->stop = 1;
+    for (int i = 0; i < PROCESSES; i++) {
+        int status;
+        check(waitpid(pid[i], &status, 0) == pid[i] && status == 0, "a process failed");
+    }
+    check(held() == 0, "a process has left with a turn");
+    shared->stop = 0;
+}
+
+static void killed(bool leaves) {
+    pid_t pid[PROCESSES];
+    for (uint32_t i = 0; i < PROCESSES; i++) pid[i] = process(i, leaves);
+    check(all_go_on(), "not all go on");
+    for (int k = 0; k < KILLS; k++) {
+        uint32_t i = (uint32_t)rand() % PROCESSES;
+        usleep((unsigned)rand() % 300);
+        kill(pid[i], SIGKILL);
+        waitpid(pid[i], NULL, 0);
+        pid[i] = process(i, leaves);
+    }
+    check(all_go_on(), "not all go on");
+    all_end(pid);
+}
+
+/* A process that is stopped holds up nobody. */
+static void stopped(void) {
+    pid_t pid[PROCESSES];
+    for (uint32_t i = 0; i < PROCESSES; i++) pid[i] = process(i, false);
+    check(all_go_on(), "not all go on");
+    for (int k = 0; k < 50; k++) {
+        int i = rand() % PROCESSES, other = (i + 1) % PROCESSES;
+        uint64_t from = shared->passed[other];
+        kill(pid[i], SIGSTOP);
+        while (shared->passed[other] - from < PASSES) usleep(200);
+        kill(pid[i], SIGCONT);
+    }
+    check(all_go_on(), "not all go on");
+    all_end(pid);
+}
+
+/* With only another that holds a turn and does not come to a site: a thread that becomes ready ends
+ * the sleep, by the word. */
+static void woken(void) {
+    struct lissom_turn *turn = shared->turn;
+    memset(turn, 0, sizeof shared->turn);
+    turns_join(turn, 1, 1);
+    turns_set(2, 1);
+    turn[0].word = 2;
+    turn[0].mask = 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        while (turn[1].word != 1);
+        turns_end();
+        _exit(0);
+    }
+    check(turns_pass(&self), "the turn was not passed");
+    check(turn[1].word == 2 && turns_taken() && !turns_wanted(), "no turn after a wake-up");
+    waitpid(pid, NULL, 0);
+    /* one that is of other CPUs does not count */
+    turn[0].mask = 2;
+    usleep(10);
+    check(!turns_pass(&self), "passed to other CPUs");
+    turns_join(NULL, 0, 0);
+    check(!turns_taken() && !turns_wanted() && !turns_pass(&self), "takes part");
+}
+
+int main(void) {
+    alarm(50);
+    sched.tsc_per_us = 2000;
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    woken();
+    killed(false);
+    killed(true);
+    stopped();
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
