@@ -82,6 +82,7 @@
     X(spin_scans, "times a running thread was scanned for busy-waiting") \
     X(spin_waits, "of these, times it was found waiting") \
     X(spin_sites, "spin sites in the program's loops") \
+    X(spin_sites_taken, "of these, sites that another process had found") \
     X(naps, "times a thread that spins while no other can run slept for a moment") \
     X(turns, "times such a thread passed its CPU to another process") \
     X(threshold_epochs, "times the spin threshold was adapted") \
@@ -266,11 +267,32 @@ struct lissom_turn {
     uint64_t mask; /* hash of its CPUs */
     uint64_t reserved[5];
 };
+/* A spin site that one process has found, for others with the same code:
+ * runtime/spin/exchange.h. */
+struct lissom_found_site {
+    uint64_t number;        /* n: the nth ever; 0: being written */
+    uint64_t inode, offset; /* of the file with its code */
+    int64_t head, of_loop;  /* from there */
+    uint64_t code;          /* hash of the loop's code */
+    uint32_t flags;         /* LISSOM_FOUND_* */
+    uint32_t reserved[3];
+};
+enum {
+    LISSOM_FOUND_PAUSES = 1,
+    LISSOM_FOUND_HINT = 2,
+    LISSOM_FOUND_COUNTS = 4,
+    LISSOM_FOUND_OFTEN = 8,
+};
+#define LISSOM_FOUND_SITES 64
+
 struct lissom_domain { /* a sealed memfd: runtime/monitor/domain.h */
     uint64_t magic;
-    uint64_t reserved[7];
+    uint64_t found; /* sites ever; the last LISSOM_FOUND_SITES are there */
+    uint64_t reserved[6];
     struct lissom_turn turn[LISSOM_MAX_PEERS];
+    struct lissom_found_site site[LISSOM_FOUND_SITES];
 };
+_Static_assert(sizeof(struct lissom_found_site) == 64, "no entry is in two cache lines");
 _Static_assert(sizeof(struct lissom_turn) == 64, "no entry is in two cache lines");
 
 /* --- the manager, docs/manager.md ------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "prim/text.h"
 #include "sched/thread.h"
 #include "sched/turns.h"
+#include "spin/exchange.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -131,6 +132,7 @@ void domain_follow(struct lissom_peer *entry, uint32_t self,
     entry->domain_tid = (uint32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
     if (own.fd < 0)
         return;
+    spin_exchange(own.at, __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED));
     if (own.told == own.at && own.self == self && own.mask == entry->mask_hash)
         return;
     own.told = own.at;

@@ -138,12 +138,17 @@ static bool is_contended(const struct slot *s, uint64_t now)
         lone.at = now;
         return false;
     }
+    /* Likely another thread has just been woken, by a timer of the monitor's: a look at the next
+     * tick will tell more. */
+    if (!s && ns < lone.period_us * 4000ull)
+        return false;
     sum_up(s, add_times);
     bool same = sum.tids && sum.tids == lone.tids;
     bool runs = same && sum.ran - lone.ran >= ns / RAN_SHARE;
     lone.held = hold(turns_passed() || (runs && sum.delay - lone.delay >= ns / DELAY_SHARE));
     uint32_t most = runs ? RUNS_MAX_US : IDLE_MAX_US;
-    lone.period_us = lone.held || (sum.tids && !same) ? LOOK_US : lone.period_us * 2;
+    lone.period_us =
+        lone.held || (sum.tids && !same) ? LOOK_US : lone.period_us + lone.period_us / 4;
     if (lone.period_us > most)
         lone.period_us = most;
     lone.tids = sum.tids;

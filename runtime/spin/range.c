@@ -51,6 +51,43 @@ bool spin_find_code(uintptr_t address, struct spin_range *place)
     return true;
 }
 
+struct file_search {
+    uintptr_t address; /* 0: of `file` */
+    struct spin_file_place file;
+    bool found;
+};
+
+static bool look_for_file(void *argument, const struct mapping *m)
+{
+    struct file_search *s = argument;
+    bool here = s->address
+                    ? s->address - m->lo < m->hi - m->lo
+                    : m->inode == s->file.inode && s->file.offset - m->offset < m->hi - m->lo;
+    if (!here || !is_code(m))
+        return true;
+    s->found = true;
+    if (s->address)
+        s->file = (struct spin_file_place){m->inode, m->offset + (s->address - m->lo)};
+    else
+        s->address = m->lo + (s->file.offset - m->offset);
+    return false;
+}
+
+bool spin_find_file(uintptr_t address, struct spin_file_place *file)
+{
+    struct file_search s = {.address = address};
+    maps_walk(look_for_file, &s);
+    *file = s.file;
+    return s.found;
+}
+
+uintptr_t spin_find_in_file(const struct spin_file_place *file)
+{
+    struct file_search s = {.file = *file};
+    maps_walk(look_for_file, &s);
+    return s.found ? s.address : 0;
+}
+
 struct gap {
     uintptr_t lo, hi;
     bool taken;

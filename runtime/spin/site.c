@@ -190,9 +190,10 @@ static bool overlaps(uintptr_t address)
     return false;
 }
 
-static bool make(uintptr_t address, const struct spin_result *r, const struct spin_range *place,
+static bool make(const struct spin_site_note *note, const struct spin_range *place,
                  struct lissom_loop *loop)
 {
+    uintptr_t address = note->address;
     struct spin_site *p = overlaps(address) ? NULL : unused();
     struct insn in;
     int32_t disp;
@@ -200,20 +201,19 @@ static bool make(uintptr_t address, const struct spin_result *r, const struct sp
         (in.kind != INSN_PLAIN && in.kind != INSN_JCC && in.kind != INSN_JMP))
         return false;
     bool pause = in.len == 2 && !__builtin_memcmp((const void *)address, "\xf3\x90", 2);
-    if (r->verdict == SPIN_PAUSE_ONLY && !pause)
+    if (note->hint && !pause)
         return false;
-    bool often = r->turn >= LONG_TURN && __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED);
     __builtin_memcpy(&disp, (const void *)(address + 1), 4);
     *p = (struct spin_site){.address = address,
                             .stub = address + 5 + (uintptr_t)(intptr_t)disp,
                             .lo = place->lo,
                             .hi = place->hi,
-                            .head = r->head,
-                            .of_loop = r->loop,
-                            .pauses = r->pause,
-                            .hint = r->verdict == SPIN_PAUSE_ONLY,
-                            .counts = r->verdict == SPIN_COUNTED,
-                            .seldom = r->verdict == SPIN_COUNTED && !r->pause && !often,
+                            .head = note->head,
+                            .of_loop = note->of_loop,
+                            .pauses = note->pauses,
+                            .hint = note->hint,
+                            .counts = note->counts,
+                            .seldom = note->counts && !note->pauses && !note->often,
                             .original = *(const uint8_t *)address,
                             .length = in.len,
                             .pause = pause,
@@ -272,19 +272,52 @@ static bool known(const struct spin_result *r)
 static void site_make(const struct spin_result *r, struct lissom_loop *loop)
 {
     bool done = known(r);
+    bool often = r->turn >= LONG_TURN && __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED);
     struct spin_range place = {0, 0};
     for (uint32_t i = 0; !done && i < candidates_in(r); i++) {
         uintptr_t at = candidate_in(r, i);
         if (!at)
             continue;
         if ((at >= place.lo && at < place.hi) || spin_find_code(at, &place))
-            done = make(at, r, &place, loop);
+            done = make(&(struct spin_site_note){at, r->head, r->loop, r->pause,
+                                                 r->verdict == SPIN_PAUSE_ONLY,
+                                                 r->verdict == SPIN_COUNTED, often},
+                        &place, loop);
     }
     if (!done) {
         siteless[siteless_next++ % FAILURES] = r->loop;
         if (loop)
             loop->site = 2;
     }
+}
+
+bool spin_site_made(uint32_t *index, struct spin_site_note *note)
+{
+    bool found = false;
+    lock_take(&making);
+    for (; *index < used && !found; ++*index) {
+        const struct spin_site *p = &sites[*index];
+        found = is_live(p) && !p->foreign;
+        *note = (struct spin_site_note){p->address, p->head,   p->of_loop, p->pauses,
+                                        p->hint,    p->counts, !p->seldom};
+    }
+    lock_drop(&making);
+    return found;
+}
+
+bool spin_site_take(const struct spin_site_note *note)
+{
+    struct spin_range place = {0, 0};
+    lock_take(&making);
+    struct spin_site *p = site_of(note->address);
+    bool on = p ? state_of(p) == SITE_ON || (state_of(p) == SITE_OFF && switch_on(p))
+                : spin_find_code(note->address, &place) && make(note, &place, NULL);
+    if (!p && on) {
+        site_of(note->address)->foreign = true;
+        count(spin_sites_taken);
+    }
+    lock_drop(&making);
+    return on;
 }
 
 /* All that are on. only_retiring: those for good that were asked to retire, and no others. */

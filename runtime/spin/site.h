@@ -52,13 +52,14 @@ struct spin_site {
     uintptr_t head;    /* of the loop, where a proof began */
     uintptr_t of_loop; /* its lowest address */
     uint8_t original, length, state;
-    bool branch; /* the stub is one of a jump */
-    bool pause;  /* it is a `pause`, which the stub begins with */
-    bool pauses; /* its loop does, ... */
-    bool hint;   /* ... and mostly is not proven to wait */
-    bool counts; /* the wait may end by a count */
-    bool yields; /* it is none, but sched_yield(2) is called (yield.c) */
-    bool seldom; /* a thread comes into the runtime at one of SPIN_SELDOM turns */
+    bool branch;  /* the stub is one of a jump */
+    bool pause;   /* it is a `pause`, which the stub begins with */
+    bool pauses;  /* its loop does, ... */
+    bool hint;    /* ... and mostly is not proven to wait */
+    bool counts;  /* the wait may end by a count */
+    bool yields;  /* it is none, but sched_yield(2) is called (yield.c) */
+    bool foreign; /* another process has found it (exchange.h) */
+    bool seldom;  /* a thread comes into the runtime at one of SPIN_SELDOM turns */
     /* Read at each turn by threads on all CPUs, so written seldom. */
     uint32_t failed; /* looks that showed no wait, in excess */
     /* waits that were longer than the time that a thread is given at first, in excess */
@@ -81,6 +82,19 @@ void spin_site_retire(struct spin_site *site); /* at the monitor's next tick */
 long spin_sites_munmap(uintptr_t base, size_t bytes);
 void spin_sites_after_fork(void);
 
+/* What another process with the same code needs to make the same site. The names are those of
+ * spin_site; `often`: not seldom. */
+struct spin_site_note {
+    uintptr_t address, head, of_loop;
+    bool pauses, hint, counts, often;
+};
+/* Stores the first site from *index on that this process has found, and the index after it. Returns
+ * false if there is none. By the monitor. */
+bool spin_site_made(uint32_t *index, struct spin_site_note *note);
+/* Makes the site, or switches it on. Pre: the note is one of this code. Returns false if it cannot
+ * be made. By the monitor. */
+bool spin_site_take(const struct spin_site_note *note);
+
 /* The site in whose stub ip lies, or NULL. From signal handlers too. */
 struct spin_site *spin_site_at(uintptr_t ip);
 /* What the program takes for its instruction pointer when it is in a stub, and by how much its
@@ -97,6 +111,13 @@ struct spin_range {
 /* Whether the code at `address` is that of a file and [stub, stub + bytes) is free, and not where
  * the heap or a stack grows. */
 bool spin_find_code(uintptr_t address, struct spin_range *place);
+/* The same; where in the file that code is. */
+struct spin_file_place {
+    uint64_t inode, offset;
+};
+bool spin_find_file(uintptr_t address, struct spin_file_place *file);
+/* The address of this place's code, or 0. */
+uintptr_t spin_find_in_file(const struct spin_file_place *file);
 bool spin_stub_fits(uintptr_t stub, size_t bytes);
 
 #endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "spin/exchange.h"
+#include "abi.h"
+#include "prim/hash.h"
+#include "sched/thread.h"
+#include "spin/site.h"
+
+enum {
+    LOOP_BYTES = 16384, /* around the site */
+    CHUNK = 64,
+    LAST_INSN = 15,
+};
+
+static struct {
+    const struct lissom_domain *domain;
+    uint32_t made;                    /* sites of this process that are told */
+    uint64_t taken;                   /* sites of the domain that have been tried */
+    uint64_t own[LISSOM_FOUND_SITES]; /* numbers of this process's; 0: none */
+} done;
+
+/* Hashes the code from the loop's lowest address to the end of its highest. Returns false if it is
+ * not all in one mapping of a file. */
+static bool hash_code(const struct spin_site_note *n, uint64_t *hash)
+{
+    uintptr_t lo = n->address, hi = n->address;
+    struct spin_range place;
+    const uintptr_t others[] = {n->head, n->of_loop};
+    for (int i = 0; i < 2; i++) {
+        lo = others[i] < lo ? others[i] : lo;
+        hi = others[i] > hi ? others[i] : hi;
+    }
+    hi += LAST_INSN;
+    if (hi - lo > LOOP_BYTES || !spin_find_code(n->address, &place) || lo < place.lo ||
+        hi > place.hi)
+        return false;
+    *hash = HASH_BEGIN;
+    for (uintptr_t at = lo; at < hi; at += CHUNK) {
+        uint64_t code[CHUNK / 8] = {0};
+        size_t bytes = hi - at < CHUNK ? hi - at : CHUNK;
+        if (lissom_guarded_copy(code, (const void *)at, bytes))
+            return false;
+        spin_sites_original(at, code, bytes);
+        for (int i = 0; i < CHUNK / 8; i++)
+            *hash = hash_add(*hash, code[i]);
+    }
+    *hash = hash_end(*hash);
+    return true;
+}
+
+/* A loop may call functions of other objects, which are elsewhere in another process. Its lowest
+ * address identifies it, and its head makes a proof quicker: the site's address does as well. */
+static uintptr_t near_site(const struct spin_site_note *n, uintptr_t address)
+{
+    return address + LOOP_BYTES / 4 - n->address < LOOP_BYTES / 2 ? address : n->address;
+}
+
+static void tell(struct lissom_domain *d, struct spin_site_note *n)
+{
+    n->head = near_site(n, n->head);
+    n->of_loop = near_site(n, n->of_loop);
+    struct lissom_found_site s = {
+        .head = (int64_t)(n->head - n->address),
+        .of_loop = (int64_t)(n->of_loop - n->address),
+        .flags = (n->pauses ? LISSOM_FOUND_PAUSES : 0) | (n->hint ? LISSOM_FOUND_HINT : 0) |
+                 (n->counts ? LISSOM_FOUND_COUNTS : 0) | (n->often ? LISSOM_FOUND_OFTEN : 0),
+    };
+    struct spin_file_place file;
+    if (!hash_code(n, &s.code) || !spin_find_file(n->address, &file))
+        return;
+    s.inode = file.inode;
+    s.offset = file.offset;
+    for (int i = 0; i < LISSOM_FOUND_SITES; i++)
+        if (d->site[i].inode == s.inode && d->site[i].offset == s.offset &&
+            d->site[i].code == s.code)
+            return;
+    uint64_t number = __atomic_add_fetch(&d->found, 1, __ATOMIC_ACQ_REL);
+    struct lissom_found_site *to = &d->site[number % LISSOM_FOUND_SITES];
+    done.own[number % LISSOM_FOUND_SITES] = number;
+    __atomic_store_n(&to->number, 0, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    *to = s;
+    __atomic_store_n(&to->number, number, __ATOMIC_RELEASE);
+}
+
+static void take(const struct lissom_domain *d, uint64_t number)
+{
+    const struct lissom_found_site *from = &d->site[number % LISSOM_FOUND_SITES];
+    if (done.own[number % LISSOM_FOUND_SITES] == number ||
+        __atomic_load_n(&from->number, __ATOMIC_ACQUIRE) != number)
+        return;
+    struct lissom_found_site s = *from;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&from->number, __ATOMIC_RELAXED) != number)
+        return;
+    uintptr_t at = spin_find_in_file(&(struct spin_file_place){s.inode, s.offset});
+    const struct spin_site_note n = {at,
+                                     at + (uintptr_t)s.head,
+                                     at + (uintptr_t)s.of_loop,
+                                     s.flags & LISSOM_FOUND_PAUSES,
+                                     s.flags & LISSOM_FOUND_HINT,
+                                     s.flags & LISSOM_FOUND_COUNTS,
+                                     s.flags & LISSOM_FOUND_OFTEN};
+    uint64_t code;
+    if (at && hash_code(&n, &code) && code == s.code)
+        spin_site_take(&n);
+}
+
+void spin_exchange(struct lissom_domain *d, bool takes)
+{
+    struct spin_site_note note;
+    if (d != done.domain) {
+        __builtin_memset(&done, 0, sizeof done);
+        done.domain = d;
+    }
+    while (spin_site_made(&done.made, &note))
+        tell(d, &note);
+    uint64_t found = __atomic_load_n(&d->found, __ATOMIC_ACQUIRE);
+    if (!takes)
+        done.taken = 0;
+    else if (done.taken < found) {
+        if (found - done.taken > LISSOM_FOUND_SITES)
+            done.taken = found - LISSOM_FOUND_SITES;
+        while (done.taken < found)
+            take(d, ++done.taken);
+    }
+}
