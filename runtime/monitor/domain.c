@@ -41,6 +41,7 @@ void domain_after_fork(void)
     memset(&own, 0, sizeof own);
     own.fd = -1;
     turns_after_fork();
+    spin_exchange(NULL, false);
 }
 
 static bool map(int fd, bool is_new)
@@ -105,8 +106,9 @@ static void open_of(const struct lissom_peer *p)
     write_number(path + strlen(path), p->domain_tid);
     memcpy(path + strlen(path), "/fd/", sizeof "/fd/");
     write_number(path + strlen(path), p->domain_fd);
-    take_or_close(
-        (int)prim_syscall4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0), false);
+    take_or_close((int)prim_syscall4(SYS_openat, AT_FDCWD, path,
+                                     O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0),
+                  false);
     if (own.id != p->domain)
         own.unusable = p->domain;
 }

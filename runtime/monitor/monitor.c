@@ -223,6 +223,7 @@ static _Noreturn void leave(void)
 {
     timers_watch(TIMERS_FOR_EVER);
     contention_can_ask(false);
+    domain_begin(); /* the entry will be another process's */
     cpus_leave();
     cpus_sentinel_ends();
     for (;;)

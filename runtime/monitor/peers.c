@@ -228,8 +228,9 @@ static void follow_turns(uint32_t limit, uint64_t now)
     uint32_t entries = own.self + 1;
     bool any = own.entry.domain || __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < LISSOM_MAX_PEERS; i++) {
-        fresh[i] = i != own.self && peer[i].heartbeat <= now &&
-                   now - peer[i].heartbeat < TURNS_EXPIRY_US * 1000ull;
+        fresh[i] =
+            i != own.self && peer[i].heartbeat && /* perhaps of a moment after `now` */
+            now + TURNS_EXPIRY_US * 1000ull - peer[i].heartbeat < 2 * TURNS_EXPIRY_US * 1000ull;
         if (fresh[i] && i >= entries)
             entries = i + 1;
         any |= fresh[i] && peer[i].domain;

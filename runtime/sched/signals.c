@@ -21,6 +21,7 @@
 #include "sched/mask.h"
 #include "sched/release.h"
 #include "sched/slices.h"
+#include "sched/turns.h"
 #include "sched/user.h"
 #include "sched/waitmask.h"
 
@@ -447,6 +448,8 @@ static void alert(struct thread *t, ucontext_t *uc)
     if (__atomic_compare_exchange_n(&t->attach, &parked, ATTACHED, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_RELAXED))
         ext_park(false, t->carrier->tid);
+    if (__atomic_load_n(&sched.naps, __ATOMIC_RELAXED))
+        turns_end();
     view_no_event_sleep(uc);
 }
 

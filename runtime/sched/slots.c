@@ -69,6 +69,8 @@ void slot_set_busy(struct slot *s)
 {
     __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&sched.naps, __ATOMIC_SEQ_CST))
+        turns_end(); /* the sleeper may wait for the thread that will run here */
     poll_ended(s);
 }
 

@@ -20,6 +20,11 @@ static inline struct slot *slot_after(const struct slot *s, uint32_t i)
 {
     return &sched.slot[(s->index + i) % slots_open()];
 }
+/* Of all slots one at most is busy. */
+static inline bool slots_one_is_busy(void)
+{
+    return slots_open() - __atomic_load_n(&sched.idle_count, __ATOMIC_SEQ_CST) <= 1;
+}
 /* Whether other slots are to leave the ready threads of s alone: they have just been gathered there
  * (futex/gather.h). */
 static inline bool slot_is_kept(const struct slot *s)

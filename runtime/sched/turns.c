@@ -2,6 +2,7 @@
 #include "sched/turns.h"
 #include "abi.h"
 #include "sched/nap.h"
+#include "sched/slots.h"
 
 #include <errno.h>
 #include <time.h>
@@ -12,6 +13,7 @@ enum {
     TURN_HELD,
 
     TURN_NS = 3000000,
+    LONG_US = 200,  /* several rounds of the processes on one CPU */
     POLL_NS = 1500, /* after a sleep, before the next: a third of what a sleep and a wake cost */
     FUTEX_WAIT_SHARED = 0,
     FUTEX_WAKE_SHARED = 1,
@@ -28,34 +30,24 @@ static struct {
 
 static struct lissom_turn *shared(void) { return __atomic_load_n(&own.turn, __ATOMIC_ACQUIRE); }
 
-void turns_join(struct lissom_turn *turn, uint32_t self, uint64_t mask)
-{
-    turns_leave();
-    own.self = self;
-    own.mask = mask;
-    if (turn) {
-        __atomic_store_n(&turn[self].word, TURN_NONE, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&turn[self].mask, mask, __ATOMIC_SEQ_CST);
-    }
-    __atomic_store_n(&own.turn, turn, __ATOMIC_RELEASE);
-}
-
 void turns_after_fork(void)
 {
     own.turn = NULL;
     own.busy = 0;
 }
 
-void turns_set(uint32_t entries, uint32_t most)
-{
-    __atomic_store_n(&own.entries, entries, __ATOMIC_RELAXED);
-    __atomic_store_n(&own.most, most, __ATOMIC_RELAXED);
-}
-
 static bool becomes(struct lissom_turn *e, uint32_t from, uint32_t to)
 {
     return __atomic_compare_exchange_n(&e->word, &from, to, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_SEQ_CST);
+}
+
+/* Rule 4: takes the turns from processes that have not been at a site since then. */
+static void end_turns_since(struct lissom_turn *turn, uint64_t since)
+{
+    for (uint32_t i = 0, n = __atomic_load_n(&own.entries, __ATOMIC_RELAXED); i < n; i++)
+        if (i != own.self && __atomic_load_n(&turn[i].at, __ATOMIC_RELAXED) < since)
+            becomes(&turn[i], TURN_HELD, TURN_NONE);
 }
 
 static bool give(struct lissom_turn *e)
@@ -72,9 +64,11 @@ struct others {
     struct lissom_turn *wanting; /* the next after `self`, if possible on its CPU; NULL: none */
 };
 
-/* A switch between two processes on one CPU takes half the time of a wake-up on another. */
+/* A switch between two processes on one CPU takes half the time of a wake-up on another. But one
+ * that has slept for long comes first: the others of this CPU may wait for it. */
 static struct others look(struct lissom_turn *turn)
 {
+    uint64_t old = tsc() - LONG_US * sched.tsc_per_us;
     struct others o = {0};
     uint32_t n = __atomic_load_n(&own.entries, __ATOMIC_RELAXED);
     uint32_t cpu = turn[own.self].cpu;
@@ -88,7 +82,8 @@ static struct others look(struct lissom_turn *turn)
             o.held++;
             o.before += e < &turn[own.self];
         } else if (word == TURN_WANTED && !near) {
-            near = __atomic_load_n(&e->cpu, __ATOMIC_RELAXED) == cpu;
+            near = __atomic_load_n(&e->cpu, __ATOMIC_RELAXED) == cpu ||
+                   __atomic_load_n(&e->at, __ATOMIC_RELAXED) < old;
             if (near || !o.wanting)
                 o.wanting = e;
         }
@@ -145,14 +140,6 @@ static bool hand_over(struct lissom_turn *turn, struct lissom_turn *to, bool spa
     return to;
 }
 
-/* Rule 4: takes the turns from processes that have not been at a site since then. */
-static void end_turns_since(struct lissom_turn *turn, uint64_t since)
-{
-    for (uint32_t i = 0, n = __atomic_load_n(&own.entries, __ATOMIC_RELAXED); i < n; i++)
-        if (i != own.self && __atomic_load_n(&turn[i].at, __ATOMIC_RELAXED) < since)
-            becomes(&turn[i], TURN_HELD, TURN_NONE);
-}
-
 static void sleep_until_turn(struct lissom_turn *turn, uint64_t now)
 {
     const struct timespec span = {.tv_nsec = TURN_NS};
@@ -178,7 +165,7 @@ static bool pass(const struct thread *t, struct lissom_turn *turn, uint64_t now)
     nap_begin(t, NAP_FOR_A_TURN);
     __atomic_store_n(&me->word, TURN_WANTED, __ATOMIC_SEQ_CST);
     bool passed = hand_over(turn, o.wanting, spare);
-    if (passed && nap_may_sleep(t))
+    if (passed && nap_may_sleep(t) && slots_one_is_busy())
         sleep_until_turn(turn, now);
     becomes(me, TURN_WANTED, TURN_HELD);
     nap_finish(t);
@@ -188,11 +175,43 @@ static bool pass(const struct thread *t, struct lissom_turn *turn, uint64_t now)
 
 bool turns_pass(const struct thread *t)
 {
-    struct lissom_turn *turn = shared();
-    if (!turn || __atomic_exchange_n(&own.busy, 1, __ATOMIC_ACQUIRE))
+    if (!shared() || __atomic_exchange_n(&own.busy, 1, __ATOMIC_ACQUIRE))
         return false;
+    struct lissom_turn *turn = shared();
     uint64_t now = tsc();
-    bool passed = now < own.polls_until || pass(t, turn, now);
+    bool passed = turn && (now < own.polls_until || pass(t, turn, now));
     __atomic_store_n(&own.busy, 0, __ATOMIC_RELEASE);
     return passed;
+}
+
+void turns_join(struct lissom_turn *turn, uint32_t self, uint64_t mask)
+{
+    const struct timespec moment = {.tv_nsec = 50000};
+    struct lissom_turn *before = shared();
+    turns_leave();
+    __atomic_store_n(&own.turn, NULL, __ATOMIC_SEQ_CST);
+    while (__atomic_exchange_n(&own.busy, 1, __ATOMIC_ACQUIRE)) { /* a thread sleeps as before */
+        if (before)
+            give(&before[own.self]);
+        prim_syscall3(SYS_nanosleep, &moment, NULL, 0);
+    }
+    if (before)
+        becomes(&before[own.self], TURN_HELD, TURN_NONE);
+    own.self = self;
+    own.mask = mask;
+    if (turn) {
+        __atomic_store_n(&turn[self].word, TURN_NONE, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&turn[self].mask, mask, __ATOMIC_SEQ_CST);
+    }
+    __atomic_store_n(&own.turn, turn, __ATOMIC_RELEASE);
+    __atomic_store_n(&own.busy, 0, __ATOMIC_RELEASE);
+}
+
+void turns_set(uint32_t entries, uint32_t most)
+{
+    struct lissom_turn *turn = shared();
+    __atomic_store_n(&own.entries, entries, __ATOMIC_RELAXED);
+    __atomic_store_n(&own.most, most, __ATOMIC_RELAXED);
+    if (turn) /* of processes that have ended, while others pass their turns on and never wait */
+        end_turns_since(turn, tsc() - 2 * (TURN_NS / 1000) * sched.tsc_per_us);
 }

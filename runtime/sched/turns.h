@@ -27,7 +27,8 @@
  *    while each that holds a turn is at a site again within TURN_NS.
  * 4. A process may end, be stopped, block or compute while it holds a turn. A sleep ends after
  *    TURN_NS. Each process that was at no site meanwhile then loses its turn: HELD becomes NONE. So
- * a process that is killed costs the others two turns at most, wherever it is.
+ *    a process that is killed costs the others two turns at most, wherever it is. If no sleep lasts
+ *    so long, because fewer processes pass their turns on, their monitors do the same.
  *
  * The words are written by other processes of this user. The worst value makes a thread sleep for
  * TURN_NS where it would spin. Model: docs/model/turns.pml.
@@ -41,7 +42,7 @@ struct lissom_turn;
 
 /* Takes part as entry `self` of `turn`, an array of LISSOM_MAX_PEERS in shared memory that is never
  * unmapped. mask: hash of the CPUs of this process; only entries with the same hash count. NULL:
- * takes part no more. By the monitor. */
+ * takes part no more. Waits for a thread that is in turns_pass. By the monitor. */
 void turns_join(struct lissom_turn *turn, uint32_t self, uint64_t mask);
 /* In the child, which takes part in nothing. */
 void turns_after_fork(void);

@@ -14,7 +14,8 @@ enum {
 static struct {
     const struct lissom_domain *domain;
     uint32_t made;                    /* sites of this process that are told */
-    uint64_t taken;                   /* sites of the domain that have been tried */
+    uint64_t taken;                   /* sites of the domain that have been tried, ... */
+    uint32_t offs;                    /* ... when sites had been switched off so often */
     uint64_t own[LISSOM_FOUND_SITES]; /* numbers of this process's; 0: none */
 } done;
 
@@ -82,27 +83,32 @@ static void tell(struct lissom_domain *d, struct spin_site_note *n)
     __atomic_store_n(&to->number, number, __ATOMIC_RELEASE);
 }
 
+/* Stores in n where the site s is in this process. */
+static bool find(const void *argument, struct spin_site_note *n)
+{
+    const struct lissom_found_site *s = argument;
+    uintptr_t at = spin_find_in_file(&(struct spin_file_place){s->inode, s->offset});
+    *n = (struct spin_site_note){at,
+                                 at + (uintptr_t)s->head,
+                                 at + (uintptr_t)s->of_loop,
+                                 s->flags & LISSOM_FOUND_PAUSES,
+                                 s->flags & LISSOM_FOUND_HINT,
+                                 s->flags & LISSOM_FOUND_COUNTS,
+                                 s->flags & LISSOM_FOUND_OFTEN};
+    uint64_t code;
+    return at && hash_code(n, &code) && code == s->code;
+}
+
 static void take(const struct lissom_domain *d, uint64_t number)
 {
     const struct lissom_found_site *from = &d->site[number % LISSOM_FOUND_SITES];
     if (done.own[number % LISSOM_FOUND_SITES] == number ||
         __atomic_load_n(&from->number, __ATOMIC_ACQUIRE) != number)
         return;
-    struct lissom_found_site s = *from;
+    const struct lissom_found_site s = *from;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&from->number, __ATOMIC_RELAXED) != number)
-        return;
-    uintptr_t at = spin_find_in_file(&(struct spin_file_place){s.inode, s.offset});
-    const struct spin_site_note n = {at,
-                                     at + (uintptr_t)s.head,
-                                     at + (uintptr_t)s.of_loop,
-                                     s.flags & LISSOM_FOUND_PAUSES,
-                                     s.flags & LISSOM_FOUND_HINT,
-                                     s.flags & LISSOM_FOUND_COUNTS,
-                                     s.flags & LISSOM_FOUND_OFTEN};
-    uint64_t code;
-    if (at && hash_code(&n, &code) && code == s.code)
-        spin_site_take(&n);
+    if (__atomic_load_n(&from->number, __ATOMIC_RELAXED) == number)
+        spin_site_take(find, &s);
 }
 
 void spin_exchange(struct lissom_domain *d, bool takes)
@@ -111,7 +117,14 @@ void spin_exchange(struct lissom_domain *d, bool takes)
     if (d != done.domain) {
         __builtin_memset(&done, 0, sizeof done);
         done.domain = d;
+        if (d)
+            spin_sites_exchanged();
+        return;
     }
+    if (!d)
+        return;
+    takes &= done.offs == spin_sites_offs();
+    done.offs = spin_sites_offs();
     while (spin_site_made(&done.made, &note))
         tell(d, &note);
     uint64_t found = __atomic_load_n(&d->found, __ATOMIC_ACQUIRE);

@@ -14,9 +14,10 @@
 
 struct lissom_domain;
 
-/* Writes the sites that this process has found since the last call to `domain`. take: makes those
- * of others, and switches on those that are off, unless it has done so for all of them and `take`
- * has not been false since. By the monitor; opens files. */
-void spin_exchange(struct lissom_domain *domain, bool take);
+/* Writes the sites that this process has found since the last call to `domain`; NULL: there is
+ * none. takes: makes those of others, and switches on those that are off, unless it has done so for
+ * all of them, `takes` has not been false since, and sites have not been switched off. By the
+ * monitor; opens files. */
+void spin_exchange(struct lissom_domain *domain, bool takes);
 
 #endif

@@ -7,6 +7,7 @@
 #include "sched/contention.h"
 #include "sched/nap.h"
 #include "sched/signals.h"
+#include "sched/slots.h"
 #include "sched/thread.h"
 #include "sched/turns.h"
 #include "sched/waiting.h"
@@ -123,7 +124,7 @@ static bool spins_first(struct thread *t, struct spin_site *site, uint64_t now)
     uint64_t turns = site->seldom ? SPIN_SELDOM : 1;
     /* a loop may have several sites, and call functions with loops that have some */
     bool same = t->wait_site &&
-                (t->wait_site->of_loop == site->of_loop ||
+                (t->wait_site->of_loop == site->of_loop || t->wait_site->foreign || site->foreign ||
                  __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED)) &&
                 now - t->hit_at < turns * SAME_WAIT_NS * us / 1000;
     if (same) {
@@ -184,14 +185,8 @@ static void yield_cpu(struct thread *t, bool in_turns)
     if (t->yields_in_vain < IN_VAIN || !__atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED))
         return;
     t->yields_in_vain = 0;
-    if (!turns_pass(t))
+    if (!slots_one_is_busy() || !turns_pass(t))
         nap_for(t, NAP_US);
-}
-
-/* Of all slots one is busy, as a rule that of the caller. */
-static bool is_only_runner(void)
-{
-    return slots_open() - __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) <= 1;
 }
 
 /* Nobody else could run in its place. */
@@ -215,7 +210,7 @@ static void spins_alone(struct thread *t, const struct spin_site *site,
         nap(t);
     } else if (t->counts_on && (site->counts || site->hint)) {
         t->counts_on--; /* the loop may end by a count: as in slot_yield_spinning */
-    } else if ((in_turns = is_only_runner() && turns_wanted()) |
+    } else if ((in_turns = slots_one_is_busy() && turns_wanted()) |
                    (own_slots = contention_on_cpu(s)) ||
                contended(now)) {
         /* A thread that is to run on this CPU would otherwise wait for the end of a slice. After a
@@ -244,7 +239,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     }
     /* It waits for another process, most likely. To interpret the loop takes as long as tens of
      * turns. */
-    if (turns_taken()) {
+    if (turns_taken() && __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED)) {
         yield_at_hint(t, site, at);
         return;
     }

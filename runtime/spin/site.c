@@ -305,19 +305,28 @@ bool spin_site_made(uint32_t *index, struct spin_site_note *note)
     return found;
 }
 
-bool spin_site_take(const struct spin_site_note *note)
+/* The code of sites that may be taken from others is not known before: no code may go meanwhile. */
+static bool exchanged;
+
+void spin_sites_exchanged(void) { __atomic_store_n(&exchanged, true, __ATOMIC_RELEASE); }
+
+void spin_site_take(bool (*find)(const void *argument, struct spin_site_note *note),
+                    const void *argument)
 {
     struct spin_range place = {0, 0};
+    struct spin_site_note note;
     lock_take(&making);
-    struct spin_site *p = site_of(note->address);
-    bool on = p ? state_of(p) == SITE_ON || (state_of(p) == SITE_OFF && switch_on(p))
-                : spin_find_code(note->address, &place) && make(note, &place, NULL);
-    if (!p && on) {
-        site_of(note->address)->foreign = true;
-        count(spin_sites_taken);
+    if (find(argument, &note)) {
+        struct spin_site *p = site_of(note.address);
+        if (p && state_of(p) == SITE_OFF)
+            switch_on(p);
+        if (!p && !site_in(note.of_loop) && spin_find_code(note.address, &place) &&
+            make(&note, &place, NULL)) {
+            site_of(note.address)->foreign = true;
+            count(spin_sites_taken);
+        }
     }
     lock_drop(&making);
-    return on;
 }
 
 /* All that are on. only_retiring: those for good that were asked to retire, and no others. */
@@ -340,7 +349,15 @@ static void switch_off(bool only_retiring)
     lock_drop(&making);
 }
 
-void spin_sites_off(void) { switch_off(false); }
+static uint32_t offs;
+
+uint32_t spin_sites_offs(void) { return offs; }
+
+void spin_sites_off(void)
+{
+    offs++;
+    switch_off(false);
+}
 
 void spin_site_retire(struct spin_site *p)
 {
@@ -397,8 +414,8 @@ static bool is_asked_about(uintptr_t base, size_t bytes)
 /* Code of loops goes away under `making`: the monitor, which makes sites, reads it. */
 long spin_sites_munmap(uintptr_t base, size_t bytes)
 {
-    bool ours = false;
-    if (!sites_used() && !is_asked())
+    bool ours = __atomic_load_n(&exchanged, __ATOMIC_ACQUIRE);
+    if (!sites_used() && !is_asked() && !ours)
         return prim_munmap((void *)base, bytes);
     lock_take(&making);
     for (uint32_t i = 0; i < used; i++) {

@@ -91,9 +91,14 @@ struct spin_site_note {
 /* Stores the first site from *index on that this process has found, and the index after it. Returns
  * false if there is none. By the monitor. */
 bool spin_site_made(uint32_t *index, struct spin_site_note *note);
-/* Makes the site, or switches it on. Pre: the note is one of this code. Returns false if it cannot
- * be made. By the monitor. */
-bool spin_site_take(const struct spin_site_note *note);
+/* Makes the site that `find` says, or switches it on; find(argument, note) returns false if there
+ * is none. No code is unmapped meanwhile (spin_sites_munmap). By the monitor. */
+void spin_site_take(bool (*find)(const void *argument, struct spin_site_note *note),
+                    const void *argument);
+/* From now on code is unmapped only while no site is taken. */
+void spin_sites_exchanged(void);
+/* How often all sites have been switched off. */
+uint32_t spin_sites_offs(void);
 
 /* The site in whose stub ip lies, or NULL. From signal handlers too. */
 struct spin_site *spin_site_at(uintptr_t ip);
