@@ -221,8 +221,9 @@ void peers_begin(bool own_descriptors)
     domain_begin();
 }
 
-/* limit: slots that this process would have alone. */
-static void follow_turns(uint32_t limit, uint64_t now)
+/* quota: CPUs that its quota is worth, 0: none. Not --cpus, which bounds this process and not all
+ * together. */
+static void follow_turns(uint32_t quota, uint64_t now)
 {
     bool fresh[LISSOM_MAX_PEERS];
     uint32_t entries = own.self + 1;
@@ -235,7 +236,7 @@ static void follow_turns(uint32_t limit, uint64_t now)
             entries = i + 1;
         any |= fresh[i] && peer[i].domain;
     }
-    turns_set(entries, limit);
+    turns_set(entries, quota && quota < own.entry.cpus ? quota : own.entry.cpus);
     if (any)
         domain_follow(&own.entry, own.self, peer, fresh);
 }
@@ -275,7 +276,7 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
         if (other && own.entry.quota_group && peer[i].quota_group == own.entry.quota_group)
             in_quota[n_quota++] = other;
     }
-    follow_turns(limit, now);
+    follow_turns(quota, now);
     own.any = n_cpus > 1 || n_quota > 1;
     uint32_t turn = (uint32_t)(now / (TURN_US * 1000ull));
     uint32_t n = share_of(own.entry.cpus, on_cpus, n_cpus, self_cpus, turn);
