@@ -8,10 +8,6 @@
 #include <time.h>
 
 enum {
-    TURN_NONE,
-    TURN_WANTED,
-    TURN_HELD,
-
     TURN_NS = 3000000,
     LONG_US = 200,  /* several rounds of the processes on one CPU */
     POLL_NS = 1500, /* after a sleep, before the next: a third of what a sleep and a wake cost */
@@ -58,7 +54,7 @@ static bool give(struct lissom_turn *e)
     return true;
 }
 
-/* What the words of the other processes say. */
+/* A summary of the other processes' words. */
 struct others {
     uint32_t held, before;       /* so many, of which so many have lower numbers */
     struct lissom_turn *wanting; /* the next after `self`, if possible on its CPU; NULL: none */
@@ -122,7 +118,7 @@ void turns_end(void)
 void turns_leave(void)
 {
     struct lissom_turn *turn = shared();
-    if (!turn || !becomes(&turn[own.self], TURN_HELD, TURN_NONE))
+    if (!turns_taken() || !becomes(&turn[own.self], TURN_HELD, TURN_NONE))
         return;
     struct others o = look(turn);
     if (o.wanting)

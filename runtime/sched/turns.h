@@ -40,6 +40,8 @@
 
 struct lissom_turn;
 
+enum { TURN_NONE, TURN_WANTED, TURN_HELD };
+
 /* Takes part as entry `self` of `turn`, an array of LISSOM_MAX_PEERS in shared memory that is never
  * unmapped. mask: hash of the CPUs of this process; only entries with the same hash count. NULL:
  * takes part no more. Waits for a thread that is in turns_pass. By the monitor. */

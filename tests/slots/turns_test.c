@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PROCESSES = 6, MOST = 2, KILLS = 1000, PASSES = 200 };
+enum { PROCESSES = 6, MOST = 2, KILLS = 1000, ROUNDS = 200 };
 
 struct scheduler sched;
 static struct lissom_record counters;
@@ -38,7 +38,7 @@ bool nap_finish(const struct thread *t) {
 
 static struct shared {
     struct lissom_turn turn[LISSOM_MAX_PEERS];
-    volatile uint64_t passed[PROCESSES];
+    volatile uint64_t rounds[PROCESSES];
     volatile uint32_t stop;
 } *shared;
 
@@ -51,8 +51,8 @@ static pid_t process(uint32_t i, bool leaves) {
     turns_set(PROCESSES, MOST);
     while (!shared->stop) {
         turns_pass(&self);
-        shared->passed[i]++; /* a turn that nobody wants is not passed: that is going on, too */
-        if (leaves && rand() % 64 == 0) {
+        shared->rounds[i]++; /* not passes: a turn that nobody wants is not passed */
+        if (leaves && rand() % 1024 == 0) {
             turns_leave();
             usleep(50);
         }
@@ -63,17 +63,17 @@ static pid_t process(uint32_t i, bool leaves) {
 
 static uint32_t held(void) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < PROCESSES; i++) n += shared->turn[i].word == 2;
+    for (uint32_t i = 0; i < PROCESSES; i++) n += shared->turn[i].word == TURN_HELD;
     return n;
 }
 
-/* Returns whether each process passes its turn so often from now on. The alarm ends the test if one
- * never does. */
+/* Returns when each process has made so many rounds from now on. The alarm ends the test if one
+ * does not. */
 static bool all_go_on(void) {
     uint64_t from[PROCESSES];
-    for (int i = 0; i < PROCESSES; i++) from[i] = shared->passed[i];
+    for (int i = 0; i < PROCESSES; i++) from[i] = shared->rounds[i];
     for (int i = 0; i < PROCESSES; i++)
-        while (shared->passed[i] - from[i] < PASSES) usleep(200);
+        while (shared->rounds[i] - from[i] < ROUNDS) usleep(200);
     return true;
 }
 
@@ -109,33 +109,39 @@ static void stopped(void) {
     check(all_go_on(), "not all go on");
     for (int k = 0; k < 50; k++) {
         int i = rand() % PROCESSES, other = (i + 1) % PROCESSES;
-        uint64_t from = shared->passed[other];
+        uint64_t from = shared->rounds[other];
         kill(pid[i], SIGSTOP);
-        while (shared->passed[other] - from < PASSES) usleep(200);
+        while (shared->rounds[other] - from < ROUNDS) usleep(200);
         kill(pid[i], SIGCONT);
     }
     check(all_go_on(), "not all go on");
     all_end(pid);
 }
 
-/* With only another that holds a turn and does not come to a site: a thread that becomes ready ends
- * the sleep, by the word. */
+/* Only another process holds a turn, and does not come to a site: a thread that becomes ready ends
+ * the sleep. If the sleep lasts for its whole time, since the machine is busy, that process has
+ * lost its turn, and this one tries again. */
 static void woken(void) {
     struct lissom_turn *turn = shared->turn;
     memset(turn, 0, sizeof shared->turn);
     turns_join(turn, 1, 1);
     turns_set(2, 1);
-    turn[0].word = 2;
     turn[0].mask = 1;
     pid_t pid = fork();
     if (pid == 0) {
-        while (turn[1].word != 1);
-        turns_end();
-        _exit(0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) turns_end();
     }
-    check(turns_pass(&self), "the turn was not passed");
-    check(turn[1].word == 2 && turns_taken() && !turns_wanted(), "no turn after a wake-up");
+    bool sleeps;
+    do {
+        usleep(10); /* right after a sleep, turns_pass does not sleep */
+        turn[0].word = TURN_HELD;
+        sleeps = turns_pass(&self);
+    } while (sleeps && turn[0].word != TURN_HELD);
+    check(sleeps, "the turn was not passed");
+    kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
+    check(turn[1].word == TURN_HELD && turns_taken() && !turns_wanted(), "no turn after a wake-up");
     /* one that is of other CPUs does not count */
     turn[0].mask = 2;
     usleep(10);
