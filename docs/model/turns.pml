@@ -9,9 +9,9 @@
  * Memory is sequentially consistent; the code's accesses to words are. futex(2)'s wait is one step.
  *
  * -D N=processes, MOST=those that are to run at a time, KILL=those that die, at any step, LEAVE=1:
- * the first gives its turn up and ends, PUSH=1: the first holds no turn after its sleep but has
- * another thread made ready, while the second, which holds a turn, computes; EARLY=sleeps that end
- * early, as by a signal; M=mutant: each breaks one thing, and run.sh wants an error for it.
+ * the first gives its turn up and ends, PUSH=1: a thread of the first becomes ready, while the
+ * second computes with its turn; EARLY=sleeps that end early, as by a signal; M=mutant: each breaks
+ * one thing, and run.sh wants an error for it.
  */
 #ifndef N
 #define N 3
@@ -48,7 +48,7 @@
 byte word[N];
 bit sleeps[N], dead[N];
 byte kills, slept_out, early;
-bit ready, napping, computes;
+bit ready, napping;
 
 inline cas(e, from, to, done) {
 	atomic {
@@ -112,7 +112,7 @@ active [N] proctype Process() ALIVE {
 #endif
 #if PUSH
 		if
-		:: _pid == 1 && word[1] == HELD -> computes = 1; break
+		:: _pid == 1 && word[1] == HELD -> break
 		:: _pid == 0 && ready -> break
 		:: else
 		fi;

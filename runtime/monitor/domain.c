@@ -101,11 +101,11 @@ static void make(void)
 static void open_of(const struct lissom_peer *p)
 {
     char path[80] = "/proc/";
-    write_number(path + strlen(path), p->pid);
-    memcpy(path + strlen(path), "/task/", sizeof "/task/");
-    write_number(path + strlen(path), p->domain_tid);
-    memcpy(path + strlen(path), "/fd/", sizeof "/fd/");
-    write_number(path + strlen(path), p->domain_fd);
+    char *end = write_number(path + strlen(path), p->pid);
+    memcpy(end, "/task/", sizeof "/task/");
+    end = write_number(end + strlen(end), p->domain_tid);
+    memcpy(end, "/fd/", sizeof "/fd/");
+    write_number(end + strlen(end), p->domain_fd);
     take_or_close((int)prim_syscall4(SYS_openat, AT_FDCWD, path,
                                      O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0),
                   false);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Memory that the processes of one user share, for what has to be quicker than the file of peers
- * (monitor/peers.h): turns (sched/turns.h). A sealed memfd: nobody can cut it off, so it can be
- * mapped. The first process that needs it makes it. The others open it through
- * /proc/PID/task/TID/fd of a process that has it, which the kernel permits to the same user.
+ * (monitor/peers.h): turns (sched/turns.h), and spin sites (spin/exchange.h). A sealed memfd:
+ * nobody can truncate it, so it can be mapped. The first process that needs it makes it. The others
+ * open it through /proc/PID/task/TID/fd of a process that has it, which the kernel permits to the
+ * same user.
  *
  * All by the monitor, which has descriptors of its own.
  */
@@ -18,10 +19,9 @@
 void domain_begin(void);
 /* In the child, which has nothing mapped. */
 void domain_after_fork(void);
-/* Maps the domain that most others use, or makes one. own: this process's entry, of index `self`;
- * what others need to find the domain is stored there. fresh: whether an entry of `peer` counts.
- * Opens files. */
-void domain_follow(struct lissom_peer *own, uint32_t self,
+/* Maps the domain of the first fresh entry of `peer`, or makes one. Stores in `entry`, this
+ * process's, of index `self`, how others open it. Exchanges spin sites. Opens files. */
+void domain_follow(struct lissom_peer *entry, uint32_t self,
                    const struct lissom_peer peer[LISSOM_MAX_PEERS],
                    const bool fresh[LISSOM_MAX_PEERS]);
 

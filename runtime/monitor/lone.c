@@ -138,8 +138,8 @@ static bool is_contended(const struct slot *s, uint64_t now)
         lone.at = now;
         return false;
     }
-    /* Likely another thread has just been woken, by a timer of the monitor's: a look at the next
-     * tick will tell more. */
+    /* A timer of the monitor has probably just woken another thread: look again at the next
+     * tick. */
     if (!s && ns < lone.period_us * 4000ull)
         return false;
     sum_up(s, add_times);

@@ -114,10 +114,7 @@ static bool look(void)
 
 /* While two threads can run, there may be too many of them when CPUs go away. Otherwise it does not
  * matter. */
-static bool anything_runs(void)
-{
-    return slots_open() - __atomic_load_n(&sched.idle_count, __ATOMIC_SEQ_CST) >= 2;
-}
+static bool anything_runs(void) { return !slots_one_is_busy(); }
 
 /* The word is AWAKE, or else says how it sleeps: DOZING until the next look at the CPUs, or ASLEEP.
  * Who makes a slot busy counts it first and then looks at the word; the monitor first says that it

@@ -19,20 +19,19 @@ static struct {
     uint64_t own[LISSOM_FOUND_SITES]; /* numbers of this process's; 0: none */
 } done;
 
-/* Hashes the code from the loop's lowest address to the end of its highest. Returns false if it is
- * not all in one mapping of a file. */
-static bool hash_code(const struct spin_site_note *n, uint64_t *hash)
+/* Hashes the code from the loop's lowest address to the end of its highest, and stores the mapping
+ * that it is in. Returns false if it is not all in one mapping of a file. */
+static bool hash_code(const struct spin_site_note *n, uint64_t *hash, struct spin_range *place)
 {
     uintptr_t lo = n->address, hi = n->address;
-    struct spin_range place;
     const uintptr_t others[] = {n->head, n->of_loop};
     for (int i = 0; i < 2; i++) {
         lo = others[i] < lo ? others[i] : lo;
         hi = others[i] > hi ? others[i] : hi;
     }
     hi += LAST_INSN;
-    if (hi - lo > LOOP_BYTES || !spin_find_code(n->address, &place) || lo < place.lo ||
-        hi > place.hi)
+    if (hi - lo > LOOP_BYTES || !spin_find_code(n->address, place) || lo < place->lo ||
+        hi > place->hi)
         return false;
     *hash = HASH_BEGIN;
     for (uintptr_t at = lo; at < hi; at += CHUNK) {
@@ -65,11 +64,11 @@ static void tell(struct lissom_domain *d, struct spin_site_note *n)
         .flags = (n->pauses ? LISSOM_FOUND_PAUSES : 0) | (n->hint ? LISSOM_FOUND_HINT : 0) |
                  (n->counts ? LISSOM_FOUND_COUNTS : 0) | (n->often ? LISSOM_FOUND_OFTEN : 0),
     };
-    struct spin_file_place file;
-    if (!hash_code(n, &s.code) || !spin_find_file(n->address, &file))
+    struct spin_range place;
+    if (!hash_code(n, &s.code, &place))
         return;
-    s.inode = file.inode;
-    s.offset = file.offset;
+    s.inode = place.inode;
+    s.offset = place.offset + (n->address - place.lo);
     for (int i = 0; i < LISSOM_FOUND_SITES; i++)
         if (d->site[i].inode == s.inode && d->site[i].offset == s.offset &&
             d->site[i].code == s.code)
@@ -84,10 +83,10 @@ static void tell(struct lissom_domain *d, struct spin_site_note *n)
 }
 
 /* Stores in n where the site s is in this process. */
-static bool find(const void *argument, struct spin_site_note *n)
+static bool find(const void *argument, struct spin_site_note *n, struct spin_range *place)
 {
     const struct lissom_found_site *s = argument;
-    uintptr_t at = spin_find_in_file(&(struct spin_file_place){s->inode, s->offset});
+    uintptr_t at = spin_find_in_file(s->inode, s->offset);
     *n = (struct spin_site_note){at,
                                  at + (uintptr_t)s->head,
                                  at + (uintptr_t)s->of_loop,
@@ -96,7 +95,7 @@ static bool find(const void *argument, struct spin_site_note *n)
                                  s->flags & LISSOM_FOUND_COUNTS,
                                  s->flags & LISSOM_FOUND_OFTEN};
     uint64_t code;
-    return at && hash_code(n, &code) && code == s->code;
+    return at && hash_code(n, &code, place) && code == s->code;
 }
 
 static void take(const struct lissom_domain *d, uint64_t number)

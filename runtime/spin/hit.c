@@ -189,12 +189,31 @@ static void yield_cpu(struct thread *t, bool in_turns)
         nap_for(t, NAP_US);
 }
 
+/* Lets others have the CPU, if they want it. */
+static void share_cpu(struct thread *t, const struct spin_site *site, uint64_t now)
+{
+    struct slot *s = t->slot;
+    bool in_turns = slots_one_is_busy() && turns_wanted(), own_slots = contention_on_cpu(s);
+    if (!in_turns && !own_slots && !contended(now))
+        return;
+    /* A thread that is to run on this CPU would otherwise wait for the end of a slice. After a
+     * yield, another program's thread would run for a whole slice; a sleep ends earlier. */
+    if (own_slots || in_turns || __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED))
+        yield_cpu(t, in_turns);
+    else
+        nap_for(t, NAP_US);
+    if ((site->counts || site->hint) && !turns_taken())
+        t->counts_on = waiting_turns(tsc() - now, 1);
+    if (s->alone_at)
+        s->alone_at = tsc();
+}
+
 /* Nobody else could run in its place. */
 static void spins_alone(struct thread *t, const struct spin_site *site,
                         const struct user_registers *r, const struct pushed *p, uint64_t now)
 {
     struct slot *s = t->slot;
-    bool naps = nap_is_due(s, now), own_slots, in_turns;
+    bool naps = nap_is_due(s, now);
     if (naps) {
         const struct spin_registers at = registers_at(site, r, p);
         struct spin_result result;
@@ -210,20 +229,8 @@ static void spins_alone(struct thread *t, const struct spin_site *site,
         nap(t);
     } else if (t->counts_on && (site->counts || site->hint)) {
         t->counts_on--; /* the loop may end by a count: as in slot_yield_spinning */
-    } else if ((in_turns = slots_one_is_busy() && turns_wanted()) |
-                   (own_slots = contention_on_cpu(s)) ||
-               contended(now)) {
-        /* A thread that is to run on this CPU would otherwise wait for the end of a slice. After a
-         * yield, another program's thread would run for a whole slice; a sleep ends earlier. */
-        if (own_slots || in_turns || __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED))
-            yield_cpu(t, in_turns);
-        else
-            nap_for(t, NAP_US);
-        if ((site->counts || site->hint) && !turns_taken())
-            t->counts_on = waiting_turns(tsc() - now, 1);
-
-        if (s->alone_at)
-            s->alone_at = tsc();
+    } else {
+        share_cpu(t, site, now);
     }
 }
 

@@ -150,8 +150,7 @@ bool spin_probe(const struct thread *t, const struct spin_registers *from,
     }
     config.find_pauses = !config.same_hi;
     config.alone = __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED) &&
-                   slots_open() - __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) <= 1 &&
-                   !slots_anything_ready();
+                   slots_one_is_busy() && !slots_anything_ready();
     config.time = tsc();
     config.clock_lo = clock_pages.lo;
     config.clock_hi = __atomic_load_n(&clock_pages.hi, __ATOMIC_RELAXED);

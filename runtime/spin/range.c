@@ -13,7 +13,6 @@
 struct code {
     uintptr_t address;
     struct spin_range place;
-    uint64_t offset, inode; /* of the file, where `place` ends */
     bool good;
 };
 
@@ -30,14 +29,15 @@ static bool is_code(const struct mapping *m)
 static bool look_for_code(void *argument, const struct mapping *m)
 {
     struct code *c = argument;
+    struct spin_range *p = &c->place;
     bool is = is_code(m);
-    bool goes_on = is && m->lo == c->place.hi && m->inode == c->inode && m->offset == c->offset;
+    bool goes_on =
+        is && m->lo == p->hi && m->inode == p->inode && m->offset == p->offset + (p->hi - p->lo);
     if (c->good && !goes_on)
         return false;
-    c->place.lo = !is ? 0 : goes_on ? c->place.lo : m->lo;
-    c->place.hi = is ? m->hi : 0;
-    c->offset = m->offset + (m->hi - m->lo);
-    c->inode = m->inode;
+    if (!goes_on)
+        *p = is ? (struct spin_range){m->lo, m->lo, m->inode, m->offset} : (struct spin_range){0};
+    p->hi = is ? m->hi : 0;
     c->good |= is && c->address >= m->lo && c->address < m->hi;
     return c->good || c->address >= m->hi;
 }
@@ -52,40 +52,23 @@ bool spin_find_code(uintptr_t address, struct spin_range *place)
 }
 
 struct file_search {
-    uintptr_t address; /* 0: of `file` */
-    struct spin_file_place file;
-    bool found;
+    uint64_t inode, offset;
+    uintptr_t address; /* 0: not found */
 };
 
-static bool look_for_file(void *argument, const struct mapping *m)
+static bool look_in_file(void *argument, const struct mapping *m)
 {
     struct file_search *s = argument;
-    bool here = s->address
-                    ? s->address - m->lo < m->hi - m->lo
-                    : m->inode == s->file.inode && s->file.offset - m->offset < m->hi - m->lo;
-    if (!here || !is_code(m))
-        return true;
-    s->found = true;
-    if (s->address)
-        s->file = (struct spin_file_place){m->inode, m->offset + (s->address - m->lo)};
-    else
-        s->address = m->lo + (s->file.offset - m->offset);
-    return false;
+    if (is_code(m) && m->inode == s->inode && s->offset - m->offset < m->hi - m->lo)
+        s->address = m->lo + (s->offset - m->offset);
+    return !s->address;
 }
 
-bool spin_find_file(uintptr_t address, struct spin_file_place *file)
+uintptr_t spin_find_in_file(uint64_t inode, uint64_t offset)
 {
-    struct file_search s = {.address = address};
-    maps_walk(look_for_file, &s);
-    *file = s.file;
-    return s.found;
-}
-
-uintptr_t spin_find_in_file(const struct spin_file_place *file)
-{
-    struct file_search s = {.file = *file};
-    maps_walk(look_for_file, &s);
-    return s.found ? s.address : 0;
+    struct file_search s = {.inode = inode, .offset = offset};
+    maps_walk(look_in_file, &s);
+    return s.address;
 }
 
 struct gap {

@@ -273,7 +273,7 @@ static void site_make(const struct spin_result *r, struct lissom_loop *loop)
 {
     bool done = known(r);
     bool often = r->turn >= LONG_TURN && __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED);
-    struct spin_range place = {0, 0};
+    struct spin_range place = {0};
     for (uint32_t i = 0; !done && i < candidates_in(r); i++) {
         uintptr_t at = candidate_in(r, i);
         if (!at)
@@ -310,18 +310,18 @@ static bool exchanged;
 
 void spin_sites_exchanged(void) { __atomic_store_n(&exchanged, true, __ATOMIC_RELEASE); }
 
-void spin_site_take(bool (*find)(const void *argument, struct spin_site_note *note),
+void spin_site_take(bool (*find)(const void *argument, struct spin_site_note *note,
+                                 struct spin_range *place),
                     const void *argument)
 {
-    struct spin_range place = {0, 0};
     struct spin_site_note note;
+    struct spin_range place;
     lock_take(&making);
-    if (find(argument, &note)) {
+    if (find(argument, &note, &place)) {
         struct spin_site *p = site_of(note.address);
         if (p && state_of(p) == SITE_OFF)
             switch_on(p);
-        if (!p && !site_in(note.of_loop) && spin_find_code(note.address, &place) &&
-            make(&note, &place, NULL)) {
+        if (!p && !site_in(note.of_loop) && make(&note, &place, NULL)) {
             site_of(note.address)->foreign = true;
             count(spin_sites_taken);
         }

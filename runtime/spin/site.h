@@ -82,8 +82,9 @@ void spin_site_retire(struct spin_site *site); /* at the monitor's next tick */
 long spin_sites_munmap(uintptr_t base, size_t bytes);
 void spin_sites_after_fork(void);
 
-/* What another process with the same code needs to make the same site. The names are those of
- * spin_site; `often`: not seldom. */
+struct spin_range;
+/* Describes a site to another process that runs the same code. Names as in spin_site; `often`: not
+ * `seldom`. */
 struct spin_site_note {
     uintptr_t address, head, of_loop;
     bool pauses, hint, counts, often;
@@ -91,9 +92,10 @@ struct spin_site_note {
 /* Stores the first site from *index on that this process has found, and the index after it. Returns
  * false if there is none. By the monitor. */
 bool spin_site_made(uint32_t *index, struct spin_site_note *note);
-/* Makes the site that `find` says, or switches it on; find(argument, note) returns false if there
- * is none. No code is unmapped meanwhile (spin_sites_munmap). By the monitor. */
-void spin_site_take(bool (*find)(const void *argument, struct spin_site_note *note),
+/* Makes the site that find(argument, note, place) stores, or switches it on. `find` returns false
+ * if there is none. No code is unmapped meanwhile (spin_sites_munmap). By the monitor. */
+void spin_site_take(bool (*find)(const void *argument, struct spin_site_note *note,
+                                 struct spin_range *place),
                     const void *argument);
 /* From now on code is unmapped only while no site is taken. */
 void spin_sites_exchanged(void);
@@ -111,18 +113,14 @@ void spin_sites_original(uintptr_t address, void *copy, size_t bytes);
 /* --- range.c ---------------------------------------------------------------------------------- */
 
 struct spin_range {
-    uintptr_t lo, hi; /* the mapping that contains the code */
+    uintptr_t lo, hi;       /* the mapping that contains the code */
+    uint64_t inode, offset; /* its file, and where `lo` is in it */
 };
 /* Whether the code at `address` is that of a file and [stub, stub + bytes) is free, and not where
  * the heap or a stack grows. */
 bool spin_find_code(uintptr_t address, struct spin_range *place);
-/* The same; where in the file that code is. */
-struct spin_file_place {
-    uint64_t inode, offset;
-};
-bool spin_find_file(uintptr_t address, struct spin_file_place *file);
-/* The address of this place's code, or 0. */
-uintptr_t spin_find_in_file(const struct spin_file_place *file);
+/* Returns the address of the code at this offset of the file, or 0. */
+uintptr_t spin_find_in_file(uint64_t inode, uint64_t offset);
 bool spin_stub_fits(uintptr_t stub, size_t bytes);
 
 #endif
