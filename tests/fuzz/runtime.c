@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * What other processes may write to the runtime: entries of the file in which programs of one user
- * meet (monitor/peers.c), and a manager's messages and page (monitor/manager.c). `runtime N SEED`:
- * N inputs, made of whole fields with values that code tends to get wrong. What must hold is
- * checked, and the sanitizers look for the rest.
+ * meet (monitor/peers.c), files that these name as shared memory (monitor/domain.c), and a
+ * manager's messages and page (monitor/manager.c). `runtime N SEED`: N inputs, made of whole fields
+ * with values that code tends to get wrong. What must hold is checked, and the sanitizers look for
+ * the rest.
  */
 #include "abi.h"
 #undef LISSOM_PEERS_PATH
@@ -67,6 +68,80 @@ static struct cpu_mask some_mask(void) {
     return m;
 }
 
+/* --- shared memory ---------------------------------------------------------------------------- */
+
+enum { DOMAIN_FILES = 16 };
+static struct {
+    int fd;
+    uint32_t inode;
+} domain_file[DOMAIN_FILES];
+static struct lissom_turn *joined[16]; /* in the memory that is mapped */
+static uint32_t n_joined, domains;     /* now, ever */
+
+void turns_after_fork(void) {}
+void turns_set(uint32_t entries, uint32_t most) {
+    check(entries <= LISSOM_MAX_PEERS && most >= 1, "turns of what is not there", entries);
+}
+void turns_join(struct lissom_turn *turn, uint32_t self, uint64_t mask) {
+    check(!turn || self < LISSOM_MAX_PEERS, "an entry that is not there", self);
+    (void)mask;
+    bool known = !turn;
+    for (uint32_t i = 0; i < n_joined; i++) known |= joined[i] == turn;
+    if (known) return;
+    check(n_joined < 16, "all that was left stays mapped", n_joined);
+    joined[n_joined++] = turn;
+    domains++;
+}
+void spin_exchange(struct lissom_domain *domain, bool takes) {
+    (void)takes;
+    if (domain) /* a signal, if the file is shorter */
+        domain->site[LISSOM_FOUND_SITES - 1].reserved[0]++;
+}
+
+static void open_domain_file(uint32_t i) {
+    int fd = below(8) ? memfd_create("fuzz", MFD_ALLOW_SEALING)
+                      : open(below(2) ? "/dev/zero" : "/tmp", O_RDONLY);
+    need(fd >= 0, "memfd_create");
+    if (domain_file[i].fd > 0) close(domain_file[i].fd);
+    domain_file[i].fd = fd;
+    struct stat about;
+    need(fstat(fd, &about) == 0, "fstat");
+    domain_file[i].inode = (uint32_t)about.st_ino;
+    if (!S_ISREG(about.st_mode)) return;
+    need(ftruncate(fd, (long)(sizeof(struct lissom_domain) - (below(4) ? 0 : below(5000)))) == 0,
+         "ftruncate");
+    uint64_t magic = below(4) ? 0x316e69616d6f6473ull : any();
+    need(pwrite(fd, &magic, sizeof magic, 0) == sizeof magic, "pwrite");
+    need(fcntl(fd, F_ADD_SEALS,
+               F_SEAL_SHRINK | (below(4) ? F_SEAL_GROW | F_SEAL_SEAL : 0) |
+                   (below(8) ? 0 : F_SEAL_WRITE)) == 0,
+         "fcntl");
+}
+
+/* As in a new process: one maps a few domains only. */
+static void forget_domain(void) {
+    if (own.entry.domain) {
+        close((int)own.entry.domain_fd);
+        own.entry.domain = 0;
+    }
+    while (n_joined)
+        munmap((char *)joined[--n_joined] - offsetof(struct lissom_domain, turn),
+               sizeof(struct lissom_domain));
+    domain_after_fork();
+}
+
+static void domain_of(struct lissom_peer *p, uint64_t now) {
+    uint32_t i = below(DOMAIN_FILES);
+    if (below(8) == 0) open_domain_file(i);
+    p->domain = below(4) ? domain_file[i].inode : (uint32_t)value(now);
+    p->domain_fd = below(8) ? (uint32_t)domain_file[i].fd : (uint32_t)value(now);
+    p->domain_tid = below(8) ? (uint32_t)getpid() : (uint32_t)value(now);
+    if (below(2) == 0) return;
+    p->pid = (uint32_t)getpid();
+    p->heartbeat = now;
+    p->pid_namespace = own.entry.pid_namespace;
+}
+
 /* --- the file of the peers -------------------------------------------------------------------- */
 
 static int peers_file(void) {
@@ -78,16 +153,18 @@ static int peers_file(void) {
 static void scribble(int fd, uint64_t now) {
     uint32_t n = below(6);
     for (uint32_t k = 0; k < n; k++) {
-        struct lissom_peer p = {value(now),
-                                (uint32_t)value(now),
-                                (uint32_t)value(now),
-                                (uint32_t)value(now),
-                                (uint32_t)value(now),
-                                value(now),
-                                below(2) ? own.entry.pid_namespace : value(now),
-                                below(2) ? 77 : value(now),
-                                below(2),
-                                {0}};
+        struct lissom_peer p = {
+            .heartbeat = value(now),
+            .pid = (uint32_t)value(now),
+            .demand = (uint32_t)value(now),
+            .slots = (uint32_t)value(now),
+            .cpus = (uint32_t)value(now),
+            .mask_hash = value(now),
+            .pid_namespace = below(2) ? own.entry.pid_namespace : value(now),
+            .quota_group = below(2) ? 77 : value(now),
+            .asleep = below(2),
+        };
+        domain_of(&p, now);
         uint32_t i = below(LISSOM_MAX_PEERS);
         need(pwrite(fd, &p, sizeof p, i * sizeof p) >= 0, "pwrite");
         struct lissom_peer_mask m;
@@ -107,6 +184,7 @@ static void peers_input(uint64_t input) {
              share = peers_share(limit, &mask, below(2) ? 1 + below(8) : 0);
     check(share >= 1 && share <= limit, "a share of no slots, or of more than there are", input);
     if (below(20) == 0) peers_asleep();
+    if (below(100) == 0) forget_domain();
     if (fd < 0) fd = peers_file();
 }
 
@@ -215,6 +293,7 @@ int main(int argc, char **argv) {
     sched.slots = 2;
     sched.pid = getpid();
     peers_begin(true);
+    for (uint32_t i = 0; i < DOMAIN_FILES; i++) open_domain_file(i);
     uint32_t first = open_descriptors();
     for (uint64_t i = 0; i < n; i++) {
         if (i % 4)
@@ -222,11 +301,13 @@ int main(int argc, char **argv) {
         else
             manager_input(i);
     }
-    /* Two: the file of the peers, twice. */
-    check(open_descriptors() - first <= 2, "descriptors are left open", n);
+    /* The file of the peers, twice; the domain. */
+    check(open_descriptors() - first <= 3, "descriptors are left open", n);
+    check(n < 1000 || domains, "no shared memory was mapped", n);
     char path[64];
     snprintf(path, sizeof path, LISSOM_PEERS_PATH "%u", geteuid());
     unlink(path);
-    printf("%llu inputs, seed %llu\n", (unsigned long long)n, (unsigned long long)seed);
+    printf("%llu inputs, seed %llu; %u domains\n", (unsigned long long)n, (unsigned long long)seed,
+           domains);
     return 0;
 }
