@@ -1,12 +1,14 @@
 // Beside a program that takes all CPUs (`hogs`, natively): threads that wait for each other all the
 // time (`waits`, at a barrier of pthread's; `spins`, at one of their own), and threads that only
-// compute (`computes`). Both for a while, in which the number of slots changes.
-#include "pthread_test.h"
+// compute (`computes`). Each for a while, and `... changes` until the number of slots has changed,
+// which takes as long as the kernel's scheduler gives the program much of the CPUs.
+#include "cpus_change.h"
 
-enum { MS = 2500 };
+enum { MS = 2500, MOST_MS = 20000 };
 static pthread_barrier_t barrier;
-static long rounds; // written by the first thread, between two barriers
-static int over;    // the same
+static int waits_for_change;
+static long rounds;      // written by the first thread, between two barriers
+static _Atomic int over; // the same
 static int threads;
 static _Atomic int arrived;
 static _Atomic unsigned phase;
@@ -29,6 +31,16 @@ static int hogs(void) {
     return 0;
 }
 
+// By the first thread.
+static int is_over(int64_t began) {
+    static int first, changed;
+    int ms = (int)((t_now(CLOCK_MONOTONIC) - began) / 1000000);
+    int slots = waits_for_change ? c_slots(getpid()) : -1;
+    if (!first) first = slots;
+    changed |= slots != first || slots < 0;
+    return ms >= MS && (changed || ms >= MOST_MS);
+}
+
 static uint64_t work(uint64_t x) {
     for (int i = 0; i < 5000; i++) x ^= x << 13, x ^= x >> 7, x ^= x << 17;
     return x;
@@ -49,7 +61,7 @@ static void meet(void) {
 
 static void *waits(void *arg) {
     long i = (long)arg, r = 0;
-    int64_t end = t_now(CLOCK_MONOTONIC) + MS * 1000000ll;
+    int64_t began = t_now(CLOCK_MONOTONIC);
     uint64_t x = (uint64_t)i + 1;
     for (;; r++) {
         x = work(x);
@@ -57,7 +69,7 @@ static void *waits(void *arg) {
         if (i == 0) {
             EQ(rounds, r);
             rounds++;
-            over = t_now(CLOCK_MONOTONIC) >= end;
+            over = is_over(began);
         }
         meet();
         EQ(rounds, r + 1);
@@ -68,9 +80,12 @@ static void *waits(void *arg) {
 }
 
 static void *computes(void *arg) {
-    int64_t end = t_now(CLOCK_MONOTONIC) + MS * 1000000ll;
+    int64_t began = t_now(CLOCK_MONOTONIC);
     uint64_t x = (uint64_t)(long)arg + 1, y = x;
-    while (t_now(CLOCK_MONOTONIC) < end) x = work(x), y = work(y);
+    while (!over) {
+        x = work(x), y = work(y);
+        if (!arg) over = is_over(began);
+    }
     EQ(x, y);
     return arg;
 }
@@ -78,6 +93,8 @@ static void *computes(void *arg) {
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "waits";
     if (!strcmp(mode, "hogs")) return hogs();
+    waits_for_change = argc > 2 && !strcmp(argv[2], "changes");
+    if (waits_for_change) c_region(argv);
     t_watchdog();
     threads = t_threads();
     own_barrier = !strcmp(mode, "spins");
