@@ -25,9 +25,10 @@ struct slot;
 
 /* Whether the CPUs are wanted by others, as far as is known. `now`: tsc. */
 bool contended(uint64_t now);
-/* The same, and the kernel is to decide who of the process runs: pinned threads run beside the one
- * that has their slot. Not if the process has fewer slots than it would have alone: then those are
- * all that it is to use, and the others have theirs. */
+/* The same, and the kernel is to decide who of the process runs: pinned threads, and those that
+ * come back from a wait in the kernel, run beside the one that has their slot. Not if the process
+ * has fewer slots than it would have alone: then those are all that it is to use, and the others
+ * have theirs. */
 bool kernel_decides(uint64_t now);
 /* Whether it has. */
 void contention_bounded(bool is_bounded);

@@ -300,10 +300,12 @@ static bool goes_first(const struct slot *s, struct thread *t)
 static bool take_extra(struct thread *t)
 {
     struct slot *s = t->slot;
-    bool kernel = thread_stays(t) && kernel_decides(tsc());
+    bool kernel = kernel_decides(tsc());
     if (!kernel && !__atomic_load_n(&s->computing, __ATOMIC_RELAXED))
         return false;
     lock_take(&s->lock);
+    /* The slot's thread may be behind other programs. One more is enough, but for pinned ones. */
+    kernel &= thread_stays(t) || !s->overcommit;
     bool extra = s->state != SLOT_IDLE && !s->closed && (kernel || goes_first(s, t));
     if (extra)
         s->overcommit++;
