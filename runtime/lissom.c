@@ -6,6 +6,7 @@
  * while there is one thread and before libc's own, so it takes the environment from its arguments
  * and calls nothing of libc.
  */
+#include "alone.h"
 #include "attributes.h"
 #include "cpus/cpus.h"
 #include "lissom.h"
@@ -288,6 +289,7 @@ static const char *unfit_process(void)
 /* The process is about to have two threads: from here on it is managed. */
 static void begin(const char *unfit)
 {
+    alone_end();
     sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
     if (record->pid != (uint32_t)sched.pid)
         claim_record(); /* a child of the process that was executed */
@@ -347,11 +349,23 @@ static void begin(const char *unfit)
     say_state();
 }
 
+/* A process of one thread, in a signal handler. */
+static void begin_alone(void)
+{
+    notice_now(true);
+    if (!sched.active)
+        return;
+    sched_yield(); /* a redirected call: the thread gets its slot */
+    sched.has_made_threads = true;
+    monitor_kick();
+}
+
 __attribute__((constructor)) static void start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
     /* also where nothing else is done */
     restrict_init(function_behind);
+    alone_init(function_behind);
     real_clock_gettime = (clock_gettime_function *)function_behind("clock_gettime");
     uint32_t libc = libc_minor();
     if (libc < LIBC_OLDEST)
@@ -376,10 +390,13 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
                    sched.observe_spinning || (libc < LIBC_CLONE3 && is_late());
     if (at_once || !notice_second_thread(function_behind("clone"), libc >= LIBC_CLONE3, begin))
         begin(NULL);
+    else if (sched.detect_spinning)
+        alone_look(begin_alone);
 }
 
 void lissom_before_restriction(void)
 {
+    alone_end();
     if (!notice_never())
         return;
     state(LISSOM_STATE_native, REASON_RESTRICTS);

@@ -151,6 +151,8 @@ bool notice_never(void)
     return true;
 }
 
+void notice_forked(void) { arranged_by = own_pid(); }
+
 void notice_now(bool for_thread)
 {
     if (function && !is_vfork_child(!for_thread))

@@ -29,6 +29,9 @@ bool notice_second_thread(uintptr_t clone, bool has_clone3, notice_function *f);
  * none. */
 void notice_now(bool for_thread);
 
+/* The caller is the child of a fork(2): not of a vfork. */
+void notice_forked(void);
+
 /* f will not be called any more, and libc's code is as it was. Pre: one thread. Returns false if
  * nothing was arranged, if f has been called, or in the child of a vfork. */
 bool notice_never(void);

@@ -2,7 +2,7 @@
 // looks at words in shared memory, more of them than a proof keeps, and counts its looks in memory
 // of its own; its other thread sleeps. All meet in each round, and the sum of what they have
 // counted is right. With `sessions` each is a session of its own, as mpiexec starts them: the
-// kernel may make a scheduling group of each.
+// kernel may make a scheduling group of each. With `alone` there is no other thread.
 #include "spin_test.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ static struct shared {
 } *shared;
 static volatile uint32_t words[WORDS];
 static volatile uint32_t looks;
-static int ranks;
+static int ranks, alone;
 
 static void *sleeps(void *arg) {
     pause();
@@ -41,7 +41,7 @@ static void wait_for(int who, uint32_t round) {
 
 static void rank(int me) {
     pthread_t t;
-    pthread_create(&t, NULL, sleeps, NULL);
+    if (!alone) pthread_create(&t, NULL, sleeps, NULL);
     for (uint32_t round = 1; round <= shared->last; round++) {
         shared->sum[me] += round;
         if (me == 0 && round < shared->last && round >= 20 && spin_time_over())
@@ -55,6 +55,7 @@ static void rank(int me) {
 
 int main(int argc, char **argv) {
     int sessions = argc > 1 && !strcmp(argv[1], "sessions");
+    alone = argc > 1 && !strcmp(argv[1], "alone");
     t_watchdog();
     ranks = t_threads() < 4 ? 4 : t_threads() > MOST ? MOST : t_threads();
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

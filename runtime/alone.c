@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+#include "alone.h"
+#include "notice.h"
+#include "patch/internal.h"
+#include "prim/clock.h"
+#include "prim/prim.h"
+#include "prim/task.h"
+#include "sched/actions.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <time.h>
+#include <ucontext.h>
+
+void lissom_sigaction_restorer(void); /* sched/switch.S */
+
+enum {
+    SIGNAL = 33,       /* glibc: SIGSETXID */
+    FIRST_US = 20000,  /* CPU time until the first look, ... */
+    MOST_US = 1600000, /* ... doubling to this */
+    AGAIN_US = 4000,   /* ... and if the thread was in libc */
+    DELAY_SHARE = 8,   /* contended: it has waited for so many parts of the time */
+    TRIES = 50,        /* to find it elsewhere */
+    ROOM = 65536,      /* bytes of the stack, for a frame and what follows */
+    DEEPEST = 64 << 20,
+    SLEEPS_US = 10000, /* CPU time for each sleep, at least */
+    SIGINFO = 4,
+    NODEFER = 0x40000000,
+    RESTORER = 0x04000000,
+    ONSTACK = 0x08000000,
+    RESTART = 0x10000000,
+};
+
+extern char *__libc_stack_end __attribute__((weak));
+
+struct range {
+    uintptr_t lo, hi;
+};
+
+static struct {
+    void (*begin)(void);
+    bool forks;
+    uint32_t tries;   /* left to begin: it waits, as of the last look */
+    int32_t armed_by; /* the process; 0: none */
+    int32_t timer;
+    uint32_t period_us;
+    struct range libc, loader;
+    uint64_t ran, delay, sleeps; /* at the last look; ns, ns, number */
+} own;
+
+static int32_t own_pid(void) { return (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0); }
+
+static bool is_in(struct range r, uintptr_t address) { return address - r.lo < r.hi - r.lo; }
+
+static struct range loader_range(void)
+{
+    uintptr_t base = getauxval(AT_BASE), size = 0;
+    const Elf64_Ehdr *e = (const Elf64_Ehdr *)base;
+    if (!base)
+        return (struct range){0, 0};
+    const Elf64_Phdr *p = (const Elf64_Phdr *)(base + e->e_phoff);
+    for (uint32_t i = 0; i < e->e_phnum; i++)
+        if (p[i].p_type == PT_LOAD && p[i].p_vaddr + p[i].p_memsz > size)
+            size = p[i].p_vaddr + p[i].p_memsz;
+    return (struct range){base, base + size};
+}
+
+static void set_timer(uint32_t us)
+{
+    const struct itimerspec after = {
+        .it_value = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000l}};
+    prim_syscall4(SYS_timer_settime, own.timer, 0, &after, 0);
+}
+
+/* Returns whether the thread has waited for its CPU, and has hardly slept, since the last look. */
+static bool waits(void)
+{
+    struct rusage usage;
+    uint64_t ran, delay;
+    if (!task_times(own_pid(), &ran, &delay) ||
+        prim_syscall3(SYS_getrusage, RUSAGE_SELF, &usage, 0))
+        return false;
+    uint64_t sleeps = (uint64_t)usage.ru_nvcsw, r = ran - own.ran, d = delay - own.delay;
+    bool is = d * DELAY_SHARE >= r + d && (sleeps - own.sleeps) * SLEEPS_US * 1000 <= r;
+    own.ran = ran;
+    own.delay = delay;
+    own.sleeps = sleeps;
+    return is;
+}
+
+/* Returns whether sp is on the main thread's first stack, which has room. */
+static bool is_on_main_stack(uintptr_t sp)
+{
+    struct rlimit most;
+    uintptr_t end = &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
+    return sp < end && !prim_syscall3(SYS_getrlimit, RLIMIT_STACK, &most, 0) &&
+           end - sp + ROOM < most.rlim_cur && end - sp < DEEPEST;
+}
+
+/* The runtime can begin: no lock of libc or of the loader is held, as far as that can be told, and
+ * a handler may use the program's stack. */
+static bool may_begin(const ucontext_t *uc)
+{
+    const greg_t *g = uc->uc_mcontext.gregs;
+    return !is_in(own.libc, (uintptr_t)g[REG_RIP]) && !is_in(own.loader, (uintptr_t)g[REG_RIP]) &&
+           is_on_main_stack((uintptr_t)g[REG_RSP]);
+}
+
+static long action(const struct kernel_sigaction *set, struct kernel_sigaction *before)
+{
+    return prim_syscall4(SYS_rt_sigaction, SIGNAL, set, before, 8);
+}
+
+/* With no signal blocked but the program's, and not on the alternate stack, which is the runtime's
+ * from now on. */
+static void begins(int sig, siginfo_t *info, void *context)
+{
+    ucontext_t *uc = context;
+    (void)sig, (void)info;
+    if (own.begin)
+        own.begin();
+    /* rt_sigreturn(2) sets what it finds there */
+    prim_syscall3(SYS_sigaltstack, 0, &uc->uc_stack, 0);
+}
+
+static void expired(int sig, siginfo_t *info, void *context)
+{
+    static const struct kernel_sigaction next = {.handler = begins,
+                                                 .flags = SIGINFO | NODEFER | RESTART | RESTORER,
+                                                 .restorer = lissom_sigaction_restorer};
+    int32_t pid = own_pid();
+    if (info->si_code != SI_TIMER || own.armed_by != pid)
+        return;
+    if (!own.tries && waits())
+        own.tries = TRIES;
+    if (!own.tries) {
+        own.period_us = own.period_us * 2 < MOST_US ? own.period_us * 2 : MOST_US;
+        set_timer(own.period_us);
+    } else if (!may_begin(context)) {
+        own.tries--;
+        set_timer(AGAIN_US);
+    } else {
+        action(&next, 0);
+        prim_syscall3(SYS_tgkill, pid, pid, sig); /* when this handler has returned */
+    }
+}
+
+static bool is_own(const struct kernel_sigaction *a)
+{
+    return a->handler == expired || a->handler == begins;
+}
+
+/* 2 us. What the thread has done so far counts at the first look. */
+static bool arm(void)
+{
+    static const struct kernel_sigaction a = {.handler = expired,
+                                              .flags = SIGINFO | ONSTACK | RESTART | RESTORER,
+                                              .restorer = lissom_sigaction_restorer};
+    struct kernel_sigaction before;
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGNAL};
+    if (action(0, &before) || (action_has_handler(&before) && !is_own(&before)) ||
+        prim_syscall3(SYS_timer_create, CLOCK_PROCESS_CPUTIME_ID, &event, &own.timer))
+        return false;
+    action(&a, 0);
+    own.armed_by = own_pid();
+    own.period_us = FIRST_US;
+    own.tries = 0;
+    own.ran = own.delay = own.sleeps = 0;
+    set_timer(own.period_us);
+    return true;
+}
+
+/* The child has no timer. */
+static void forked(void)
+{
+    if (!own.armed_by)
+        return;
+    own.armed_by = 0;
+    notice_forked();
+    arm();
+}
+
+static void maps_shared(void)
+{
+    if (!own.begin || sched.active || own.armed_by == own_pid())
+        return;
+    if (!own.forks)
+        own.forks = !pthread_atfork(NULL, NULL, forked);
+    if (task_is_traced(own_pid()) || (!own.libc.hi && !libc_code(&own.libc.lo, &own.libc.hi)) ||
+        !arm())
+        own.begin = NULL;
+}
+
+void alone_end(void)
+{
+    const struct kernel_sigaction ignore = {.handler = (void *)SIG_IGN}, none = {0};
+    struct kernel_sigaction now;
+    if (own.armed_by && own.armed_by != own_pid())
+        return;
+    own.begin = NULL;
+    if (!own.armed_by)
+        return;
+    own.armed_by = 0;
+    prim_syscall3(SYS_timer_delete, own.timer, 0, 0);
+    if (action(0, &now) || !is_own(&now))
+        return;
+    action(&ignore, 0); /* drops the signal if it is pending */
+    action(&none, 0);
+}
+
+/* --- libc's functions that map memory --------------------------------------------------------- */
+
+typedef void *mmap_function(void *, size_t, int, int, int, off_t);
+typedef void *shmat_function(int, const void *, int);
+static mmap_function *real_mmap;
+static shmat_function *real_shmat;
+
+void alone_init(uintptr_t (*find)(const char *))
+{
+    real_mmap = (mmap_function *)find("mmap");
+    real_shmat = (shmat_function *)find("shmat");
+}
+
+void alone_look(void (*begin)(void))
+{
+    own.loader = loader_range();
+    own.begin = begin;
+}
+
+static void *answer(long r)
+{
+    if (r < 0 && r >= -4095) {
+        errno = (int)-r;
+        return MAP_FAILED;
+    }
+    return (void *)r;
+}
+
+__attribute__((visibility("default"))) void *mmap(void *at, size_t size, int protection, int flags,
+                                                  int fd, off_t offset)
+{
+    bool shared = flags & MAP_SHARED; /* also a bit of MAP_SHARED_VALIDATE */
+    void *p =
+        real_mmap
+            ? real_mmap(at, size, protection, flags, fd, offset)
+            : answer(prim_syscall6(SYS_mmap, (long)at, (long)size, protection, flags, fd, offset));
+    if (shared && (protection & PROT_WRITE) && p != MAP_FAILED)
+        maps_shared();
+    return p;
+}
+
+__attribute__((visibility("default"), alias("mmap"))) void *mmap64(void *, size_t, int, int, int,
+                                                                   off_t);
+
+__attribute__((visibility("default"))) void *shmat(int id, const void *at, int flags)
+{
+    void *p =
+        real_shmat ? real_shmat(id, at, flags) : answer(prim_syscall3(SYS_shmat, id, at, flags));
+    if (!(flags & SHM_RDONLY) && p != MAP_FAILED)
+        maps_shared();
+    return p;
+}
