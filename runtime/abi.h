@@ -247,8 +247,8 @@ struct lissom_peer { /* one process */
     uint64_t pid_namespace; /* inode */
     /* identifies the cgroup whose CPU quota is the least; 0: none */
     uint64_t quota_group;
-    /* 1: its monitor sleeps, and one thread at most can run; demand and heartbeat are as they
-     * were */
+    /* 1: its monitor sleeps, and no thread can run; 2: one can. Not 0: heartbeat is of when it
+     * fell asleep, demand as it was */
     uint32_t asleep;
     /* the lissom_domain that it has mapped, by its inode's number (0: none); open as this
      * descriptor of this thread, its monitor */

@@ -167,7 +167,7 @@ static uint32_t slots_to_be(void)
     uint64_t now = tsc();
     bool due = now >= limit_after;
     bool changed = share.slots && neighbours_look(now, &share, cpus_may_be_throttled());
-    if (!due && !changed && now < share_after)
+    if (!due && !changed && now < share_after && !peers_are_owed())
         return 0;
     if (due) {
         limit = cpus_limit();
@@ -304,7 +304,8 @@ static uint32_t tick_us(void)
     if (lone && !sched.observe_spinning)
         return lone;
     bool often = sched.detect_spinning && !__atomic_load_n(&sched.naps, __ATOMIC_RELAXED);
-    return often || sched.observe_spinning ? spin_period_us() : TICK_US;
+    uint32_t us = often || sched.observe_spinning ? spin_period_us() : TICK_US;
+    return us < peers_period_us() ? us : peers_period_us();
 }
 
 /* While slots nap, looks at what their threads wait for. */

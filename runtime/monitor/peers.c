@@ -24,6 +24,7 @@
 
 enum {
     AMONG_OTHERS_US = 2900, /* between two looks; a little less than the monitor's tick */
+    SQUEEZED_US = 475,      /* ... for each of them, while it has fewer slots than it could use */
     ALONE_US = 12000,
     SLEEPERS_US = 24000, /* between two looks at those whose monitors sleep */
     LATE_US = 30000,     /* without a look of its own a process may have ended */
@@ -36,6 +37,8 @@ enum {
     DEMANDS = 3,
 };
 
+enum { SLEEPS = 1, SLEEPS_RUNNING = 2 }; /* lissom_peer.asleep */
+
 static struct {
     int fd; /* -1: not open */
     bool forbidden;
@@ -46,12 +49,14 @@ static struct {
     struct lissom_peer entry;
     uint32_t demand[DEMANDS], next_demand;
     bool any;
+    uint32_t period_us;
 } own = {.fd = -1, .forbidden = true, .self = LISSOM_MAX_PEERS};
 
 static struct lissom_peer peer[LISSOM_MAX_PEERS];
 
 /* What is known of those whose monitors sleep. */
 static struct {
+    uint64_t since; /* its heartbeat: it may have been awake meanwhile */
     uint32_t pid;
     bool runs;
     uint64_t cpu_time, at, checked; /* ns */
@@ -166,13 +171,17 @@ static bool sleeper_runs(uint32_t i, const struct lissom_peer *p, uint64_t now)
 {
     if (p->pid_namespace != own.entry.pid_namespace || !p->pid || p->pid > INT32_MAX)
         return false;
-    if (sleeper[i].pid == p->pid && now - sleeper[i].checked < SLEEPERS_US * 1000ull)
+    bool same = sleeper[i].pid == p->pid && sleeper[i].since == p->heartbeat;
+    if (same && now - sleeper[i].checked < SLEEPERS_US * 1000ull)
         return sleeper[i].runs;
     uint64_t cpu_time = is_alive(i) ? clock_ns(clock_of_process((int32_t)p->pid)) : 0;
-    bool known = sleeper[i].pid == p->pid && now - sleeper[i].at < 10ull * SLEEPERS_US * 1000;
-    sleeper[i].runs =
-        known && cpu_time && cpu_time - sleeper[i].cpu_time > (now - sleeper[i].at) / 4;
+    if (same && now - sleeper[i].at < 10ull * SLEEPERS_US * 1000)
+        sleeper[i].runs = cpu_time - sleeper[i].cpu_time > (now - sleeper[i].at) / 4;
+    else
+        sleeper[i].runs = p->asleep == SLEEPS_RUNNING;
+    sleeper[i].runs &= cpu_time != 0;
     sleeper[i].pid = p->pid;
+    sleeper[i].since = p->heartbeat;
     sleeper[i].cpu_time = cpu_time;
     sleeper[i].at = sleeper[i].checked = now;
     return sleeper[i].runs;
@@ -283,18 +292,37 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
     uint32_t of_quota =
         own.entry.quota_group ? share_of(quota, in_quota, n_quota, self_quota, turn) : n;
     n = n < of_quota ? n : of_quota;
+    bool squeezed = n < own.entry.demand && n_cpus * SQUEEZED_US < AMONG_OTHERS_US;
+    own.period_us = squeezed ? n_cpus * SQUEEZED_US : AMONG_OTHERS_US;
     return n < limit ? n : limit;
+}
+
+bool peers_are_owed(void)
+{
+    static uint64_t before;
+    uint64_t schedules = 0;
+    if (!own.any || !own.entry.demand || slots_demand(NULL))
+        return false;
+    for (uint32_t i = 0; i < sched.slots_made; i++)
+        schedules += __atomic_load_n(&sched.slot[i].schedules, __ATOMIC_RELAXED);
+    bool idle = schedules == before;
+    before = schedules;
+    if (idle) /* since the last call: this is no barrier */
+        memset(own.demand, 0, sizeof own.demand);
+    return idle;
 }
 
 void peers_asleep(void)
 {
+    uint32_t running;
     if (own.self == LISSOM_MAX_PEERS)
         return;
-    own.entry.asleep = 1;
+    slots_demand(&running);
+    own.entry.asleep = running ? SLEEPS_RUNNING : SLEEPS;
     memset(own.demand, 0, sizeof own.demand);
     tell(clock_ns(CLOCK_MONOTONIC));
 }
 
-uint32_t peers_period_us(void) { return own.any ? AMONG_OTHERS_US : ALONE_US; }
+uint32_t peers_period_us(void) { return own.any ? own.period_us : ALONE_US; }
 
 bool peers_any(void) { return own.any; }

@@ -162,7 +162,7 @@ static void scribble(int fd, uint64_t now) {
             .mask_hash = value(now),
             .pid_namespace = below(2) ? own.entry.pid_namespace : value(now),
             .quota_group = below(2) ? 77 : value(now),
-            .asleep = below(2),
+            .asleep = below(4),
         };
         domain_of(&p, now);
         uint32_t i = below(LISSOM_MAX_PEERS);
