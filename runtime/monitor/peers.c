@@ -24,7 +24,8 @@
 
 enum {
     AMONG_OTHERS_US = 2900, /* between two looks; a little less than the monitor's tick */
-    SQUEEZED_US = 475,      /* ... for each of them, while it has fewer slots than it could use */
+    SQUEEZED_US = 500, /* ... times the square of their number, while it wants more slots, ... */
+    RARE_US = 12000,   /* ... at most: the more there are, the less is won if one leaves */
     ALONE_US = 12000,
     SLEEPERS_US = 24000, /* between two looks at those whose monitors sleep */
     LATE_US = 30000,     /* without a look of its own a process may have ended */
@@ -292,8 +293,11 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
     uint32_t of_quota =
         own.entry.quota_group ? share_of(quota, in_quota, n_quota, self_quota, turn) : n;
     n = n < of_quota ? n : of_quota;
-    bool squeezed = n < own.entry.demand && n_cpus * SQUEEZED_US < AMONG_OTHERS_US;
-    own.period_us = squeezed ? n_cpus * SQUEEZED_US : AMONG_OTHERS_US;
+    own.period_us = n_cpus * n_cpus * SQUEEZED_US;
+    if (own.period_us < AMONG_OTHERS_US && n >= own.entry.demand)
+        own.period_us = AMONG_OTHERS_US;
+    if (own.period_us > RARE_US)
+        own.period_us = RARE_US;
     return n < limit ? n : limit;
 }
 
