@@ -285,6 +285,8 @@ enum {
 };
 #define LISSOM_FOUND_SITES 64
 
+#define LISSOM_DOMAIN_MAGIC 0x316e69616d6f6473ull /* "sdomain1" */
+
 struct lissom_domain { /* a sealed memfd: runtime/monitor/domain.h */
     uint64_t magic;
     uint64_t found; /* sites ever; the last LISSOM_FOUND_SITES are there */

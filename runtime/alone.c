@@ -29,12 +29,8 @@ enum {
     TRIES = 50,        /* to find it elsewhere */
     ROOM = 65536,      /* bytes of the stack, for a frame and what follows */
     DEEPEST = 64 << 20,
-    SLEEPS_US = 10000, /* CPU time for each sleep, at least */
-    SIGINFO = 4,
-    NODEFER = 0x40000000,
-    RESTORER = 0x04000000,
-    ONSTACK = 0x08000000,
-    RESTART = 0x10000000,
+    SLEEPS_US = 10000,     /* CPU time for each sleep, at least */
+    RESTORER = 0x04000000, /* the kernel's SA_RESTORER */
 };
 
 extern char *__libc_stack_end __attribute__((weak));
@@ -132,7 +128,8 @@ static void begins(int sig, siginfo_t *info, void *context)
 static void expired(int sig, siginfo_t *info, void *context)
 {
     static const struct kernel_sigaction next = {.handler = begins,
-                                                 .flags = SIGINFO | NODEFER | RESTART | RESTORER,
+                                                 .flags = SA_SIGINFO | SA_NODEFER | SA_RESTART |
+                                                          RESTORER,
                                                  .restorer = lissom_sigaction_restorer};
     int32_t pid = own_pid();
     if (info->si_code != SI_TIMER || own.armed_by != pid)
@@ -160,7 +157,8 @@ static bool is_own(const struct kernel_sigaction *a)
 static bool arm(void)
 {
     static const struct kernel_sigaction a = {.handler = expired,
-                                              .flags = SIGINFO | ONSTACK | RESTART | RESTORER,
+                                              .flags =
+                                                  SA_SIGINFO | SA_ONSTACK | SA_RESTART | RESTORER,
                                               .restorer = lissom_sigaction_restorer};
     struct kernel_sigaction before;
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGNAL};
@@ -192,6 +190,7 @@ static void maps_shared(void)
         return;
     if (!own.forks)
         own.forks = !pthread_atfork(NULL, NULL, forked);
+    own.loader = loader_range();
     if (task_is_traced(own_pid()) || (!own.libc.hi && !libc_code(&own.libc.lo, &own.libc.hi)) ||
         !arm())
         own.begin = NULL;
@@ -227,11 +226,7 @@ void alone_init(uintptr_t (*find)(const char *))
     real_shmat = (shmat_function *)find("shmat");
 }
 
-void alone_look(void (*begin)(void))
-{
-    own.loader = loader_range();
-    own.begin = begin;
-}
+void alone_look(void (*begin)(void)) { own.begin = begin; }
 
 static void *answer(long r)
 {

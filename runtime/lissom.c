@@ -286,7 +286,7 @@ static const char *unfit_process(void)
     return frames_fit() ? NULL : "the signal frames of this CPU are too large";
 }
 
-/* The process is about to have two threads: from here on it is managed. */
+/* The process is about to have two threads, or waits for others: from here on it is managed. */
 static void begin(const char *unfit)
 {
     alone_end();

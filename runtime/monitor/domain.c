@@ -11,8 +11,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define MAGIC 0x316e69616d6f6473ull /* "sdomain1" */
-
 enum {
     SWITCHES = 8, /* a domain that is left stays mapped, for a thread may sleep in it */
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
@@ -51,8 +49,8 @@ static bool map(int fd, bool is_new)
     if (prim_is_error(at))
         return false;
     if (is_new)
-        at->magic = MAGIC;
-    if (at->magic != MAGIC) {
+        at->magic = LISSOM_DOMAIN_MAGIC;
+    if (at->magic != LISSOM_DOMAIN_MAGIC) {
         prim_munmap(at, sizeof *at);
         return false;
     }

@@ -110,7 +110,7 @@ static void open_domain_file(uint32_t i) {
     if (!S_ISREG(about.st_mode)) return;
     need(ftruncate(fd, (long)(sizeof(struct lissom_domain) - (below(4) ? 0 : below(5000)))) == 0,
          "ftruncate");
-    uint64_t magic = below(4) ? 0x316e69616d6f6473ull : any();
+    uint64_t magic = below(4) ? LISSOM_DOMAIN_MAGIC : any();
     need(pwrite(fd, &magic, sizeof magic, 0) == sizeof magic, "pwrite");
     need(fcntl(fd, F_ADD_SEALS,
                F_SEAL_SHRINK | (below(4) ? F_SEAL_GROW | F_SEAL_SEAL : 0) |

@@ -121,7 +121,6 @@ int main(int argc, char **argv) {
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGUSR2);
     OK(pthread_sigmask(SIG_BLOCK, &blocked, NULL));
-    signal(SIGCHLD, SIG_DFL);
     if (altstack) {
         stack_t s = {.ss_sp = alternate, .ss_size = sizeof alternate};
         struct sigaction a = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
