@@ -305,8 +305,8 @@ static uint32_t tick_us(void)
         return lone;
     bool often = sched.detect_spinning && !__atomic_load_n(&sched.naps, __ATOMIC_RELAXED);
     uint32_t us = often || sched.observe_spinning ? spin_period_us() : TICK_US;
-    bool computes = us >= TICK_US; /* no look has shown a wait */
-    return (computes && peers_any()) || us > peers_period_us() ? peers_period_us() : us;
+    bool rarely = us >= TICK_US && peers_any() && slices_only_compute();
+    return rarely || us > peers_period_us() ? peers_period_us() : us;
 }
 
 /* While slots nap, looks at what their threads wait for. */

@@ -54,3 +54,19 @@ bool slices_make_way(const struct slot *s)
            tsc() - __atomic_load_n(&runner->mounted_at, __ATOMIC_RELAXED) >
                LEAST_US * sched.tsc_per_us;
 }
+
+bool slices_only_compute(void)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < sched.slots; i++) {
+        const struct slot *s = &sched.slot[i];
+        bool busy = __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_BUSY;
+        any |= busy;
+        if ((busy && !__atomic_load_n(&s->computing, __ATOMIC_RELAXED)) ||
+            __atomic_load_n(&s->active_count, __ATOMIC_RELAXED) ||
+            __atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED) ||
+            __atomic_load_n(&s->overcommit, __ATOMIC_RELAXED))
+            return false;
+    }
+    return any;
+}

@@ -43,6 +43,11 @@ bool slices_make_way(const struct slot *s);
 /* Tells the thread that runs on s to make way, if it should. Pre: no slot's lock. */
 void slices_preempt(const struct slot *s);
 
+/* Whether all slots that are busy run threads that only compute, and the threads that are ready
+ * have used up their slices. Whoever wakes another then tells these to make way, so nobody needs
+ * the monitor's looks. A guess. */
+bool slices_only_compute(void);
+
 /* Calls f for the thread that runs on s, or for each of them if there are several. */
 void slices_on_runners(const struct slot *s, void (*f)(struct thread *));
 
