@@ -221,7 +221,7 @@ bool lone_tick(uint64_t now)
     bool due = now - lone.scanned >= scan_period_us() * sched.tsc_per_us / 2;
     /* Not at the first tick: a call that has begun before it may block with the slot
      * (fastpath_may_block), and the signal would end it. */
-    if (has_just_run(s, now) && due && before && is_running() && spin_may_scan(s, now)) {
+    if (has_just_run(s, now) && due && before && is_running()) {
         lone.scans++;
         lone.scanned = now;
         scan_runner(s);

@@ -18,6 +18,7 @@ enum {
     LEAST_SHARE = 32, /* of the time, that has to be known of to say anything */
     MOST = 8,         /* slots that are looked at */
     KNOWN = 64,       /* kernel threads that are remembered */
+    CROWD_MAX = 16,
 };
 
 static struct {
@@ -73,8 +74,10 @@ static void add_up(uint32_t n)
 
 static void set_any(bool any)
 {
+    uint64_t crowd = any && sum.ran ? 1 + sum.delay / sum.ran : 1;
     own.any = any;
     __atomic_store_n(&sched.neighbours, any && sched.detect_spinning, __ATOMIC_RELAXED);
+    __atomic_store_n(&sched.crowd, crowd < CROWD_MAX ? crowd : CROWD_MAX, __ATOMIC_RELAXED);
 }
 
 void neighbours_begin(bool own_descriptors)

@@ -24,6 +24,7 @@ void slots_init(uint32_t n)
     sched.naps = 0;
     sched.naps_looked_at = 0;
     sched.lone_contended = false;
+    sched.crowd = 1;
 }
 
 /* Parked threads that can go on come first, but not for longer than a slice before those that wait

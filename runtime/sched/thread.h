@@ -338,6 +338,7 @@ struct scheduler {
      * a moment ago */
     bool lone_contended;
     bool neighbours;       /* others want the CPUs of threads that run (monitor/neighbours.h) */
+    uint32_t crowd;        /* its threads have one of so many parts of a CPU; at least 1 */
     uint32_t threads;      /* alive */
     bool has_made_threads; /* or, in the child of a fork, the child has */
     int32_t pid;

@@ -5,21 +5,30 @@
  * thread's registers, and parks the thread if it waits.
  */
 #include "spin/spin.h"
+#include "prim/clock.h"
 #include "sched/slices.h"
 #include "sched/thread.h"
 #include "spin/probe.h"
 #include "spin/site.h"
+
+#include <time.h>
 
 enum {
     PERIOD_MIN_US = 100,
     /* a slice: then the monitor looks anyway. More often costs 1 % where threads hardly compute */
     PERIOD_MAX_US = 3000,
     OBSERVE_US = 1000,
-    /* looks that find nothing take no more than 1 of so many parts of the time */
+    /* looks that find nothing take no more than 1 of so many parts of the CPU time */
     COST_SHARE = 200,
     SIGNAL_US = 10, /* what a look takes beside the interpretation */
 };
 static uint32_t period_us = PERIOD_MAX_US;
+
+/* tsc: after a look that found nothing and took so many us of CPU time. */
+static uint64_t pause_after(uint64_t us)
+{
+    return COST_SHARE * us * __atomic_load_n(&sched.crowd, __ATOMIC_RELAXED) * sched.tsc_per_us;
+}
 
 static void next_sample(struct slot *s, uint64_t when)
 {
@@ -36,7 +45,7 @@ bool spin_may_scan(struct slot *s, uint64_t now)
         (!likely && now < __atomic_load_n(&s->scan_after, __ATOMIC_RELAXED)))
         return false;
     /* also if the signal comes to nothing */
-    next_sample(s, now + COST_SHARE * SIGNAL_US * sched.tsc_per_us);
+    next_sample(s, now + pause_after(SIGNAL_US));
     return true;
 }
 
@@ -48,11 +57,15 @@ uint32_t spin_period_us(void)
     return us < PERIOD_MIN_US ? PERIOD_MIN_US : us > PERIOD_MAX_US ? PERIOD_MAX_US : us;
 }
 
-static void adapt(struct slot *s, bool waits, uint64_t since)
+/* Of the calling thread. A look may be interrupted for a slice by other programs. */
+static uint64_t cpu_us(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000; }
+
+/* took: us of CPU time. */
+static void adapt(struct slot *s, bool waits, uint64_t took)
 {
     uint32_t us = spin_period_us();
     uint64_t now = tsc();
-    next_sample(s, waits ? now : now + COST_SHARE * (now - since + SIGNAL_US * sched.tsc_per_us));
+    next_sample(s, waits ? now : now + pause_after(took + SIGNAL_US));
     if (waits ? us > PERIOD_MIN_US : us < PERIOD_MAX_US)
         __atomic_store_n(&period_us, waits ? us / 2 : us * 2, __ATOMIC_RELAXED);
 }
@@ -92,7 +105,7 @@ bool spin_scanned(struct thread *t, const ucontext_t *uc)
         .xmm = uc->uc_mcontext.fpregs ? uc->uc_mcontext.fpregs->_xmm : NULL,
     };
     struct spin_result r;
-    uint64_t began = tsc();
+    uint64_t began = cpu_us();
     /* In a site's stub: it looks for itself. */
     if (spin_site_at((uintptr_t)from.rip) || !spin_probe(t, &from, NULL, &r))
         return false;
@@ -106,7 +119,7 @@ bool spin_scanned(struct thread *t, const ucontext_t *uc)
     } else if (!t->scan_works) {
         slices_shorten(t, t->slot);
     }
-    adapt(t->slot, waits, began);
+    adapt(t->slot, waits, cpu_us() - began);
     if (waits && r.head)
         spin_site_ask(&r, may_have_site(&r) && !sched.observe_spinning);
     if (sched.observe_spinning)
