@@ -232,7 +232,7 @@ struct lissom_live {
  * of this layout. It is read and written, not mapped: a file that somebody cuts off would be the
  * end of who has it mapped. Entry i is that of who holds an open-file-description lock on its first
  * byte. */
-#define LISSOM_PEERS_PATH "/dev/shm/lissom-peers-1-" /* and the number of the user */
+#define LISSOM_PEERS_PATH "/dev/shm/lissom-peers-2-" /* and the number of the user */
 #define LISSOM_MAX_PEERS 128
 #define LISSOM_PEER_CPUS 1024 /* of a mask; those with higher numbers are not shared */
 
@@ -246,10 +246,15 @@ struct lissom_peer { /* one process */
     uint64_t mask_hash;     /* equal: the same masks */
     uint64_t pid_namespace; /* inode */
     /* identifies the cgroup whose CPU quota is the least; 0: none */
-    uint64_t quota_group;
+    uint32_t quota_group;
+    /* identifies the cgroup, or the group of sessions, among whose likes the kernel shares CPUs, by
+     * this weight: 1..10000, of which 100 is usual */
+    uint32_t group;
+    uint16_t group_weight;
+    int8_t nice; /* within that group: -20..19, SHARE_NICE_IDLE */
     /* 1: its monitor sleeps, and no thread can run; 2: one can. Not 0: heartbeat is of when it
      * fell asleep, demand as it was */
-    uint32_t asleep;
+    uint8_t asleep;
     /* the lissom_domain that it has mapped, by its inode's number (0: none); open as this
      * descriptor of this thread, its monitor */
     uint32_t domain, domain_fd, domain_tid;

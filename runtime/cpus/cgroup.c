@@ -12,6 +12,7 @@
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
+#include "cpus/share.h"
 #include "prim/hash.h"
 #include "prim/prim.h"
 #include "prim/text.h"
@@ -31,7 +32,7 @@ static struct group {
     size_t top;        /* length of the mount point in it */
 } group[HIERARCHIES];
 static uint32_t last_quota_cpus;
-static uint64_t last_quota_group;
+static uint32_t last_quota_group;
 
 /* --- text ------------------------------------------------------------------------------------- */
 
@@ -308,12 +309,13 @@ static uint32_t quota_v1(const char *folder, size_t n)
     return in_cpus(quota, period);
 }
 
-static uint64_t hash(const char *s, size_t n)
+/* Post: not 0. */
+static uint32_t hash(const char *s, size_t n)
 {
     uint64_t h = HASH_BEGIN;
     for (size_t i = 0; i < n; i++)
         h = hash_add(h, (uint8_t)s[i]);
-    return hash_end(h);
+    return (uint32_t)hash_end(h) | 1;
 }
 
 /* *least: 0, or what has been found elsewhere. */
@@ -347,7 +349,57 @@ uint32_t cgroup_quota_cpus(void)
     return last_quota_cpus;
 }
 
-uint64_t cgroup_quota_group(void) { return last_quota_group; }
+uint32_t cgroup_quota_group(void) { return last_quota_group; }
+
+/* --- weights ---------------------------------------------------------------------------------- */
+
+enum { WEIGHT = 100, WEIGHT_MAX = 10000, SHARES = 1024 /* the same in version 1 */ };
+
+static uint32_t weight_of(uint64_t n)
+{
+    return n < 1 ? 1 : n > WEIGHT_MAX ? WEIGHT_MAX : (uint32_t)n;
+}
+
+/* "/autogroup-7 nice -5": the name identifies it. */
+static uint32_t session_weight(uint32_t *weight)
+{
+    static const char on[] = "/proc/sys/kernel/sched_autogroup_enabled", about[] = "/proc/self";
+    char text[64], *rest = text;
+    if (read_small("", 0, on, text, sizeof text) <= 0 || *text != '1' ||
+        read_small(about, sizeof about - 1, "/autogroup", text, sizeof text) <= 0)
+        return 0;
+    const char *name = cut(&rest, ' ');
+    cut(&rest, ' ');
+    const char *p = rest;
+    bool below = p && *p == '-';
+    uint64_t nice;
+    if (!p || (p += below, !number(&p, &nice)))
+        return 0;
+    uint32_t w = share_weight(below ? -(int32_t)nice : (int32_t)nice);
+    *weight = weight_of((uint64_t)w * WEIGHT / SHARES);
+    return hash(name, strlen(name));
+}
+
+uint32_t cgroup_weight(uint32_t *weight)
+{
+    char text[64];
+    const char *p = text;
+    uint64_t n;
+    bool v1 = *group[CPU_V1].path;
+    const struct group *g = &group[v1 ? CPU_V1 : V2];
+    bool root = !*g->path || same(g->path, "/");
+    *weight = WEIGHT;
+    if (root && v1) /* it has shares, which say nothing */
+        return session_weight(weight);
+    if (*g->folder &&
+        read_small(g->folder, strlen(g->folder), v1 ? "/cpu.shares" : "/cpu.weight", text,
+                   sizeof text) > 0 &&
+        number(&p, &n))
+        *weight = weight_of(v1 ? n * WEIGHT / SHARES : n);
+    else if (root)
+        return session_weight(weight);
+    return hash(g->path, strlen(g->path));
+}
 
 /* --- cpusets ---------------------------------------------------------------------------------- */
 

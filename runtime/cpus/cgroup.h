@@ -15,7 +15,13 @@ uint32_t cgroup_quota_cpus(void);
 
 /* Identifies the group that has the least quota, to all who see the same files; 0: none. Of the
  * last call of cgroup_quota_cpus. */
-uint64_t cgroup_quota_group(void);
+uint32_t cgroup_quota_group(void);
+
+/* Identifies the group among whose likes the kernel shares CPUs: the process's cgroup, as
+ * cgroup_quota_cpus has found it last, or its session's group where the kernel makes these
+ * (sched(7), autogroup); 0: neither. *weight: 1..10000, of which 100 is usual. Weights of the
+ * groups above are not looked at. 8 us. One caller at a time. */
+uint32_t cgroup_weight(uint32_t *weight);
 
 struct cpu_mask;
 /* The CPUs that cpusets leave to the process, in the groups that cgroup_quota_cpus has found last,

@@ -1,39 +1,133 @@
 /* SPDX-License-Identifier: MIT */
 #include "cpus/share.h"
 
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+#include <stdbool.h>
 
-/* If nobody gets more than `level`. */
-static uint64_t given(const uint32_t *want, uint32_t n, uint32_t level)
+enum {
+    CPU = 1 << 16,         /* parts of a CPU */
+    LOST = SHARE_PROGRAMS, /* of these, by rounding, at most */
+    GOLDEN = 40503,        /* of these, by the golden ratio: multiples are spread evenly */
+    NICE_0 = 1024,         /* weight */
+};
+
+/* One caller at a time: the monitor's stack is small. */
+static struct part {
+    uint64_t want, got; /* parts of a CPU */
+    uint64_t weight;
+    bool has_all;
+} part[SHARE_PROGRAMS], group[SHARE_PROGRAMS], member[SHARE_PROGRAMS];
+
+/* Shares `pool` out: everybody gets what he wants, or his weight's part of what those leave. */
+static void fill(uint64_t pool, struct part *p, uint32_t n)
 {
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += least(want[i], level);
-    return sum;
+    for (bool changed = true; changed;) {
+        uint64_t left = pool, weights = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            left -= p[i].has_all ? p[i].want : 0;
+            weights += p[i].has_all ? 0 : p[i].weight;
+        }
+        changed = false;
+        for (uint32_t i = 0; i < n; i++) {
+            if (p[i].has_all)
+                continue;
+            p[i].got = left * p[i].weight / weights;
+            if (p[i].want <= p[i].got) {
+                p[i].got = p[i].want;
+                p[i].has_all = true;
+                changed = true;
+            }
+        }
+    }
 }
 
-uint32_t share_of(uint32_t pool, const uint32_t *want, uint32_t n, uint32_t self, uint32_t turn)
+static uint32_t first_of_group(const struct share_claim *claim, uint32_t i)
 {
-    uint32_t low = 0, high = pool; /* the highest level for which there is enough */
-    while (low < high) {
-        uint32_t level = low + (high - low + 1) / 2;
-        if (given(want, n, level) <= pool)
-            low = level;
-        else
-            high = level - 1;
-    }
-    uint32_t mine = least(want[self], low), left = pool - (uint32_t)given(want, n, low);
-    uint32_t unsatisfied = 0, rank = 0;
+    uint32_t first = 0;
+    while (claim[first].group != claim[i].group)
+        first++;
+    return first;
+}
+
+/* part[i]: what program i gets. */
+static void share_out(uint32_t pool, const struct share_claim *claim, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        group[i] = (struct part){0};
     for (uint32_t i = 0; i < n; i++) {
-        if (want[i] <= low)
-            continue;
-        if (i < self)
-            rank++;
-        unsatisfied++;
+        struct part *g = &group[first_of_group(claim, i)];
+        g->want += (uint64_t)claim[i].want * CPU;
+        if (!g->weight)
+            g->weight = claim[i].group_weight;
     }
-    if (!unsatisfied)
-        mine += left;
-    else if (want[self] > low)
-        mine += (rank + turn) % unsatisfied < left;
-    return mine ? mine : 1;
+    for (uint32_t i = 0; i < n; i++)
+        group[i].has_all = !group[i].weight; /* it is no first of a group */
+    fill((uint64_t)pool * CPU, group, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t members = 0;
+        if (first_of_group(claim, i) != i)
+            continue;
+        for (uint32_t k = i; k < n; k++)
+            if (claim[k].group == claim[i].group)
+                member[members++] =
+                    (struct part){.want = (uint64_t)claim[k].want * CPU, .weight = claim[k].weight};
+        fill(group[i].got, member, members);
+        members = 0;
+        for (uint32_t k = i; k < n; k++)
+            if (claim[k].group == claim[i].group)
+                part[k] = member[members++];
+    }
+}
+
+/* The part of `other`, who has a CPU at least, is less than that. So p has a slot on that CPU, too,
+ * for a part of the time: as much of it as brings what p is to have. The kernel shares the CPU by
+ * weight meanwhile, and those are to each other as the parts are. */
+static uint64_t beside_crowd(const struct part *p, const struct part *other)
+{
+    uint64_t uneven = p->got % CPU, time = uneven * (p->got + other->got) / p->got;
+    return p->got - uneven + (time < CPU - 1 ? time : CPU - 1);
+}
+
+uint32_t share_of(uint32_t pool, const struct share_claim *claim, uint32_t n, uint32_t self,
+                  uint32_t turn)
+{
+    uint64_t wanted = 0, before = 0, lost = (uint64_t)pool * CPU, offset = turn * GOLDEN % CPU;
+    uint32_t heaviest = n; /* of those whose part is less than a CPU; n: none */
+    for (uint32_t i = 0; i < n; i++)
+        wanted += claim[i].want;
+    if (wanted <= pool) {
+        uint32_t most = claim[self].want + pool - (uint32_t)wanted;
+        return most ? most : 1;
+    }
+    share_out(pool, claim, n);
+    for (uint32_t i = 0; i < n; i++)
+        lost -= part[i].got;
+    for (uint32_t i = 0; i < n; i++) {
+        if (part[i].got < part[i].want) { /* the first who wants more has what fill rounded off */
+            part[i].got += lost;
+            lost = 0;
+        }
+        if (part[i].want && part[i].got + LOST < CPU &&
+            (heaviest == n || part[i].got > part[heaviest].got))
+            heaviest = i;
+        before += i < self ? part[i].got : 0;
+    }
+    /* The whole CPUs on a line of all parts, which begins elsewhere at each turn: so they are as
+     * many as there are. */
+    uint64_t from = before + offset, mine = part[self].got;
+    if (heaviest != n) {
+        from = offset;
+        mine = mine > CPU ? beside_crowd(&part[self], &part[heaviest]) : CPU;
+    }
+    uint32_t whole = (uint32_t)((from + mine) / CPU - from / CPU);
+    return whole ? whole : 1;
+}
+
+uint32_t share_weight(int32_t nice)
+{
+    uint32_t weight = NICE_0;
+    for (; nice > 0 && weight > 3; nice--)
+        weight -= weight / 5;
+    for (; nice < 0 && weight < 64 * NICE_0; nice++)
+        weight += weight / 4;
+    return weight;
 }

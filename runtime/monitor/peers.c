@@ -31,6 +31,7 @@ enum {
     LATE_US = 30000,     /* without a look of its own a process may have ended */
     EXPIRY_US = 250000,  /* ... or has been stopped: it does not count */
     TURN_US = 64000,     /* who gets the CPU that does not come out even */
+    WEIGH_US = 250000,   /* between two looks at its own weights */
     RETRY_US = 1000000,  /* without a file, or an entry */
     /* the monitor of a process that sleeps in its turn may sleep for so long */
     TURNS_EXPIRY_US = 2000000,
@@ -49,6 +50,7 @@ static struct {
     struct lissom_peer_mask mask;
     struct lissom_peer entry;
     uint32_t demand[DEMANDS], next_demand;
+    uint64_t weighed; /* ns */
     bool any;
     uint32_t period_us;
 } own = {.fd = -1, .forbidden = true, .self = LISSOM_MAX_PEERS};
@@ -152,6 +154,27 @@ static bool mask_is(const struct cpu_mask *m)
     return true;
 }
 
+/* Only the first thread's: so renice(1) and start programs. */
+static int32_t own_nice(void)
+{
+    enum { IDLE = 5, RESET_ON_FORK = 0x40000000, PROCESS = 0, NICE_0 = 20 };
+    if ((prim_syscall3(SYS_sched_getscheduler, sched.pid, 0, 0) & ~RESET_ON_FORK) == IDLE)
+        return SHARE_NICE_IDLE;
+    long got = prim_syscall3(SYS_getpriority, PROCESS, sched.pid, 0);
+    return got > 0 ? NICE_0 - (int32_t)got : 0;
+}
+
+static void weigh(uint64_t now)
+{
+    uint32_t weight;
+    if (own.weighed && now - own.weighed < WEIGH_US * 1000ull)
+        return;
+    own.weighed = now;
+    own.entry.nice = (int8_t)own_nice();
+    own.entry.group = cgroup_weight(&weight);
+    own.entry.group_weight = (uint16_t)weight;
+}
+
 static void tell(uint64_t now)
 {
     own.entry.heartbeat = now;
@@ -251,6 +274,14 @@ static void follow_turns(uint32_t quota, uint64_t now)
         domain_follow(&own.entry, own.self, peer, fresh);
 }
 
+static struct share_claim claim_of(const struct lissom_peer *p, uint32_t demand)
+{
+    return (struct share_claim){.want = demand,
+                                .weight = share_weight(p->nice),
+                                .group = p->group,
+                                .group_weight = p->group_weight ? p->group_weight : 1};
+}
+
 uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota)
 {
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -264,27 +295,28 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
     own.entry.slots = slots_open();
     own.entry.quota_group = quota ? cgroup_quota_group() : 0;
     own.entry.asleep = 0;
+    weigh(now);
     tell(now);
 
-    /* In the order of entries, which is the same for all. */
-    uint32_t on_cpus[LISSOM_MAX_PEERS], n_cpus = 0, self_cpus = 0, in_quota[LISSOM_MAX_PEERS],
-                                        n_quota = 0, self_quota = 0;
+    /* In the order of entries, which is the same for all. The stack is small. */
+    static struct share_claim on_cpus[LISSOM_MAX_PEERS], in_quota[LISSOM_MAX_PEERS];
+    uint32_t n_cpus = 0, self_cpus = 0, n_quota = 0, self_quota = 0;
     memset(peer, 0, sizeof peer);
     prim_pread(own.fd, peer, sizeof peer, 0);
     own.any = false;
     for (uint32_t i = 0; i < LISSOM_MAX_PEERS; i++) {
         if (i == own.self) {
             self_cpus = n_cpus;
-            on_cpus[n_cpus++] = own.entry.demand;
+            on_cpus[n_cpus++] = claim_of(&own.entry, own.entry.demand);
             self_quota = n_quota;
-            in_quota[n_quota++] = own.entry.demand;
+            in_quota[n_quota++] = claim_of(&own.entry, own.entry.demand);
             continue;
         }
         uint32_t other = demand_of(i, now), here = other ? demand_here(i, other) : 0;
         if (here)
-            on_cpus[n_cpus++] = here;
+            on_cpus[n_cpus++] = claim_of(&peer[i], here);
         if (other && own.entry.quota_group && peer[i].quota_group == own.entry.quota_group)
-            in_quota[n_quota++] = other;
+            in_quota[n_quota++] = claim_of(&peer[i], other);
     }
     follow_turns(quota, now);
     own.any = n_cpus > 1 || n_quota > 1;

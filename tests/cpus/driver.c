@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
  * driver ROOT...: what runtime/cpus/cgroup.c finds below each folder, one after the other: the
- * quota in CPUs, and the cpuset.
+ * quota in CPUs, and the cpuset. driver --weight ROOT: whether there is a group, and its weight.
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
 
 #include <stdio.h>
+#include <string.h>
 
 int main(int argc, char **argv) {
+    if (argc == 3 && !strcmp(argv[1], "--weight")) {
+        uint32_t weight;
+        cgroup_root = argv[2];
+        cgroup_quota_cpus();
+        printf("%s group", cgroup_weight(&weight) ? "a" : "no");
+        printf(" of %u\n", weight);
+        return 0;
+    }
     for (int i = 1; i < argc; i++) {
         static struct cpu_mask m;
         cgroup_root = argv[i];

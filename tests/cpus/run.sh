@@ -9,16 +9,18 @@ root=$(cd "$here/../.." && pwd)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 fail() { echo "build failed: $*"; echo "0 passed, 1 failed"; exit 1; }
-${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined -I"$root/runtime" \
-    "$here/driver.c" "$root/runtime/cpus/cgroup.c" -o "$out/driver" || fail driver
-${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror \
-    -fsanitize=address,undefined -I"$root/runtime" \
-    "$here/share_test.c" "$root/runtime/cpus/share.c" -o "$out/share_test" || fail share_test
-${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror \
-    -fsanitize=address,undefined -I"$root/runtime" \
-    "$here/beside_test.c" "$root/runtime/cpus/beside.c" -o "$out/beside_test" || fail beside_test
-${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined -I"$root/runtime" \
-    "$here/clock_test.c" "$root/runtime/prim/clock.c" -o "$out/clock_test" || fail clock_test
+# build PROGRAM SOURCE...: from its own source and those of the runtime
+build() {
+    local program=$1
+    shift
+    ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fsanitize=address,undefined \
+        -I"$root/runtime" "$here/$program.c" "${@/#/$root/runtime/}" -o "$out/$program" ||
+        fail "$program"
+}
+build driver cpus/cgroup.c cpus/share.c
+build share_test cpus/share.c
+build beside_test cpus/beside.c
+build clock_test prim/clock.c
 passed=0 failed=0
 t=$out/t
 
@@ -33,7 +35,15 @@ expect() {
     for tree in "${@:-$name}"; do trees+=("$out/$tree"); done
     local got
     got=$(timeout 10 "$out/driver" "${trees[@]}" 2>&1)
-    if [ "$got" = "$want" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "$name: $got, expected $want"; fi
+    compare "$got" "$want"
+}
+compare() {
+    if [ "$1" = "$2" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "$name: $1, expected $2"
+    fi
 }
 v2='31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate
 '
@@ -208,6 +218,46 @@ file /proc/self/cgroup '0::/b (deleted)'$'\n'
 file /proc/self/mountinfo "$v2"
 expect '2 1 0 1' before after gone after
 expect '2 2 1' before nothing after # /proc cannot be read: as before
+
+# Weights, by `weigh`: whether there is a group, and its weight.
+weigh() {
+    local got
+    got=$(timeout 10 "$out/driver" --weight "$t" 2>&1)
+    compare "$got" "$1"
+}
+new 'weight-v2'
+file /proc/self/cgroup '0::/a'$'\n'
+file /proc/self/mountinfo "$v2"
+weigh 'a group of 100'
+file /sys/fs/cgroup/a/cpu.weight '250'$'\n'
+weigh 'a group of 250'
+file /sys/fs/cgroup/a/cpu.weight '999999'$'\n'
+weigh 'a group of 10000'
+file /sys/fs/cgroup/a/cpu.weight 'none'$'\n'
+weigh 'a group of 100'
+new 'weight-v1'
+file /proc/self/cgroup '1:cpu,cpuacct:/a'$'\n''0::/'$'\n'
+file /proc/self/mountinfo '31 23 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu
+'
+file /sys/fs/cgroup/cpu/a/cpu.shares '512'$'\n'
+weigh 'a group of 50'
+new 'weight-session'
+file /proc/self/cgroup '0::/'$'\n'
+file /proc/self/mountinfo "$v2"
+weigh 'no group of 100'
+file /proc/self/autogroup '/autogroup-7 nice 10'$'\n'
+weigh 'no group of 100' # the kernel makes none
+file /proc/sys/kernel/sched_autogroup_enabled '1'$'\n'
+weigh 'a group of 10'
+file /proc/self/autogroup '/autogroup-7 nice -3'$'\n'
+weigh 'a group of 195'
+for bad in '' ' ' '/autogroup-7' '/autogroup-7 nice' '/autogroup-7 nice x' $'\n'; do
+    file /proc/self/autogroup "$bad"
+    weigh 'no group of 100'
+done
+file /proc/self/autogroup '/autogroup-7 nice 10'$'\n'
+file /sys/fs/cgroup/cpu.weight '70'$'\n' # a container's root
+weigh 'a group of 70'
 for test in share_test beside_test clock_test; do
     timeout 60 "$out/$test" >"$out/$test.txt" 2>&1
     sed '$d' "$out/$test.txt"

@@ -23,7 +23,11 @@ uint32_t slots_demand(uint32_t *running) {
     if (running) *running = 1;
     return 3;
 }
-uint64_t cgroup_quota_group(void) { return 77; }
+uint32_t cgroup_quota_group(void) { return 77; }
+uint32_t cgroup_weight(uint32_t *weight) {
+    *weight = 100;
+    return 7;
+}
 
 static uint64_t state;
 static uint64_t any(void) {
@@ -161,7 +165,10 @@ static void scribble(int fd, uint64_t now) {
             .cpus = (uint32_t)value(now),
             .mask_hash = value(now),
             .pid_namespace = below(2) ? own.entry.pid_namespace : value(now),
-            .quota_group = below(2) ? 77 : value(now),
+            .quota_group = below(2) ? 77 : (uint32_t)value(now),
+            .group = below(2) ? 7 : (uint32_t)value(now),
+            .group_weight = (uint16_t)value(now),
+            .nice = (int8_t)value(now),
             .asleep = below(4),
         };
         domain_of(&p, now);

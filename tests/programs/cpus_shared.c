@@ -4,6 +4,7 @@
 // whatever somebody writes into the file in which they meet, all go on.
 #include "cpus_change.h"
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 enum { PROCESSES = 3 };
@@ -37,7 +38,7 @@ static void spoil(const pid_t *pid) {
             if (t_rand(&seed) % 2)
                 p[i].heartbeat = (uint64_t)t_now(CLOCK_MONOTONIC) - t_rand(&seed) % 100000000;
             if (t_rand(&seed) % 2) p[i].pid = (uint32_t)pid[t_rand(&seed) % PROCESSES];
-            if (t_rand(&seed) % 2) p[i].asleep = t_rand(&seed) % 2;
+            if (t_rand(&seed) % 2) p[i].asleep = (uint8_t)(t_rand(&seed) % 3);
         }
         SYS(pwrite(fd, p, sizeof p, 0));
         if (k % 50 == 49) SYS(ftruncate(fd, (off_t)(t_rand(&seed) % 10000)));
@@ -73,6 +74,11 @@ int main(int argc, char **argv) {
     c_goes_on(0);
     kill(pid[1], SIGCONT);
     share(pid, 2);
+    c_goes_on(1);
+    // One with less weight has the slot that each has, and the kernel shares that CPU.
+    SYS(setpriority(PRIO_PROCESS, (id_t)pid[1], 19));
+    c_slots_become(pid[0], c_n_cpus);
+    c_slots_become(pid[1], 1);
     c_goes_on(1);
     kill(pid[0], SIGKILL);
     waitpid(pid[0], NULL, 0);
