@@ -73,11 +73,11 @@ pub struct MixesArgs {
     #[arg(long, value_name = "N", value_parser = super::thread_count())]
     cpus: Option<u32>,
 
-    /// Threads of B under lissom [default: 4 for each CPU]
+    /// Threads of B under lissom, and in `native` [default: 4 for each CPU]
     #[arg(long, value_name = "N", value_parser = super::thread_count())]
     threads: Option<u32>,
 
-    /// Threads of A beside B under lissom [default: one for each CPU]
+    /// Threads of A beside that B [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = super::thread_count())]
     static_threads: Option<u32>,
 
@@ -471,6 +471,10 @@ impl Bench {
         let (rigid, malleable) = match scenario {
             Scenario::Halves => (a.command(lower.len() as u32), b.command(upper.len() as u32)),
             Scenario::Oversubscribed => (a.command(all), b.command(all)),
+            Scenario::Native => {
+                let options = &self.options;
+                (a.command(options.rigid_threads), b.command(options.malleable_threads))
+            }
             Scenario::Lissom | Scenario::Manager => {
                 (a.command(self.options.rigid_threads), self.under_lissom(b, &socket, false))
             }

@@ -15,6 +15,8 @@ pub enum Scenario {
     Halves,
     /// Natively, both with a thread for each CPU
     Oversubscribed,
+    /// Natively, the malleable one with as many threads as it has under lissom
+    Native,
     /// The malleable one under `lissom run`
     Lissom,
     /// The same, with `lissom manager`
@@ -26,6 +28,7 @@ impl Scenario {
         match self {
             Scenario::Halves => "halves",
             Scenario::Oversubscribed => "oversubscribed",
+            Scenario::Native => "native",
             Scenario::Lissom => "lissom",
             Scenario::Manager => "manager",
         }

@@ -34,7 +34,7 @@ fn legend(report: &Report) -> String {
     let options = &report.options;
     format!(
         "A is the program that is not malleable, B the malleable one, natively with a thread for each CPU they have (halves, \
-         oversubscribed), or under lissom with {} (B; A: {}). Median of {} (STP: least-most); seconds are \
+         oversubscribed), or natively and under lissom with {} (B; A: {}). Median of {} (STP: least-most); seconds are \
          geometric means of at least {}. A, B: times as long as alone. STP: the sum of the inverse, ANTT the mean.",
         options.malleable_threads,
         options.rigid_threads,
