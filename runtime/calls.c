@@ -95,7 +95,7 @@ static long yield_call(struct thread *t, struct user_registers *r)
         } else {
             prim_syscall3(SYS_sched_yield, 0, 0, 0);
         }
-        spin_yielded(t);
+        spin_yielded(t, wanted ? 0 : now);
     }
     r->rax = 0;
     return ACTION_RETURN;

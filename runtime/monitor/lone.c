@@ -125,6 +125,14 @@ static bool hold(bool contended)
     return false;
 }
 
+/* It calls sched_yield(2) by itself, to effect: there is nothing to do for it. */
+static bool gives_way(const struct slot *s, uint64_t now)
+{
+    const struct thread *t = s ? __atomic_load_n(&s->runner, __ATOMIC_RELAXED) : NULL;
+    uint64_t at = t ? __atomic_load_n(&t->gave_way_at, __ATOMIC_RELAXED) : 0;
+    return at && (int64_t)(now - at) < (int64_t)(LOOK_US * sched.tsc_per_us);
+}
+
 /* Whether s, the slot of the only thread that runs, is contended; as of the last look, if that was
  * a moment ago. */
 static bool is_contended(const struct slot *s, uint64_t now)
@@ -145,7 +153,8 @@ static bool is_contended(const struct slot *s, uint64_t now)
     sum_up(s, add_times);
     bool same = sum.tids && sum.tids == lone.tids;
     bool runs = same && sum.ran - lone.ran >= ns / RAN_SHARE;
-    lone.held = hold(turns_passed() || (runs && sum.delay - lone.delay >= ns / DELAY_SHARE));
+    bool delayed = runs && sum.delay - lone.delay >= ns / DELAY_SHARE;
+    lone.held = hold(turns_passed() || (delayed && !gives_way(s, now)));
     uint32_t most = runs ? RUNS_MAX_US : IDLE_MAX_US;
     lone.period_us =
         lone.held || (sum.tids && !same) ? LOOK_US : lone.period_us + lone.period_us / 4;

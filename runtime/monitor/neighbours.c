@@ -135,7 +135,9 @@ bool neighbours_any(void) { return own.any; }
 
 bool neighbours_tick(uint64_t now)
 {
-    bool scans = own.any && sched.detect_spinning && !sched.traced && !giving_up();
+    /* A thread alone is looked at by lone.h. */
+    bool scans =
+        own.any && sched.detect_spinning && !sched.traced && !giving_up() && !slots_one_is_busy();
     /* Not at the first tick: a call that has begun before it may block with its slot
      * (fastpath_may_block), and the signal would end it. */
     for (uint32_t i = 0; scans && own.scanned && i < slots_open(); i++) {

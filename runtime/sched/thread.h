@@ -210,6 +210,7 @@ struct thread {
     uint64_t polled_at, polls_since;
     /* tsc: the last sched_yield(2), and the first of a row of them */
     uint64_t yielded_at, yields_since;
+    uint64_t gave_way_at;    /* tsc: the last that switched to another process's thread */
     uint64_t yields_from;    /* a hash of their registers */
     uint32_t yields_unseen;  /* so many since its loop was looked at, ... */
     uint32_t yields_a_look;  /* ... which it is after so many */

@@ -25,11 +25,10 @@ enum {
     BACKOFF_FAILED = 8,  /* ... 2^8 times where looks have shown a wait hardly ever */
     /* as with futexes (futex.c): after so many more waits that were longer ... */
     LONG_WAITS = 16,
-    RETRY = 32,      /* ... only every 32nd is given that time */
-    KERNEL_US = 5,   /* between two yields at hints that are hand-overs to another kernel thread */
-    SWITCH_NS = 700, /* sched_yield(2) takes more if it switches, and less if it does not */
-    IN_VAIN = 16,    /* yields of a thread that do not switch, before it sleeps ... */
-    NAP_US = 20,     /* ... for so long, and the kernel's slack of 50 us more */
+    RETRY = 32,    /* ... only every 32nd is given that time */
+    KERNEL_US = 5, /* between two yields at hints that are hand-overs to another kernel thread */
+    IN_VAIN = 16,  /* yields of a thread that do not switch, before it sleeps ... */
+    NAP_US = 20,   /* ... for so long, and the kernel's slack of 50 us more */
 };
 
 /* As enter.S leaves them on the program's stack. */
@@ -180,7 +179,7 @@ static void yield_cpu(struct thread *t, bool in_turns)
     if (in_turns && turns_pass(t))
         return;
     prim_syscall3(SYS_sched_yield, 0, 0, 0);
-    bool switched = tsc() - now > SWITCH_NS * sched.tsc_per_us / 1000;
+    bool switched = tsc() - now > SPIN_SWITCH_NS * sched.tsc_per_us / 1000;
     t->yields_in_vain = switched ? 0 : t->yields_in_vain + 1;
     if (t->yields_in_vain < IN_VAIN || !__atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED))
         return;

@@ -21,8 +21,10 @@ bool spin_scanned(struct thread *t, const ucontext_t *uc);
 /* t, the caller, calls sched_yield(2), with the registers r (yield.c). wanted: its slot is, by
  * others. Returns true if it has given way, parked or asleep, so that it need not yield. */
 bool spin_yields(struct thread *t, const struct user_registers *r, bool wanted, uint64_t now);
-/* The call is over. */
-void spin_yielded(struct thread *t);
+/* The call is over, which began then; 0: another thread of the process has run. */
+void spin_yielded(struct thread *t, uint64_t began);
+/* sched_yield(2) takes longer if it switches, and less if it does not. */
+enum { SPIN_SWITCH_NS = 700 };
 /* How long to wait between two looks: the shorter the more of them have found a thread waiting.
  * 100..3000. */
 uint32_t spin_period_us(void);

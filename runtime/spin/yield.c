@@ -86,4 +86,9 @@ bool spin_yields(struct thread *t, const struct user_registers *r, bool wanted, 
     return true;
 }
 
-void spin_yielded(struct thread *t) { t->yielded_at = tsc(); }
+void spin_yielded(struct thread *t, uint64_t began)
+{
+    t->yielded_at = tsc();
+    if (began && t->yielded_at - began > SPIN_SWITCH_NS * sched.tsc_per_us / 1000)
+        __atomic_store_n(&t->gave_way_at, t->yielded_at, __ATOMIC_RELAXED);
+}
