@@ -165,9 +165,9 @@ static uint32_t slots_to_be(void)
     static uint32_t limit;
     static struct beside_share share;
     uint64_t now = tsc();
-    bool due = now >= limit_after;
+    bool due = now >= limit_after, owed = peers_are_owed();
     bool changed = share.slots && neighbours_look(now, &share, cpus_may_be_throttled());
-    if (!due && !changed && now < share_after && !peers_are_owed())
+    if (!due && !changed && now < share_after && !owed)
         return 0;
     if (due) {
         limit = cpus_limit();
@@ -305,6 +305,9 @@ static uint32_t tick_us(void)
         return lone;
     bool often = sched.detect_spinning && !__atomic_load_n(&sched.naps, __ATOMIC_RELAXED);
     uint32_t us = often || sched.observe_spinning ? spin_period_us() : TICK_US;
+    uint32_t owed = peers_may_be_owed_us();
+    if (owed && owed < us)
+        return owed;
     bool rarely = us >= TICK_US && peers_any() && slices_only_compute();
     return rarely || us > peers_period_us() ? peers_period_us() : us;
 }

@@ -27,6 +27,8 @@ enum {
     SQUEEZED_US = 500, /* ... times the square of their number, while it wants more slots, ... */
     RARE_US = 12000,   /* ... at most: the more there are, the less is won if one leaves */
     ALONE_US = 12000,
+    LATELY_US = 200000,  /* others that sleep for less are back at any moment */
+    IDLE_US = 500,       /* no slot has been busy: this is no barrier */
     SLEEPERS_US = 24000, /* between two looks at those whose monitors sleep */
     LATE_US = 30000,     /* without a look of its own a process may have ended */
     EXPIRY_US = 250000,  /* ... or has been stopped: it does not count */
@@ -52,6 +54,7 @@ static struct {
     uint32_t demand[DEMANDS], next_demand;
     uint64_t weighed; /* ns */
     bool any;
+    uint64_t lately; /* ns: there were others */
     uint32_t period_us;
 } own = {.fd = -1, .forbidden = true, .self = LISSOM_MAX_PEERS};
 
@@ -320,6 +323,8 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
     }
     follow_turns(quota, now);
     own.any = n_cpus > 1 || n_quota > 1;
+    if (own.any)
+        own.lately = now;
     uint32_t turn = (uint32_t)(now / (TURN_US * 1000ull));
     uint32_t n = share_of(own.entry.cpus, on_cpus, n_cpus, self_cpus, turn);
     uint32_t of_quota =
@@ -330,23 +335,23 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
         own.period_us = AMONG_OTHERS_US;
     if (own.period_us > RARE_US)
         own.period_us = RARE_US;
+    if (!own.any)
+        own.period_us = now - own.lately < LATELY_US * 1000ull ? AMONG_OTHERS_US : ALONE_US;
     return n < limit ? n : limit;
 }
 
+static bool is_idle(void) { return own.any && own.entry.demand && !slots_demand(NULL); }
+
 bool peers_are_owed(void)
 {
-    static uint64_t before;
-    uint64_t schedules = 0;
-    if (!own.any || !own.entry.demand || slots_demand(NULL))
+    uint64_t since = __atomic_load_n(&sched.all_idle_since, __ATOMIC_RELAXED);
+    if (!is_idle() || (int64_t)(tsc() - since) < (int64_t)(IDLE_US * sched.tsc_per_us))
         return false;
-    for (uint32_t i = 0; i < sched.slots_made; i++)
-        schedules += __atomic_load_n(&sched.slot[i].schedules, __ATOMIC_RELAXED);
-    bool idle = schedules == before;
-    before = schedules;
-    if (idle) /* since the last call: this is no barrier */
-        memset(own.demand, 0, sizeof own.demand);
-    return idle;
+    memset(own.demand, 0, sizeof own.demand);
+    return true;
 }
+
+uint32_t peers_may_be_owed_us(void) { return is_idle() ? IDLE_US : 0; }
 
 void peers_asleep(void)
 {
@@ -359,6 +364,6 @@ void peers_asleep(void)
     tell(clock_ns(CLOCK_MONOTONIC));
 }
 
-uint32_t peers_period_us(void) { return own.any ? own.period_us : ALONE_US; }
+uint32_t peers_period_us(void) { return own.period_us ? own.period_us : ALONE_US; }
 
 bool peers_any(void) { return own.any; }

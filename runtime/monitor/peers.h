@@ -18,9 +18,11 @@ void peers_begin(bool own_descriptors);
 /* How many slots the process is to have, if it is to have `limit` alone. mask: its CPUs. quota:
  * what its CPU quota is worth, 0: it has none. Post: 1..limit. */
 uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota);
-/* By each tick. Returns whether a look is due at once: others are there, no thread has run since
- * the last call, and they have been told otherwise. */
+/* By each tick. Returns whether a look is due at once: others are there, no thread runs or is
+ * ready, and they have been told otherwise. */
 bool peers_are_owed(void);
+/* How soon peers_are_owed may return true, unless a thread runs. 0: not so. us. */
+uint32_t peers_may_be_owed_us(void);
 /* No look will follow for long. */
 void peers_asleep(void);
 /* Microseconds until the next look is due. */

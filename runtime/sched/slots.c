@@ -63,7 +63,9 @@ static uint32_t state_of(const struct slot *s)
 static void set_idle(struct slot *s)
 {
     __atomic_store_n(&s->state, SLOT_IDLE, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
+    uint32_t others = __atomic_fetch_add(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
+    if (others + 1 == slots_open())
+        __atomic_store_n(&sched.all_idle_since, tsc(), __ATOMIC_RELAXED);
 }
 
 void slot_set_busy(struct slot *s)

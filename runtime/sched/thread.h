@@ -333,6 +333,7 @@ struct scheduler {
     uint32_t slots;
     uint32_t slots_made; /* ever opened */
     uint32_t idle_count;
+    uint64_t all_idle_since; /* tsc: when the last slot became idle; a hint */
     uint32_t naps;           /* slots whose thread naps */
     uint64_t naps_looked_at; /* tsc; by the monitor */
     /* others want the CPU of the one thread that runs (monitor/lone.h); or did
