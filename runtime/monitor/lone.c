@@ -53,18 +53,19 @@ void lone_begin(bool own_descriptors)
     __atomic_store_n(&sched.lone_contended, false, __ATOMIC_RELAXED);
 }
 
-/* Returns the slot with the only thread of the process that runs or could; NULL: there is none, or
- * several. */
-static struct slot *only_busy(void)
+/* Returns the slot with the only thread of the process that runs; NULL: there is none, or several.
+ * *alone: no other could run. */
+static struct slot *only_busy(bool *alone)
 {
     struct slot *only = NULL;
+    *alone = true;
     for (uint32_t i = 0; i < sched.slots; i++) {
         struct slot *s = &sched.slot[i];
         bool busy = __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_BUSY;
-        if ((only && busy) || slot_ready_count(s) ||
-            __atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED) ||
-            __atomic_load_n(&s->overcommit, __ATOMIC_RELAXED))
+        if ((only && busy) || __atomic_load_n(&s->overcommit, __ATOMIC_RELAXED))
             return NULL;
+        if (slot_ready_count(s) || __atomic_load_n(&s->waiting_count, __ATOMIC_RELAXED))
+            *alone = false;
         if (busy)
             only = s;
     }
@@ -140,7 +141,7 @@ static bool is_contended(const struct slot *s, uint64_t now)
     uint64_t ns = (now - lone.at) * 1000 / sched.tsc_per_us;
     if (ns < lone.period_us * 900ull) /* a timer has ended the sleep */
         return s && lone.held;
-    if (!s && lone.held) { /* another thread was ready for a moment; or it is alone no more */
+    if (!s && lone.held) { /* several ran for a moment, or none; or it is alone no more */
         lone.held = hold(false);
         lone.tids = 0;
         lone.at = now;
@@ -167,15 +168,18 @@ static bool is_contended(const struct slot *s, uint64_t now)
     return s && lone.held;
 }
 
-/* Returns its slot, if the only thread that runs is contended. */
+/* Returns its slot, if the only thread that runs is contended, and no other is ready. Whether it is
+ * contended does not depend on that: the ranks of a program with OpenMP have threads ready at every
+ * other look. */
 static struct slot *contended_slot(uint64_t now)
 {
     if (!sched.detect_spinning || !lone.can_look)
         return NULL;
-    struct slot *s = only_busy();
+    bool alone;
+    struct slot *s = only_busy(&alone);
     bool is = is_contended(s, now);
     __atomic_store_n(&sched.lone_contended, lone.held, __ATOMIC_RELAXED);
-    return is ? s : NULL;
+    return is && alone ? s : NULL;
 }
 
 bool lone_look(void) { return contended_slot(tsc()); }
