@@ -89,13 +89,15 @@ static long yield_call(struct thread *t, struct user_registers *r)
         return ACTION_DIRECT;
     bool wanted = slot_ready_count(t->slot) || waiting_any_over(t->slot, now, true);
     if (!sched.detect_spinning || !spin_yields(t, r, wanted, now)) {
+        uint64_t began = 0;
         if (wanted) {
             slices_begin_anew(t, t->slot);
             slot_yield(t);
         } else {
+            began = tsc();
             prim_syscall3(SYS_sched_yield, 0, 0, 0);
         }
-        spin_yielded(t, wanted ? 0 : now);
+        spin_yielded(t, began);
     }
     r->rax = 0;
     return ACTION_RETURN;

@@ -42,6 +42,7 @@ static struct {
     bool held;            /* contended, as of that look or of hold */
     uint32_t holds, left; /* see hold: looks */
     bool released;
+    bool watches;  /* as of the last tick */
     bool can_look; /* it opens files, in a table of descriptors of its own */
 } lone;
 
@@ -173,14 +174,18 @@ static bool is_contended(const struct slot *s, uint64_t now)
  * other look. */
 static struct slot *contended_slot(uint64_t now)
 {
+    lone.watches = false;
     if (!sched.detect_spinning || !lone.can_look)
         return NULL;
     bool alone;
     struct slot *s = only_busy(&alone);
+    lone.watches = s && alone;
     bool is = is_contended(s, now);
     __atomic_store_n(&sched.lone_contended, lone.held, __ATOMIC_RELAXED);
     return is && alone ? s : NULL;
 }
+
+bool lone_watches(void) { return lone.watches; }
 
 bool lone_look(void) { return contended_slot(tsc()); }
 

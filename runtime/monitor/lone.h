@@ -22,6 +22,8 @@ uint32_t lone_sleep_us(void);
 bool lone_look(void);
 /* The same, where the monitor is awake: looks when it is time. If so, the thread is scanned. */
 bool lone_tick(uint64_t now /* tsc */);
+/* Whether at the last tick one thread ran and no other could: then nobody else needs to scan it. */
+bool lone_watches(void);
 /* Until the next tick, if it was so at the last one: 1 to 8 ms, the more, the more scans have shown
  * no wait. 0: it was not. */
 uint32_t lone_tick_us(void);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "monitor/neighbours.h"
+#include "monitor/lone.h"
 #include "monitor/scan.h"
 #include "prim/clock.h"
 #include "prim/task.h"
@@ -135,9 +136,8 @@ bool neighbours_any(void) { return own.any; }
 
 bool neighbours_tick(uint64_t now)
 {
-    /* A thread alone is looked at by lone.h. */
     bool scans =
-        own.any && sched.detect_spinning && !sched.traced && !giving_up() && !slots_one_is_busy();
+        own.any && sched.detect_spinning && !sched.traced && !giving_up() && !lone_watches();
     /* Not at the first tick: a call that has begun before it may block with its slot
      * (fastpath_may_block), and the signal would end it. */
     for (uint32_t i = 0; scans && own.scanned && i < slots_open(); i++) {

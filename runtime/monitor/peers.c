@@ -56,7 +56,7 @@ static struct {
     bool any;
     uint64_t lately; /* ns: there were others */
     uint32_t period_us;
-} own = {.fd = -1, .forbidden = true, .self = LISSOM_MAX_PEERS};
+} own = {.fd = -1, .forbidden = true, .self = LISSOM_MAX_PEERS, .period_us = ALONE_US};
 
 static struct lissom_peer peer[LISSOM_MAX_PEERS];
 
@@ -126,6 +126,7 @@ static bool is_there(uint64_t now)
     if (own.fd < 0 && !open_file())
         return false;
     own.entry = (struct lissom_peer){.pid = (uint32_t)sched.pid};
+    own.weighed = 0;
     if (prim_syscall4(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &about, 0) == 0)
         own.entry.pid_namespace = about.st_ino;
     memset(sleeper, 0, sizeof sleeper);
@@ -247,12 +248,19 @@ static uint32_t demand_here(uint32_t i, uint32_t demand)
 
 /* --- a look ----------------------------------------------------------------------------------- */
 
+static void knows_nobody(void)
+{
+    own.any = false;
+    own.entry.demand = 0;
+    own.period_us = ALONE_US;
+}
+
 void peers_begin(bool own_descriptors)
 {
     own.fd = -1;
     own.self = LISSOM_MAX_PEERS;
     own.retry = 0;
-    own.any = false;
+    knows_nobody();
     own.forbidden = !sched.shares || !own_descriptors;
     domain_begin();
 }
@@ -288,8 +296,10 @@ static struct share_claim claim_of(const struct lissom_peer *p, uint32_t demand)
 uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota)
 {
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
-    if (!is_there(now) || !mask_is(mask))
+    if (!is_there(now) || !mask_is(mask)) {
+        knows_nobody();
         return limit;
+    }
     own.demand[own.next_demand++ % DEMANDS] = slots_demand(NULL);
     uint32_t demand = 0;
     for (uint32_t i = 0; i < DEMANDS; i++)
@@ -330,7 +340,8 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
     uint32_t of_quota =
         own.entry.quota_group ? share_of(quota, in_quota, n_quota, self_quota, turn) : n;
     n = n < of_quota ? n : of_quota;
-    own.period_us = n_cpus * n_cpus * SQUEEZED_US;
+    uint32_t of_all = n_cpus > n_quota ? n_cpus : n_quota;
+    own.period_us = of_all * of_all * SQUEEZED_US;
     if (own.period_us < AMONG_OTHERS_US && n >= own.entry.demand)
         own.period_us = AMONG_OTHERS_US;
     if (own.period_us > RARE_US)
@@ -364,6 +375,6 @@ void peers_asleep(void)
     tell(clock_ns(CLOCK_MONOTONIC));
 }
 
-uint32_t peers_period_us(void) { return own.period_us ? own.period_us : ALONE_US; }
+uint32_t peers_period_us(void) { return own.period_us; }
 
 bool peers_any(void) { return own.any; }

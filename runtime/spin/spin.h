@@ -29,7 +29,8 @@ enum { SPIN_SWITCH_NS = 700 };
  * 100..3000. */
 uint32_t spin_period_us(void);
 /* Whether the thread of s is to be looked at now; then not again for a while. Looks that find it at
- * work take half a percent of its CPU time at most. */
+ * work take half a percent of its CPU time at most. Not asked for a thread alone, which is looked
+ * at in a rhythm of its own (monitor/lone.c). */
 bool spin_may_scan(struct slot *s, uint64_t now);
 
 /* If a signal has interrupted a thread at a spin site, sets uc to the state before the site's
