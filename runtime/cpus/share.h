@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-/* What a program wants. The kernel shares CPUs among groups, each group's among its programs. */
+/* One program's demand. The kernel divides the CPUs among scheduling groups, and the part of each
+ * group among its programs. */
 struct share_claim {
     uint32_t want;   /* threads that could run */
     uint32_t weight; /* among those of its group: 1..SHARE_WEIGHT_MAX */
@@ -18,14 +19,14 @@ struct share_claim {
 
 enum { SHARE_PROGRAMS = 128, SHARE_WEIGHT_MAX = 100000, SHARE_WANT_MAX = 1 << 12 };
 
-/* What program `self` of n may use of `pool` CPUs.
+/* Returns how many of `pool` CPUs program `self` of n may use: weighted max-min fair.
  *
- * Everybody gets what he wants, but nobody more than his weight's part of what the others leave.
- * What does not come out even goes round: to those that `turn` says, a number that counts up. If
- * nobody wants more, what is left is promised to each of them: a program that begins to run more
- * threads need not ask first; if several do at once, they find out at the next look. Each has one
- * at least. Where that is more than the part of one of them, the kernel shares his CPU by the same
- * weights, with a slot of another.
+ * A program gets as many CPUs as it has threads that could run, but no more than its weight's part
+ * of what the other programs leave. A fraction of a CPU is granted as a whole CPU for that fraction
+ * of the turns. `turn` is the number of the current turn. If all programs together want fewer CPUs
+ * than there are, each may use the rest, so a program that starts more threads need not ask first.
+ * Each program gets at least one CPU. If its part is smaller, another program may use the same CPU,
+ * which the kernel then divides by weight.
  *
  * Pre: self < n <= SHARE_PROGRAMS, want <= SHARE_WANT_MAX, pool <= SHARE_WANT_MAX.
  * Post: 1..max(pool, 1). One caller at a time. */
