@@ -179,8 +179,7 @@ static void yield_cpu(struct thread *t, bool in_turns)
     if (in_turns && turns_pass(t))
         return;
     prim_syscall3(SYS_sched_yield, 0, 0, 0);
-    bool switched = tsc() - now > SPIN_SWITCH_NS * sched.tsc_per_us / 1000;
-    t->yields_in_vain = switched ? 0 : t->yields_in_vain + 1;
+    t->yields_in_vain = spin_switched(now, tsc()) ? 0 : t->yields_in_vain + 1;
     if (t->yields_in_vain < IN_VAIN || !__atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED))
         return;
     t->yields_in_vain = 0;

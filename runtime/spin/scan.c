@@ -105,9 +105,11 @@ bool spin_scanned(struct thread *t, const ucontext_t *uc)
         .xmm = uc->uc_mcontext.fpregs ? uc->uc_mcontext.fpregs->_xmm : NULL,
     };
     struct spin_result r;
-    uint64_t began = cpu_us();
     /* In a site's stub: it looks for itself. */
-    if (spin_site_at((uintptr_t)from.rip) || !spin_probe(t, &from, NULL, &r))
+    if (spin_site_at((uintptr_t)from.rip))
+        return false;
+    uint64_t began = cpu_us();
+    if (!spin_probe(t, &from, NULL, &r))
         return false;
     count(spin_scans);
     bool waits = spin_is_wait(&r);

@@ -5,13 +5,13 @@
 #ifndef LISSOM_SPIN_H
 #define LISSOM_SPIN_H
 
+#include "sched/thread.h"
+
 #include <stdbool.h>
 #include <ucontext.h>
 
 #include <stdint.h>
 
-struct slot;
-struct thread;
 struct user_registers;
 
 /* t, which is the caller and was interrupted in this state, gives way if it waits for another
@@ -21,10 +21,16 @@ bool spin_scanned(struct thread *t, const ucontext_t *uc);
 /* t, the caller, calls sched_yield(2), with the registers r (yield.c). wanted: its slot is, by
  * others. Returns true if it has given way, parked or asleep, so that it need not yield. */
 bool spin_yields(struct thread *t, const struct user_registers *r, bool wanted, uint64_t now);
-/* The call is over, which began then; 0: another thread of the process has run. */
+/* The call has returned. began: tsc before the system call; 0: there was none, another thread of
+ * the process has run. */
 void spin_yielded(struct thread *t, uint64_t began);
 /* sched_yield(2) takes longer if it switches, and less if it does not. */
 enum { SPIN_SWITCH_NS = 700 };
+/* Returns whether the sched_yield(2) that ran from `began` to `ended` (tsc) has switched. */
+static inline bool spin_switched(uint64_t began, uint64_t ended)
+{
+    return ended - began > SPIN_SWITCH_NS * sched.tsc_per_us / 1000;
+}
 /* How long to wait between two looks: the shorter the more of them have found a thread waiting.
  * 100..3000. */
 uint32_t spin_period_us(void);

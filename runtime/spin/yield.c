@@ -89,6 +89,6 @@ bool spin_yields(struct thread *t, const struct user_registers *r, bool wanted, 
 void spin_yielded(struct thread *t, uint64_t began)
 {
     t->yielded_at = tsc();
-    if (began && t->yielded_at - began > SPIN_SWITCH_NS * sched.tsc_per_us / 1000)
+    if (began && spin_switched(began, t->yielded_at))
         __atomic_store_n(&t->gave_way_at, t->yielded_at, __ATOMIC_RELAXED);
 }
