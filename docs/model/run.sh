@@ -391,10 +391,12 @@ turns_small() {
 	ok 'turns, ready thread'       N=2 MOST=1 PUSH=1
 	ok 'turns, early'              N=3 MOST=1 EARLY=1
 	ok 'turns, fair'               N=3 MOST=1 LIVE=1
+	ok 'turns, in any order'       N=3 MOST=2 ANY=1
 }
 
 turns_large() {
 	big 'turns, four'              N=4 MOST=2 EARLY=1
+	big 'turns, four, any order'   N=4 MOST=2 ANY=1
 	big 'turns, one of three dies' N=3 MOST=1 KILL=1
 	big 'turns, two CPUs, one dies' N=3 MOST=2 KILL=1
 	big 'turns, four leave'        N=4 MOST=2 LEAVE=1

@@ -10,8 +10,9 @@
  *
  * -D N=processes, MOST=those that are to run at a time, KILL=those that die, at any step, LEAVE=1:
  * the first gives its turn up and ends, PUSH=1: a thread of the first becomes ready, while the
- * second computes with its turn; EARLY=sleeps that end early, as by a signal; M=mutant: each breaks
- * one thing, and run.sh wants an error for it.
+ * second computes with its turn; EARLY=sleeps that end early, as by a signal; ANY=1: a turn goes to
+ * any process that wants one, else to the next; M=mutant: each breaks one thing, and run.sh wants
+ * an error for it.
  */
 #ifndef N
 #define N 3
@@ -30,6 +31,9 @@
 #endif
 #ifndef EARLY
 #define EARLY 0
+#endif
+#ifndef ANY
+#define ANY 0
 #endif
 #ifndef M
 #define M 0
@@ -78,6 +82,9 @@ inline look(me) {
 				held++;
 				before = before + ((me + i) % N < me)
 			:: word[(me + i) % N] == WANTED && wanting == N -> wanting = (me + i) % N
+#if ANY
+			:: word[(me + i) % N] == WANTED -> wanting = (me + i) % N
+#endif
 			:: else
 			fi;
 			i++

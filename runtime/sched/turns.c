@@ -9,7 +9,7 @@
 
 enum {
     TURN_NS = 3000000,
-    LONG_US = 200,  /* several rounds of the processes on one CPU */
+    HERE_SHARE = 6, /* of the longest wait: see look */
     POLL_NS = 1500, /* after a sleep, before the next: a third of what a sleep and a wake cost */
     FUTEX_WAIT_SHARED = 0,
     FUTEX_WAKE_SHARED = 1,
@@ -57,31 +57,50 @@ static bool give(struct lissom_turn *e)
 /* A summary of the other processes' words. */
 struct others {
     uint32_t held, before;       /* so many, of which so many have lower numbers */
-    struct lissom_turn *wanting; /* the next after `self`, if possible on its CPU; NULL: none */
+    struct lissom_turn *wanting; /* which to give the turn to; NULL: none wants one */
 };
 
-/* A switch between two processes on one CPU takes half the time of a wake-up on another. But one
- * that has slept for long comes first: the others of this CPU may wait for it. */
+static uint64_t age_of(const struct lissom_turn *e, uint64_t now)
+{
+    uint64_t at = __atomic_load_n(&e->at, __ATOMIC_RELAXED);
+    return now > at ? now - at : 0;
+}
+
+static bool is_ours(const struct lissom_turn *e)
+{
+    return __atomic_load_n(&e->mask, __ATOMIC_RELAXED) == own.mask;
+}
+
+/* A switch between two processes on one CPU takes half the time of a wake-up on another. So the
+ * turn goes to the next of this CPU that has waited for a part of the time of the one that has
+ * waited for longest, and else to that one. With a stronger preference, one CPU may go round six
+ * processes, and the other to and fro between two that wait for those. */
 static struct others look(struct lissom_turn *turn)
 {
-    uint64_t old = tsc() - LONG_US * sched.tsc_per_us;
     struct others o = {0};
+    uint64_t now = tsc(), oldest = 0;
     uint32_t n = __atomic_load_n(&own.entries, __ATOMIC_RELAXED);
     uint32_t cpu = turn[own.self].cpu;
-    bool near = false;
     for (uint32_t i = 1; i < n; i++) {
         struct lissom_turn *e = &turn[(own.self + i) % n];
         uint32_t word = __atomic_load_n(&e->word, __ATOMIC_SEQ_CST);
-        if (word == TURN_NONE || __atomic_load_n(&e->mask, __ATOMIC_RELAXED) != own.mask)
+        if (word == TURN_NONE || !is_ours(e))
             continue;
         if (word == TURN_HELD) {
             o.held++;
             o.before += e < &turn[own.self];
-        } else if (word == TURN_WANTED && !near) {
-            near = __atomic_load_n(&e->cpu, __ATOMIC_RELAXED) == cpu ||
-                   __atomic_load_n(&e->at, __ATOMIC_RELAXED) < old;
-            if (near || !o.wanting)
-                o.wanting = e;
+        } else if (word == TURN_WANTED && (!o.wanting || age_of(e, now) > oldest)) {
+            o.wanting = e;
+            oldest = age_of(e, now);
+        }
+    }
+    for (uint32_t i = 1; o.wanting && i < n; i++) {
+        struct lissom_turn *e = &turn[(own.self + i) % n];
+        if (__atomic_load_n(&e->word, __ATOMIC_RELAXED) == TURN_WANTED && is_ours(e) &&
+            __atomic_load_n(&e->cpu, __ATOMIC_RELAXED) == cpu &&
+            age_of(e, now) >= oldest / HERE_SHARE) {
+            o.wanting = e;
+            break;
         }
     }
     return o;

@@ -14,10 +14,10 @@
  *     TURN_WANTED  its thread sleeps until it is given a turn
  *     TURN_HELD    its thread runs
  *
- * A thread at a spin site gives its turn to the next process whose word is WANTED: sets its own
- * word to WANTED, the other to HELD, wakes it and sleeps. At most `most` processes are to hold
- * turns: those with the lowest numbers. Another that holds one only sleeps. If fewer hold turns, a
- * thread at a site wakes another and runs on.
+ * A thread at a spin site gives its turn to a process whose word is WANTED, mostly the next on its
+ * CPU: sets its own word to WANTED, the other to HELD, wakes it and sleeps. At most `most`
+ * processes are to hold turns: those with the lowest numbers. Another that holds one only sleeps.
+ * If fewer hold turns, a thread at a site wakes another and runs on.
  *
  * 1. A word becomes HELD by compare-and-swap from WANTED. So of several that give, one succeeds.
  * 2. The own word is WANTED before another becomes HELD, and futex(2) compares it again. So a turn
