@@ -339,6 +339,8 @@ struct scheduler {
     /* others want the CPU of the one thread that runs (monitor/lone.h); or did
      * a moment ago */
     bool lone_contended;
+    /* tsc: what a system call takes that does nothing (monitor/lone.c) */
+    uint32_t call_tsc;
     bool neighbours;       /* others want the CPUs of threads that run (monitor/neighbours.h) */
     uint32_t crowd;        /* its threads have one of so many parts of a CPU; at least 1 */
     uint32_t threads;      /* alive */

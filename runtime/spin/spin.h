@@ -24,12 +24,15 @@ bool spin_yields(struct thread *t, const struct user_registers *r, bool wanted, 
 /* The call has returned. began: tsc before the system call; 0: there was none, another thread of
  * the process has run. */
 void spin_yielded(struct thread *t, uint64_t began);
-/* sched_yield(2) takes longer if it switches, and less if it does not. */
-enum { SPIN_SWITCH_NS = 700 };
-/* Returns whether the sched_yield(2) that ran from `began` to `ended` (tsc) has switched. */
+/* sched_yield(2) takes so much longer than a system call that does nothing if it switches, and less
+ * if it does not. */
+enum { SPIN_SWITCH_NS = 600 };
+/* Returns whether the sched_yield(2) that ran from `began` to `ended` (tsc) has switched.
+ * Relaxed. */
 static inline bool spin_switched(uint64_t began, uint64_t ended)
 {
-    return ended - began > SPIN_SWITCH_NS * sched.tsc_per_us / 1000;
+    return ended - began > __atomic_load_n(&sched.call_tsc, __ATOMIC_RELAXED) +
+                               SPIN_SWITCH_NS * sched.tsc_per_us / 1000;
 }
 /* How long to wait between two looks: the shorter the more of them have found a thread waiting.
  * 100..3000. */
