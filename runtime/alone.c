@@ -50,8 +50,6 @@ static struct {
     uint64_t ran, delay, sleeps; /* at the last look; ns, ns, number */
 } own;
 
-static int32_t own_pid(void) { return (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0); }
-
 static bool is_in(struct range r, uintptr_t address) { return address - r.lo < r.hi - r.lo; }
 
 static struct range loader_range(void)
@@ -79,7 +77,7 @@ static bool waits(void)
 {
     struct rusage usage;
     uint64_t ran, delay;
-    if (!task_times(own_pid(), &ran, &delay) ||
+    if (!task_times(prim_pid(), &ran, &delay) ||
         prim_syscall3(SYS_getrusage, RUSAGE_SELF, &usage, 0))
         return false;
     uint64_t sleeps = (uint64_t)usage.ru_nvcsw, r = ran - own.ran, d = delay - own.delay;
@@ -131,7 +129,7 @@ static void expired(int sig, siginfo_t *info, void *context)
                                                  .flags = SA_SIGINFO | SA_NODEFER | SA_RESTART |
                                                           RESTORER,
                                                  .restorer = lissom_sigaction_restorer};
-    int32_t pid = own_pid();
+    int32_t pid = prim_pid();
     if (info->si_code != SI_TIMER || own.armed_by != pid)
         return;
     if (!own.tries && waits())
@@ -166,7 +164,7 @@ static bool arm(void)
         prim_syscall3(SYS_timer_create, CLOCK_PROCESS_CPUTIME_ID, &event, &own.timer))
         return false;
     action(&a, 0);
-    own.armed_by = own_pid();
+    own.armed_by = prim_pid();
     own.period_us = FIRST_US;
     own.tries = 0;
     own.ran = own.delay = own.sleeps = 0;
@@ -186,12 +184,12 @@ static void forked(void)
 
 static void maps_shared(void)
 {
-    if (!own.begin || sched.active || own.armed_by == own_pid())
+    if (!own.begin || sched.active || own.armed_by == prim_pid())
         return;
     if (!own.forks)
         own.forks = !pthread_atfork(NULL, NULL, forked);
     own.loader = loader_range();
-    if (task_is_traced(own_pid()) || (!own.libc.hi && !libc_code(&own.libc.lo, &own.libc.hi)) ||
+    if (task_is_traced(prim_pid()) || (!own.libc.hi && !libc_code(&own.libc.lo, &own.libc.hi)) ||
         !arm())
         own.begin = NULL;
 }
@@ -200,7 +198,7 @@ void alone_end(void)
 {
     const struct kernel_sigaction ignore = {.handler = (void *)SIG_IGN}, none = {0};
     struct kernel_sigaction now;
-    if (own.armed_by && own.armed_by != own_pid())
+    if (own.armed_by && own.armed_by != prim_pid())
         return;
     own.begin = NULL;
     if (!own.armed_by)

@@ -39,7 +39,7 @@ bool clone_is_shared_child(struct thread *t)
 {
     if (t->clone_state == CLONE_NONE)
         return false;
-    bool child = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0) != sched.pid;
+    bool child = prim_pid() != sched.pid;
     if (child && t->clone_state == CLONE_SHARED)
         return true;
     t->clone_state = CLONE_NONE;

@@ -290,7 +290,7 @@ static const char *unfit_process(void)
 static void begin(const char *unfit)
 {
     alone_end();
-    sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
+    sched.pid = prim_pid();
     if (record->pid != (uint32_t)sched.pid)
         claim_record(); /* a child of the process that was executed */
     state(LISSOM_STATE_starting, "");
@@ -379,7 +379,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     if (sched.openmp_binds)
         cpus_loaded();
     find_pthread_create();
-    sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
+    sched.pid = prim_pid();
     open_region();
     claim_record();
     state(LISSOM_STATE_single, "");

@@ -34,8 +34,6 @@ enum { CALLS = sizeof calls / sizeof *calls };
 static notice_function *function; /* NULL: nothing is arranged */
 static int32_t arranged_by;       /* the process */
 
-static int32_t own_pid(void) { return (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0); }
-
 /* mov $number,%eax ; syscall ; test %rax,%rax */
 static void site_bytes(const struct call *c, uint8_t bytes[SITE_BYTES])
 {
@@ -115,7 +113,7 @@ bool notice_second_thread(uintptr_t clone, bool has_clone3, notice_function *f)
         return false;
     }
     function = f;
-    arranged_by = own_pid();
+    arranged_by = prim_pid();
     return true;
 }
 
@@ -125,7 +123,7 @@ bool notice_second_thread(uintptr_t clone, bool has_clone3, notice_function *f)
 static bool is_vfork_child(bool unknown)
 {
     enum { KCMP_VM = 1 };
-    int32_t pid = own_pid();
+    int32_t pid = prim_pid();
     if (pid == arranged_by)
         return false;
     long parent = prim_syscall3(SYS_getppid, 0, 0, 0),
@@ -151,7 +149,7 @@ bool notice_never(void)
     return true;
 }
 
-void notice_forked(void) { arranged_by = own_pid(); }
+void notice_forked(void) { arranged_by = prim_pid(); }
 
 void notice_now(bool for_thread)
 {

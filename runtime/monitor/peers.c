@@ -161,8 +161,8 @@ static bool mask_is(const struct cpu_mask *m)
 /* Only the first thread's: so renice(1) and start programs. */
 static int32_t own_nice(void)
 {
-    enum { IDLE = 5, RESET_ON_FORK = 0x40000000, PROCESS = 0, NICE_0 = 20 };
-    if ((prim_syscall3(SYS_sched_getscheduler, sched.pid, 0, 0) & ~RESET_ON_FORK) == IDLE)
+    enum { IDLE = 5, PROCESS = 0, NICE_0 = 20 };
+    if (prim_policy(sched.pid) == IDLE)
         return SHARE_NICE_IDLE;
     long got = prim_syscall3(SYS_getpriority, PROCESS, sched.pid, 0);
     return got > 0 ? NICE_0 - (int32_t)got : 0;

@@ -225,7 +225,7 @@ bool cache_read(struct object *o)
 static void store(const struct object *o, const struct header *h, size_t bytes)
 {
     char suffix[16] = ".", path[FOLDER], temporary[FOLDER];
-    long pid = prim_syscall3(SYS_getpid, 0, 0, 0);
+    long pid = prim_pid();
     char *end = suffix + 1;
     for (; pid; pid /= 10)
         *end++ = (char)('0' + pid % 10);

@@ -63,7 +63,7 @@ bool patch_write(int memory, uintptr_t at, const void *bytes, size_t n)
     struct iovec from = {(void *)(uintptr_t)bytes, n}, to = {(void *)at, n};
     if (memory >= 0)
         return prim_pwrite(memory, bytes, n, (long)at) == (long)n;
-    long pid = prim_syscall3(SYS_getpid, 0, 0, 0);
+    long pid = prim_pid();
     return prim_syscall6(SYS_process_vm_writev, pid, (long)&from, 1, (long)&to, 1, 0) == (long)n;
 }
 

@@ -41,7 +41,7 @@ static inline void prim_kernel_thread_join(uint32_t *alive, long tid)
     while ((there = __atomic_load_n(alive, __ATOMIC_SEQ_CST)) != 0)
         prim_syscall4(SYS_futex, alive, 0 /* FUTEX_WAIT: the kernel's wake is a shared one */,
                       there, 0);
-    long pid = prim_syscall3(SYS_getpid, 0, 0, 0);
+    long pid = prim_pid();
     for (int looks = 0; looks < 2000 && prim_syscall3(SYS_tgkill, pid, tid, 0) == 0; looks++)
         prim_syscall3(SYS_nanosleep, (long)&pause, 0, 0);
 }

@@ -30,6 +30,18 @@ static inline long prim_syscall6(long nr, long a, long b, long c, long d, long e
     prim_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 #define prim_syscall3(nr, a, b, c) prim_syscall6(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
 
+/* --- processes and threads -------------------------------------------------------------------- */
+
+/* Returns the number of the caller's process. */
+static inline int32_t prim_pid(void) { return (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0); }
+/* Returns the scheduling policy of thread tid (0: the caller), without SCHED_RESET_ON_FORK, or a
+ * negated errno. */
+static inline long prim_policy(int32_t tid)
+{
+    long policy = prim_syscall3(SYS_sched_getscheduler, tid, 0, 0);
+    return policy < 0 ? policy : policy & ~0x40000000l;
+}
+
 /* --- CPUs ------------------------------------------------------------------------------------- */
 
 /* The CPU that the caller is on at the moment, modulo 4096: the kernel keeps it in the limit of

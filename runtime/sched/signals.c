@@ -62,18 +62,17 @@ _Noreturn void lissom_resume(const ucontext_t *uc);
 
 enum { RED_ZONE_BYTES = 128 };
 
-/* Of this kernel thread. sched.pid is the parent's in a child that shares our memory, and in one
- * that has just been forked. */
-static long own_pid(void) { return prim_syscall3(SYS_getpid, 0, 0, 0); }
 static long own_tid(void) { return prim_syscall3(SYS_gettid, 0, 0, 0); }
-static void send_to_self(int sig) { prim_syscall3(SYS_tgkill, own_pid(), own_tid(), sig); }
+/* sched.pid is the parent's in a child that shares our memory, and in one that has just been
+ * forked. */
+static void send_to_self(int sig) { prim_syscall3(SYS_tgkill, prim_pid(), own_tid(), sig); }
 
 static void default_action(int sig, const siginfo_t *info)
 {
     action_default(sig);
     /* other faults come again by themselves */
     if ((!is_fault(sig, info) || sig == SIGTRAP || sig == SIGSYS) &&
-        prim_syscall4(SYS_rt_tgsigqueueinfo, own_pid(), own_tid(), sig, info))
+        prim_syscall4(SYS_rt_tgsigqueueinfo, prim_pid(), own_tid(), sig, info))
         send_to_self(sig); /* too many are pending */
 }
 
@@ -471,7 +470,7 @@ static void interrupted_ourselves(int sig, const siginfo_t *info, ucontext_t *uc
         default_action(sig, info); /* our own mistake: let it be seen */
         return;
     }
-    prim_syscall4(SYS_rt_tgsigqueueinfo, own_pid(), own_tid(), sig, info);
+    prim_syscall4(SYS_rt_tgsigqueueinfo, prim_pid(), own_tid(), sig, info);
     frame_set_mask(uc, frame_mask(uc) | signal_bit(sig));
 }
 

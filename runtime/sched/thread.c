@@ -123,20 +123,14 @@ void thread_learn(struct thread *t, bool needs_home)
 
 static long policy_at_start;
 
-static long own_policy(void)
-{
-    enum { RESET_ON_FORK = 0x40000000 };
-    return prim_syscall3(SYS_sched_getscheduler, 0, 0, 0) & ~RESET_ON_FORK;
-}
-
-void thread_class_at_start(void) { policy_at_start = own_policy(); }
+void thread_class_at_start(void) { policy_at_start = prim_policy(0); }
 
 /* SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, which the program was not started with: that of the
  * calling kernel thread, and of no other. */
 static bool is_real_time_by_choice(void)
 {
     enum { FIFO = 1, RR = 2, DEADLINE = 6 };
-    long policy = own_policy();
+    long policy = prim_policy(0);
     return policy != policy_at_start && (policy == FIFO || policy == RR || policy == DEADLINE);
 }
 
@@ -240,7 +234,7 @@ void thread_exit(struct thread *t)
 
 void thread_forget_others(struct thread *self)
 {
-    sched.pid = (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0);
+    sched.pid = prim_pid();
     sched.free_lock.word = 0;
     sched.free_head = sched.reserved_head = NULL;
     tids_after_fork();
