@@ -13,7 +13,7 @@
 
 enum {
     LOOK_US = 12000, /* between two looks while the thread is contended */
-    /* ... doubling while it is not, up to this if it runs, ... */
+    /* ... a quarter more each time while it is not, up to this if it runs, ... */
     RUNS_MAX_US = 200000,
     IDLE_MAX_US = 1600000, /* ... and to this if it does not: 5 us a look */
     DELAY_SHARE = 8,       /* contended: it has waited for so many parts of the time, ... */
