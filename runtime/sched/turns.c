@@ -71,6 +71,11 @@ static bool is_ours(const struct lissom_turn *e)
     return __atomic_load_n(&e->mask, __ATOMIC_RELAXED) == own.mask;
 }
 
+static bool wants(const struct lissom_turn *e)
+{
+    return __atomic_load_n(&e->word, __ATOMIC_RELAXED) == TURN_WANTED && is_ours(e);
+}
+
 /* A switch between two processes on one CPU takes half the time of a wake-up on another. So the
  * turn goes to the next of this CPU that has waited for a part of the time of the one that has
  * waited for longest, and else to that one. With a stronger preference, one CPU may go round six
@@ -96,8 +101,7 @@ static struct others look(struct lissom_turn *turn)
     }
     for (uint32_t i = 1; o.wanting && i < n; i++) {
         struct lissom_turn *e = &turn[(own.self + i) % n];
-        if (__atomic_load_n(&e->word, __ATOMIC_RELAXED) == TURN_WANTED && is_ours(e) &&
-            __atomic_load_n(&e->cpu, __ATOMIC_RELAXED) == cpu &&
+        if (wants(e) && __atomic_load_n(&e->cpu, __ATOMIC_RELAXED) == cpu &&
             age_of(e, now) >= oldest / HERE_SHARE) {
             o.wanting = e;
             break;
@@ -115,7 +119,10 @@ bool turns_taken(void)
 bool turns_wanted(void)
 {
     struct lissom_turn *turn = shared();
-    return turn && look(turn).wanting;
+    for (uint32_t i = 0, n = __atomic_load_n(&own.entries, __ATOMIC_RELAXED); turn && i < n; i++)
+        if (i != own.self && wants(&turn[i]))
+            return true;
+    return false;
 }
 
 bool turns_passed(void)
