@@ -25,13 +25,22 @@ static void pin_by_mask(struct thread *t)
 
 static bool is_of(const struct thread *t, long tid) { return !tid || (int32_t)tid == t->tid; }
 
-/* Of thread `tid`; 0: t. One that is not known yet sees for itself, when it is. */
+static bool is_in_process(int32_t tid) { return prim_syscall3(SYS_tgkill, sched.pid, tid, 0) == 0; }
+
+/* Of thread `tid`; 0: t. A thread that is not known yet either finds the note when it begins, or is
+ * known once the note is made. */
 static void pin_for_attributes(struct thread *t, int32_t tid)
 {
     struct thread *of = tid ? thread_by_tid(tid) : t;
     if (of == t) {
         identity_changes(t, LISSOM_PIN_affinity);
-    } else if (of) {
+        return;
+    }
+    if (!of && is_in_process(tid)) {
+        identity_expect(tid);
+        of = thread_by_tid(tid);
+    }
+    if (of) {
         of->own_attributes = true;
         pin(t, of);
     }
@@ -86,8 +95,14 @@ long attributes_set_class(struct thread *t, struct user_registers *r)
 {
     pin_for_attributes(t, (int32_t)r->rdi);
     r->rax = prim_syscall4(r->rax, r->rdi, r->rsi, r->rdx, r->r10);
-    if (is_of(t, r->rdi))
+    if (is_of(t, r->rdi)) {
         thread_look_at_class(t);
+        return ACTION_RETURN;
+    }
+    /* It may have begun, or seen that it is to be pinned, before the call. */
+    struct thread *other = thread_by_tid((int32_t)r->rdi);
+    if (other)
+        pin(t, other);
     return ACTION_RETURN;
 }
 

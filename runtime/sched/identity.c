@@ -12,13 +12,22 @@ enum { IOPRIO_WHO_PROCESS = 1, ARCH_SET_FS = 0x1002, ARCH_SET_CPUID = 0x1012, GR
 static struct lock lock;
 static uint64_t of_process; /* what the credentials of most threads are */
 
-/* Threads that have been made, and have not made a call yet. Under lock. */
+/* Threads that have been made, and have not made a call yet, by thread pointer or, from
+ * identity_expect, by thread id; the latest in the place of the oldest. Under lock. */
 enum { EXPECTED = 64 };
 static struct expected {
-    uint64_t tls, credentials;
+    uint64_t id, credentials;
     bool own_attributes;
 } expected[EXPECTED];
 static uint32_t expected_next, expected_count;
+
+/* Pre: lock. */
+static void expect(struct expected e)
+{
+    struct expected *at = &expected[expected_next++ % EXPECTED];
+    expected_count += !at->id;
+    *at = e;
+}
 
 /* --- credentials ------------------------------------------------------------------------------ */
 
@@ -146,15 +155,19 @@ void identity_inherit(const struct thread *t, uint64_t tls)
         return;
     lock_take(&lock);
     for (uint32_t i = 0; i < EXPECTED; i++)
-        if (expected[i].tls == tls) { /* of one that could not be made */
-            expected[i].tls = 0;
+        if (expected[i].id == tls) { /* of one that could not be made */
+            expected[i].id = 0;
             expected_count--;
         }
-    if (inherits) {
-        struct expected *e = &expected[expected_next++ % EXPECTED];
-        expected_count += !e->tls;
-        *e = (struct expected){tls, t->credentials, t->own_attributes};
-    }
+    if (inherits)
+        expect((struct expected){tls, t->credentials, t->own_attributes});
+    lock_drop(&lock);
+}
+
+void identity_expect(int32_t tid)
+{
+    lock_take(&lock);
+    expect((struct expected){.id = (uint64_t)tid, .own_attributes = true});
     lock_drop(&lock);
 }
 
@@ -165,10 +178,11 @@ bool identity_begin(struct thread *t)
         return false;
     lock_take(&lock);
     for (uint32_t i = 0; i < EXPECTED; i++)
-        if (expected[i].tls == t->fsbase) {
-            t->credentials = expected[i].credentials;
-            t->own_attributes = expected[i].own_attributes;
-            expected[i].tls = 0;
+        if (expected[i].id == t->fsbase || expected[i].id == (uint64_t)t->tid) {
+            if (expected[i].id == t->fsbase)
+                t->credentials = expected[i].credentials;
+            t->own_attributes |= expected[i].own_attributes;
+            expected[i].id = 0;
             expected_count--;
         }
     t->own_credentials = t->credentials != of_process;

@@ -26,8 +26,12 @@ void identity_changes(struct thread *t, enum lissom_pin_reason reason);
 /* t, at home, is about to make a thread whose thread-local storage is at `tls`. */
 void identity_inherit(const struct thread *t, uint64_t tls);
 
-/* t has just been registered, on its own kernel thread. Returns whether it has inherited attributes
- * of its own. */
+/* Thread `tid` of this process, not known yet, is about to get attributes of its own. A full fence:
+ * if the thread is known afterwards, it may have missed this. */
+void identity_expect(int32_t tid);
+
+/* t has just been registered, on its own kernel thread. Returns whether it has attributes of its
+ * own, inherited or by identity_expect. */
 bool identity_begin(struct thread *t);
 
 /* In a fork's child, by its only thread. */
