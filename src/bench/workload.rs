@@ -43,7 +43,7 @@ macro_rules! sources {
 const SOURCES: &[(&str, &str)] = &sources! {
     "sync.c" "sync_omp.c" "omp_loops.c" "spin.c" "spin_omp.c" "work.c" "pool.c" "switch.c" "locality.c" "known.c" "handover.h" "idle.c" "schedule.c"
     "ep.c" "cg.c" "particle.c" "stencil.c" "pathfinder.c" "blackscholes.c" "fft3d.c" "mix.h"
-    "sync.h" "threads.h" "spin.h" "spin_block.h" "spin_sensitivity.h"
+    "suite.h" "sync.h" "threads.h" "spin.h" "spin_block.h" "spin_sensitivity.h"
     "locks/all.h" "locks/aqs.h" "locks/array.h" "locks/clh.h" "locks/cna.h" "locks/instance.h" "locks/lock.h"
     "locks/loops.h" "locks/malthusian.h" "locks/mcs.h" "locks/numa.h" "locks/partitioned.h" "locks/pthread.h"
     "locks/preload.c" "locks/preload.h" "locks/mutexee.h" "locks/mcs_tp.h" "locks/shfllock.h" "locks/queued.h" "locks/ticket.h" "locks/ttas.h"
