@@ -105,6 +105,8 @@ fn main() {
     bpf::build(&root, &out);
     abi::generate(&root.join("runtime/abi.h"), &compiler, &out);
 
+    commit(&root);
+
     let runtime = root.join("runtime");
     shared(&runtime, &compiler);
     let zydis = zydis_sources();
@@ -177,6 +179,31 @@ fn main() {
         let temporary = profile.join(format!(".liblissom.so.{}", std::process::id()));
         if fs::copy(&library, &temporary).is_ok() {
             let _ = fs::rename(&temporary, profile.join("liblissom.so"));
+        }
+    }
+}
+
+/// For `src/version.rs`: the commit, and whether the files differ from it. Only for releases: each
+/// commit would compile the crate again.
+fn commit(root: &Path) {
+    if env::var("PROFILE").as_deref() != Ok("release") {
+        return;
+    }
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").current_dir(root).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
+    };
+    let Some(commit) = git(&["rev-parse", "HEAD"]) else { return };
+    let changed = git(&["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"])
+        .unwrap_or_default();
+    println!("cargo::rustc-env=LISSOM_COMMIT={commit}");
+    println!("cargo::rustc-env=LISSOM_DIRTY={}", u8::from(!changed.is_empty()));
+    for path in ["src", "workloads", "bpf"] {
+        println!("cargo::rerun-if-changed={path}");
+    }
+    for name in ["HEAD", "index"] {
+        if let Some(path) = git(&["rev-parse", "--git-path", name]) {
+            println!("cargo::rerun-if-changed={path}");
         }
     }
 }

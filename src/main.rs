@@ -28,6 +28,7 @@ mod symbol;
 mod terminal;
 mod top;
 mod unpack;
+mod version;
 
 use std::io::Write as _;
 

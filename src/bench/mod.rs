@@ -540,6 +540,31 @@ impl Drop for Progress {
     }
 }
 
+/// What --cpus asks for: all of them if nothing.
+fn numbers_of_cpus(asked: &[u32], session: &Session) -> anyhow::Result<Vec<u32>> {
+    let all = session.cpus();
+    if let Some(more) = asked.iter().find(|n| **n > all) {
+        anyhow::bail!("--cpus {more}: there are {all}");
+    }
+    Ok(if asked.is_empty() { vec![all] } else { asked.to_vec() })
+}
+
+/// The command in front of a program that may use the first `cpus` only. Empty: there are no more.
+fn confined(cpus: u32) -> Vec<OsString> {
+    let all = crate::process::allowed_cpus();
+    if cpus as usize >= all.len() {
+        return vec![];
+    }
+    let list: Vec<String> = all.iter().take(cpus as usize).map(ToString::to_string).collect();
+    vec!["taskset".into(), "-c".into(), list.join(",").into()]
+}
+
+/// A workload's name, with the number of CPUs if --cpus asked for some.
+fn with_cpus(name: &str, asked: &[u32], cpus: u32) -> String {
+    let several = if cpus == 1 { "CPU" } else { "CPUs" };
+    if asked.is_empty() { name.into() } else { format!("{name}, {cpus} {several}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,6 +38,10 @@ pub struct SyncArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
+    /// Numbers of CPUs that the programs may use [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
+    pub cpus: Vec<u32>,
+
     #[command(flatten)]
     pub calibration: Calibration,
 
@@ -152,11 +156,16 @@ pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
         .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name))
         .collect();
     let per_us = args.calibration.per_us(session)?;
+    let cpus = super::numbers_of_cpus(&args.cpus, session)?;
     let mut groups = Vec::new();
     let mut notes = Vec::new();
     for pattern in wanted {
         match workload::compile(session, pattern.program) {
-            Ok(program) => groups.extend(pattern.groups(args, session, &program, per_us)),
+            Ok(program) => {
+                for &cpus in &cpus {
+                    groups.extend(pattern.groups(args, cpus, &program, per_us));
+                }
+            }
             // A compiler without OpenMP can compile the others.
             Err(error) if pattern.program == SYNC_OMP => {
                 notes.push(format!("{} is left out: {error:#}", pattern.name));
@@ -194,27 +203,25 @@ pub fn timed(
 }
 
 impl Pattern {
-    fn groups(
-        &self,
-        args: &SyncArgs,
-        session: &Session,
-        program: &Path,
-        per_us: f64,
-    ) -> Vec<Group> {
+    fn groups(&self, args: &SyncArgs, cpus: u32, program: &Path, per_us: f64) -> Vec<Group> {
         let threads = match self.threads {
             Threads::Fixed(threads) => vec![threads],
             Threads::Asked if args.threads.is_empty() => vec![2, 8, 32, 128],
             Threads::Asked => args.threads.clone(),
         };
-        let cpus = session.cpus();
         let bound = matches!(self.threads, Threads::Asked).then_some(cpus);
-        let group = |threads| Group {
-            workload: self.name.into(),
-            threads,
-            scenarios: scenarios(threads, bound, &args.common, |threads| {
+        let around = super::confined(cpus);
+        let group = |threads| {
+            let mut scenarios = scenarios(threads, bound, &args.common, |threads| {
                 self.command(program, threads, cpus, per_us, args.common.scale)
-            }),
-            ..Group::of(self.metric)
+            });
+            scenarios.iter_mut().for_each(|s| s.around = around.clone());
+            Group {
+                workload: super::with_cpus(self.name, &args.cpus, cpus),
+                threads,
+                scenarios,
+                ..Group::of(self.metric)
+            }
         };
         threads.into_iter().map(group).collect()
     }

@@ -4,7 +4,6 @@ mod catalogue;
 pub mod show;
 pub mod suites;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -17,7 +16,6 @@ use self::suites::Suites;
 use super::harness::{BOUND, Beside, Group, Measured, NATIVE, Scenario};
 use super::workload::Calibration;
 use super::{Bench, Common, Session};
-use crate::process;
 
 /// Whole programs with more threads than CPUs
 ///
@@ -142,11 +140,7 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
     if programs.is_empty() {
         bail!("there is nothing to measure: {}", notes.join("; "));
     }
-    let all = process::allowed_cpus();
-    let cpus = if args.cpus.is_empty() { vec![all.len() as u32] } else { args.cpus.clone() };
-    if let Some(more) = cpus.iter().find(|n| **n as usize > all.len()) {
-        bail!("--cpus {more}: there are {}", all.len());
-    }
+    let cpus = super::numbers_of_cpus(&args.cpus, session)?;
     let compile = || super::workload::compile(session, super::workload::SYNC);
     let hog = args.beside.map(|_| compile()).transpose()?;
     let mut groups = Vec::new();
@@ -156,7 +150,7 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
             let threads =
                 if args.threads.is_empty() { vec![factor * cpus] } else { args.threads.clone() };
             for threads in threads {
-                let mut group = group(program, args, &maker, &all, cpus, threads, timeout);
+                let mut group = group(program, args, &maker, cpus, threads, timeout);
                 group.beside = hog.as_ref().zip(args.beside).map(|(program, hogs)| Beside {
                     program: program.clone(),
                     hogs,
@@ -200,18 +194,11 @@ fn group(
     program: &Ready,
     args: &ProgramsArgs,
     maker: &Maker,
-    all: &[usize],
     cpus: u32,
     threads: u32,
     limit: f64,
 ) -> Group {
-    let confined = (cpus as usize) < all.len();
-    let around: Vec<OsString> = if confined {
-        let list: Vec<String> = all.iter().take(cpus as usize).map(ToString::to_string).collect();
-        vec!["taskset".into(), "-c".into(), list.join(",").into()]
-    } else {
-        vec![]
-    };
+    let around = super::confined(cpus);
     let scenario = |name, switch, threads| {
         let effort = program.units.map(|units| maker.effort(units(threads), limit));
         Scenario {
@@ -226,13 +213,8 @@ fn group(
     for switch in args.common.switches() {
         scenarios.push(scenario(switch, Some(switch), threads));
     }
-    let several = if cpus == 1 { "CPU" } else { "CPUs" };
     Group {
-        workload: if args.cpus.is_empty() {
-            program.name.clone()
-        } else {
-            format!("{}, {cpus} {several}", program.name)
-        },
+        workload: super::with_cpus(&program.name, &args.cpus, cpus),
         threads,
         check: program.check.as_ref().map(catalogue::shared),
         environment: program.environment,

@@ -6,28 +6,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::figures::SOURCES;
 use super::panel::Panel;
 use super::plot;
-use super::shown::{Shown, cell, day, machine, rows};
+use super::shown::{Shown, cell, day, machine, rows, source, summary_lines};
 
-const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#1a1a1a;--dim:#5c5c5c;--back:#fff;--soft:#f3f3f1;--line:#ddd;--link:#0060a0}\
-@media (prefers-color-scheme:dark){:root{--ink:#e4e4e4;--dim:#a0a0a0;--back:#161616;--soft:#222;--line:#3a3a3a;\
---link:#6cb6ff}}\
-*{box-sizing:border-box}body{margin:0 auto;max-width:72rem;padding:1rem;font:16px/1.5 system-ui,sans-serif;\
-color:var(--ink);background:var(--back)}a{color:var(--link)}h1{font-size:1.5rem;margin:.2rem 0}\
-h2{font-size:1.25rem;margin:2.5rem 0 .3rem;border-bottom:1px solid var(--line)}\
-h3{font-size:1.05rem;margin:2rem 0 .2rem}p{margin:.4rem 0;max-width:48rem}.dim{color:var(--dim);font-size:.875rem}\
-.found{background:var(--soft);border-left:3px solid #d55e00;padding:.4rem .7rem;max-width:48rem}\
-.warn{color:var(--dim);font-size:.875rem}.warn::before{content:'! ';color:#d55e00;font-weight:bold}\
-.panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,21rem),1fr));gap:1rem;margin:.6rem 0}\
-figure{margin:0;min-width:0}figcaption{font-weight:600;font-size:.9rem}svg{width:100%;height:auto;max-width:30rem}\
-.key{display:flex;flex-wrap:wrap;gap:.1rem .8rem;font-size:.8rem;list-style:none;margin:.2rem 0;padding:0}\
-.key i{display:inline-block;width:.75rem;height:.75rem;margin-right:.3rem;vertical-align:-1px;border-radius:2px}\
-@media (prefers-color-scheme:dark){.key i[style*='#0072B2']{background:#4aa8e0!important}\
-.key i[style*='#6E6E6E']{background:#a0a0a0!important}}\
-.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.8rem;font-variant-numeric:tabular-nums}\
-th,td{padding:.15rem .5rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}\
-th:first-child,td:first-child{text-align:left}summary{cursor:pointer;font-size:.875rem;color:var(--dim)}\
-nav ul{columns:22rem;font-size:.9rem;padding-left:1.1rem}code{font-size:.85em;overflow-wrap:anywhere}";
+const STYLE: &str = include_str!("style.css");
 
 pub fn render(list: &[Shown]) -> String {
     let measured: Vec<_> = list.iter().filter_map(|s| s.measured).collect();
@@ -48,13 +29,17 @@ pub fn render(list: &[Shown]) -> String {
                 }
                 p {
                     "Medians, with the least and the most as thin lines. "
-                    em { "bound" } ": natively with as many threads as CPUs. "
-                    em { "native" } ": with more. The other names are ways of " code { "lissom run" }
+                    em { "bound" } ": natively with as many threads as CPUs: a perfect scheduler's time. "
+                    em { "x bound" } ": how many times as long as that: 1 is the aim, less is better. "
+                    em { "native" } ": with more threads. " em { "auto" } ": the same under "
+                    code { "lissom run" }
                     ". A bar or a point that was not finished in time says at least how much it is."
                 }
+                (summary(list))
                 (contents(list))
                 @for source in SOURCES {
-                    @let figures: Vec<&Shown> = list.iter().filter(|s| s.figure.source == source).collect();
+                    @let of = |s: &&Shown| s.figure.source == source;
+                    @let figures: Vec<&Shown> = list.iter().filter(of).collect();
                     @if !figures.is_empty() {
                         h2 { (source.title()) }
                         p.dim { (prose(source.citation())) "." }
@@ -69,7 +54,19 @@ pub fn render(list: &[Shown]) -> String {
 
 /// `code` between backticks.
 fn prose(text: &str) -> Markup {
-    html! { @for (i, part) in text.split('`').enumerate() { @if i % 2 == 1 { code { (part) } } @else { (part) } } }
+    html! {
+        @for (i, part) in text.split('`').enumerate() {
+            @if i % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+/// What the figures say together: costs, gains, and what to run.
+fn summary(list: &[Shown]) -> Markup {
+    let lines = summary_lines(list);
+    html! {
+        @if !lines.is_empty() { ul { @for text in &lines { li { (prose(text)) } } } }
+    }
 }
 
 fn contents(list: &[Shown]) -> Markup {
@@ -88,15 +85,28 @@ fn figure(shown: &Shown) -> Markup {
     let figure = shown.figure;
     html! {
         section id=(figure.name) {
-            h3 { (figure.title) " " span.dim { (figure.name) @if !figure.number.is_empty() { ", " (figure.number) } } }
+            h3 {
+                (figure.title) " "
+                span.dim {
+                    (figure.name) @if let Some(paper) = &figure.paper { ", " (paper.number) }
+                }
+            }
+            @for line in shown.contradictions() { p.found { b { "Contradicts the paper. \
+                " } (prose(&line)) } }
             p { (prose(figure.shows)) }
-            @if !figure.published.is_empty() { p.dim { "Published: " (prose(figure.published)) } }
+            @if let Some(paper) = &figure.paper {
+                p.dim { (paper.number) " of the paper: " (paper.shows) ". " (prose(figure.stated)) }
+                p.dim { "Different here: " (prose(figure.differs)) }
+            }
             @for finding in shown.findings() { p.found { (finding) } }
             div.panels { @for panel in &shown.panels { (panel_of(panel)) } }
             @for warning in shown.warnings() { p.warn { (prose(&warning)) } }
             p.dim { "Elsewhere: " (prose(figure.elsewhere)) }
             @if let Some(m) = shown.measured {
-                p.dim { code { (m.command) } ", " (day(m.time)) ", " (format!("{:.0}", m.seconds)) " s" }
+                p.dim {
+                    code { (m.command) } ", " (day(m.time)) ", "
+                    (format!("{:.0}", m.seconds)) " s" (source(m))
+                }
             }
         }
     }
@@ -117,7 +127,9 @@ fn panel_of(panel: &Panel) -> Markup {
                 (PreEscaped(svg))
             }
             @if let Some(table) = table {
-                @if picture.is_some() { details { summary { "numbers" } (table) } } @else { (table) }
+                @if picture.is_some() {
+                    details { summary { "numbers" } (table) }
+                } @else { (table) }
             }
         }
     }

@@ -37,68 +37,77 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "cores",
         "the same programs where there are fewer CPUs",
-        "bench programs blackscholes ep cg histgb pool omp-flags --cpus {cpus} --threads 8 --runs 5 --switch auto",
+        "bench programs blackscholes ep cg histgb pool omp-flags --cpus {cpus} --threads 8 --runs \
+         5 --switch auto",
         "bench programs ep cg pool --cpus {cpus} --threads 8 --runs 1 --scale 0.2 --switch auto",
     ),
     of(
         "switch",
         "what a context switch costs by itself",
-        "bench switch",
-        "bench switch --scale 0.2 --threads 1,2,8,32 --runs 3 --switch user",
+        "bench switch --switch kernel,auto",
+        "bench switch --scale 0.2 --threads 1,2,8,32 --runs 3 --switch auto",
     ),
     of(
         "locality",
         "what a context switch costs by the caches that others have used",
-        "bench locality --switch user --runs 5",
+        "bench locality --switch auto --runs 5",
         "bench locality --scale 0.2 --runs 3 --kib 16,128,512,2048,8192,65536 --switch off",
     ),
     of(
         "primitives",
         "barrier, condition variable, mutex, semaphore and queue by themselves",
-        "bench sync barrier gomp-barrier cond mutex sem queue --threads 2,8,32,128 --runs 5 --scale 0.5",
-        "bench sync barrier cond mutex --threads 2,8,32 --runs 3 --scale 0.25 --switch user",
+        "bench sync barrier cond mutex gomp-barrier sem queue --threads 8,32,128 --cpus 1,{n} \
+         --runs 5 --scale 0.3 --switch auto",
+        "bench sync barrier cond mutex --threads 32 --cpus 1,{n} --runs 3 --scale 0.2 --switch \
+         auto",
     ),
     of(
         "threads",
         "what more and more threads cost, from 2 to 1024",
-        "bench sync barrier cond queue --threads 2,4,8,16,32,64,128,256,512,1024 --runs 5 --scale 0.25 --switch user",
-        "bench sync barrier cond --threads 2,8,32,128,1024 --runs 1 --scale 0.1 --switch user",
+        "bench sync barrier cond queue --threads 2,4,8,16,32,64,128,256,512,1024 --runs 5 --scale \
+         0.25 --switch auto",
+        "bench sync barrier cond --threads 2,8,32,128,1024 --runs 1 --scale 0.1 --switch auto",
     ),
     of(
         "server",
         "throughput and latency of memcached and PostgreSQL",
         "bench server --threads 16 --runs 5 --switch auto --scale 0.5",
-        "bench server memcached-max memcached-load --cpus {n} --threads 16 --runs 1 --scale 0.3 --rate 20000 --switch auto",
+        "bench server memcached-max memcached-load --cpus {n} --threads 16 --runs 1 --scale 0.3 \
+         --rate 20000 --switch auto",
     ),
     of(
         "spinlocks",
         "a token that is passed on by eleven kinds of spin locks",
-        "bench spin lock-pipeline --pause yes --threads 8 --runs 5 --scale 0.2 --switch user",
-        "bench spin lock-pipeline --pause yes --threads 8 --runs 3 --scale 0.3 --limit 8 --lock mcs,ticket,ttas --switch user",
+        "bench spin lock-pipeline --pause yes --threads 8 --runs 5 --scale 0.2 --switch auto",
+        "bench spin lock-pipeline --pause yes --threads 8 --runs 3 --scale 0.3 --limit 8 --lock \
+         mcs,ticket,ttas --switch auto",
     ),
     of(
         "spinning",
         "programs that wait in loops of their own",
-        "bench spin pipeline barrier spin-then-block omp-flags omp-active omp-default --threads 8 --runs 5 --scale 0.3 --switch user",
-        "bench spin pipeline barrier omp-flags --threads 8 --runs 3 --scale 0.3 --limit 8 --switch user",
+        "bench spin pipeline barrier spin-then-block omp-flags omp-active omp-default --threads 8 \
+         --runs 5 --scale 0.3 --switch auto",
+        "bench spin pipeline barrier omp-flags --threads 8 --runs 3 --scale 0.3 --limit 8 --switch \
+         auto",
     ),
     of(
         "sensitivity",
         "how many waiting threads are recognised",
-        "bench spin sensitivity --pause yes,no --switch user --scale 0.2",
-        "bench spin sensitivity --pause yes --lock ttas,mcs,ticket,pthread --switch user --scale 0.05",
+        "bench spin sensitivity --pause yes,no --switch auto --scale 0.2",
+        "bench spin sensitivity --pause yes --lock ttas,mcs,ticket,pthread --switch auto --scale \
+         0.05",
     ),
     of(
         "specificity",
         "how many working threads are taken for waiting ones",
-        "bench spin specificity --switch user --samples 3000",
-        "bench spin specificity --switch user --samples 100",
+        "bench spin specificity --switch auto --samples 3000",
+        "bench spin specificity --switch auto --samples 100",
     ),
     of(
         "locks",
         "glibc's mutex, Mutexee, MCS-TP and SHFLLOCK, and lissom",
-        "bench locks --threads 2,8,32 --runs 5 --switch user --scale 0.5",
-        "bench locks mutex cond --threads 8 --runs 3 --switch user --scale 0.2",
+        "bench locks --threads 2,8,32 --runs 5 --switch auto --scale 0.5",
+        "bench locks mutex cond --threads 8 --runs 3 --switch auto --scale 0.2",
     ),
     of(
         "mechanisms",
@@ -116,55 +125,76 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "mixes",
         "two programs that share the CPUs",
-        "bench mixes --mix blackscholes+ep,pathfinder+cg,fft3d+stencil,blastn+particle --runs 3 --completed 1",
+        "bench mixes --mix blackscholes+ep,pathfinder+cg,fft3d+stencil,blastn+particle --runs 3 \
+         --completed 1",
         "bench mixes --quick --mix blackscholes+ep,pathfinder+cg",
     ),
     of(
         "apple-1",
-        "simulated VMs: throughput by the pause-loop window",
+        "simulated VMs: dbench and streamcluster by fixed window, 2 VMs",
         "kvm simulate --figure 1 --json",
         "kvm simulate --figure 1 --json --seeds 1",
     ),
     of(
         "apple-3",
-        "simulated VMs: inefficiency by the window",
+        "simulated VMs: APPLE and fixed windows, 2 VMs",
         "kvm simulate --figure 3 --json",
         "kvm simulate --figure 3 --json --seeds 1",
     ),
     of(
         "apple-4",
-        "simulated VMs: APPLE against the best window",
+        "simulated VMs: APPLE and fixed windows, 4 VMs",
         "kvm simulate --figure 4 --json",
         "kvm simulate --figure 4 --json --seeds 1",
     ),
     of(
         "apple-5",
-        "simulated VMs: KVM's default against the best window",
+        "simulated VMs: dbench's inefficiency by window",
         "kvm simulate --figure 5 --json",
         "kvm simulate --figure 5 --json --seeds 1",
     ),
     of(
         "apple-6",
-        "a simulated VM that has the host to itself",
+        "simulated VMs: the window by KVM's own rule",
         "kvm simulate --figure 6 --json",
         "kvm simulate --figure 6 --json --seeds 1",
     ),
     of(
         "apple-7",
-        "simulated VMs whose work changes",
+        "simulated VMs: the window under APPLE",
         "kvm simulate --figure 7 --json",
         "kvm simulate --figure 7 --json --seeds 1",
     ),
     of(
+        "ple-rules",
+        "simulated VMs: settings of APPLE, EEVDF, 4 VMs",
+        "kvm simulate --figure rules --json",
+        "kvm simulate --figure rules --json --seeds 1",
+    ),
+    of(
+        "ple-one-vm",
+        "a simulated VM that has the host to itself",
+        "kvm simulate --figure one-vm --json",
+        "kvm simulate --figure one-vm --json --seeds 1",
+    ),
+    of(
+        "ple-change",
+        "simulated VMs whose work changes",
+        "kvm simulate --figure change --json",
+        "kvm simulate --figure change --json --seeds 1",
+    ),
+    of(
         "resize",
         "programs whose CPUs come and go, by affinity",
-        "bench elastic affinity-omp affinity-spin affinity-histgb --runs 5 --limit 30 --scale 0.3 --switch auto",
+        "bench elastic affinity-omp affinity-spin affinity-histgb --runs 5 --limit 30 --scale 0.3 \
+         --switch auto",
         "bench elastic affinity-omp --runs 1 --limit 10 --scale 0.1 --switch auto",
     ),
     of(
         "quota",
         "programs under a CPU quota (as root)",
-        "bench elastic quota-omp quota-spin quota-histgb --runs 5 --limit 30 --scale 0.3 --switch auto",
+        "bench elastic quota-omp quota-spin quota-histgb --runs 5 --limit 30 --scale 0.3 --switch \
+         auto",
         "bench elastic quota-omp --runs 1 --limit 10 --scale 0.1 --switch auto",
     ),
     of(

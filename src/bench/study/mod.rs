@@ -4,6 +4,7 @@
 //! `run` runs the commands that the figures need, each once, keeps what they report in a file
 //! (store.rs), and shows it: text.rs for the terminal, html.rs as a page, page.rs as Markdown.
 
+mod claims;
 mod figures;
 mod html;
 mod measurements;
@@ -138,7 +139,8 @@ pub fn list(args: &ListArgs) -> anyhow::Result<i32> {
     if args.json {
         let figures: Vec<_> = figures::all()
             .map(|f| {
-                json!({ "name": f.name, "source": f.source.name(), "number": f.number, "title": f.title,
+                json!({ "name": f.name, "source": f.source.name(), "number": f.number(),
+                        "title": f.title,
                         "measurement": f.measurement, "shows": f.shows, "elsewhere": f.elsewhere,
                         "command": f.measurement().full, "quick": f.measurement().quick })
             })
@@ -152,7 +154,7 @@ pub fn list(args: &ListArgs) -> anyhow::Result<i32> {
         lines.push(String::new());
         lines.extend(crate::stats::wrap(source.title(), "", 2));
         for figure in figures::all().filter(|f| f.source == source) {
-            let head = format!("  {:<16}{:<9}", figure.name, figure.number);
+            let head = format!("  {:<16}{:<9}", figure.name, figure.number());
             lines.extend(crate::stats::wrap(figure.title, &head, 27));
         }
     }

@@ -2,18 +2,26 @@
 
 use std::fmt::Write as _;
 
+use super::claims::{CLAIMS, Verdict};
 use super::figures::SOURCES;
 use super::panel::{Panel, Shape};
-use super::shown::{Shown, cell, day, machine, rows};
+use super::shown::{Shown, cell, day, machine, rows, source, summary_lines};
 use crate::bench::markdown::{head, line};
 
 /// `plots`: where pictures are, by a path from the page; `Shown`'s own names in it.
 pub fn render(list: &[Shown], plots: Option<&str>) -> String {
     let mut text = String::from(
-        "# Results\n\nThis page is generated: `lissom bench report --input docs/results.json --markdown docs/results.md \
-         --plots docs/plots`. Its numbers are of runs of `lissom bench run` on one machine, as each figure says; yours are \
-         a command away.\n\n",
+        "# Results\n\nThis page is generated: `lissom bench report --input docs/results.json \
+         --markdown docs/results.md --plots docs/plots`. Its numbers are of runs of `lissom bench \
+         run` on one machine, as each figure says; yours are a command away. *x bound*: how many \
+         times as long as natively with as many threads as CPUs; 1 is the aim, less is better. \
+         *native*: with more threads. *auto*: the same under `lissom run`.\n\n",
     );
+    for line in summary_lines(list) {
+        let _ = writeln!(text, "- {line}");
+    }
+    text.push('\n');
+    claims(&mut text, list);
     for source in SOURCES {
         let figures: Vec<&Shown> = list.iter().filter(|s| s.figure.source == source).collect();
         if figures.is_empty() {
@@ -27,14 +35,44 @@ pub fn render(list: &[Shown], plots: Option<&str>) -> String {
     text
 }
 
+/// The table of the papers' claims.
+fn claims(text: &mut String, list: &[Shown]) {
+    text.push_str("## The papers' claims\n\n");
+    text.push_str(&head(&["", "paper", "claim", "figure", "here?", "seen", "why not"]));
+    for claim in CLAIMS {
+        let (verdict, seen) = match claim.verdict(list) {
+            Verdict::Yes(seen) => ("yes", seen),
+            Verdict::No(seen) => ("no", seen),
+            Verdict::Open => ("open", String::new()),
+        };
+        let why = if verdict == "yes" { "" } else { claim.why };
+        text.push_str(&line(&[
+            claim.number.to_string(),
+            claim.source.name().into(),
+            claim.text.into(),
+            claim.figure.into(),
+            verdict.into(),
+            seen,
+            why.into(),
+        ]));
+    }
+    text.push('\n');
+}
+
 // Writing to a string cannot fail.
 fn figure(text: &mut String, shown: &Shown, plots: Option<&str>) {
     let figure = shown.figure;
-    let number =
-        if figure.number.is_empty() { String::new() } else { format!(" ({})", figure.number) };
-    let _ = writeln!(text, "### {}: {}{number}\n\n{}\n", figure.name, figure.title, figure.shows);
-    if !figure.published.is_empty() {
-        let _ = writeln!(text, "Published: {}\n", figure.published);
+    let number = figure.number();
+    let number = if number.is_empty() { String::new() } else { format!(" ({number})") };
+    let _ = writeln!(text, "### {}: {}{number}\n", figure.name, figure.title);
+    for line in shown.contradictions() {
+        let _ = writeln!(text, "**Contradicts the paper.** {line}\n");
+    }
+    let _ = writeln!(text, "{}\n", figure.shows);
+    if let Some(paper) = &figure.paper {
+        let stated = if figure.stated.is_empty() { "" } else { figure.stated };
+        let _ = writeln!(text, "{} of the paper: {}. {stated}\n", paper.number, paper.shows);
+        let _ = writeln!(text, "Different here: {}\n", figure.differs);
     }
     for finding in shown.findings() {
         let _ = writeln!(text, "**{finding}** (geometric mean, least-most)\n");
@@ -52,11 +90,12 @@ fn figure(text: &mut String, shown: &Shown, plots: Option<&str>) {
     if let Some(m) = shown.measured {
         let _ = writeln!(
             text,
-            "`{}`: {}, {}, {:.0} s.\n",
+            "`{}`: {}, {}, {:.0} s{}.\n",
             m.command,
             day(m.time),
             machine(&m.machine),
-            m.seconds
+            m.seconds,
+            source(m)
         );
     }
 }

@@ -9,25 +9,38 @@ use super::panel::{Panel, Places, Scale, Shape, Side};
 use super::shown::cut;
 use crate::bench::table::number;
 
-/// Told apart by the colour-blind, too (Okabe and Ito). The first is that of what the others are
-/// compared with.
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(110, 110, 110),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 114, 178),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(150, 90, 60),
-];
+/// Told apart by the colour-blind, too (Okabe and Ito).
+const GREY: RGBColor = RGBColor(110, 110, 110);
+const ORANGE: RGBColor = RGBColor(213, 94, 0);
+const BLUE: RGBColor = RGBColor(0, 114, 178);
+const GREEN: RGBColor = RGBColor(0, 158, 115);
+const PURPLE: RGBColor = RGBColor(204, 121, 167);
+const YELLOW: RGBColor = RGBColor(230, 159, 0);
+const SKY: RGBColor = RGBColor(86, 180, 233);
+const BROWN: RGBColor = RGBColor(150, 90, 60);
+const COLOURS: [RGBColor; 8] = [GREEN, YELLOW, BROWN, SKY, PURPLE, ORANGE, BLUE, GREY];
+
+/// A way of running has one colour in all figures.
+fn colour_of(name: &str) -> Option<RGBColor> {
+    Some(match name {
+        "bound" | "sleep" | "halves" | "default" => GREY,
+        "native" | "oversubscribed" => ORANGE,
+        "auto" | "user" | "lissom" | "haltpoll" | "APPLE" => BLUE,
+        "manager" => GREEN,
+        "kernel" => SKY,
+        name if name.starts_with("published") => PURPLE,
+        _ => return None,
+    })
+}
+
 const GRID: RGBColor = RGBColor(225, 225, 225);
 const INK: RGBColor = RGBColor(0, 0, 0);
 const REFERENCE: RGBColor = RGBColor(1, 1, 1);
 
 /// For a page, or an SVG file of its own.
 pub const STYLE: &str = "\
-@media (prefers-color-scheme:dark){svg [fill=\"#000000\"]{fill:#ddd}svg [stroke=\"#000000\"]{stroke:#888}\
+@media (prefers-color-scheme:dark){svg [fill=\"#000000\"]{fill:#ddd}\
+svg [stroke=\"#000000\"]{stroke:#888}\
 svg [stroke=\"#E1E1E1\"]{stroke:#383838}svg [stroke=\"#010101\"]{stroke:#aaa}\
 svg [fill=\"#0072B2\"]{fill:#4aa8e0}svg [stroke=\"#0072B2\"]{stroke:#4aa8e0}\
 svg [fill=\"#6E6E6E\"]{fill:#a0a0a0}svg [stroke=\"#6E6E6E\"]{stroke:#a0a0a0}}";
@@ -36,11 +49,21 @@ const WIDTH: u32 = 440;
 const HEIGHT: u32 = 280;
 const FONT: (&str, u32) = ("sans-serif", 15);
 
-/// Grey is for what the others are compared with, if it is there.
+/// Series without a colour of their own, or whose colour another one has, get what is left.
 fn rgb(panel: &Panel, series: usize) -> RGBColor {
-    let first =
-        panel.series.first().is_some_and(|s| ["bound", "native"].contains(&s.name.as_str()));
-    COLOURS[(series + usize::from(!first)) % COLOURS.len()]
+    let mut used: Vec<RGBColor> = Vec::new();
+    for (i, s) in panel.series.iter().enumerate() {
+        let is_free = |c: &RGBColor| !used.contains(c);
+        let named: Vec<RGBColor> = panel.series.iter().filter_map(|s| colour_of(&s.name)).collect();
+        let left = COLOURS.iter().copied().filter(|c| is_free(c) && !named.contains(c));
+        let any = left.clone().next().unwrap_or(COLOURS[i % COLOURS.len()]);
+        let colour = colour_of(&s.name).filter(is_free).unwrap_or(any);
+        if i == series {
+            return colour;
+        }
+        used.push(colour);
+    }
+    GREY
 }
 
 /// As CSS has it.
@@ -181,6 +204,17 @@ impl Axis {
         Ticks { range: self.low..self.high, ticks: self.ticks() }
     }
 
+    /// The axis's title.
+    fn title(&self, unit: &str) -> String {
+        let better = match unit {
+            "x bound" => " (lower is better)",
+            unit if unit.contains("throughput") || unit.contains("speed") => " (higher is better)",
+            _ => "",
+        };
+        let scale = if self.is_log { ", log scale" } else { "" };
+        format!("{unit}{better}{scale}")
+    }
+
     fn label(&self, place: f64) -> String {
         short(if self.is_log { 10f64.powf(place) } else { place })
     }
@@ -253,9 +287,11 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
     let mut chart = ChartBuilder::on(area)
         .margin(8)
         .x_label_area_size(44)
-        .y_label_area_size(50)
+        .y_label_area_size(70)
         .build_cartesian_2d(range, y.coordinates())?;
-    let every = names.len().div_ceil(10).max(1);
+    // As many names as fit side by side.
+    let widest = names.iter().map(|n| n.chars().count() * 8 + 12).max().unwrap_or(1);
+    let every = (names.len() * widest).div_ceil(WIDTH as usize - 80).max(1);
     let name_x = |x: &f64| match &panel.places {
         Places::Numbers => short(*x),
         Places::Names(names) => {
@@ -268,6 +304,7 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
     chart
         .configure_mesh()
         .x_desc(&panel.x)
+        .y_desc(y.title(&panel.y))
         .axis_desc_style(FONT)
         .label_style(FONT)
         .x_labels(labels)
@@ -330,7 +367,7 @@ fn bars(panel: &Panel, area: &Area) -> Drawn {
     let row = |x: f64| names.len() as f64 - 1.0 - x;
     chart
         .configure_mesh()
-        .x_desc(&panel.y)
+        .x_desc(value.title(&panel.y))
         .axis_desc_style(FONT)
         .label_style(FONT)
         .disable_y_mesh()
@@ -397,7 +434,7 @@ mod tests {
     #[test]
     fn the_style_names_colours_that_are_used() {
         let hex = |c: RGBColor| format!("#{:02X}{:02X}{:02X}", c.0, c.1, c.2);
-        for colour in [GRID, REFERENCE, COLOURS[0], COLOURS[2]] {
+        for colour in [GRID, REFERENCE, GREY, BLUE] {
             assert!(STYLE.contains(&hex(colour)), "{}", hex(colour));
         }
     }

@@ -15,6 +15,7 @@ use crate::bench::child::{Interrupted, Scratch, Signals};
 use crate::bench::machine::Machine;
 use crate::bench::programs::suites::Suites;
 use crate::bench::time;
+use crate::version;
 
 /// Adds to `study` and writes it after each. Post: the exit code.
 pub fn run(
@@ -56,10 +57,23 @@ pub fn run(
         if keep || !study.measured.contains_key(*name) {
             let machine = serde_json::to_value(&machine).context("the machine")?;
             let version = env!("CARGO_PKG_VERSION").to_string();
+            let (commit, dirty) = version::built_from();
             let command = format!("lissom {shown}");
             study.measured.insert(
                 (*name).into(),
-                Measured { command, quick, version, time, seconds, machine, state, error, report },
+                Measured {
+                    command,
+                    quick,
+                    version,
+                    commit,
+                    dirty,
+                    time,
+                    seconds,
+                    machine,
+                    state,
+                    error,
+                    report,
+                },
             );
             study.write(file)?;
         }

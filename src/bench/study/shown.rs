@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use super::figures::{self, Figure};
+use super::claims::{self, Verdict};
+use super::figures::{self, Figure, Published};
 use super::panel::{Panel, Places, Point, Side};
 use super::store::{Measured, State, Study};
 use crate::bench::harness::Spread;
@@ -25,13 +26,44 @@ pub fn shown<'a>(study: &'a Study, wanted: impl Fn(&Figure) -> bool) -> Vec<Show
             let measured = study.measured.get(figure.measurement);
             let panels =
                 measured.map(|m| (figure.view)(&m.report)).and_then(Result::ok).unwrap_or_default();
-            let panels = panels.into_iter().filter(|p| !p.is_empty()).collect();
+            let mut panels: Vec<Panel> = panels.into_iter().filter(|p| !p.is_empty()).collect();
+            figure.published.iter().for_each(|p| add_published(&mut panels, p));
             Shown { figure, measured, panels }
         })
         .collect()
 }
 
+/// Adds what a paper states as a series of the panel of that title; empty: of the first one.
+fn add_published(panels: &mut [Panel], published: &Published) {
+    let Some(panel) =
+        panels.iter_mut().find(|p| published.panel.is_empty() || p.title == published.panel)
+    else {
+        return;
+    };
+    for (name, value) in published.points {
+        let Places::Names(names) = &mut panel.places else { return };
+        let place = names.iter().position(|n| n == name).unwrap_or_else(|| {
+            names.push((*name).into());
+            names.len() - 1
+        });
+        panel.add(published.series, Point::one(place as f64, *value));
+    }
+}
+
 impl Shown<'_> {
+    /// Where the figure contradicts its paper: a sentence for each claim that does not hold.
+    pub fn contradictions(&self) -> Vec<String> {
+        let list = std::slice::from_ref(self);
+        let line = |claim: &claims::Claim| match claim.verdict(list) {
+            Verdict::No(seen) => {
+                let why = if claim.why.is_empty() { "unexplained" } else { claim.why };
+                Some(format!("{}: not so here, {seen}. {why}", claim.text))
+            }
+            _ => None,
+        };
+        claims::of(self.figure.name).filter_map(line).collect()
+    }
+
     /// What there is in short: of each kind of ratio, what each series is on average, over all
     /// panels.
     pub fn findings(&self) -> Vec<String> {
@@ -43,7 +75,7 @@ impl Shown<'_> {
                 kinds.push((&panel.y, Vec::new()));
             }
             let Some((_, all)) = kinds.iter_mut().find(|k| k.0 == panel.y) else { continue };
-            for series in &panel.series {
+            for series in panel.series.iter().filter(|s| !s.name.starts_with("published")) {
                 let values = series.points.iter().map(|p| p.median).filter(|v| *v > 0.0);
                 match all.iter_mut().find(|s| s.0 == series.name) {
                     Some((_, list)) => list.extend(values),
@@ -92,6 +124,7 @@ impl Shown<'_> {
         if self.panels.is_empty() && list.is_empty() {
             list.push("What was measured has nothing for this figure.".into());
         }
+        list.extend(measured.age());
         if measured.quick {
             list.push("A quick look: few rounds and little work.".into());
         }
@@ -166,6 +199,74 @@ pub fn machine(machine: &Value) -> String {
     )
 }
 
+/// A few sentences over all figures that compare with the bound: what more threads than CPUs cost,
+/// what lissom brings, and what to run.
+pub fn summary_lines(list: &[Shown]) -> Vec<String> {
+    let of = |figure: &str, names: &[&str]| {
+        let shown = list.iter().find(|s| s.figure.name == figure)?;
+        let panels = shown.panels.iter().filter(|p| p.reference.is_some());
+        let series = panels.flat_map(|p| &p.series).filter(|s| names.contains(&s.name.as_str()));
+        geometric(&series.flat_map(|s| &s.points).map(|p| p.median).collect::<Vec<_>>())
+    };
+    let mut lines = Vec::new();
+    for (figure, what) in [
+        ("own-programs", "Whole programs with four times as many threads as CPUs"),
+        ("own-threads", "Barriers, condition variables and queues with up to 1024 threads"),
+        ("hpdc-fig13", "A token passed among spin locks by 8 threads"),
+    ] {
+        let (Some(native), Some(ours)) = (of(figure, &["native"]), of(figure, &["auto", "user"]))
+        else {
+            continue;
+        };
+        lines.push(format!(
+            "{what} take {} times as long as with as many threads as CPUs natively (at most {}), \
+             and {} times under lissom (at most {}).",
+            number(native.median),
+            number(native.most),
+            number(ours.median),
+            number(ours.most)
+        ));
+    }
+    let verdict = |c: &claims::Claim| match c.verdict(list) {
+        Verdict::Yes(_) => 0,
+        Verdict::No(_) => 1,
+        Verdict::Open => 2,
+    };
+    let mut counts = [0; 3];
+    claims::CLAIMS.iter().for_each(|c| counts[verdict(c)] += 1);
+    let [yes, no, open] = counts;
+    if yes + no > 0 {
+        lines.push(format!(
+            "Of the papers' {} claims, {yes} hold here, {no} do not, {open} are open.",
+            claims::CLAIMS.len()
+        ));
+    }
+    if !lines.is_empty() {
+        lines.push(
+            "To run a program of yours so: `lissom run -- CMD`; to measure it: `lissom \
+                    bench -- CMD`."
+                .into(),
+        );
+    }
+    lines
+}
+
+/// Which code, how many rounds, and what load: ", 5 rounds, load 0.1, commit 0123456789ab".
+pub fn source(m: &Measured) -> String {
+    let mut text = String::new();
+    if let Some(rounds) = m.rounds() {
+        text += &format!(", {rounds} rounds");
+    }
+    if let Some(load) = m.machine["load"].as_f64() {
+        text += &format!(", load {load:.1} before");
+    }
+    if let Some(commit) = &m.commit {
+        let dirty = if m.dirty { " with changes" } else { "" };
+        text += &format!(", commit {}{dirty}", commit.chars().take(12).collect::<String>());
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::store::Study;
@@ -176,8 +277,8 @@ mod tests {
     fn findings_are_over_all_panels() {
         let mut study = Study::empty();
         let report = super::super::read::tests::report(&["barrier", "cond"], &[2, 8]);
-        study.measured.insert("primitives".into(), measured(report));
-        let shown = shown(&study, |f| f.name == "hpdc-fig11");
+        study.measured.insert("threads".into(), measured(report));
+        let shown = shown(&study, |f| f.name == "own-threads");
         assert_eq!(
             shown[0].findings(),
             ["x bound: native 4.00 (4.00-4.00), user 1.50 (1.50-1.50)"]
@@ -190,6 +291,8 @@ mod tests {
             command: "lissom bench sync".into(),
             quick: true,
             version: "0".into(),
+            commit: None,
+            dirty: false,
             time: 1_790_000_000,
             seconds: 1.0,
             machine: json!({ "cpus": 2 }),

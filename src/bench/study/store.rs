@@ -9,6 +9,8 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::version;
+
 /// Of the file's form; one that is newer is not read.
 const VERSION: u32 = 1;
 
@@ -26,6 +28,11 @@ pub struct Measured {
     pub quick: bool,
     /// Of lissom.
     pub version: String,
+    /// The commit that lissom was built from, and whether files differed from it. None: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    #[serde(default)]
+    pub dirty: bool,
     /// When it began, in seconds since 1970, and how long it took.
     pub time: u64,
     pub seconds: f64,
@@ -48,6 +55,35 @@ pub enum State {
     Failed,
     Interrupted,
 }
+
+impl Measured {
+    /// What is known of the code that was measured, if it is not the code of today.
+    pub fn age(&self) -> Option<String> {
+        let Some(commit) = &self.commit else {
+            return Some("Which commit was measured is not known.".into());
+        };
+        let short: String = commit.chars().take(12).collect();
+        let dirty = if self.dirty { " and uncommitted changes" } else { "" };
+        let changes = version::changes_since(commit, CODE);
+        match changes {
+            Some(0) if !self.dirty => None,
+            Some(n) => Some(format!(
+                "Older than the code: measured at {short}{dirty}; {n} commits changed {} since.",
+                CODE.join(" or ")
+            )),
+            None if self.dirty => Some(format!("Measured at {short}{dirty}.")),
+            None => None,
+        }
+    }
+
+    /// How many rounds were measured, if the benchmark says so.
+    pub fn rounds(&self) -> Option<u64> {
+        ["runs", "rounds"].iter().find_map(|n| self.report["parameters"][n].as_u64())
+    }
+}
+
+/// What figures depend on.
+const CODE: &[&str] = &["runtime", "workloads"];
 
 impl Study {
     pub fn empty() -> Study {
@@ -123,6 +159,8 @@ mod tests {
                 command: "lissom bench sync".into(),
                 quick: true,
                 version: "1".into(),
+                commit: Some("abc".into()),
+                dirty: false,
                 time: 1,
                 seconds: 2.5,
                 machine: json!({ "cpus": 2 }),

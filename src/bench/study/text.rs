@@ -13,7 +13,13 @@ pub fn figure(shown: &Shown) -> Vec<String> {
     let figure = shown.figure;
     let mut lines =
         wrap(&format!("{} {}", figure.title, paper(shown)), &format!("{}: ", figure.name), 2);
+    for line in shown.contradictions() {
+        lines.extend(wrap(&line, "  Contradicts the paper. ", 2));
+    }
     lines.extend(wrap(figure.shows, "  ", 2));
+    if !figure.stated.is_empty() {
+        lines.extend(wrap(figure.stated, "  The paper: ", 2));
+    }
     for panel in &shown.panels {
         lines.push(String::new());
         lines.extend(table(panel));
@@ -28,10 +34,9 @@ pub fn figure(shown: &Shown) -> Vec<String> {
 
 fn paper(shown: &Shown) -> String {
     let source = shown.figure.source.name();
-    if shown.figure.number.is_empty() {
-        String::new()
-    } else {
-        format!("({source}, {})", shown.figure.number)
+    match &shown.figure.paper {
+        None => String::new(),
+        Some(paper) => format!("({source}, {})", paper.number),
     }
 }
 

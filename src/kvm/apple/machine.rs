@@ -24,14 +24,14 @@ pub struct Interval {
 }
 
 impl Machine {
-    pub fn new(vm: &Vm, limits: Limits, default_window: u32) -> Machine {
+    pub fn new(vm: &Vm, limits: Limits, start: u32) -> Machine {
         Machine {
             pid: vm.pid,
             program: program(vm.pid),
             vcpus: vm.vcpus,
             window: vm.window,
             own: vm.own,
-            apple: Apple::new(limits, default_window),
+            apple: Apple::new(limits, start),
             epoch_began: vm.counters,
             shown: vm.counters,
             latest: vm.counters,

@@ -27,9 +27,10 @@ const POLL: Duration = Duration::from_millis(20);
 ///
 /// A vCPU that spins in the kernel of its guest is made to give its CPU to another one when it has
 /// spun for a while: pause-loop exiting (PLE). How long, the window, is the same for all
-/// VMs of a host. This tries longer and shorter ones for each VM, an epoch of 4000 exits each,
+/// VMs of a host. This tries longer and shorter ones for each VM, an epoch of 1000 exits each,
 /// and moves to what wastes the least: in spins that ended with an exit, and in the switches
-/// after it.
+/// after it. Defaults are the paper's; on hosts with Linux 6.6 or newer, --epoch=4000
+/// --margin=50 resists noise better.
 ///
 /// Needs the kernel module lissom_ple (make kmod) and root. Without --apply nothing is changed.
 /// With it, windows are KVM's own again when this ends, however it ends. Trying costs something
@@ -38,7 +39,7 @@ const POLL: Duration = Duration::from_millis(20);
 #[command(after_long_help = "\
 SPUN%, SWITCH% and WASTED% (the sum) are shares of the VM's CPU time. On Intel
 a window is in cycles of the time stamp counter, on AMD in PAUSEs, whose
-duration is measured when this starts.
+duration is measured when this starts: defaults in cycles are converted.
 
 Exit code: 0 when it was ended or the time is over, 1 if something failed, 2 if
 the options are wrong.
@@ -63,28 +64,32 @@ pub struct AppleArgs {
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub duration: Option<Duration>,
 
-    /// Shortest window: Intel in cycles, AMD in PAUSEs [default: an eighth of KVM's own]. Too
-    /// short: vCPUs give way to others while the lock that they wait for is about to be free
+    /// First window of each VM: Intel in cycles, AMD in PAUSEs [default: 8192 cycles]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub start: Option<u32>,
+
+    /// Shortest window, in the same unit [default: 4096 cycles]. Too short: vCPUs give way to
+    /// others while the lock that they wait for is about to be free
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub lower: Option<u32>,
 
-    /// Longest window [default: four times KVM's own]. Too long: vCPUs spin while the one
-    /// that they wait for does not run
+    /// Longest window [default: 32768 cycles]. Too long: vCPUs spin while the one that they
+    /// wait for does not run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub upper: Option<u32>,
 
-    /// By how much the windows that are tried differ [default: an eighth of KVM's own].
-    /// Shorter: comes to the best one later, and is more easily led astray by noise
+    /// By how much the windows that are tried differ [default: 1024 cycles]. Shorter: comes to
+    /// the best one later, and is more easily led astray by noise
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub step: Option<u32>,
 
-    /// Exits of an epoch; the paper has 1000. Fewer: follows changes sooner, and noise, too
-    #[arg(long, value_name = "N", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    /// Exits of an epoch. Fewer: follows changes sooner, and noise, too
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub epoch: u64,
 
-    /// How much less another window must waste to be taken, in permille of the waste; the
-    /// paper has 0. More: is not led astray by noise, but stays where it is near the best
-    #[arg(long, value_name = "PERMILLE", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    /// How much less another window must waste to be taken, in permille of the waste. More: is
+    /// not led astray by noise, but stays where it is near the best
+    #[arg(long, value_name = "PERMILLE", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub margin: u32,
 
     /// One JSON document a line, for each report
@@ -131,7 +136,8 @@ fn run(args: &AppleArgs) -> anyhow::Result<i32> {
     let ended = crate::manager::end_when_asked()?;
     let mut device = Device::open(&args.device, args.apply)?;
     let first = device.read()?;
-    let limits = match limits(args, &first.module) {
+    let unit = waste::window_unit(&first.module);
+    let (start, limits) = match limits(args, &first.module, unit) {
         Ok(limits) => limits,
         Err(text) => {
             eprintln!("lissom: {text}");
@@ -139,8 +145,8 @@ fn run(args: &AppleArgs) -> anyhow::Result<i32> {
         }
     };
     check_named(args, &first)?;
-    announce(args, &limits, &first.module);
-    let mut control = Control::new(args, limits, waste::window_unit(&first.module));
+    announce(args, start, &limits, &first.module);
+    let mut control = Control::new(args, start, limits, unit);
     let begin = Instant::now();
     let (mut reported, mut reports) = (begin, 0);
     loop {
@@ -160,9 +166,15 @@ fn run(args: &AppleArgs) -> anyhow::Result<i32> {
     }
 }
 
-/// Around KVM's own window, unless it is said otherwise.
-fn limits(args: &AppleArgs, module: &Module) -> Result<Limits, String> {
-    for (name, value) in [("lower", args.lower), ("upper", args.upper)] {
+/// The paper's parameters, in cycles (APPLE).
+const START: u32 = 8192;
+const LOWER: u32 = 4096;
+const UPPER: u32 = 32_768;
+const STEP: u32 = 1024;
+
+/// The first window and the limits. unit: cycles of one unit of a window.
+fn limits(args: &AppleArgs, module: &Module, unit: f64) -> Result<(u32, Limits), String> {
+    for (name, value) in [("start", args.start), ("lower", args.lower), ("upper", args.upper)] {
         if let Some(value) = value.filter(|v| *v > module.largest) {
             return Err(format!(
                 "--{name}={value} is more than this CPU takes: {} at most",
@@ -170,11 +182,12 @@ fn limits(args: &AppleArgs, module: &Module) -> Result<Limits, String> {
             ));
         }
     }
-    let own = module.default;
-    let lower = args.lower.unwrap_or((own / 8).clamp(1, args.upper.unwrap_or(u32::MAX)));
-    let upper = args.upper.unwrap_or(own.saturating_mul(4).min(module.largest).max(lower));
-    let step = args.step.unwrap_or((own / 8).max(1));
-    Ok(Limits { lower, upper, step, step_permille: 0, margin_permille: args.margin })
+    let units = |cycles: u32| (f64::from(cycles) / unit).round().clamp(1.0, module.largest.into());
+    let lower = args.lower.unwrap_or((units(LOWER) as u32).min(args.upper.unwrap_or(u32::MAX)));
+    let upper = args.upper.unwrap_or(units(UPPER) as u32).max(lower);
+    let step = args.step.unwrap_or(units(STEP) as u32);
+    let start = args.start.unwrap_or(units(START) as u32).clamp(lower, upper);
+    Ok((start, Limits { lower, upper, step, step_permille: 0, margin_permille: args.margin }))
 }
 
 fn check_named(args: &AppleArgs, seen: &Snapshot) -> anyhow::Result<()> {
@@ -190,7 +203,7 @@ fn check_named(args: &AppleArgs, seen: &Snapshot) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn announce(args: &AppleArgs, limits: &Limits, module: &Module) {
+fn announce(args: &AppleArgs, start: u32, limits: &Limits, module: &Module) {
     if args.json {
         return;
     }
@@ -204,7 +217,7 @@ fn announce(args: &AppleArgs, limits: &Limits, module: &Module) {
             limits.lower, limits.upper, limits.step
         );
     } else {
-        let mut apple = crate::adapt::Apple::new(*limits, module.default);
+        let mut apple = crate::adapt::Apple::new(*limits, start);
         // Equal ones, so that none is taken before all have been tried.
         let tried = [apple.threshold(), apple.epoch(1, 1), apple.epoch(1, 1)];
         eprintln!(
@@ -216,6 +229,7 @@ fn announce(args: &AppleArgs, limits: &Limits, module: &Module) {
 
 struct Control<'a> {
     args: &'a AppleArgs,
+    start: u32,
     limits: Limits,
     /// TSC cycles of one unit of a window.
     unit: f64,
@@ -226,9 +240,10 @@ struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    fn new(args: &'a AppleArgs, limits: Limits, unit: f64) -> Control<'a> {
+    fn new(args: &'a AppleArgs, start: u32, limits: Limits, unit: f64) -> Control<'a> {
         Control {
             args,
+            start,
             limits,
             unit,
             machines: BTreeMap::new(),
@@ -256,7 +271,7 @@ impl<'a> Control<'a> {
         {
             let mut window = None;
             let machine = self.machines.entry(vm.pid).or_insert_with(|| {
-                let machine = Machine::new(vm, self.limits, snapshot.module.default);
+                let machine = Machine::new(vm, self.limits, self.start);
                 window = Some(machine.apple.threshold());
                 machine
             });
@@ -341,7 +356,8 @@ mod tests {
         args: AppleArgs,
     }
 
-    fn limits_of(options: &[&str]) -> Result<(u32, u32, u32), String> {
+    /// Start, lower, upper, step. unit: cycles of a PAUSE.
+    fn limits_of(options: &[&str], unit: f64) -> Result<(u32, u32, u32, u32), String> {
         let module = Module {
             vendor: Vendor::Amd,
             default: 3000,
@@ -350,16 +366,17 @@ mod tests {
             is_refused: false,
         };
         let args = Line::parse_from(["apple"].iter().chain(options)).args;
-        limits(&args, &module).map(|l| (l.lower, l.upper, l.step))
+        limits(&args, &module, unit).map(|(start, l)| (start, l.lower, l.upper, l.step))
     }
 
     #[test]
-    fn limits_are_around_kvms_own_window() {
-        assert_eq!(limits_of(&[]), Ok((375, 12_000, 375)));
-        assert_eq!(limits_of(&["--lower=20000"]), Ok((20_000, 20_000, 375)));
-        assert_eq!(limits_of(&["--upper=100", "--step=7"]), Ok((100, 100, 7)));
-        assert_eq!(limits_of(&["--lower=5", "--upper=60000"]), Ok((5, 60_000, 375)));
-        assert!(limits_of(&["--upper=65536"]).unwrap_err().contains("65535 at most"));
+    fn limits_are_the_papers() {
+        assert_eq!(limits_of(&[], 1.0), Ok((8192, 4096, 32_768, 1024)));
+        assert_eq!(limits_of(&[], 64.0), Ok((128, 64, 512, 16)));
+        assert_eq!(limits_of(&["--lower=60000"], 1.0), Ok((60_000, 60_000, 60_000, 1024)));
+        assert_eq!(limits_of(&["--upper=100", "--step=7"], 1.0), Ok((100, 100, 100, 7)));
+        assert_eq!(limits_of(&["--start=5", "--lower=5"], 1.0), Ok((5, 5, 32_768, 1024)));
+        assert!(limits_of(&["--upper=65536"], 1.0).unwrap_err().contains("65535 at most"));
     }
 
     #[test]

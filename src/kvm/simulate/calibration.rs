@@ -28,7 +28,7 @@ const MHZ: u64 = 80;
 pub fn figure(setup: &Setup) -> Figure {
     let configs = MEASURED.iter().flat_map(|&(policy, _, _)| {
         (0..setup.seeds).map(move |seed| Config {
-            machine: Machine { mhz: MHZ, ..setup.machine },
+            machine: Machine { mhz: MHZ, ..setup.machine(super::scheduler::Rule::Eevdf) },
             pcpus: 2,
             vms: 2,
             vcpus: 2,
@@ -40,6 +40,7 @@ pub fn figure(setup: &Setup) -> Figure {
             seed: setup.seed + seed,
             stacked: true,
             samples: 0,
+            epochs: false,
         })
     });
     let mut reports = run_all(configs.collect()).into_iter();

@@ -1,5 +1,4 @@
-//! The figures: which runs each needs, and what it shows of them. What they mean is in
-//! docs/kvm-simulation.md.
+//! APPLE's figures: which runs each needs, and what it shows of them. own.rs has ours.
 
 use clap::ValueEnum;
 
@@ -10,28 +9,38 @@ use super::scheduler::Rule;
 use super::stats::Report;
 use super::table::{Figure, Table};
 use super::window::{AppleSetup, Policy};
-use super::workload::{IN_FIGURES, WORKLOADS, Workload, named};
+use super::workload::{PAPER, Workload, all_named, named};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Name {
-    /// Throughput against a fixed window
+    /// APPLE's Fig. 1: fixed windows against KVM's default, 2 VMs
     #[value(name = "1")]
     One,
-    /// Inefficiency against a fixed window
+    /// APPLE's Fig. 3: default, APPLE, best and worst fixed window, 2 VMs
     #[value(name = "3")]
     Three,
-    /// APPLE against the best fixed window
+    /// APPLE's Fig. 4: the same with 4 VMs
     #[value(name = "4")]
     Four,
-    /// KVM's default against the best fixed window
+    /// APPLE's Fig. 5: dbench's inefficiency by window, 2 VMs
     #[value(name = "5")]
     Five,
-    /// One VM, and so no overcommitment
+    /// APPLE's Fig. 6: the window over epochs by KVM's own rule
     #[value(name = "6")]
     Six,
-    /// APPLE while the workload changes; the best window by the number of VMs
+    /// APPLE's Fig. 7: the window over epochs under APPLE
     #[value(name = "7")]
     Seven,
+    /// Ours: throughput and inefficiency of five kinds of locks by window
+    Windows,
+    /// Ours: settings of APPLE, and KVM's default, against the best window
+    Rules,
+    /// Ours: one VM, and so no overcommitment
+    OneVm,
+    /// Ours: APPLE while the workload changes
+    Change,
+    /// Ours: the best window by the number of VMs
+    Vms,
     /// The measurement that the model's costs are taken from
     Calibration,
     /// Every one of them
@@ -39,13 +48,17 @@ pub enum Name {
 }
 
 pub const WINDOWS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
+/// The paper tries windows up to 32768.
+pub const PAPERS_WINDOWS: usize = 7;
 
 /// What all figures have in common.
 pub struct Setup {
     pub pcpus: usize,
     pub vcpus: usize,
-    pub vms: usize,
-    pub machine: Machine,
+    /// In place of what the figure says.
+    pub vms: Option<usize>,
+    /// None: CFS in the paper's figures, as its hosts had, and EEVDF in ours.
+    pub scheduler: Option<Rule>,
     /// Of runs with APPLE; others have a fifth.
     pub seconds: f64,
     pub seed: u64,
@@ -54,101 +67,100 @@ pub struct Setup {
 
 /// What there is beside fixed windows.
 #[derive(Clone, Copy)]
-enum Way {
+pub enum Way {
     Policy(Policy),
     Apple(AppleSetup),
 }
 
-const APPLES: [(&str, AppleSetup); 3] =
-    [("paper", AppleSetup::PAPER), ("steady", AppleSetup::STEADY), ("seeing", AppleSetup::SEEING)];
+/// A host of a figure.
+#[derive(Clone, Copy)]
+pub struct HostOf<'a> {
+    pub setup: &'a Setup,
+    pub vms: usize,
+    pub scheduler: Rule,
+}
+
+/// A row for each workload, a cell for each way, a report for each seed.
+pub type Sweep = Vec<Vec<Vec<Report>>>;
 
 impl Setup {
-    fn config(&self, workload: &'static Workload, vms: usize, way: Way, seed: u64) -> Config {
+    fn host(&self, vms: usize, scheduler: Rule) -> HostOf<'_> {
+        HostOf {
+            setup: self,
+            vms: self.vms.unwrap_or(vms),
+            scheduler: self.scheduler.unwrap_or(scheduler),
+        }
+    }
+
+    pub fn papers(&self, vms: usize) -> HostOf<'_> {
+        self.host(vms, Rule::Cfs)
+    }
+
+    pub fn ours(&self, vms: usize) -> HostOf<'_> {
+        self.host(vms, Rule::Eevdf)
+    }
+
+    pub fn machine(&self, scheduler: Rule) -> Machine {
+        Machine { scheduler: self.scheduler.unwrap_or(scheduler), ..Machine::DEFAULT }
+    }
+}
+
+impl HostOf<'_> {
+    pub fn config(&self, workload: &'static Workload, way: Way, seed: u64) -> Config {
         let (policy, apple, part) = match way {
             Way::Policy(policy) => (policy, AppleSetup::PAPER, 0.2),
             Way::Apple(apple) => (Policy::Apple, apple, 1.0),
         };
         Config {
-            machine: self.machine,
-            pcpus: self.pcpus,
-            vms,
-            vcpus: self.vcpus,
+            machine: Machine { scheduler: self.scheduler, ..Machine::DEFAULT },
+            pcpus: self.setup.pcpus,
+            vms: self.vms,
+            vcpus: self.setup.vcpus,
             phases: vec![(0.0, workload)],
             policy,
             apple,
-            seconds: self.seconds * part,
+            seconds: self.setup.seconds * part,
             // APPLE needs time to find its window; the others only for the guests to get going.
             warm_up: if part == 1.0 { 0.6 } else { 0.2 },
-            seed: self.seed + seed,
+            seed: self.setup.seed + seed,
             stacked: false,
             samples: 0,
+            epochs: false,
         }
     }
 
     /// A row for each workload and a column for each way; all seeds of each.
-    fn measure(&self, vms: usize, ways: &[Way]) -> Sweep {
-        let workloads = &WORKLOADS[..IN_FIGURES];
+    pub fn measure(&self, workloads: &[&'static Workload], ways: &[Way]) -> Sweep {
+        let seeds = self.setup.seeds;
         let configs = workloads.iter().flat_map(|w| {
-            ways.iter()
-                .flat_map(move |&way| (0..self.seeds).map(move |s| self.config(w, vms, way, s)))
+            ways.iter().flat_map(move |&way| (0..seeds).map(move |s| self.config(w, way, s)))
         });
         let mut reports = run_all(configs.collect()).into_iter();
-        let mut seeds = || reports.by_ref().take(self.seeds as usize).collect();
-        workloads.iter().map(|_| ways.iter().map(|_| seeds()).collect()).collect()
+        let mut of_seeds = || reports.by_ref().take(seeds as usize).collect();
+        workloads.iter().map(|_| ways.iter().map(|_| of_seeds()).collect()).collect()
     }
 
-    fn host(&self, vms: usize) -> String {
+    pub fn text(&self) -> String {
         let s = |n: u64| if n == 1 { "" } else { "s" };
-        let (vm, seed) = (s(vms as u64), s(self.seeds));
-        let rule = if self.machine.scheduler == Rule::Cfs { "; CFS" } else { "" };
+        let (vm, seed) = (s(self.vms as u64), s(self.setup.seeds));
+        let rule = if self.scheduler == Rule::Cfs { "CFS" } else { "EEVDF" };
         format!(
-            "{} pCPUs, {vms} VM{vm} of {} vCPUs; {} seed{seed}{rule}",
-            self.pcpus, self.vcpus, self.seeds
+            "{} pCPUs, {} VM{vm} of {} vCPUs, {rule}; {} seed{seed}",
+            self.setup.pcpus, self.vms, self.setup.vcpus, self.setup.seeds
         )
     }
 }
 
-fn fixed() -> Vec<Way> {
-    WINDOWS.iter().map(|&w| Way::Policy(Policy::Fixed(w))).collect()
+pub fn fixed(windows: &[u32]) -> Vec<Way> {
+    windows.iter().map(|&w| Way::Policy(Policy::Fixed(w))).collect()
 }
 
-fn throughput(reports: &[Report]) -> Middle {
+pub fn throughput(reports: &[Report]) -> Middle {
     middle(reports.iter().map(|r| r.throughput))
 }
 
-fn inefficiency(reports: &[Report]) -> Middle {
+pub fn inefficiency(reports: &[Report]) -> Middle {
     middle(reports.iter().map(|r| r.inefficiency))
-}
-
-/// Which of these fixed windows is best, and its throughput.
-fn best(row: &[Vec<Report>]) -> (u32, f64) {
-    let all = WINDOWS.iter().zip(row).map(|(&w, reports)| (w, throughput(reports).median));
-    all.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0))
-}
-
-fn percent(value: f64, of: f64) -> String {
-    format!("{:.0}", 100.0 * value / of)
-}
-
-fn thousands(value: f64) -> String {
-    format!("{:.1}", value / 1e3)
-}
-
-fn names() -> Vec<&'static str> {
-    WORKLOADS[..IN_FIGURES].iter().map(|w| w.name).collect()
-}
-
-fn columns(first: &'static str) -> Vec<&'static str> {
-    std::iter::once(first).chain(names()).collect()
-}
-
-/// The largest difference of the seeds' results, as a part of their median.
-fn spread(cells: &[Vec<Report>]) -> f64 {
-    let one = |reports: &Vec<Report>| {
-        let m = throughput(reports);
-        (m.most - m.least) / m.median.max(1e-9)
-    };
-    cells.iter().map(one).fold(0.0, f64::max)
 }
 
 /// Makes the figures, and measures only once what several of them show.
@@ -158,320 +170,183 @@ pub fn make(name: Name, setup: &Setup) -> Vec<Figure> {
     if wants(Name::Calibration) {
         figures.push(super::calibration::figure(setup));
     }
-    if [Name::One, Name::Three, Name::Four, Name::Five].into_iter().any(wants) {
-        let sweep = setup.measure(setup.vms, &fixed());
-        if wants(Name::One) {
-            figures.push(one(setup, &sweep));
-        }
-        if wants(Name::Three) {
-            figures.push(three(setup, &sweep));
-        }
-        if wants(Name::Four) {
-            figures.push(four(setup, &sweep));
-        }
-        if wants(Name::Five) {
-            figures.push(five(setup, &sweep));
-        }
+    if wants(Name::One) {
+        figures.push(one(setup.papers(2)));
+    }
+    if wants(Name::Three) {
+        figures.push(against_fixed(setup.papers(2), "3", "kvm-figure-3"));
+    }
+    if wants(Name::Four) {
+        figures.push(against_fixed(setup.papers(4), "4", "kvm-figure-4"));
+    }
+    if wants(Name::Five) {
+        figures.push(five(setup.papers(2)));
     }
     if wants(Name::Six) {
-        figures.push(six(setup));
+        let way = Way::Policy(Policy::Kvm);
+        figures.push(over_epochs(setup.papers(2), "6", "kvm-figure-6", "KVM's own rule", way));
     }
     if wants(Name::Seven) {
-        figures.push(seven(setup));
+        let way = Way::Apple(AppleSetup::PAPER);
+        figures.push(over_epochs(setup.papers(2), "7", "kvm-figure-7", "APPLE", way));
     }
+    figures.extend(super::own::make(wants, setup));
     figures
 }
 
-/// A row for each workload, a cell for each window, a report for each seed.
-type Sweep = Vec<Vec<Vec<Report>>>;
-
-/// A line for each workload and a point for each window. The last number is the best window's
-/// throughput.
-fn points(sweep: &Sweep, point: impl Fn(u32, &[Report], f64) -> (f64, f64)) -> Series {
-    let line = |row: &Vec<Vec<Report>>| {
-        let most = best(row).1;
-        WINDOWS.iter().zip(row).map(|(&w, r)| point(w, r, most)).collect()
-    };
-    WORKLOADS
-        .iter()
-        .zip(sweep)
-        .map(|(workload, row)| (workload.name.to_string(), line(row)))
-        .collect()
+fn two_digits(value: f64) -> String {
+    format!("{value:.2}")
 }
 
-fn one(setup: &Setup, sweep: &Sweep) -> Figure {
-    let title = format!("Throughput, 1000 operations/s, by window\n{}", setup.host(setup.vms));
-    let mut table = Table::new(&title, &columns("window"));
-    for (i, window) in WINDOWS.iter().enumerate() {
-        let cells = sweep.iter().map(|row| thousands(throughput(&row[i]).median));
-        table.rows.push(std::iter::once(window.to_string()).chain(cells).collect());
+fn one(host: HostOf) -> Figure {
+    let workloads = all_named(&["dbench", "streamcluster"]);
+    let windows = &WINDOWS[..PAPERS_WINDOWS];
+    let ways: Vec<Way> = fixed(windows).into_iter().chain([Way::Policy(Policy::Kvm)]).collect();
+    let sweep = host.measure(&workloads, &ways);
+    let title = format!("Throughput by fixed window, KVM's default = 1\n{}", host.text());
+    let names: Vec<&str> =
+        std::iter::once("window").chain(workloads.iter().map(|w| w.name)).collect();
+    let mut table = Table::new(&title, &names);
+    let mut series: Series = workloads.iter().map(|w| (w.name.to_string(), Vec::new())).collect();
+    for (i, window) in windows.iter().enumerate() {
+        let mut cells = vec![window.to_string()];
+        for (row, (_, points)) in sweep.iter().zip(&mut series) {
+            let speed = throughput(&row[i]).median / throughput(&row[PAPERS_WINDOWS]).median;
+            points.push((f64::from(*window), speed));
+            cells.push(two_digits(speed));
+        }
+        table.rows.push(cells);
     }
-    let bests = sweep.iter().map(|row| best(row).0.to_string());
-    table.rows.push(std::iter::once("best".to_string()).chain(bests).collect());
-    let spreads = sweep.iter().map(|row| format!("{:.0}%", 100.0 * spread(row)));
-    table.rows.push(std::iter::once("spread".to_string()).chain(spreads).collect());
-    table.note = "spread: of the seeds, at the window where it is largest".into();
     let plot = Plot {
         name: "kvm-figure-1",
-        title: format!("Throughput by PLE window ({})", setup.host(setup.vms)),
+        title: format!("Throughput by PLE window ({})", host.text()),
         x: "fixed PLE window, cycles",
-        y: "throughput, % of the best window's",
+        y: "throughput, KVM's default = 1",
         shape: Shape::Windows,
-        series: points(sweep, |w, r, most| (f64::from(w), 100.0 * throughput(r).median / most)),
+        series,
     };
     Figure { figure: "1", tables: vec![table], plots: vec![plot] }
 }
 
-fn three(setup: &Setup, sweep: &Sweep) -> Figure {
-    let title = format!("Inefficiency, % of CPU time, by window\n{}", setup.host(setup.vms));
-    let mut table = Table::new(&title, &columns("window"));
-    for (i, window) in WINDOWS.iter().enumerate() {
-        let cells = sweep.iter().map(|row| format!("{:.1}", 100.0 * inefficiency(&row[i]).median));
-        table.rows.push(std::iter::once(window.to_string()).chain(cells).collect());
-    }
-    let least = |row: &Vec<Vec<Report>>| {
-        let all = WINDOWS.iter().zip(row).map(|(w, r)| (w, inefficiency(r).median));
-        all.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(w, _)| *w)
-    };
-    let mut last = |name: &str, cell: &dyn Fn(&Vec<Vec<Report>>) -> String| {
-        table.rows.push(std::iter::once(name.to_string()).chain(sweep.iter().map(cell)).collect());
-    };
-    last("least at", &|row| least(row).to_string());
-    last("% of best", &|row| {
-        let i = WINDOWS.iter().position(|&w| w == least(row)).unwrap_or(0);
-        percent(throughput(&row[i]).median, best(row).1)
-    });
-    last("rank corr.", &|row| {
-        let a: Vec<f64> = row.iter().map(|r| inefficiency(r).median).collect();
-        let b: Vec<f64> = row.iter().map(|r| throughput(r).median).collect();
-        format!("{:.2}", rank_correlation(&a, &b))
-    });
-    table.note = "% of best: throughput where inefficiency is least, of the best window's\n\
-                  rank corr.: of inefficiency and throughput; -1 is what APPLE counts on"
-        .into();
-    let by_window = Plot {
-        name: "kvm-figure-3-windows",
-        title: format!("Inefficiency by PLE window ({})", setup.host(setup.vms)),
-        x: "fixed PLE window, cycles",
-        y: "inefficiency, % of CPU time",
-        shape: Shape::Windows,
-        series: points(sweep, |w, r, _| (f64::from(w), 100.0 * inefficiency(r).median)),
-    };
-    let by_throughput = Plot {
-        name: "kvm-figure-3-throughput",
-        title: format!("Throughput and inefficiency ({})", setup.host(setup.vms)),
-        x: "inefficiency, % of CPU time",
-        y: "throughput, % of the best window's",
-        shape: Shape::Points,
-        series: points(sweep, |_, r, most| {
-            (100.0 * inefficiency(r).median, 100.0 * throughput(r).median / most)
-        }),
-    };
-    Figure { figure: "3", tables: vec![table], plots: vec![by_window, by_throughput] }
-}
-
-/// Spearman's.
-fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
-    let rank = |all: &[f64], x: f64| all.iter().filter(|&&y| y < x).count() as f64;
-    let n = a.len() as f64;
-    let distance: f64 = a.iter().zip(b).map(|(&x, &y)| (rank(a, x) - rank(b, y)).powi(2)).sum();
-    1.0 - 6.0 * distance / (n * (n * n - 1.0))
-}
-
-fn four(setup: &Setup, sweep: &Sweep) -> Figure {
-    let ways: Vec<Way> = APPLES.iter().map(|&(_, apple)| Way::Apple(apple)).collect();
-    let found = setup.measure(setup.vms, &ways);
-    let title = format!("APPLE, % of the best window's throughput\n{}", setup.host(setup.vms));
-    let mut table =
-        Table::new(&title, &["workload", "best", "paper", "window", "steady", "window"]);
-    table.columns.extend(["seeing", "window"].map(String::from));
-    let mut series: Series =
-        APPLES.iter().map(|(name, _)| ((*name).to_string(), Vec::new())).collect();
-    for (i, (row, apples)) in sweep.iter().zip(&found).enumerate() {
-        let (window, most) = best(row);
-        let mut cells = vec![WORKLOADS[i].name.to_string(), window.to_string()];
-        for (reports, (_, points)) in apples.iter().zip(&mut series) {
-            let share = throughput(reports).median / most;
-            points.push((i as f64, 100.0 * share));
-            let ends = reports.iter().flat_map(|r| &r.vms).filter_map(|vm| vm.window_at_end);
-            cells.extend([
-                percent(share, 1.0),
-                format!("{:.0}", middle(ends.map(f64::from)).median),
-            ]);
+/// Figs. 3 and 4: KVM's default is 1.
+fn against_fixed(host: HostOf, figure: &'static str, name: &'static str) -> Figure {
+    let workloads = all_named(&PAPER);
+    let windows = &WINDOWS[..PAPERS_WINDOWS];
+    let mut ways = fixed(windows);
+    ways.extend([Way::Policy(Policy::Kvm), Way::Apple(AppleSetup::PAPER)]);
+    ways.push(Way::Apple(AppleSetup::STEADY));
+    let sweep = host.measure(&workloads, &ways);
+    let title = format!("Throughput, KVM's default = 1\n{}", host.text());
+    let mut table = Table::new(&title, &["program", "default", "APPLE", "steady"]);
+    table.columns.extend(["best fixed", "window", "worst fixed", "window"].map(String::from));
+    let names = ["default", "APPLE", "steady", "best fixed", "worst fixed"];
+    let mut series: Series = names.map(|n| (n.to_string(), Vec::new())).into();
+    for (i, row) in sweep.iter().enumerate() {
+        let speeds: Vec<f64> = row.iter().map(|r| throughput(r).median).collect();
+        let kvm = speeds[PAPERS_WINDOWS];
+        let pick = |better: fn(f64, f64) -> bool| {
+            (1..PAPERS_WINDOWS)
+                .fold(0, |best, w| if better(speeds[w], speeds[best]) { w } else { best })
+        };
+        let (best, worst) = (pick(|a, b| a > b), pick(|a, b| a < b));
+        let places = [PAPERS_WINDOWS, PAPERS_WINDOWS + 1, PAPERS_WINDOWS + 2, best, worst];
+        for (at, (_, points)) in places.iter().zip(&mut series) {
+            points.push((i as f64, speeds[*at] / kvm));
         }
+        let cell = |at: usize| two_digits(speeds[at] / kvm);
+        let mut cells = vec![workloads[i].name.to_string()];
+        cells.extend(places[..3].iter().map(|p| cell(*p)));
+        cells.extend([cell(best), windows[best].to_string()]);
+        cells.extend([cell(worst), windows[worst].to_string()]);
         table.rows.push(cells);
     }
-    table.note = "paper: step 512, no margin, epochs of 1000 exits\n\
-                  steady: margin 5 %, epochs of 4000 exits\n\
-                  seeing: as paper, but spins cut short by the scheduler count as wasted, too,\n\
-                  which KVM could not know\n\
-                  window: the median of the VMs' at the end"
+    let mean = workloads.len() as f64;
+    let mut cells = vec!["geometric mean".to_string()];
+    for (i, (_, points)) in series.iter_mut().enumerate() {
+        let speed = (points.iter().map(|p| p.1.ln()).sum::<f64>() / mean).exp();
+        points.push((mean, speed));
+        cells.push(two_digits(speed));
+        if i >= 3 {
+            cells.push(String::new());
+        }
+    }
+    table.rows.push(cells);
+    table.note = "APPLE: the paper's parameters\n\
+                  steady: ours, epochs of 4000 exits and a margin of 5 %"
         .into();
-    let plot = bars(setup, "kvm-figure-4", "APPLE against the best fixed window", series);
-    Figure { figure: "4", tables: vec![table], plots: vec![plot] }
-}
-
-fn bars(setup: &Setup, name: &'static str, title: &str, series: Series) -> Plot {
-    Plot {
+    let plot = Plot {
         name,
-        title: format!("{title} ({})", setup.host(setup.vms)),
-        x: "workload",
-        y: "throughput, % of the best fixed window's",
-        shape: Shape::Bars(names()),
+        title: format!("APPLE and fixed windows ({})", host.text()),
+        x: "program",
+        y: "throughput, KVM's default = 1",
+        shape: Shape::Bars(PAPER.into_iter().chain(["geometric mean"]).collect()),
         series,
-    }
+    };
+    Figure { figure, tables: vec![table], plots: vec![plot] }
 }
 
-fn five(setup: &Setup, sweep: &Sweep) -> Figure {
-    let policies = [Policy::Kvm, Policy::Fixed(4096), Policy::Off];
-    let found = setup.measure(setup.vms, &policies.map(Way::Policy));
-    let title = format!("KVM, % of the best window's throughput\n{}", setup.host(setup.vms));
-    let mut table =
-        Table::new(&title, &["workload", "best", "kvm's default", "fixed 4096", "PLE off"]);
-    let mut series: Series =
-        ["kvm's default", "fixed 4096", "PLE off"].map(|n| (n.to_string(), Vec::new())).into();
-    for (i, (row, others)) in sweep.iter().zip(&found).enumerate() {
-        let (window, most) = best(row);
-        let mut cells = vec![WORKLOADS[i].name.to_string(), window.to_string()];
-        for (reports, (_, points)) in others.iter().zip(&mut series) {
-            let share = throughput(reports).median / most;
-            points.push((i as f64, 100.0 * share));
-            cells.push(percent(share, 1.0));
-        }
-        table.rows.push(cells);
+fn five(host: HostOf) -> Figure {
+    let workloads = all_named(&["dbench"]);
+    let windows = &WINDOWS[..PAPERS_WINDOWS];
+    let mut ways = fixed(windows);
+    ways.extend([Way::Policy(Policy::Kvm), Way::Apple(AppleSetup::PAPER)]);
+    let sweep = host.measure(&workloads, &ways);
+    let title = format!("dbench's inefficiency, % of CPU time, by window\n{}", host.text());
+    let mut table = Table::new(&title, &["window", "inefficiency"]);
+    let names: Vec<&'static str> =
+        vec!["512", "1024", "2048", "4096", "8192", "16384", "32768", "default", "APPLE"];
+    let mut points = Vec::new();
+    for (i, (name, reports)) in names.iter().zip(sweep.iter().flatten()).enumerate() {
+        let share = 100.0 * inefficiency(reports).median;
+        table.rows.push(vec![name.to_string(), format!("{share:.1}")]);
+        points.push((i as f64, share));
     }
-    let plot = bars(setup, "kvm-figure-5", "KVM's default against the best fixed window", series);
+    let plot = Plot {
+        name: "kvm-figure-5",
+        title: format!("dbench's inefficiency ({})", host.text()),
+        x: "PLE window, cycles",
+        y: "inefficiency, % of CPU time",
+        shape: Shape::Bars(names),
+        series: vec![("dbench".into(), points)],
+    };
     Figure { figure: "5", tables: vec![table], plots: vec![plot] }
 }
 
-fn six(setup: &Setup) -> Figure {
-    let policies = [
-        ("512", Way::Policy(Policy::Fixed(512))),
-        ("4096", Way::Policy(Policy::Fixed(4096))),
-        ("32768", Way::Policy(Policy::Fixed(32_768))),
-        ("kvm", Way::Policy(Policy::Kvm)),
-        ("apple", Way::Apple(AppleSetup::PAPER)),
-        ("off", Way::Policy(Policy::Off)),
-    ];
-    let ways: Vec<Way> = policies.iter().map(|p| p.1).collect();
-    let found = setup.measure(1, &ways);
-    let title = format!("Throughput, 1000 operations/s, by window\n{}", setup.host(1));
-    let mut table = Table::new(&title, &["workload"]);
-    table.columns.extend(policies.iter().map(|p| p.0.to_string()));
-    table.columns.extend(["range", "yields"].map(String::from));
-    let mut series: Series = policies.iter().map(|p| (p.0.to_string(), Vec::new())).collect();
-    for (i, row) in found.iter().enumerate() {
-        let values: Vec<f64> = row.iter().map(|r| throughput(r).median).collect();
-        let most = values.iter().copied().fold(0.0, f64::max);
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let yields: u64 =
-            row.iter().flatten().flat_map(|r| &r.vms).map(|vm| vm.yields_successful).sum();
-        let mut cells = vec![WORKLOADS[i].name.to_string()];
-        for (value, (_, points)) in values.iter().zip(&mut series) {
-            cells.push(thousands(*value));
-            points.push((i as f64, 100.0 * value / most));
-        }
-        cells.extend([format!("{:.1}%", 100.0 * (most - least) / most), yields.to_string()]);
-        table.rows.push(cells);
-    }
-    let plot = Plot {
-        name: "kvm-figure-6",
-        title: format!("Without overcommitment ({})", setup.host(1)),
-        x: "workload",
-        y: "throughput, % of the best one's",
-        shape: Shape::Bars(names()),
-        series,
-    };
-    Figure { figure: "6", tables: vec![table], plots: vec![plot] }
-}
-
-fn seven(setup: &Setup) -> Figure {
-    let (path, path_plot) = change(setup);
-    let (vms, vms_plot) = by_vms(setup);
-    Figure { figure: "7", tables: vec![path, vms], plots: vec![path_plot, vms_plot] }
-}
-
-/// Two workloads in turns whose best windows are far apart.
-fn change(setup: &Setup) -> (Table, Plot) {
-    let third = setup.seconds / 3.0;
-    let phases = ["ebizzy", "hackbench", "ebizzy"].into_iter().enumerate();
-    let phases: Vec<_> = phases.filter_map(|(i, n)| Some((third * i as f64, named(n)?))).collect();
-    let samples = 120;
-    let configs = APPLES.iter().map(|&(_, apple)| Config {
-        phases: phases.clone(),
-        samples,
+/// Figs. 6 and 7: dbench, one seed.
+fn over_epochs(
+    host: HostOf,
+    figure: &'static str,
+    name: &'static str,
+    rule: &str,
+    way: Way,
+) -> Figure {
+    let Some(workload) = named("dbench") else { unreachable!("a test names it") };
+    let config = Config {
+        epochs: true,
         warm_up: 0.0,
-        ..setup.config(phases[0].1, setup.vms, Way::Apple(apple), 0)
-    });
-    let reports = run_all(configs.collect());
-    let title =
-        format!("The first VM's window\n{} pCPUs, {} VMs, one seed", setup.pcpus, setup.vms);
-    let mut table = Table::new(&title, &["second", "workload", "paper", "steady", "seeing"]);
-    for i in (9..samples as usize).step_by(10) {
-        let at = reports[0].path[i].seconds;
-        let workload = phases.iter().rev().find(|(from, _)| *from < at).map_or("", |(_, w)| w.name);
-        let windows =
-            reports.iter().map(|r| r.path[i].window.map_or("-".into(), |w| w.to_string()));
-        table
-            .rows
-            .push([format!("{at:.2}"), workload.to_string()].into_iter().chain(windows).collect());
+        seconds: host.setup.seconds,
+        ..host.config(workload, way, 0)
+    };
+    let reports = run_all(vec![config]);
+    let epochs: Vec<u32> = reports.into_iter().flat_map(|r| r.epochs).collect();
+    let title = format!("The first VM's window under {rule}, dbench\n{}", host.text());
+    let mut table = Table::new(&title, &["epochs", "least", "median", "most"]);
+    for (i, part) in epochs.chunks(epochs.len().div_ceil(10).max(1)).enumerate() {
+        let m = middle(part.iter().map(|w| f64::from(*w)));
+        let first = i * part.len();
+        let range = format!("{first}-{}", first + part.len() - 1);
+        let numbers = [m.least, m.median, m.most].map(|v| format!("{v:.0}"));
+        table.rows.push(std::iter::once(range).chain(numbers).collect());
     }
-    table.note = "What paper, steady and seeing are: figure 4".into();
-    let series = APPLES.iter().zip(&reports).map(|((name, _), report)| {
-        let points = report.path.iter().filter_map(|p| Some((p.seconds, f64::from(p.window?))));
-        ((*name).to_string(), points.collect())
-    });
+    table.note = "An epoch: 1000 PLE exits of the VM".into();
+    let points = epochs.iter().enumerate().map(|(i, w)| (i as f64, f64::from(*w))).collect();
     let plot = Plot {
-        name: "kvm-figure-7-path",
-        title: format!("APPLE's window: ebizzy, hackbench, ebizzy ({} VMs)", setup.vms),
-        x: "simulated time, s",
+        name,
+        title: format!("The window under {rule}, dbench ({})", host.text()),
+        x: "epoch of 1000 PLE exits",
         y: "window of the first VM, cycles",
         shape: Shape::Lines,
-        series: series.collect(),
+        series: vec![(rule.to_string(), points)],
     };
-    (table, plot)
-}
-
-fn by_vms(setup: &Setup) -> (Table, Plot) {
-    let counts = [1, 2, 4];
-    let ways: Vec<Way> = fixed().into_iter().chain([Way::Policy(Policy::Kvm)]).collect();
-    let found = counts.map(|n| setup.measure(n, &ways));
-    let title = format!("Best fixed window by the number of VMs. {} pCPUs", setup.pcpus);
-    let mut table = Table::new(&title, &["workload", "1 VM", "2 VMs", "4 VMs"]);
-    table.columns.extend(["loss at 4096: 1", "2", "4"].map(String::from));
-    let mut series: Series =
-        counts.map(|n| (format!("{n} VM{}", if n == 1 { "" } else { "s" }), Vec::new())).into();
-    for i in 0..IN_FIGURES {
-        let mut cells = vec![WORKLOADS[i].name.to_string()];
-        let rows = found.iter().map(|f| &f[i]);
-        cells.extend(rows.clone().map(|row| best(row).0.to_string()));
-        for (row, (_, points)) in rows.zip(&mut series) {
-            let at = WINDOWS.iter().position(|&w| w == 4096).unwrap_or(0);
-            let loss = 1.0 - throughput(&row[at]).median / best(row).1;
-            cells.push(format!("{:.0}%", 100.0 * loss));
-            points.push((i as f64, 100.0 - 100.0 * loss));
-        }
-        table.rows.push(cells);
-    }
-    table.note = format!("Overcommitment 1, 2 and 4. {} seeds", setup.seeds);
-    let plot = Plot {
-        name: "kvm-figure-7-vms",
-        title: format!("A window of 4096 by the number of VMs ({} pCPUs)", setup.pcpus),
-        x: "workload",
-        y: "throughput at 4096, % of the best window's",
-        shape: Shape::Bars(names()),
-        series,
-    };
-    (table, plot)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks() {
-        assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &[10.0, 20.0, 30.0]), 1.0);
-        assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), -1.0);
-    }
+    Figure { figure, tables: vec![table], plots: vec![plot] }
 }

@@ -8,7 +8,7 @@ use super::lock::Lock;
 use super::scheduler::{Entity, Rule, RunQueue};
 use super::stats::{Point, Stats, Times};
 use super::window::{self, AppleSetup, Controller, Policy};
-use super::workload::Workload;
+use super::workload::{Workload, about};
 
 /// What the host's actions cost, in cycles, and its rules. Where the numbers are from:
 /// docs/kvm-simulation.md.
@@ -67,6 +67,8 @@ pub struct Config {
     pub stacked: bool,
     /// Points of the path over time.
     pub samples: u32,
+    /// Whether to record the first VM's window after each epoch of 1000 PLE exits.
+    pub epochs: bool,
 }
 
 /// What a guest's thread is at. There is one for each vCPU.
@@ -158,6 +160,7 @@ pub struct Host {
     pub(super) vms: Vec<Vm>,
     pub(super) phase: usize,
     pub(super) points: Vec<Point>,
+    pub(super) epochs: Vec<u32>,
     pub(super) warm: u64,
 }
 
@@ -211,6 +214,7 @@ impl Host {
             events: Events::default(),
             phase: 0,
             points: Vec::new(),
+            epochs: Vec::new(),
             warm: 0,
             config,
         };
@@ -417,8 +421,13 @@ impl Host {
         }
     }
 
-    /// For this CPU, the host does something that takes so long.
-    pub(super) fn busy(&mut self, cpu: usize, state: State, time: u64) {
+    /// The host does something on this CPU that takes `mean` cycles: exits and entries vary, or
+    /// CPUs run in lockstep and a lock's holder may never get as far as its guest.
+    pub(super) fn busy(&mut self, cpu: usize, state: State, mean: u64) {
+        let time = match (state, self.cpus[cpu].queue.current) {
+            (State::Exit | State::Enter(_), Some(id)) => about(mean, &mut self.vcpus[id].random),
+            _ => mean,
+        };
         self.cpus[cpu].state = state;
         self.cpus[cpu].until = self.now + time;
         self.arm(cpu);

@@ -7,6 +7,7 @@ mod figures;
 mod guest;
 mod host;
 mod lock;
+mod own;
 mod ple;
 mod plot;
 mod run;
@@ -47,6 +48,8 @@ Workloads (all times are means, in cycles):
   dbench     files: long critical sections of one TTAS lock, waits for disks
   ebizzy     page faults: one TTAS lock that is busy most of the time
   barrier    a queued lock, and a barrier of all vCPUs every 50 operations
+  streamcluster, dedup, raytrace
+             user mode, with a barrier each time, a pipeline, a task queue
 
 Exit code: 0 if it was simulated, 1 if a file could not be written, 2 if the
 options are wrong.
@@ -57,7 +60,7 @@ Examples:
 pub struct SimulateArgs {
     /// Make a figure of docs/kvm-simulation.md instead of a single run. One takes a minute or
     /// two of every CPU, `all` some minutes
-    #[arg(long, value_enum, conflicts_with_all = ["workload", "window", "apple_epoch", "apple_step", "apple_margin", "apple_upper", "apple_counts"])]
+    #[arg(long, value_enum, conflicts_with_all = ["workload", "window", "apple_epoch", "apple_start", "apple_step", "apple_margin", "apple_lower", "apple_upper", "apple_counts"])]
     figure: Option<Name>,
 
     /// Write the figures as SVG files into this folder, which is made if need be
@@ -68,9 +71,9 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", default_value = "16", value_parser = number(1024))]
     pcpus: u32,
 
-    /// VMs, all alike
-    #[arg(long, value_name = "N", default_value = "4", value_parser = number(256))]
-    vms: u32,
+    /// VMs, all alike [default: 4; for figures what the figure has]
+    #[arg(long, value_name = "N", value_parser = number(256))]
+    vms: Option<u32>,
 
     /// vCPUs of each VM
     #[arg(long, value_name = "N", default_value = "16", value_parser = number(1024))]
@@ -86,9 +89,10 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "CYCLES|kvm|apple|off", default_value = "kvm")]
     window: Policy,
 
-    /// How the host's CPUs are shared among vCPUs
-    #[arg(long, value_enum, value_name = "RULE", default_value = "eevdf")]
-    scheduler: Rule,
+    /// How the host's CPUs are shared among vCPUs [default: eevdf; for APPLE's figures cfs, as
+    /// its hosts had]
+    #[arg(long, value_enum, value_name = "RULE")]
+    scheduler: Option<Rule>,
 
     /// Seconds to simulate [default: 1; for figures 2.5 with APPLE and a fifth of that
     /// without]. A second of 16 CPUs takes up to 5 s of one CPU. The first fifth is not
@@ -109,9 +113,13 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", default_value = "1000", value_parser = number(1_000_000))]
     apple_epoch: u32,
 
+    /// APPLE's first window, in cycles
+    #[arg(long, value_name = "CYCLES", default_value = "8192", value_parser = number(1 << 24))]
+    apple_start: u32,
+
     /// Cycles by which APPLE tries windows: larger ones find the best one sooner, and less
     /// exactly
-    #[arg(long, value_name = "CYCLES", default_value = "512", value_parser = number(1 << 20))]
+    #[arg(long, value_name = "CYCLES", default_value = "1024", value_parser = number(1 << 20))]
     apple_step: u32,
 
     /// Permille of the waste that another window must save for APPLE to move: more withstands
@@ -119,9 +127,12 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "PERMILLE", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
     apple_margin: u32,
 
-    /// The largest window of APPLE, in cycles; the least is 512. A lower one limits the harm of
-    /// a wrong turn
-    #[arg(long, value_name = "CYCLES", default_value = "32768", value_parser = clap::value_parser!(u32).range(512..=1 << 24))]
+    /// APPLE's least window, in cycles. Where guests have ticket locks, less is better
+    #[arg(long, value_name = "CYCLES", default_value = "4096", value_parser = number(1 << 24))]
+    apple_lower: u32,
+
+    /// APPLE's largest window, in cycles. A lower one limits the harm of a wrong turn
+    #[arg(long, value_name = "CYCLES", default_value = "32768", value_parser = number(1 << 24))]
     apple_upper: u32,
 
     /// What APPLE takes for wasted beside spins that ended in a PLE exit and the exits
@@ -143,8 +154,12 @@ enum Counts {
 }
 
 impl SimulateArgs {
-    fn machine(&self) -> Machine {
-        Machine { scheduler: self.scheduler, ..Machine::DEFAULT }
+    fn scheduler(&self) -> Rule {
+        self.scheduler.unwrap_or(Rule::Eevdf)
+    }
+
+    fn vms(&self) -> u32 {
+        self.vms.unwrap_or(4)
     }
 }
 
@@ -166,6 +181,11 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// Returns the exit code.
 pub fn simulate(args: SimulateArgs) -> i32 {
+    if args.apple_lower > args.apple_upper {
+        let (lower, upper) = (args.apple_lower, args.apple_upper);
+        eprintln!("lissom: --apple-lower={lower} is above --apple-upper={upper}");
+        return 2;
+    }
     match args.figure {
         Some(name) => make_figures(&args, name),
         None => single(&args),
@@ -194,8 +214,8 @@ fn make_figures(args: &SimulateArgs, name: Name) -> i32 {
     let setup = Setup {
         pcpus: args.pcpus as usize,
         vcpus: args.vcpus as usize,
-        vms: args.vms as usize,
-        machine: args.machine(),
+        vms: args.vms.map(|n| n as usize),
+        scheduler: args.scheduler,
         seconds: args.seconds.unwrap_or(2.5),
         seed: args.seed,
         seeds: args.seeds.unwrap_or(3),
@@ -214,8 +234,10 @@ fn make_figures(args: &SimulateArgs, name: Name) -> i32 {
     }
     let tables = figures.iter().flat_map(|f| f.tables.iter().map(move |t| (f.figure, t)));
     let texts = tables.map(|(figure, table)| match figure {
-        "calibration" => table.text(),
-        _ => format!("Figure {figure}. {}", table.text()),
+        number if number.parse::<u32>().is_ok() => {
+            format!("APPLE, Fig. {number}. {}", table.text())
+        }
+        _ => table.text(),
     });
     show(&texts.collect::<Vec<_>>().join("\n"))
 }
@@ -241,13 +263,15 @@ fn single(args: &SimulateArgs) -> i32 {
     let mut apple = AppleSetup { epoch: args.apple_epoch, ..AppleSetup::PAPER };
     apple.limits.step = args.apple_step;
     apple.limits.margin_permille = args.apple_margin;
+    apple.limits.lower = args.apple_lower;
     apple.limits.upper = args.apple_upper;
+    apple.start = args.apple_start;
     apple.counts_cut = args.apple_counts.contains(&Counts::Cut);
     apple.counts_remote = args.apple_counts.contains(&Counts::Remote);
     let configs = (0..args.seeds.unwrap_or(1)).map(|seed| Config {
-        machine: args.machine(),
+        machine: Machine { scheduler: args.scheduler(), ..Machine::DEFAULT },
         pcpus: args.pcpus as usize,
-        vms: args.vms as usize,
+        vms: args.vms() as usize,
         vcpus: args.vcpus as usize,
         phases: vec![(0.0, args.workload)],
         policy: args.window,
@@ -257,15 +281,16 @@ fn single(args: &SimulateArgs) -> i32 {
         seed: args.seed + seed,
         stacked: false,
         samples: 0,
+        epochs: false,
     });
     let runs = run_all(configs.collect());
     let throughput = middle(runs.iter().map(|r| r.throughput));
     let document = Single {
         workload: args.workload.name,
         window: args.window.to_string(),
-        scheduler: args.scheduler,
+        scheduler: args.scheduler(),
         pcpus: args.pcpus,
-        vms: args.vms,
+        vms: args.vms(),
         vcpus: args.vcpus,
         throughput: throughput.median,
         throughput_least: throughput.least,
@@ -282,10 +307,10 @@ fn text(args: &SimulateArgs, document: &Single) -> String {
         document.workload,
         args.workload.about,
         args.pcpus,
-        args.vms,
+        args.vms(),
         args.vcpus,
         document.window,
-        if args.scheduler == Rule::Cfs { ", CFS" } else { "" }
+        if args.scheduler() == Rule::Cfs { ", CFS" } else { "" }
     );
     if let [run] = &document.runs[..] {
         let part = |cycles: u64| 100.0 * cycles as f64 / run.cpu_cycles.sum().max(1) as f64;

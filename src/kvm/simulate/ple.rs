@@ -43,6 +43,9 @@ impl Host {
                 controller.end(wasted, time);
             }
         }
+        if self.config.epochs && vm == 0 && self.vms[0].stats.exits.is_multiple_of(1000) {
+            self.epochs.extend(self.window_of(0));
+        }
         let time = self.config.machine.exit;
         self.busy(cpu, State::Exit, time);
     }

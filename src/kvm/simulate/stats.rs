@@ -97,6 +97,10 @@ pub struct Report {
     pub cpu_cycles: Times,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<Point>,
+    /// The first VM's window, in cycles, after each 1000 of its PLE exits: APPLE's T, or the mean
+    /// of its vCPUs' windows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub epochs: Vec<u32>,
 }
 
 fn part(a: u64, b: u64) -> f64 {
@@ -141,10 +145,11 @@ impl Host {
             vms,
             cpu_cycles,
             path: self.points,
+            epochs: self.epochs,
         }
     }
 
-    fn window_of(&self, vm: usize) -> Option<u32> {
+    pub(super) fn window_of(&self, vm: usize) -> Option<u32> {
         if let Some(controller) = &self.vms[vm].controller {
             return Some(controller.apple.base());
         }

@@ -24,6 +24,7 @@ fn config(pcpus: usize, vms: usize, vcpus: usize, workload: &str, policy: Policy
         seed: 1,
         stacked: false,
         samples: 4,
+        epochs: false,
     }
 }
 

@@ -49,6 +49,8 @@ impl std::fmt::Display for Policy {
 #[derive(Clone, Copy, Debug)]
 pub struct AppleSetup {
     pub limits: Limits,
+    /// T at first, in cycles.
+    pub start: u32,
     /// PLE exits of an epoch.
     pub epoch: u32,
     /// Whether the switches that yields cause on other CPUs are wasted time, too. KVM's exits and
@@ -60,15 +62,17 @@ pub struct AppleSetup {
 }
 
 impl AppleSetup {
-    /// As in the paper: a fixed step, no margin, 1000 preempted spins an epoch.
+    /// The paper's parameters: T0 8192, bounds 4096 and 32768, a fixed step of 1024, no margin,
+    /// epochs of 1000 PLE exits.
     pub const PAPER: AppleSetup = AppleSetup {
         limits: Limits {
-            lower: 512,
+            lower: 4096,
             upper: 32_768,
-            step: 512,
+            step: 1024,
             step_permille: 0,
             margin_permille: 0,
         },
+        start: 8192,
         epoch: 1000,
         counts_remote: false,
         counts_cut: false,
@@ -77,6 +81,12 @@ impl AppleSetup {
     pub const STEADY: AppleSetup = AppleSetup {
         limits: Limits { margin_permille: 50, ..Self::PAPER.limits },
         epoch: 4000,
+        ..Self::PAPER
+    };
+    /// From KVM's own window, with a lower bound that suits ticket locks.
+    pub const LOW: AppleSetup = AppleSetup {
+        limits: Limits { lower: 512, step: 512, ..Self::PAPER.limits },
+        start: DEFAULT,
         ..Self::PAPER
     };
     /// With what KVM cannot see.
@@ -95,7 +105,7 @@ pub struct Controller {
 impl Controller {
     pub fn new(setup: AppleSetup) -> Controller {
         Controller {
-            apple: Apple::new(setup.limits, DEFAULT),
+            apple: Apple::new(setup.limits, setup.start),
             epoch: setup.epoch,
             exits: 0,
             wasted: 0,
@@ -143,7 +153,7 @@ mod tests {
         assert!(!controller.exit() && !controller.exit());
         assert!(controller.exit());
         controller.end(10, 100);
-        assert_eq!(controller.apple.threshold(), DEFAULT + 512, "T+d is next");
+        assert_eq!(controller.apple.threshold(), 8192 + 1024, "T+d is next");
         assert!(!controller.exit());
     }
 }

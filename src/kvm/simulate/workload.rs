@@ -21,7 +21,6 @@ pub struct Workload {
     pub sleep: Option<(u32, u64)>,
 }
 
-/// Those of the figures come first.
 pub const WORKLOADS: &[Workload] = &[
     Workload {
         name: "ticket",
@@ -79,6 +78,39 @@ pub const WORKLOADS: &[Workload] = &[
         sleep: None,
     },
     Workload {
+        name: "streamcluster",
+        about: "a barrier after each operation: the lock of a futex bucket, then sleep",
+        kind: Kind::Ticket,
+        locks: 1,
+        critical: 1_500,
+        outside: 60_000,
+        user: true,
+        barrier: Some(1),
+        sleep: None,
+    },
+    Workload {
+        name: "dedup",
+        about: "a pipeline: page faults and queues under 4 ticket locks, short sleeps",
+        kind: Kind::Ticket,
+        locks: 4,
+        critical: 3_000,
+        outside: 15_000,
+        user: true,
+        barrier: None,
+        sleep: Some((50, 200_000)),
+    },
+    Workload {
+        name: "raytrace",
+        about: "user mode, and now and then the one ticket lock of a task queue",
+        kind: Kind::Ticket,
+        locks: 1,
+        critical: 2_000,
+        outside: 100_000,
+        user: true,
+        barrier: None,
+        sleep: None,
+    },
+    Workload {
         name: "barrier",
         about: "a queued lock, and a barrier of all vCPUs every 50 operations",
         kind: Kind::Queue,
@@ -91,15 +123,34 @@ pub const WORKLOADS: &[Workload] = &[
     },
 ];
 
-/// How many of them the figures show.
-pub const IN_FIGURES: usize = 5;
+/// The programs of APPLE's Figs. 3 and 4, in their order.
+pub const PAPER: [&str; 6] =
+    ["streamcluster", "dedup", "raytrace", "ebizzy", "dbench", "kernbench"];
+/// The programs of our own figures: their locks differ most.
+pub const OWN: [&str; 5] = ["ticket", "hackbench", "kernbench", "dbench", "ebizzy"];
 
 pub fn named(name: &str) -> Option<&'static Workload> {
     WORKLOADS.iter().find(|w| w.name == name)
+}
+
+/// All of these. Pre: they exist; a test checks it.
+pub fn all_named(names: &[&str]) -> Vec<&'static Workload> {
+    names.iter().filter_map(|n| named(n)).collect()
 }
 
 /// A duration of this mean, at least 1.
 pub fn about(mean: u64, random: &mut fastrand::Rng) -> u64 {
     let exponential = -(1.0 - random.f64()).ln();
     ((mean as f64) * (0.5 + 0.5 * exponential)).max(1.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_name_workloads() {
+        assert_eq!(all_named(&PAPER).len(), PAPER.len());
+        assert_eq!(all_named(&OWN).len(), OWN.len());
+    }
 }

@@ -4,6 +4,7 @@
 mod apple;
 mod em;
 mod hpdc;
+mod hpdc_view;
 mod own;
 mod smt;
 
@@ -51,49 +52,79 @@ impl Source {
     pub fn citation(self) -> &'static str {
         match self {
             Source::Hpdc => {
-                "H. Huang, J. Rao, S. Wu, H. Jin, H. Jiang, H. Che, X. Wu: Towards Exploiting CPU Elasticity via \
-                 Efficient Thread Oversubscription, HPDC 2021. There: 8 cores of an Intel Xeon with 2.1 GHz, \
-                 Linux 5.1, PARSEC 3.0, SPLASH-2 and NPB with 8 and with 32 threads"
+                "H. Huang, J. Rao, S. Wu, H. Jin, H. Jiang, H. Che, X. Wu: Towards Exploiting CPU \
+                 Elasticity via Efficient Thread Oversubscription, HPDC 2021. There: 8 cores of an \
+                 Intel Xeon with 2.1 GHz, Linux 5.1, PARSEC 3.0, SPLASH-2 and NPB with 8 and with \
+                 32 threads"
             }
             Source::Smt => {
-                "Y. Wang, R. Li, Z. Huang, X. Zhou: An In-depth Analysis of System-level Techniques for Simultaneous \
-                 Multi-threaded Processors in Clouds, 2020. There: virtual machines under KVM; here: processes, and \
-                 the policies of lissom's idle slots"
+                "Y. Wang, R. Li, Z. Huang, X. Zhou: An In-depth Analysis of System-level \
+                 Techniques for Simultaneous Multi-threaded Processors in Clouds, HP3C 2020. \
+                 There: virtual machines under KVM; here: processes, and the policies of lissom's \
+                 idle slots"
             }
             Source::Em => {
-                "J. Rubio, C. Bilbao, J. C. Saez, M. Prieto-Matias: Exploiting Elasticity via OS-Runtime Cooperation to \
-                 Improve CPU Utilization in Multicore Systems, PDP 2024"
+                "J. Rubio, C. Bilbao, J. C. Saez, M. Prieto-Matias: Exploiting Elasticity via \
+                 OS-Runtime Cooperation to Improve CPU Utilization in Multicore Systems, PDP 2024"
             }
             Source::Apple => {
-                "J. Shan, X. Ding, N. Gehani: APPLES: Efficiently Handling Spin-lock Synchronization on Virtualized \
-                 Platforms, IEEE TPDS 28(7), 2017. Here from a simulation: docs/kvm-simulation.md"
+                "J. Shan, X. Ding, N. Gehani: APPLE: Addressing Lock Holder Preemption Problem \
+                 with High Efficiency. There: 16 cores of Intel Xeon, Linux 3.19 with KVM, VMs of \
+                 16 vCPUs. Here: a simulation (docs/kvm-simulation.md)"
             }
             Source::Own => "What users ask beside the papers",
         }
     }
 }
 
+/// The figure or table of a paper that one of ours reproduces.
+pub struct Paper {
+    /// "Fig. 2", "Table 1".
+    pub number: &'static str,
+    /// What it shows there, in our words.
+    pub shows: &'static str,
+}
+
+/// Numbers that a paper states, drawn beside ours.
+pub struct Published {
+    /// The panel's title.
+    pub panel: &'static str,
+    pub series: &'static str,
+    /// By name on the panel's axis; a name that we did not measure is added.
+    pub points: &'static [(&'static str, f64)],
+}
+
 pub struct Figure {
     pub name: &'static str,
     pub source: Source,
-    /// Of the paper: "Fig. 2".
-    pub number: &'static str,
+    /// None: a figure of our own.
+    pub paper: Option<Paper>,
     pub title: &'static str,
     pub measurement: &'static str,
     /// What is to be seen.
     pub shows: &'static str,
-    /// What was published, as far as it could be found.
-    pub published: &'static str,
+    /// What the paper states in words. Empty: no more than `published`.
+    pub stated: &'static str,
+    pub published: &'static [Published],
+    /// How programs, method or parameters differ from the paper's. Empty: no paper.
+    pub differs: &'static str,
     /// Which axis is real on a small machine, and what to expect elsewhere.
     pub elsewhere: &'static str,
     pub view: fn(&Value) -> anyhow::Result<Vec<Panel>>,
 }
 
 pub fn all() -> impl Iterator<Item = &'static Figure> {
-    [hpdc::FIGURES, smt::FIGURES, em::FIGURES, apple::FIGURES, own::FIGURES].into_iter().flatten()
+    let papers = [hpdc::FIGURES, smt::FIGURES, em::FIGURES, apple::FIGURES];
+    let ours = [own::FIGURES, hpdc::OWN, em::OWN, apple::OWN];
+    papers.into_iter().chain(ours).flatten()
 }
 
 impl Figure {
+    /// "Fig. 2", or nothing.
+    pub fn number(&self) -> &'static str {
+        self.paper.as_ref().map_or("", |p| p.number)
+    }
+
     pub fn measurement(&self) -> &'static Measurement {
         // A test holds it.
         MEASUREMENTS.iter().find(|m| m.name == self.measurement).expect("a measurement")
@@ -115,8 +146,8 @@ pub fn named(name: &str) -> Result<Vec<&'static Figure>, String> {
         format!("; did you mean {}?", close.join(", "))
     };
     Err(format!(
-        "there is no figure {name}{hint}: `lissom bench list` has them all, and hpdc, smt, em, apple, own and all mean \
-         several"
+        "there is no figure {name}{hint}: `lissom bench list` has them all, and hpdc, smt, em, \
+         apple, own and all mean several"
     ))
 }
 
@@ -130,6 +161,14 @@ mod tests {
         assert!(all().all(|f| f.name.starts_with(f.source.name())
             && !f.shows.is_empty()
             && !f.elsewhere.is_empty()));
+        // A figure of ours has no number, and one of a paper has that paper's.
+        for figure in all() {
+            assert_eq!(figure.source == Source::Own, figure.paper.is_none(), "{}", figure.name);
+            let Some(paper) = &figure.paper else { continue };
+            let number = paper.number.to_lowercase().replace(". ", "").replace(' ', "");
+            assert_eq!(figure.name, format!("{}-{number}", figure.source.name()));
+            assert!(!paper.shows.is_empty() && !figure.differs.is_empty(), "{}", figure.name);
+        }
         names.sort_unstable();
         let count = names.len();
         names.dedup();
@@ -157,7 +196,7 @@ mod tests {
     #[test]
     fn names_mean_figures() {
         assert_eq!(named("hpdc-fig2").expect("one").len(), 1);
-        assert!(named("apple").expect("several").len() >= 6);
+        assert_eq!(named("apple").expect("several").len(), 6);
         assert!(named("all").expect("all").len() > 30);
         assert!(named("fig2").is_err_and(|e| e.contains("did you mean hpdc-fig2")));
         assert!(named("").is_err());

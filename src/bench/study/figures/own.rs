@@ -9,11 +9,13 @@ use super::{Figure, Source};
 const FIGURE: Figure = Figure {
     name: "own-threads",
     source: Source::Own,
-    number: "",
+    paper: None,
     title: "From 2 to 1024 threads",
     measurement: "threads",
     shows: "The same work by more and more threads, against as many as CPUs.",
-    published: "",
+    stated: "",
+    published: &[],
+    differs: "",
     elsewhere: "Real: threads for each CPU are what counts, so 1024 on 2 CPUs stand for 512 a CPU.",
     view: to_bound,
 };
@@ -24,7 +26,8 @@ pub const FIGURES: &[Figure] = &[
         name: "own-mechanisms",
         title: "What each mechanism brings",
         measurement: "mechanisms",
-        shows: "lissom as it is, and with one mechanism switched off at a time, against as many threads as CPUs.",
+        shows: "lissom as it is, and with one mechanism switched off at a time, against as many \
+                threads as CPUs.",
         elsewhere: "Real.",
         view: mechanisms,
         ..FIGURE
@@ -33,8 +36,9 @@ pub const FIGURES: &[Figure] = &[
         name: "own-resize",
         title: "CPUs that come and go",
         measurement: "resize",
-        shows: "CPU seconds that there were until the program was done, while its CPUs change between all and half of them \
-                every half second: the bound had all of them all the time.",
+        shows: "CPU seconds that there were until the program was done, while its CPUs change \
+                between all and half of them every half second: the bound had all of them all the \
+                time.",
         elsewhere: "Real, between 1 and 2 CPUs. Machines with more have larger steps.",
         view: to_bound_by_workload,
         ..FIGURE
@@ -43,7 +47,8 @@ pub const FIGURES: &[Figure] = &[
         name: "own-quota",
         title: "Under a CPU quota",
         measurement: "quota",
-        shows: "The same under a quota of half of the CPUs, as a container's limit: the bound has as many threads as CPUs.",
+        shows: "The same under a quota of half of the CPUs, as a container's limit: the bound has \
+                as many threads as CPUs.",
         elsewhere: "Real, for a quota of 1 CPU on 2. It takes root, to make a cgroup.",
         view: to_bound_by_workload,
         ..FIGURE
@@ -61,8 +66,8 @@ pub const FIGURES: &[Figure] = &[
         name: "own-postgres",
         title: "PostgreSQL",
         measurement: "server",
-        shows: "SELECTs a second (more is better), and the time until 99 % are answered (less is better). Processes that \
-                block in the kernel: lissom must do no harm.",
+        shows: "SELECTs a second (more is better), and the time until 99 % are answered (less is \
+                better). Processes that block in the kernel: lissom must do no harm.",
         elsewhere: "The load comes from the same machine.",
         view: postgres,
         ..FIGURE

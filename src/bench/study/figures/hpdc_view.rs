@@ -1,0 +1,232 @@
+//! The panels of the figures of hpdc.rs.
+
+use serde_json::Value;
+
+use super::super::panel::{Panel, Places, Point, Scale, Shape, Side};
+use super::super::read::{Cell, Group, Of, Report};
+use crate::bench::harness::BOUND;
+use crate::bench::programs::KINDS;
+
+/// A panel for each kind of programs: those with more threads than CPUs, against the bound.
+fn by_kind(report: &Value, wanted: &[&str]) -> anyhow::Result<Vec<Panel>> {
+    let kinds = &report["parameters"]["kinds"];
+    let read = Report::of(report)?;
+    let wanted = KINDS.iter().filter(|(name, _)| wanted.contains(name));
+    let panel = |(name, title): &(&str, &str)| {
+        read.by_workload(&format!("programs that {title}"), "program", Of::ToBound, |g| {
+            kinds[&g.workload] == *name
+        })
+    };
+    Ok(wanted.map(panel).collect())
+}
+
+pub fn oversubscribed(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let mut panels = by_kind(report, &["none", "blocking", "mixed", "spinning"])?;
+    for panel in &mut panels {
+        panel.series.retain(|s| s.name == "native");
+    }
+    Ok(panels)
+}
+
+pub fn blocking(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    by_kind(report, &["none", "blocking", "mixed"])
+}
+
+pub fn spinning(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    Ok(vec![Report::of(report)?.by_workload("8 threads", "program", Of::ToBound, |_| true)])
+}
+
+pub fn spinlocks(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let mut panel =
+        Report::of(report)?.by_workload("a token among 8 threads", "lock", Of::ToBound, |_| true);
+    if let Places::Names(names) = &mut panel.places {
+        names.iter_mut().for_each(|n| *n = n.trim_start_matches("lock-pipeline-").into());
+    }
+    Ok(vec![panel])
+}
+
+pub fn by_threads(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    Ok(Report::of(report)?.by_threads(Of::Value, |_| true))
+}
+
+pub fn to_bound(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    Ok(Report::of(report)?.by_threads(Of::ToBound, |_| true))
+}
+
+/// Fig. 10: a group's workload is a primitive, with ", 1 CPU" or ", 2 CPUs" behind it.
+pub fn gains(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    const THREADS: u32 = 32;
+    let read = Report::of(report)?;
+    let mut panels: Vec<Panel> = Vec::new();
+    let named = |g: &Group| g.workload.split_once(", ").map_or(g.workload.clone(), |w| w.0.into());
+    for (title, one) in [("one CPU", true), ("all CPUs", false)] {
+        let title = format!("gain over native, {THREADS} threads, {title}");
+        let mut panel = Panel::named(&title, "primitive", "x native's speed", vec![], true);
+        let mut names: Vec<String> = Vec::new();
+        let wanted = |g: &&Group| g.threads == THREADS && g.workload.ends_with(", 1 CPU") == one;
+        for group in read.groups.iter().filter(wanted) {
+            let median = |cell: &Cell| cell.value.map(|v| v.median);
+            let of = |s: &str| group.cells.iter().find(|c| c.scenario == s).and_then(median);
+            let Some(native) = of("native") else { continue };
+            for cell in group.cells.iter().filter(|c| !["native", BOUND].contains(&&*c.scenario)) {
+                if let Some(value) = median(cell) {
+                    panel.add(&cell.scenario, Point::one(names.len() as f64, native / value));
+                }
+            }
+            names.push(named(group));
+        }
+        panel.places = Places::Names(names);
+        panels.push(panel);
+    }
+    panels.extend(read.by_threads(Of::ToBound, |_| true));
+    Ok(panels)
+}
+
+pub fn memcached(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    Ok(Report::of(report)?.by_threads(Of::Value, |w| w.starts_with("memcached")))
+}
+
+/// CPU time between two waits, as the runtime has counted.
+pub fn intervals(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let report = Report::of(report)?;
+    let mut panel = Panel::named("CPU time for each wait", "program", "us", vec![], false);
+    panel.scale = Scale::Log;
+    let mut names = Vec::new();
+    for group in &report.groups {
+        let interval = |c: &Cell| Some((c.scenario.clone(), c.counted?.interval_us()?));
+        let found: Vec<(String, f64)> = group.cells.iter().filter_map(interval).collect();
+        if !found.is_empty() {
+            for (scenario, interval) in found {
+                panel.add(&scenario, Point::one(names.len() as f64, interval));
+            }
+            names.push(group.workload.clone());
+        }
+    }
+    panel.places = Places::Names(names);
+    Ok(vec![panel])
+}
+
+pub fn locality(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    parted(report, "array")
+}
+
+pub fn cores(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    parted(report, "CPUs")
+}
+
+/// Workloads are called `what, where`: a panel for each, over the places.
+fn parted(report: &Value, x: &str) -> anyhow::Result<Vec<Panel>> {
+    let report = Report::of(report)?;
+    let mut panels: Vec<Panel> = Vec::new();
+    for group in &report.groups {
+        let Some((what, place)) = group.workload.split_once(", ") else { continue };
+        if panels.last().is_none_or(|p| p.title != what) {
+            let mut panel = Panel::named(what, x, &group.metric.unit, vec![], false);
+            (panel.shape, panel.scale) = (Shape::Lines, Scale::Log);
+            panels.push(panel);
+        }
+        let Some(panel) = panels.last_mut() else { continue };
+        let Places::Names(names) = &mut panel.places else { continue };
+        let at = names.len();
+        names.push(place.trim_end_matches(" CPUs").trim_end_matches(" CPU").into());
+        group.add_to(panel, at, Of::Value);
+    }
+    Ok(panels)
+}
+
+fn process(cell: &Cell, field: &str, per_second: bool) -> Option<crate::bench::harness::Spread> {
+    cell.over_samples(|s| {
+        let value = s.process[field].as_f64()?;
+        let seconds = if per_second { s.process["seconds"].as_f64()? } else { 1.0 };
+        (seconds > 0.0).then(|| value / seconds)
+    })
+}
+
+pub fn utilization(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let report = Report::of(report)?;
+    let table = |title: &str, y: &str, field: &str, per_second: bool| {
+        let names = report.groups.iter().map(|g| g.workload.clone()).collect();
+        let mut panel = Panel::named(title, "program", y, names, false);
+        panel.shape = Shape::Table;
+        for (i, group) in report.groups.iter().enumerate() {
+            for cell in &group.cells {
+                if let Some(value) = process(cell, field, per_second) {
+                    panel.add(&cell.scenario, Point::new(i, value, Side::Exact));
+                }
+            }
+        }
+        panel
+    };
+    let mut migrations = Panel::named("migrations", "program", "in a run", vec![], false);
+    let mut names = Vec::new();
+    migrations.shape = Shape::Table;
+    for (i, group) in report.groups.iter().enumerate() {
+        names.push(group.workload.clone());
+        for cell in &group.cells {
+            if let Some(count) = cell.counted.and_then(|c| c.migrations) {
+                migrations.add(&cell.scenario, Point::one(i as f64, count as f64));
+            }
+        }
+    }
+    migrations.places = Places::Names(names);
+    Ok(vec![
+        table("CPU utilization", "CPUs used", "cpus_used", false),
+        table("context switches", "a second", "context_switches", true),
+        migrations,
+    ])
+}
+
+fn watched(
+    report: &Value,
+    what: &str,
+    title: &str,
+    y: &str,
+    percent: impl Fn(u64, u64) -> f64,
+) -> anyhow::Result<Panel> {
+    let report = Report::of(report)?;
+    let all: Vec<_> = report.watched.iter().filter(|w| w.what == what && w.state == "ok").collect();
+    let mut names: Vec<String> = Vec::new();
+    for one in &all {
+        if !names.contains(&one.name) {
+            names.push(one.name.clone());
+        }
+    }
+    let mut panel = Panel::named(
+        title,
+        if what == "specificity" { "program" } else { "lock" },
+        y,
+        vec![],
+        false,
+    );
+    panel.shape = Shape::Table;
+    for one in all {
+        let place = names.iter().position(|n| *n == one.name).unwrap_or(0);
+        let value = Point::one(place as f64, percent(one.waits, one.samples));
+        panel.add(&one.switch, value);
+        panel.add("scans", Point::one(place as f64, one.samples as f64));
+    }
+    panel.places = Places::Names(names);
+    Ok(panel)
+}
+
+fn share(found: u64, scans: u64) -> f64 {
+    found as f64 * 100.0 / scans.max(1) as f64
+}
+
+pub fn sensitivity(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    Ok(vec![
+        watched(report, "sensitivity", "scans of waiting threads", "% recognised", share)?,
+        watched(report, "waits", "waits of 10 ms", "% recognised", share)?,
+    ])
+}
+
+pub fn specificity(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let mistaken = |found, _| found as f64;
+    Ok(vec![watched(
+        report,
+        "specificity",
+        "scans of working threads",
+        "taken for waiting ones",
+        mistaken,
+    )?])
+}
