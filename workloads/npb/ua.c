@@ -14,6 +14,8 @@
 // threads wait at the barrier. The mesh adapts every 5 steps, in rounds of short loops,
 // log2(elements) of them for a prefix sum. A round halves or merges few elements, close together:
 // most threads idle.
+// Ten iterations do not converge: the official values hold for this preconditioner and this initial
+// guess alone.
 //
 // The data structures are not those of the original: the mesh is a sorted list of the leaves of an
 // octree, and the first element at a vertex, edge or face numbers the mortar points there. So an
