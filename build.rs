@@ -107,6 +107,9 @@ fn main() {
 
     commit(&root);
 
+    println!("cargo::rerun-if-changed=workloads");
+    println!("cargo::rustc-env=LISSOM_WORKLOADS={}", files(&root.join("workloads")));
+
     let runtime = root.join("runtime");
     shared(&runtime, &compiler);
     let zydis = zydis_sources();
@@ -183,6 +186,13 @@ fn main() {
     }
 }
 
+/// How many there are. `include_dir!` sees changes of files, but not new ones; the crate is
+/// compiled again when this changes.
+fn files(folder: &Path) -> usize {
+    let paths = fs::read_dir(folder).expect("readable").flatten().map(|e| e.path());
+    paths.map(|p| if p.is_dir() { files(&p) } else { 1 }).sum()
+}
+
 /// For `src/version.rs`: the commit, and whether the files differ from it. Only for releases: each
 /// commit would compile the crate again.
 fn commit(root: &Path) {
@@ -198,7 +208,7 @@ fn commit(root: &Path) {
         .unwrap_or_default();
     println!("cargo::rustc-env=LISSOM_COMMIT={commit}");
     println!("cargo::rustc-env=LISSOM_DIRTY={}", u8::from(!changed.is_empty()));
-    for path in ["src", "workloads", "bpf"] {
+    for path in ["src", "bpf"] {
         println!("cargo::rerun-if-changed={path}");
     }
     for name in ["HEAD", "index"] {

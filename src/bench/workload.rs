@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use include_dir::{Dir, include_dir};
 
 use super::Session;
 
 /// The name of the source without its `.c`, and the flags that it needs beside the usual ones:
 /// behind the source, so libraries work.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Program(&'static str, &'static [&'static str]);
+pub struct Program(pub &'static str, pub &'static [&'static str]);
 
 pub const SYNC: Program = Program("sync", &["-pthread"]);
 pub const SYNC_OMP: Program = Program("sync_omp", &["-fopenmp"]);
@@ -34,20 +35,8 @@ pub const PATHFINDER: Program = Program("pathfinder", &["-fopenmp"]);
 pub const BLACKSCHOLES: Program = Program("blackscholes", &["-pthread", "-lm"]);
 pub const FFT3D: Program = Program("fft3d", &["-pthread", "-lfftw3_threads", "-lfftw3", "-lm"]);
 
-macro_rules! sources {
-    ($($name:literal)*) => { [$(($name, include_str!(concat!("../../workloads/", $name)))),*] };
-}
-
-/// Each program includes some of the headers; all are written, side by side as they are in
-/// workloads/.
-const SOURCES: &[(&str, &str)] = &sources! {
-    "sync.c" "sync_omp.c" "omp_loops.c" "spin.c" "spin_omp.c" "work.c" "pool.c" "switch.c" "locality.c" "known.c" "handover.h" "idle.c" "schedule.c"
-    "ep.c" "cg.c" "particle.c" "stencil.c" "pathfinder.c" "blackscholes.c" "fft3d.c" "mix.h"
-    "suite.h" "sync.h" "threads.h" "spin.h" "spin_block.h" "spin_sensitivity.h"
-    "locks/all.h" "locks/aqs.h" "locks/array.h" "locks/clh.h" "locks/cna.h" "locks/instance.h" "locks/lock.h"
-    "locks/loops.h" "locks/malthusian.h" "locks/mcs.h" "locks/numa.h" "locks/partitioned.h" "locks/pthread.h"
-    "locks/preload.c" "locks/preload.h" "locks/mutexee.h" "locks/mcs_tp.h" "locks/shfllock.h" "locks/queued.h" "locks/ticket.h" "locks/ttas.h"
-};
+/// workloads/: each program includes some of the headers.
+static SOURCES: Dir = include_dir!("$CARGO_MANIFEST_DIR/workloads");
 
 /// What `lissom run --stats` counts.
 const ABI: &str = include_str!("../../runtime/abi.h");
@@ -70,9 +59,9 @@ pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
     if built.exists() {
         return Ok(built);
     }
-    std::fs::create_dir_all(folder.join("locks")).context("the session's folder")?;
-    for (name, text) in SOURCES.iter().chain([&("abi.h", ABI)]) {
-        session.scratch.write(name, text)?;
+    if !folder.join("abi.h").exists() {
+        SOURCES.extract(folder).context("the session's folder")?;
+        session.scratch.write("abi.h", ABI)?;
     }
     let mut command = vec![compiler(), "-std=gnu11".into(), "-O2".into()];
     command.push(folder.join(format!("{name}.c")).into());
@@ -126,21 +115,32 @@ mod tests {
     use super::*;
     use std::path::Path;
 
+    fn names(dir: &Dir) -> Vec<String> {
+        let files = dir.files().map(|f| f.path().display().to_string());
+        files.chain(dir.dirs().flat_map(names)).collect()
+    }
+
+    fn below(folder: &Path, prefix: &str) -> Vec<String> {
+        let mut list = Vec::new();
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let entry = entry.expect("an entry");
+            let name = format!("{prefix}{}", entry.file_name().to_str().expect("ASCII"));
+            if entry.path().is_dir() {
+                list.extend(below(&entry.path(), &format!("{name}/")));
+            } else {
+                list.push(name);
+            }
+        }
+        list
+    }
+
+    /// The macro does not see files that are new.
     #[test]
     fn every_source_is_carried() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
-        let files = |folder: &str| {
-            let entries = std::fs::read_dir(root.join(folder)).expect("a folder");
-            entries
-                .map(|e| e.expect("an entry").file_name().into_string().expect("ASCII"))
-                .collect::<Vec<_>>()
-        };
-        let mut there: Vec<String> =
-            files(".").into_iter().filter(|n| n.ends_with(".c") || n.ends_with(".h")).collect();
-        there.extend(files("locks").iter().map(|n| format!("locks/{n}")));
+        let mut there = below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads"), "");
+        let mut carried = names(&SOURCES);
         there.sort();
-        let mut carried: Vec<&str> = SOURCES.iter().map(|s| s.0).collect();
-        carried.sort_unstable();
+        carried.sort();
         assert_eq!(carried, there);
     }
 }

@@ -1,6 +1,7 @@
 //! `lissom bench programs`: whole programs with more threads than CPUs.
 
 mod catalogue;
+mod papers;
 pub mod show;
 pub mod suites;
 
@@ -12,6 +13,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use self::catalogue::{ALL, Kind, Maker, QUICK, Ready};
+use self::papers::{PAPERS, Paper, SUITES};
 use self::suites::Suites;
 use super::harness::{BOUND, Beside, Group, Measured, NATIVE, Scenario};
 use super::workload::Calibration;
@@ -30,6 +32,14 @@ use super::{Bench, Common, Session};
 ///             like that of llama.cpp): they spin for a while, and then block
 ///   spinning  pipeline, spin-barrier, omp-flags (as NPB's LU), omp-active
 ///
+/// Programs written from the specifications of suites, by name, or all of one by
+/// npb, parsec, splash or rodinia; only if they are named. At --scale 1 of class W
+/// or `small`, S or `test` below 0.5, A or `medium` from 4, B or `large` from 16:
+///
+///   npb-      ep, is, cg, mg, ft, ua
+///   splash-   ocean, radix, lu_cb, barnes, volrend
+///   rodinia-  srad, heartwall, leukocyte, particlefilter, pathfinder
+///
 /// Programs that may take 10,000 times as long natively do as many rounds as fit;
 /// the others do the same work each time, and are checked to have the same result.
 ///
@@ -38,7 +48,7 @@ use super::{Bench, Common, Session};
 #[command(verbatim_doc_comment)]
 pub struct ProgramsArgs {
     /// Programs to measure [default: all, or with --quick nine of them]
-    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(ALL.iter().map(|p| p.0)))]
+    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(all_names()))]
     pub names: Vec<String>,
 
     /// Only programs that synchronize so [default: all]
@@ -86,6 +96,10 @@ pub struct ProgramsArgs {
     pub common: Common,
 }
 
+fn all_names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|p| p.0).chain(PAPERS.iter().map(|p| p.name)).chain(SUITES)
+}
+
 /// As in the JSON, and for people.
 pub const KINDS: [(&str, &str); 4] = [
     ("none", "hardly synchronize"),
@@ -101,6 +115,13 @@ const QUICK_LIMIT: f64 = 8.0;
 impl ProgramsArgs {
     fn scale(&self) -> f64 {
         self.common.scale * if self.quick { 0.1 } else { 1.0 }
+    }
+
+    fn of_suites(&self) -> impl Iterator<Item = &'static Paper> {
+        PAPERS.iter().filter(|p| {
+            let named = self.names.iter().any(|n| n == p.name || p.is_of(n));
+            named && (self.kind.is_empty() || self.kind.contains(&p.kind))
+        })
     }
 
     fn wanted(&self) -> impl Iterator<Item = (&'static str, Kind)> {
@@ -131,6 +152,12 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
         match maker.make(name, kind) {
             Ok(ready) => programs.push(ready),
             Err(error) => notes.push(format!("{name} is left out: {error:#}")),
+        }
+    }
+    for paper in args.of_suites() {
+        match paper.make(session, args.scale()) {
+            Ok(ready) => programs.push(ready),
+            Err(error) => notes.push(format!("{} is left out: {error:#}", paper.name)),
         }
     }
     programs.extend(args.suites.programs()?);
@@ -267,7 +294,7 @@ mod tests {
                 .iter()
                 .all(|n| n.contains("omp") || n.contains("pi"))
         );
-        assert!(wanted("programs --npb /npb").is_empty());
+        assert!(wanted("programs --suite /npb").is_empty());
         assert!(Line::try_parse_from("programs --factor 2 --threads 3".split(' ')).is_err());
     }
 }

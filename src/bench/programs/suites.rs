@@ -1,5 +1,5 @@
-//! Suites of programs that the user has built: NPB, PARSEC, SPLASH, or any of his own. None of them
-//! comes with lissom.
+//! Suites of programs that the user has built: NPB, PARSEC, SPLASH, or others. None of them comes
+//! with lissom; papers.rs has programs written from their specifications.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,45 +15,36 @@ use super::catalogue::{Kind, Ready, SharedCheck};
 /// What the user has said of them.
 #[derive(Default, Clone, clap::Args)]
 pub struct Suites {
-    /// NAS Parallel Benchmarks with OpenMP, built: a folder with bin/
-    #[arg(long, value_name = "DIR")]
-    pub npb: Option<PathBuf>,
-
-    /// PARSEC 3.0, built: the folder with bin/parsecmgmt
-    #[arg(long, value_name = "DIR")]
-    pub parsec: Option<PathBuf>,
-
-    /// SPLASH, built: a folder of programs with lissom-programs.json, of the form of
-    /// `bench programs --catalogue`
-    #[arg(long, value_name = "DIR")]
-    pub splash: Option<PathBuf>,
+    /// Run the original programs of a suite that you have built. DIR is NPB's folder with
+    /// bin/cg.A.x (OpenMP), PARSEC 3.0's with bin/parsecmgmt, or any with lissom-programs.json,
+    /// of the form of `bench programs --catalogue`. May be repeated
+    #[arg(long = "suite", value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
 }
 
 impl Suites {
     pub fn are_given(&self) -> bool {
-        self.npb.is_some() || self.parsec.is_some() || self.splash.is_some()
+        !self.folders.is_empty()
     }
 
     pub fn programs(&self) -> anyhow::Result<Vec<Ready>> {
         let mut list = Vec::new();
-        if let Some(folder) = &self.npb {
-            list.extend(npb(folder)?);
-        }
-        if let Some(folder) = &self.parsec {
-            list.extend(parsec(folder)?);
-        }
-        if let Some(folder) = &self.splash {
-            list.extend(catalogue(folder)?);
+        for folder in &self.folders {
+            list.extend(if folder.join(CATALOGUE).exists() {
+                catalogue(folder)?
+            } else if folder.join("bin/parsecmgmt").exists() {
+                parsec(folder)?
+            } else {
+                npb(folder)?
+            });
         }
         Ok(list)
     }
 
     /// As options again.
     pub fn words(&self) -> Vec<String> {
-        let options =
-            [("--npb", &self.npb), ("--parsec", &self.parsec), ("--splash", &self.splash)];
-        let given = options.iter().filter_map(|(option, dir)| Some((option, dir.as_ref()?)));
-        given.flat_map(|(option, dir)| [option.to_string(), dir.display().to_string()]).collect()
+        let folders = self.folders.iter();
+        folders.flat_map(|f| ["--suite".into(), f.display().to_string()]).collect()
     }
 }
 
@@ -73,9 +64,8 @@ const NPB: [(&str, Kind); 10] = [
 
 /// Those of bin/ whose name is a program of NPB, a class, and perhaps `.x`.
 fn npb(folder: &Path) -> anyhow::Result<Vec<Ready>> {
-    let bin = folder.join("bin");
     let mut list = Vec::new();
-    for path in files(&bin)? {
+    for path in files(&folder.join("bin")).unwrap_or_default() {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let Some((program, class)) = name.trim_end_matches(".x").split_once('.') else { continue };
         let Some((_, kind)) = NPB.iter().find(|(n, _)| *n == program) else { continue };
@@ -102,7 +92,8 @@ fn npb(folder: &Path) -> anyhow::Result<Vec<Ready>> {
     }
     if list.is_empty() {
         bail!(
-            "--npb {}: no programs like bin/cg.A.x; `make cg CLASS=A` in the OpenMP version makes one",
+            "--suite {}: neither bin/cg.A.x of NPB (`make cg CLASS=A`), nor bin/parsecmgmt of \
+             PARSEC, nor {CATALOGUE} is there",
             folder.display()
         );
     }
@@ -146,9 +137,9 @@ fn parsec(folder: &Path) -> anyhow::Result<Vec<Ready>> {
             });
         }
     }
-    if !manager.is_file() || list.is_empty() {
+    if list.is_empty() {
         bail!(
-            "--parsec {}: wanted is PARSEC 3.0's folder, with bin/parsecmgmt and programs that were built",
+            "--suite {}: no program of PARSEC was built; `bin/parsecmgmt -a build -p all` builds all",
             folder.display()
         );
     }
@@ -172,7 +163,7 @@ fn blocking() -> String {
     "blocking".into()
 }
 
-/// Of SPLASH, a folder with this file, or any file of this form.
+/// A folder with this file, or any file of this form.
 pub const CATALOGUE: &str = "lissom-programs.json";
 
 pub fn catalogue(path: &Path) -> anyhow::Result<Vec<Ready>> {
@@ -258,6 +249,8 @@ mod tests {
             check(" Verification    =             UNSUCCESSFUL\n").is_some() && check("").is_some()
         );
         assert!(npb(&scratch.path().join("bin")).is_err());
+        let suites = Suites { folders: vec![scratch.path().into()] };
+        assert_eq!(suites.programs().expect("programs").len(), 2);
     }
 
     #[test]
@@ -267,7 +260,6 @@ mod tests {
         make("bin");
         make("pkgs/apps/ferret/inst/amd64-linux.gcc");
         make("pkgs/apps/vips/src");
-        assert!(parsec(scratch.path()).is_err());
         scratch.write("bin/parsecmgmt", "").expect("a file");
         let list = parsec(scratch.path()).expect("programs");
         assert_eq!(list.len(), 1);

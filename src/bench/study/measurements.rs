@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn every_command_is_one() {
-        let suites = Suites { npb: Some("/npb".into()), ..Suites::default() };
+        let suites = Suites { folders: vec!["/npb".into()] };
         for measurement in MEASUREMENTS {
             for quick in [false, true] {
                 let words = measurement.arguments(quick, 2, &suites);

@@ -52,7 +52,7 @@ lissom, 2 if options are wrong. Ctrl-C ends it, keeps and shows what is complete
 Examples:
   lissom bench run all --quick
   lissom bench run hpdc-fig11 own-threads
-  lissom bench run hpdc --npb ~/NPB3.4.2/NPB3.4-OMP")]
+  lissom bench run hpdc --suite ~/NPB3.4.2/NPB3.4-OMP")]
 pub struct RunArgs {
     /// Figures by name, or hpdc, smt, em, apple, own, all
     #[arg(value_name = "NAME", required = true, value_parser = figures_of)]

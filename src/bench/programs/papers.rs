@@ -1,0 +1,102 @@
+//! The programs of workloads/ that are written from the specifications of NPB, PARSEC, SPLASH-2 and
+//! Rodinia.
+
+use std::rc::Rc;
+
+use super::super::Session;
+use super::super::harness::{Compare, Metric};
+use super::super::workload::{self, Program};
+use super::catalogue::{Kind, Ready};
+
+const OPENMP: &[&str] = &["-fopenmp", "-lm"];
+const THREADS: &[&str] = &["-pthread", "-lm"];
+
+pub struct Paper {
+    /// The suite and the program: "npb-cg".
+    pub name: &'static str,
+    pub kind: Kind,
+    program: Program,
+}
+
+const fn of(name: &'static str, kind: Kind, source: &'static str, flags: Flags) -> Paper {
+    Paper { name, kind, program: Program(source, flags) }
+}
+type Flags = &'static [&'static str];
+
+pub const PAPERS: &[Paper] = &[
+    of("npb-ep", Kind::None, "npb/ep", OPENMP),
+    of("npb-is", Kind::Mixed, "npb/is", OPENMP),
+    of("npb-cg", Kind::Mixed, "npb/cg", OPENMP),
+    of("npb-mg", Kind::Mixed, "npb/mg", OPENMP),
+    of("npb-ft", Kind::Mixed, "npb/ft", OPENMP),
+    of("npb-ua", Kind::Mixed, "npb/ua", OPENMP),
+    of("splash-ocean", Kind::Blocking, "splash/ocean", THREADS),
+    of("splash-radix", Kind::Blocking, "splash/radix", THREADS),
+    of("splash-lu_cb", Kind::Blocking, "splash/lu_cb", THREADS),
+    of("splash-barnes", Kind::Blocking, "splash/barnes", THREADS),
+    of("splash-volrend", Kind::Spinning, "splash/volrend", THREADS),
+    of("rodinia-srad", Kind::Mixed, "rodinia/srad", OPENMP),
+    of("rodinia-heartwall", Kind::Mixed, "rodinia/heartwall", OPENMP),
+    of("rodinia-leukocyte", Kind::Mixed, "rodinia/leukocyte", OPENMP),
+    of("rodinia-particlefilter", Kind::Mixed, "rodinia/particlefilter", OPENMP),
+    of("rodinia-pathfinder", Kind::Mixed, "rodinia/pathfinder", OPENMP),
+];
+
+/// Names that mean all programs of a suite.
+pub const SUITES: [&str; 4] = ["npb", "parsec", "splash", "rodinia"];
+
+/// The parallel part, as the suites themselves time it.
+const SECONDS: Metric = Metric { field: "seconds", unit: "seconds", compare: Compare::Ratio };
+
+impl Paper {
+    pub fn is_of(&self, suite: &str) -> bool {
+        self.name.strip_prefix(suite).is_some_and(|rest| rest.starts_with('-'))
+    }
+
+    /// The problem size: W or `small` at a scale of 1, S or `test` below a half, A or `medium`
+    /// from 4 on, B or `large` from 16 on.
+    fn class(&self, scale: f64) -> &'static str {
+        let size = [0.5, 4.0, 16.0].iter().filter(|least| scale >= **least).count();
+        let classes = if self.is_of("npb") {
+            ["S", "W", "A", "B"]
+        } else {
+            ["test", "small", "medium", "large"]
+        };
+        classes[size]
+    }
+
+    pub fn make(&self, session: &Session, scale: f64) -> anyhow::Result<Ready> {
+        let program = workload::compile(session, self.program)?;
+        let class = self.class(scale);
+        Ok(Ready {
+            name: self.name.into(),
+            kind: self.kind,
+            command: Box::new(move |threads| {
+                let threads = threads.to_string();
+                let options = ["--class", class, "--threads", &threads].map(Into::into);
+                std::iter::once(program.clone().into()).chain(options).collect()
+            }),
+            metric: SECONDS,
+            check: Some(Rc::new(|output: &str| {
+                let verified = output.contains("\"verified\": true");
+                (!verified).then(|| "its verification failed".into())
+            })),
+            units: None,
+            environment: &[],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_follow_the_scale() {
+        let find = |name: &str| PAPERS.iter().find(|p| p.name == name).expect("a program");
+        let (cg, ocean) = (find("npb-cg"), find("splash-ocean"));
+        assert_eq!([0.1, 1.0, 4.0, 20.0].map(|s| cg.class(s)), ["S", "W", "A", "B"]);
+        assert_eq!((ocean.class(0.1), ocean.class(1.0)), ("test", "small"));
+        assert!(PAPERS.iter().all(|p| SUITES.iter().filter(|s| p.is_of(s)).count() == 1));
+    }
+}
