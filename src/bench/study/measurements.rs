@@ -13,7 +13,12 @@ pub struct Measurement {
     pub quick: &'static str,
     /// Takes the suites that the user has built.
     pub takes_suites: bool,
+    /// Whose changes make its figures old.
+    pub code: &'static [&'static str],
 }
+
+const RUNTIME: &[&str] = &["runtime", "workloads"];
+const SIMULATION: &[&str] = &["src/kvm/simulate", "runtime/policy"];
 
 const fn of(
     name: &'static str,
@@ -21,7 +26,16 @@ const fn of(
     full: &'static str,
     quick: &'static str,
 ) -> Measurement {
-    Measurement { name, what, full, quick, takes_suites: false }
+    Measurement { name, what, full, quick, takes_suites: false, code: RUNTIME }
+}
+
+const fn simulated(
+    name: &'static str,
+    what: &'static str,
+    full: &'static str,
+    quick: &'static str,
+) -> Measurement {
+    Measurement { code: SIMULATION, ..of(name, what, full, quick) }
 }
 
 pub const MEASUREMENTS: &[Measurement] = &[
@@ -129,55 +143,55 @@ pub const MEASUREMENTS: &[Measurement] = &[
          --completed 1",
         "bench mixes --quick --mix blackscholes+ep,pathfinder+cg",
     ),
-    of(
+    simulated(
         "apple-1",
         "simulated VMs: dbench and streamcluster by fixed window, 2 VMs",
         "kvm simulate --figure 1 --json",
         "kvm simulate --figure 1 --json --seeds 1",
     ),
-    of(
+    simulated(
         "apple-3",
         "simulated VMs: APPLE and fixed windows, 2 VMs",
         "kvm simulate --figure 3 --json",
         "kvm simulate --figure 3 --json --seeds 1",
     ),
-    of(
+    simulated(
         "apple-4",
         "simulated VMs: APPLE and fixed windows, 4 VMs",
         "kvm simulate --figure 4 --json",
         "kvm simulate --figure 4 --json --seeds 1",
     ),
-    of(
+    simulated(
         "apple-5",
         "simulated VMs: dbench's inefficiency by window",
         "kvm simulate --figure 5 --json",
         "kvm simulate --figure 5 --json --seeds 1",
     ),
-    of(
+    simulated(
         "apple-6",
         "simulated VMs: the window by KVM's own rule",
         "kvm simulate --figure 6 --json",
         "kvm simulate --figure 6 --json --seeds 1",
     ),
-    of(
+    simulated(
         "apple-7",
         "simulated VMs: the window under APPLE",
         "kvm simulate --figure 7 --json",
         "kvm simulate --figure 7 --json --seeds 1",
     ),
-    of(
+    simulated(
         "ple-rules",
         "simulated VMs: settings of APPLE, EEVDF, 4 VMs",
         "kvm simulate --figure rules --json",
         "kvm simulate --figure rules --json --seeds 1",
     ),
-    of(
+    simulated(
         "ple-one-vm",
         "a simulated VM that has the host to itself",
         "kvm simulate --figure one-vm --json",
         "kvm simulate --figure one-vm --json --seeds 1",
     ),
-    of(
+    simulated(
         "ple-change",
         "simulated VMs whose work changes",
         "kvm simulate --figure change --json",

@@ -124,7 +124,7 @@ impl Shown<'_> {
         if self.panels.is_empty() && list.is_empty() {
             list.push("What was measured has nothing for this figure.".into());
         }
-        list.extend(measured.age());
+        list.extend(measured.age(self.figure.measurement().code));
         if measured.quick {
             list.push("A quick look: few rounds and little work.".into());
         }

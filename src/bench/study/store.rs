@@ -57,19 +57,19 @@ pub enum State {
 }
 
 impl Measured {
-    /// What is known of the code that was measured, if it is not the code of today.
-    pub fn age(&self) -> Option<String> {
+    /// What is known of the code that was measured, if `code` has changed since.
+    pub fn age(&self, code: &[&str]) -> Option<String> {
         let Some(commit) = &self.commit else {
             return Some("Which commit was measured is not known.".into());
         };
         let short: String = commit.chars().take(12).collect();
         let dirty = if self.dirty { " and uncommitted changes" } else { "" };
-        let changes = version::changes_since(commit, CODE);
+        let changes = version::changes_since(commit, code);
         match changes {
             Some(0) if !self.dirty => None,
             Some(n) => Some(format!(
                 "Older than the code: measured at {short}{dirty}; {n} commits changed {} since.",
-                CODE.join(" or ")
+                code.join(" or ")
             )),
             None if self.dirty => Some(format!("Measured at {short}{dirty}.")),
             None => None,
@@ -81,9 +81,6 @@ impl Measured {
         ["runs", "rounds"].iter().find_map(|n| self.report["parameters"][n].as_u64())
     }
 }
-
-/// What figures depend on.
-const CODE: &[&str] = &["runtime", "workloads"];
 
 impl Study {
     pub fn empty() -> Study {

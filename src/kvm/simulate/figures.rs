@@ -331,9 +331,10 @@ fn over_epochs(
     let epochs: Vec<u32> = reports.into_iter().flat_map(|r| r.epochs).collect();
     let title = format!("The first VM's window under {rule}, dbench\n{}", host.text());
     let mut table = Table::new(&title, &["epochs", "least", "median", "most"]);
-    for (i, part) in epochs.chunks(epochs.len().div_ceil(10).max(1)).enumerate() {
+    let tenth = epochs.len().div_ceil(10).max(1);
+    for (i, part) in epochs.chunks(tenth).enumerate() {
         let m = middle(part.iter().map(|w| f64::from(*w)));
-        let first = i * part.len();
+        let first = i * tenth;
         let range = format!("{first}-{}", first + part.len() - 1);
         let numbers = [m.least, m.median, m.most].map(|v| format!("{v:.0}"));
         table.rows.push(std::iter::once(range).chain(numbers).collect());
