@@ -6,17 +6,17 @@
 // report NAS-99-011, 1999.
 //
 // Synchronization: a time step has two parallel regions. In the first, both triangular sweeps are
-// pipelines: each thread owns a block of rows (y), and goes through the planes (z) in order. Before
-// each plane, it spins until its left neighbour has passed the plane on, empties the neighbour's
-// flag, and sets its own after the plane. A thread spins too until its own flag is empty, so no
-// thread is more than two planes ahead of the next. Neither loop pauses or yields. With T threads a
-// sweep of an n^3 grid passes (n-2)(T-1) flags. Threads beyond n-2 have no rows and wait at the
-// barrier. The first region has four barriers: before, between and after the sweeps, and at its
-// end. The second computes the right-hand side with three. The last step adds a reduction.
+// pipelines. Each thread owns a block of rows (y) and goes through the planes (z) in order. Before
+// each plane, it spins until its left neighbour has set its flag, and clears that flag. After the
+// plane, it spins until its own flag is clear, and sets it. Hence no thread is more than two planes
+// ahead of the next. Neither loop pauses or yields. With T threads, a sweep of a grid of n^3 points
+// passes (n-2)(T-1) flags (`waits`). Threads beyond n-2 have no rows and wait at the barrier. The
+// first region has four barriers: before, between and after the sweeps, and at its end. The second
+// region computes the right-hand side and has three. After the last step comes one reduction.
 //
-// Differences: the flags are C11 atomics, each in cache lines of its own. The norm of the last
-// correction, which nobody reads, is left out, and so is the check for early convergence, which no
-// class reaches. One thread computes the surface integral, outside of the timed section.
+// Differences: the flags are C11 atomics, each in cache lines of its own. Two results that change
+// nothing are left out: the norm of the last correction, and the check for early convergence, which
+// no class reaches. One thread computes the surface integral, outside of the timed section.
 #include <omp.h>
 #include <stdatomic.h>
 
@@ -24,7 +24,7 @@
 
 static const double relaxation = 1.2;
 
-// Of one point: the blocks of its three neighbours of this sweep, and its own.
+// The blocks of one point: those of its three neighbours in this sweep, and its own.
 struct blocks {
     block neighbour[3], own;
 };
@@ -35,7 +35,6 @@ struct flag {
 
 struct ssor {
     struct grid grid;
-    double step;           // in time
     struct blocks *blocks; // of a plane
     struct flag *flags;    // one for each row at most
     long waits;
@@ -100,13 +99,13 @@ static struct blocks *row_blocks(const struct ssor *s, int j) {
 // `side`: -1 in the lower sweep, whose neighbours come before the point, and 1 in the upper one.
 INLINE void form_row(struct ssor *s, int side, int j, int k) {
     const struct grid *g = &s->grid;
-    const double twice = 2 * s->step * g->second;
+    const double twice = 2 * g->step * g->second;
     for (int i = 1; i < g->edge - 1; i++) {
         struct blocks *b = row_blocks(s, j) + i;
         const long p = grid_at(g, i, j, k);
-        neighbour_block(b->neighbour[0], g, 0, side, p + side * g->stride[0], s->step);
-        neighbour_block(b->neighbour[1], g, 1, side, p + side * g->stride[1], s->step);
-        neighbour_block(b->neighbour[2], g, 2, side, p + side * g->stride[2], s->step);
+        neighbour_block(b->neighbour[0], g, 0, side, p + side * g->stride[0]);
+        neighbour_block(b->neighbour[1], g, 1, side, p + side * g->stride[1]);
+        neighbour_block(b->neighbour[2], g, 2, side, p + side * g->stride[2]);
         identity_block(b->own);
         add_viscosity(b->own, 0, g->u[p], &g->flow[p], twice);
         add_viscosity(b->own, 1, g->u[p], &g->flow[p], twice);
@@ -158,7 +157,7 @@ static void upper_sweep(struct ssor *s, int thread, int last) { sweep(s, 1, thre
 
 // --- solver --------------------------------------------------------------------------------------
 
-// Pre: grid.rhs and grid.flow are those of grid.u. So are they after it.
+// Pre and post: grid.rhs and grid.flow belong to grid.u.
 static void time_step(struct ssor *s) {
     struct grid *g = &s->grid;
     const int rows = g->edge - 2;
@@ -170,7 +169,8 @@ static void time_step(struct ssor *s) {
         const int last = (threads < rows ? threads : rows) - 1;
 #pragma omp for schedule(static) nowait
         for (int k = 1; k < g->edge - 1; k++)
-            scale_rhs(g, k, s->step);
+            for (int j = 1; j < g->edge - 1; j++)
+                scale_row(g, j, k, g->step);
         if (thread <= last)
             atomic_store_explicit(&s->flags[thread].full, 0, memory_order_relaxed);
         if (thread == last)
@@ -182,13 +182,14 @@ static void time_step(struct ssor *s) {
 #pragma omp barrier
 #pragma omp for schedule(static) nowait
         for (int k = 1; k < g->edge - 1; k++)
-            update(g, k, 1 / (relaxation * (2 - relaxation)));
+            for (int j = 1; j < g->edge - 1; j++)
+                update_row(g, j, k, 1 / (relaxation * (2 - relaxation)));
     }
     s->waits += 2L * rows * (team - 1);
     right_hand_side(g);
 }
 
-// The pressure over the faces, two at a time, of the box of these first and last points.
+// Integrate the pressure over the faces of the box between the points `first` and `last`.
 static double surface_integral(const struct grid *g) {
     const int first[3] = {1, 1, 2}, last[3] = {g->edge - 2, g->edge - 3, g->edge - 2};
     double sum = 0;
@@ -199,7 +200,8 @@ static double surface_integral(const struct grid *g) {
                 for (int a = first[x]; a <= last[x]; a++) {
                     const long p = g->stride[d] * (face ? last[d] : first[d]) + g->stride[x] * a +
                                    g->stride[y] * b;
-                    // Trapezoids: half of an edge's points, and a quarter of a corner's.
+                    // Trapezoidal rule: points on an edge of the face count half, corners a
+                    // quarter.
                     const double weight = (a == first[x] || a == last[x] ? 0.5 : 1) *
                                           (b == first[y] || b == last[y] ? 0.5 : 1);
                     sum += weight * pressure(g->u[p], &g->flow[p]);
@@ -251,10 +253,11 @@ static const struct {
 int main(int argc, char **argv) {
     struct suite s = suite_parse("npb/lu", grid_classes, argc, argv);
     const int edge = problem[s.class_index].edge;
-    struct ssor lu = {.grid = grid_new(edge), .step = problem[s.class_index].step};
+    struct ssor lu = {.grid = grid_new(edge)};
     struct grid *g = &lu.grid;
     lu.blocks = suite_memory(sizeof *lu.blocks * (size_t)(edge * edge));
     lu.flags = suite_memory(sizeof *lu.flags * (size_t)edge);
+    g->step = problem[s.class_index].step;
     set_forcing(g, right_hand_side);
     // One step touches all memory.
     initialize(g, 0);

@@ -22,7 +22,7 @@ static const double dissipation = 0.25; // a quarter of the largest diffusion
 // Density, momentum in x, y and z, and energy. All are per volume.
 typedef double state[5];
 
-// What follows from the state of a point.
+// Quantities derived from the state of a point.
 struct flow {
     double inverse; // of the density
     double velocity[3];
@@ -34,6 +34,7 @@ struct grid {
     long stride[3];
     double space;         // between neighbours
     double first, second; // 1 / (2 space) and 1 / space^2: factors of the central differences
+    double step;          // in time
     state *u, *rhs, *forcing;
     struct flow *flow;
     double *sound; // speed of sound; NULL: not needed
@@ -72,7 +73,8 @@ static void count_region(struct grid *g, int barriers) {
 
 // Pre: 0 <= at[d] <= 1.
 static void exact_solution(const double *at, double *u) {
-    // A constant; then factors of x, y, z; of their squares; of their third and fourth powers.
+    // Columns: the constant, then the factors of x, y, z, of their squares, cubes and fourth
+    // powers.
     static const double c[5][13] = {
         {2.0, 0.0, 0.0, 4.0, 5.0, 3.0, 0.5, 0.02, 0.01, 0.03, 0.5, 0.4, 0.3},
         {1.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 0.01, 0.03, 0.02, 0.4, 0.3, 0.5},
@@ -127,8 +129,8 @@ static void initialize(struct grid *g, int exact) {
             }
 }
 
-// `right_hand_side` computes forcing + L(u) from a forcing of zero. Post: L(exact solution) +
-// forcing = 0, which makes the exact solution a steady one.
+// Make the exact solution a steady one: its right-hand side becomes 0. Pre: the forcing is 0.
+// `right_hand_side` computes grid.rhs from grid.u and the forcing.
 static void set_forcing(struct grid *g, void (*right_hand_side)(struct grid *)) {
     size_t points = (size_t)(g->stride[2] * g->edge);
     initialize(g, 1);
@@ -178,6 +180,7 @@ INLINE void add_fluxes(struct grid *g, int d, int j, int k) {
         const double va = fa->velocity[d], v = f->velocity[d], vz = fz->velocity[d];
         const double pa = pressure(a, fa), pz = pressure(z, fz);
         const double ea = a[4] * fa->inverse, e = u[4] * f->inverse, ez = z[4] * fz->inverse;
+        // Add up in a local: clang 14 vectorizes repeated additions to grid.rhs wrongly.
         state r;
         for (int m = 0; m < 5; m++)
             r[m] = diffusion[d] * second * bend(a[m], u[m], z[m]) - first * (z[m] * vz - a[m] * va);
@@ -192,8 +195,8 @@ INLINE void add_fluxes(struct grid *g, int d, int j, int k) {
     }
 }
 
-// The fourth difference at point `at` of a line, for its neighbours at -2 to +2. Those with a
-// factor of 0 may lie outside of the grid.
+// Factors of the fourth difference at point `at` of a line: for the neighbours at -2 to +2. A
+// neighbour with a factor of 0 may lie outside of the grid.
 INLINE const double *fourth_difference(int edge, int at) {
     static const double factor[5][5] = {{0, 0, 5, -4, 1},
                                         {0, -4, 6, -4, 1},
@@ -218,27 +221,23 @@ INLINE void add_dissipation(struct grid *g, int d, int j, int k) {
     }
 }
 
-// Multiply the inner points of a plane of the right-hand side.
-static void scale_rhs(struct grid *g, int k, double factor) {
-    for (int j = 1; j < g->edge - 1; j++)
-        for (int i = 1; i < g->edge - 1; i++)
-            for (int m = 0; m < 5; m++)
-                g->rhs[grid_at(g, i, j, k)][m] *= factor;
+// Multiply the inner points of a row's right-hand side.
+static void scale_row(struct grid *g, int j, int k, double factor) {
+    for (long p = grid_at(g, 1, j, k); p <= grid_at(g, g->edge - 2, j, k); p++)
+        for (int m = 0; m < 5; m++)
+            g->rhs[p][m] *= factor;
 }
 
-// Add a multiple of the right-hand side to the inner points of a plane.
-static void update(struct grid *g, int k, double factor) {
-    for (int j = 1; j < g->edge - 1; j++)
-        for (int i = 1; i < g->edge - 1; i++) {
-            long p = grid_at(g, i, j, k);
-            for (int m = 0; m < 5; m++)
-                g->u[p][m] += factor * g->rhs[p][m];
-        }
+// Add a multiple of the right-hand side to the inner points of a row.
+static void update_row(struct grid *g, int j, int k, double factor) {
+    for (long p = grid_at(g, 1, j, k); p <= grid_at(g, g->edge - 2, j, k); p++)
+        for (int m = 0; m < 5; m++)
+            g->u[p][m] += factor * g->rhs[p][m];
 }
 
 // --- verification --------------------------------------------------------------------------------
 
-// Root mean squares of the inner points' right-hand side, or of the error of `u`.
+// Compute root mean squares over the inner points: of the right-hand side, or of the error of `u`.
 static void norms(const struct grid *g, int error, double *norm) {
     double sum[5] = {0};
 #pragma omp parallel for schedule(static) reduction(+ : sum)

@@ -56,11 +56,10 @@ INLINE void add_viscosity(double (*b)[5], int d, const double *u, const struct f
 
 // How a time step at a point depends on its neighbour p in direction d. `side`: -1 if the
 // neighbour comes before the point, 1 if after.
-INLINE void neighbour_block(double (*b)[5], const struct grid *g, int d, int side, long p,
-                            double step) {
+INLINE void neighbour_block(double (*b)[5], const struct grid *g, int d, int side, long p) {
     memset(b, 0, sizeof(block));
-    add_convection(b, d, g->u[p], &g->flow[p], side * step * g->first);
-    add_viscosity(b, d, g->u[p], &g->flow[p], -step * g->second);
+    add_convection(b, d, g->u[p], &g->flow[p], side * g->step * g->first);
+    add_viscosity(b, d, g->u[p], &g->flow[p], -g->step * g->second);
 }
 
 INLINE void identity_block(double (*b)[5]) {
