@@ -24,6 +24,7 @@
 #include <stdatomic.h>
 
 #include "../suite.h"
+#include "draw.h"
 
 enum { FAN_IN = 5, NEAR = 12 };
 
@@ -65,19 +66,6 @@ struct worker {
     long barriers, swaps, spins;
     long change; // sum of what accepted moves were expected to change
 };
-
-static uint64_t draw(uint64_t *state) {
-    uint64_t x = *state += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
-static long draw_below(uint64_t *state, long limit) {
-    return (long)((draw(state) >> 32) * (uint64_t)limit >> 32);
-}
-
-static double draw_uniform(uint64_t *state) { return (double)(draw(state) >> 11) * 0x1p-53; }
 
 // --- the netlist ---------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@
 
 #include "../suite.h"
 #include "dedup_codec.h"
+#include "draw.h"
 
 enum {
     COARSE = 2 << 20,
@@ -376,13 +377,6 @@ static void *reorder(void *argument) {
 
 // --- input and check -----------------------------------------------------------------------------
 
-static uint64_t random_bits(uint64_t *state) {
-    uint64_t x = *state += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 enum { WORDS = 1024, WORD = 12 };
 
 // Of 100 documents 45 are copies of earlier data with a few bytes changed, 45 are text in words of
@@ -392,27 +386,27 @@ static uint8_t *make_input(size_t size) {
     char(*word)[WORD] = suite_memory(WORDS * sizeof *word);
     uint64_t state = 1;
     for (int i = 0; i < WORDS; i++)
-        for (int length = 2 + (int)(random_bits(&state) % (WORD - 2)), k = 0; k < length; k++)
-            word[i][k] = k < length - 1 ? (char)('a' + random_bits(&state) % 26) : ' ';
+        for (int length = 2 + (int)(draw(&state) % (WORD - 2)), k = 0; k < length; k++)
+            word[i][k] = k < length - 1 ? (char)('a' + draw(&state) % 26) : ' ';
     for (size_t at = 0; at < size;) {
-        uint64_t bits = random_bits(&state), kind = bits % 100;
+        uint64_t bits = draw(&state), kind = bits % 100;
         size_t begin = at, end = at + 4096 + (bits >> 8) % 196608;
         end = end < size ? end : size;
         if (kind < 45 && begin > end - begin) {
-            size_t from = random_bits(&state) % (begin - (end - begin));
+            size_t from = draw(&state) % (begin - (end - begin));
             memcpy(data + begin, data + from, end - begin);
             for (at = end; begin + 32768 < end; begin += 32768)
-                data[begin + random_bits(&state) % 32768] ^= 1;
+                data[begin + draw(&state) % 32768] ^= 1;
         } else if (kind < 90) {
             while (at < end) {
-                uint64_t draw = random_bits(&state);
-                const char *w = word[(draw >> 32) % (1 + (draw & 0xffffffff) % WORDS)];
+                uint64_t two = draw(&state);
+                const char *w = word[(two >> 32) % (1 + (two & 0xffffffff) % WORDS)];
                 while (*w && at < end)
                     data[at++] = (uint8_t)*w++;
             }
         } else {
             for (; at < end; at++)
-                data[at] = (uint8_t)random_bits(&state);
+                data[at] = (uint8_t)draw(&state);
         }
     }
     free(word);
