@@ -36,7 +36,8 @@ use super::{Bench, Common, Session};
 /// npb, parsec, splash or rodinia; only if they are named. At --scale 1 of class W
 /// or `small`, S or `test` below 0.5, A or `medium` from 4, B or `large` from 16:
 ///
-///   npb-      ep, is, cg, mg, ft, ua
+///   npb-      ep, is, cg, mg, ft, lu, sp, bt, ua
+///   parsec-   streamcluster, dedup, canneal, freqmine
 ///   splash-   ocean, radix, lu_cb, barnes, volrend
 ///   rodinia-  srad, heartwall, leukocyte, particlefilter, pathfinder
 ///
