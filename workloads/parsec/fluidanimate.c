@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 // Simulates a fluid by smoothed particle hydrodynamics, in a box, on a grid of cells.
-// Specification: M. Müller, D. Charypar, M. Gross, "Particle-Based Fluid Simulation for Interactive
-// Applications", SCA 2003; C. Bienia, S. Kumar, J. P. Singh, K. Li, "The PARSEC Benchmark Suite",
-// PACT 2008.
+// Specification: M. Mueller, D. Charypar, M. Gross, "Particle-Based Fluid Simulation for
+// Interactive Applications", SCA 2003; C. Bienia, S. Kumar, J. P. Singh, K. Li, "The PARSEC
+// Benchmark Suite", PACT 2008.
 //
 // Each thread owns a rectangle of columns of cells. Particles of neighbor cells attract or repel
 // each other, and every pair is computed once, for both particles.
