@@ -62,7 +62,8 @@ struct search {
     long *feasible, feasible_count;
     long medians;
     int64_t saved; // by the last try
-    int64_t cost;  // of the chunk's solution
+    int64_t cost;  // of the solution: of points, and the price of each median
+    int64_t price; // of a median
     // The random pass.
     pthread_mutex_t lock;
     pthread_cond_t opened;
@@ -341,7 +342,7 @@ static int near_range(long medians) {
 }
 
 // Bisect the price until the local search ends with a number of medians in the range.
-static int64_t bisect_price(struct search *s, long id) {
+static void bisect_price(struct search *s, long id) {
     int64_t sum = 0, low = 0, high, price, cost;
     for (long i = block_start(s, id); i < block_start(s, id + 1); i++)
         sum += distance(s, s->point + i, s->point);
@@ -367,7 +368,7 @@ static int64_t bisect_price(struct search *s, long id) {
             cost = local_search(s, id, price, cost, tries, 0.001);
         int fits = s->medians >= MIN_MEDIANS && s->medians <= MAX_MEDIANS;
         if (fits || (double)low >= 0.999 * (double)high)
-            return cost;
+            break;
         int64_t old = price;
         if (s->medians > MAX_MEDIANS)
             low = price;
@@ -376,14 +377,16 @@ static int64_t bisect_price(struct search *s, long id) {
         price = (high + low) / 2;
         cost += (price - old) * s->medians;
     }
+    if (id == 0) {
+        s->cost = cost;
+        s->price = price;
+    }
 }
 
 static void cluster(long id, void *shared) {
     struct search *s = shared;
     if (s->count > MAX_MEDIANS) {
-        int64_t cost = bisect_price(s, id);
-        if (id == 0)
-            s->cost = cost;
+        bisect_price(s, id);
         return;
     }
     for (long i = block_start(s, id); i < block_start(s, id + 1); i++) {
@@ -391,15 +394,19 @@ static void cluster(long id, void *shared) {
         s->point[i].cost = 0;
         s->open[i] = 1;
     }
-    if (id == 0)
+    if (id == 0) {
         s->medians = s->count;
+        s->cost = s->price = 0;
+    }
 }
 
 static void check(const struct search *s) {
     long medians = 0;
+    int64_t cost = s->price * s->medians;
     for (long i = 0; i < s->count; i++) {
         const struct point *p = s->point + i;
         medians += s->open[i];
+        cost += p->cost;
         if (!s->open[p->median] || p->cost != distance(s, p, s->point + p->median))
             fail("streamcluster: point %ld of %ld has a wrong median, %ld", i, s->count, p->median);
         if (s->open[i] && p->median != i && p->cost != 0)
@@ -407,6 +414,9 @@ static void check(const struct search *s) {
     }
     if (medians != s->medians || (s->count > MAX_MEDIANS && !near_range(medians)))
         fail("streamcluster: %ld medians are open, %ld counted", medians, s->medians);
+    if (cost != s->cost)
+        fail("streamcluster: the solution costs %lld, not %lld", (long long)cost,
+             (long long)s->cost);
 }
 
 // Move medians to the means of their points, and append them to `to`. Returns how many there are.

@@ -222,7 +222,7 @@ static void check_swaptions(struct suite *s, const struct work *w) {
 
 int main(int argc, char **argv) {
     static const char *const classes[] = {"test", "small", "medium", "large", NULL};
-    static const struct problem problems[] = {{16, 800}, {16, 60000}, {32, 120000}, {64, 240000}};
+    static const struct problem problems[] = {{16, 8000}, {16, 60000}, {32, 120000}, {64, 240000}};
     struct suite s = suite_parse("parsec/swaptions", classes, argc, argv);
     struct market market = make_market();
     struct work w = {&market, NULL, s.threads, problems[s.class_index]};
