@@ -27,8 +27,10 @@ enum {
     LONG_WAITS = 16,
     RETRY = 32,    /* ... only every 32nd is given that time */
     KERNEL_US = 5, /* between two yields at hints that are hand-overs to another kernel thread */
-    IN_VAIN = 16,  /* yields of a thread that do not switch, before it sleeps ... */
-    NAP_US = 20,   /* ... for so long, and the kernel's slack of 50 us more */
+    /* yields after a proof of a wait for more words than a thread can be parked on */
+    MANY_TURNS = 64,
+    IN_VAIN = 16, /* yields of a thread that do not switch, before it sleeps ... */
+    NAP_US = 20,  /* ... for so long, and the kernel's slack of 50 us more */
 };
 
 /* As enter.S leaves them on the program's stack. */
@@ -256,7 +258,7 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         return;
     if (t->backoff_turns && t->backoff_site == t->wait_site) {
         t->backoff_turns--;
-        if (site->hint)
+        if (site->hint || site->many)
             yield_at_hint(t, site, at);
         return;
     }
@@ -284,6 +286,10 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     if (!waits)
         return;
     spin_note_proof(t, site, &now, &result);
+    if (!t->wait_words) { /* it yields, and a proof takes 100 times as long */
+        site->many = true;
+        t->backoff_turns = MANY_TURNS;
+    }
     give_way(t, site, at);
 }
 

@@ -211,6 +211,7 @@ struct spin {
     uint32_t rewrites;
     bool stop;
     bool only_pauses; /* nothing is proven: hint.c */
+    bool goes_round;  /* a walk may have no end, and has the budget of a search */
     uint64_t hint;    /* then: the first `pause` */
     /* The restartable sequence (rseq(2)) that was entered last: no place for a site, since the
      * kernel restarts a thread only between these addresses. */

@@ -18,7 +18,8 @@ enum {
     SPIN_MAX_LOADS = 32, /* of a predicate so many words are told */
     SPIN_MAX_EARLIER = 8,
     SPIN_DEFAULT_BUDGET = 4000, /* instructions */
-    SPIN_MIN_PAUSES = 4,        /* fewer are not worth giving way for */
+    SPIN_SEARCH = 4,     /* times as many if the loop may search the same words round and round */
+    SPIN_MIN_PAUSES = 4, /* fewer are not worth giving way for */
     SPIN_TRAIL = 48,
     /* cache lines that are written in a look at a thread that certainly works: a search for work
      * writes a few, again and again */
@@ -90,7 +91,8 @@ struct spin_config {
     bool find_pauses; /* whatever it stores, does it pause? (SPIN_PAUSE_ONLY) */
     uint64_t time;    /* what RDTSC returns throughout the interpretation; 0: not known */
     uintptr_t clock_lo, clock_hi; /* where the kernel publishes the time (vvar); 0, 0: not known */
-    /* instructions; 0: SPIN_DEFAULT_BUDGET. At most twice as many are interpreted */
+    /* instructions; 0: SPIN_DEFAULT_BUDGET. At most 2 * SPIN_SEARCH times as many are
+     * interpreted */
     uint32_t budget;
     /* Only this thread of its process runs. Then words outside of its stack that it counts up are
      * no progress, as nobody sees them. */

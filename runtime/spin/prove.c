@@ -229,7 +229,14 @@ static bool concluded(struct spin *s)
     /* A delay, a reduction or a walk, or a wait that is over in a moment. If it ends soon, what
      * comes behind it counts. */
     rec->head->attempts = COUNTED_ATTEMPTS;
-    if (!known || spin_delay_learn(s, rec->back) || ends)
+    /* A walk that only a load ends may go round: a search of the others' queues, again and again.
+     * Then its state repeats. */
+    bool may_go_round = rec->walks && decides && n == SPIN_TURNS_UNBOUNDED;
+    if (may_go_round && !s->goes_round) {
+        s->goes_round = true;
+        s->budget *= SPIN_SEARCH;
+    }
+    if (!known || may_go_round || spin_delay_learn(s, rec->back) || ends)
         return false;
     if (rec->pauses && !rec->walks)
         spin_stop(s, SPIN_PAUSE_ONLY, SPIN_R_DELAY);
@@ -446,7 +453,7 @@ void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_r
     if (s->budget > 1u << 20)
         s->budget = 1u << 20;
     s->steps = s->pauses = s->outside_stores = s->rewrites = 0;
-    s->stop = s->has_delays = s->only_pauses = false;
+    s->stop = s->has_delays = s->only_pauses = s->goes_round = false;
     s->hint = s->critical = s->critical_bytes = 0;
     s->exploring = EXPLORE_NO;
     s->source = (struct flag_source){0};

@@ -59,6 +59,7 @@ struct spin_site {
     bool counts;  /* the wait may end by a count */
     bool yields;  /* it is none, but sched_yield(2) is called (yield.c) */
     bool foreign; /* another process has found it (exchange.h) */
+    bool many;    /* its loop was proven to wait for more words than a parked thread may have */
     bool seldom;  /* a thread comes into the runtime at one of SPIN_SELDOM turns */
     /* Read at each turn by threads on all CPUs, so written seldom. */
     uint32_t failed; /* looks that showed no wait, in excess */

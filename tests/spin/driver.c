@@ -264,8 +264,8 @@ static void fuzz(double seconds) {
         from.rip = (uintptr_t)code + 2048 + x % 400;
         config.head = runs % 4 ? 0 : (uintptr_t)code + 2048 + x / 512 % 400;
         enum spin_verdict v = spin_interpret(&config, &from, &scratch, &result);
-        if (v > SPIN_UNKNOWN || result.steps > 2 * config.budget || result.reason >= SPIN_REASONS ||
-            result.loads > SPIN_MAX_LOADS)
+        if (v > SPIN_UNKNOWN || result.steps > 2 * SPIN_SEARCH * config.budget ||
+            result.reason >= SPIN_REASONS || result.loads > SPIN_MAX_LOADS)
             abort();
         count[v]++;
         if (result.steps > most) most = result.steps;

@@ -194,6 +194,19 @@ LOOP(round_robin) {
     for (unsigned i = 0;; i = (i + 1) % 4)
         if (slots[4 + i].go) return 1;
 }
+// Until a queue has work or all is done: as threads that steal do.
+static volatile long queues[64][16], all_done, queue_count = 16;
+static unsigned long search(long number) {
+    queue_count = number;
+    for (long from = 0; !all_done;) {
+        do from = (from + 1) % queue_count;
+        while (queues[from][0] >= queues[from][1] && !all_done);
+        if (queues[from][0] < queues[from][1]) return 2;
+    }
+    return 1;
+}
+LOOP(search_16) { return search(16); }
+LOOP(search_64) { return search(64); }
 LOOP(scan_flags) {
     for (;;) {
         int sum = 0;
@@ -496,6 +509,8 @@ const struct loop loops_wait[] = {
     WAIT(plt_pause_wait, E, flag),
     WAIT(spin_lock_like, E, held),
     WAIT(round_robin, E, slots[6].go),
+    WAIT(search_16, E, all_done),
+    WAIT(search_64, E, all_done),
     WAIT(scan_flags, E, slots[6].go),
     WAIT(switch_state, E, state),
     WAIT(backoff_capped, E, held),

@@ -37,7 +37,8 @@ use super::{Bench, Common, Session};
 /// or `small`, S or `test` below 0.5, A or `medium` from 4, B or `large` from 16:
 ///
 ///   npb-      ep, is, cg, mg, ft, lu, sp, bt, ua
-///   parsec-   streamcluster, dedup, canneal, freqmine
+///   parsec-   streamcluster, fluidanimate, blackscholes, swaptions, dedup,
+///             canneal, freqmine
 ///   splash-   ocean, radix, lu_cb, barnes, volrend
 ///   rodinia-  srad, heartwall, leukocyte, particlefilter, pathfinder
 ///
