@@ -136,11 +136,16 @@ static bool has_no_effect(ZydisMnemonic m)
     }
 }
 
+static bool is_same(const struct spin_config *c, uint64_t address)
+{
+    return (address >= c->same_lo && address < c->same_hi) ||
+           (c->same_hi && address >= c->libc_lo && address < c->libc_hi);
+}
+
 const struct op *spin_decode(struct spin *s, uint64_t address)
 {
     struct op *op = &s->op[address % OPS];
-    if (op->address == address && address &&
-        (op->run == s->run || (address >= s->config->same_lo && address < s->config->same_hi)))
+    if (op->address == address && address && (op->run == s->run || is_same(s->config, address)))
         return op;
     uint8_t bytes[15];
     unsigned n = fetch(s, address, bytes);

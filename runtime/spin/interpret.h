@@ -84,6 +84,8 @@ struct spin_config {
      * zeroed before its first: what was decoded is used again; no trail and no pause are told then.
      * 0, 0: none. */
     uintptr_t same_lo, same_hi;
+    /* More of it, if same_hi: loops call libc, and go on there when they end. */
+    uintptr_t libc_lo, libc_hi;
     /* of a loop that was proven to wait before, to be proven from its first visit on; 0: not
      * known */
     uintptr_t head;

@@ -8,6 +8,7 @@
 #include "spin/site.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 enum {
@@ -53,6 +54,18 @@ static bool note_clock_pages(void *argument, const struct mapping *m)
     return true;
 }
 
+/* The code of libc. Set once. */
+static struct spin_range libc_code;
+
+static void find_libc(void)
+{
+    struct spin_range place;
+    if (spin_find_code((uintptr_t)sched_yield, &place)) {
+        libc_code.lo = place.lo;
+        __atomic_store_n(&libc_code.hi, place.hi, __ATOMIC_RELEASE);
+    }
+}
+
 /* Zeroed, and perhaps too late: then the one that was first. */
 static struct probing *scratch_of(const struct slot *s)
 {
@@ -64,6 +77,8 @@ static struct probing *scratch_of(const struct slot *s)
         return NULL;
     if (!__atomic_load_n(&clock_pages.hi, __ATOMIC_RELAXED))
         maps_walk(note_clock_pages, NULL);
+    if (!__atomic_load_n(&libc_code.hi, __ATOMIC_RELAXED))
+        find_libc();
     if (__atomic_compare_exchange_n(&probing[s->index], &expected, l, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE))
         return l;
@@ -145,6 +160,8 @@ bool spin_probe(const struct thread *t, const struct spin_registers *from,
     if (site) {
         config.same_lo = site->lo;
         config.same_hi = site->hi;
+        config.libc_hi = __atomic_load_n(&libc_code.hi, __ATOMIC_ACQUIRE);
+        config.libc_lo = libc_code.lo;
         config.head = site->head;
         config.yields = site->yields;
     }

@@ -11,9 +11,9 @@
 
 enum {
     SITES = 128,
-    JUMP = 0xe9,    /* its first byte; ... */
-    JUMP_BYTES = 5, /* ... of so many */
-    STUB_BYTES = 80,
+    JUMP = 0xe9,     /* its first byte; ... */
+    JUMP_BYTES = 5,  /* ... of so many */
+    STUB_BYTES = 64, /* a jump's is the longest: 62 */
     ENTRY_WORD = 32, /* behind `go_on`: the address of lissom_spin_entry or its kin */
     FAILURES = 64,
     LONG_TURN = 64, /* instructions: to come into the runtime at each turn costs less than it */
@@ -46,16 +46,21 @@ static void set_state(struct spin_site *p, uint8_t state)
 
 /* --- the byte: under `making` ----------------------------------------------------------------- */
 
-static bool write_byte(const struct spin_site *p, uint8_t byte)
+static bool write_code(uintptr_t at, const void *bytes, size_t n)
 {
     int memory = patch_memory();
     bool done = false;
-    if (patch_write_begin(memory, p->address, p->address + 1) == 0) {
-        done = patch_write(memory, p->address, &byte, 1);
+    if (patch_write_begin(memory, at, at + n) == 0) {
+        done = patch_write(memory, at, bytes, n);
         patch_write_end();
     }
     patch_memory_close(memory);
     return done;
+}
+
+static bool write_byte(const struct spin_site *p, uint8_t byte)
+{
+    return write_code(p->address, &byte, 1);
 }
 
 static bool has_byte(const struct spin_site *p, uint8_t byte)
@@ -108,49 +113,58 @@ static bool write_stub(struct spin_site *p, const struct insn *in, uint8_t bytes
     return !e.bad;
 }
 
-static uintptr_t first_page(const struct spin_site *p) { return p->stub & ~(PATCH_PAGE - 1); }
-static size_t stub_pages(const struct spin_site *p)
-{
-    return ((p->stub + STUB_BYTES + PATCH_PAGE - 1) & ~(PATCH_PAGE - 1)) - first_page(p);
-}
+/* Pages with stubs, of which some may hold several: copies of a loop that a compiler has inlined
+ * are close to each other, and so are their stubs. They stay mapped. */
+static uintptr_t stub_page[2 * SITES];
+static uint32_t stub_pages;
 
-/* A stub of an object that has gone is in the way. Whoever was in it had no code to come back to.
- * The entry may then be another loop's, while threads have proofs of it: they are of other code. */
-static void reclaim(const struct spin_site *p)
+static bool map_page(uintptr_t page)
 {
-    for (uint32_t i = 0; i < used; i++) {
-        struct spin_site *gone = &sites[i];
-        if (state_of(gone) == SITE_GONE && gone->stub &&
-            first_page(gone) < first_page(p) + stub_pages(p) &&
-            first_page(p) < first_page(gone) + stub_pages(gone)) {
-            prim_munmap((void *)first_page(gone), stub_pages(gone));
-            gone->stub = gone->go_on = 0;
-            set_state(gone, SITE_UNUSED);
-        }
-    }
-}
-
-static bool map_stub(struct spin_site *p, const struct insn *in)
-{
-    uint8_t bytes[STUB_BYTES];
-    __builtin_memset(bytes, 0xcc, sizeof bytes);
-    if (!write_stub(p, in, bytes))
+    for (uint32_t i = 0; i < stub_pages; i++)
+        if (stub_page[i] == page)
+            return true;
+    if (stub_pages == sizeof stub_page / sizeof *stub_page || !spin_stub_fits(page, PATCH_PAGE))
         return false;
-    reclaim(p);
-    if (!spin_stub_fits(first_page(p), stub_pages(p)))
-        return false;
-    void *page = (void *)first_page(p);
-    void *m = prim_mmap(page, stub_pages(p), PROT_READ | PROT_WRITE,
+    void *m = prim_mmap((void *)page, PATCH_PAGE, PROT_READ | PROT_EXEC,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (prim_is_error(m))
         return false;
-    if (m == page) {
-        __builtin_memcpy((void *)p->stub, bytes, sizeof bytes);
-        if (prim_mprotect(m, stub_pages(p), PROT_READ | PROT_EXEC) >= 0)
-            return true;
+    if (m != (void *)page) { /* an older kernel takes the address for a hint */
+        prim_munmap(m, PATCH_PAGE);
+        return false;
     }
-    prim_munmap(m, stub_pages(p));
-    return false;
+    stub_page[stub_pages++] = page;
+    return true;
+}
+
+/* Another stub is in the way of p's. A stub of an object that has gone is not: a thread in it had
+ * no code to come back to. Its entry may then be another loop's, while threads have proofs of it:
+ * they are of other code. */
+static bool stub_overlaps(const struct spin_site *p)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < used; i++) {
+        struct spin_site *other = &sites[i];
+        if (!other->stub ||
+            (other->stub - p->stub >= STUB_BYTES && p->stub - other->stub >= STUB_BYTES))
+            continue;
+        if (state_of(other) == SITE_GONE) {
+            other->stub = other->go_on = 0;
+            set_state(other, SITE_UNUSED);
+        } else if (other != p) {
+            any = true;
+        }
+    }
+    return any;
+}
+
+static bool make_stub(struct spin_site *p, const struct insn *in)
+{
+    uint8_t bytes[STUB_BYTES];
+    uintptr_t last = p->stub + STUB_BYTES - 1;
+    __builtin_memset(bytes, 0xcc, sizeof bytes);
+    return write_stub(p, in, bytes) && !stub_overlaps(p) && map_page(p->stub & ~(PATCH_PAGE - 1)) &&
+           map_page(last & ~(PATCH_PAGE - 1)) && write_code(p->stub, bytes, sizeof bytes);
 }
 
 /* --- making: under `making` ------------------------------------------------------------------- */
@@ -218,7 +232,7 @@ static bool make(const struct spin_site_note *note, const struct spin_range *pla
                             .length = in.len,
                             .pause = pause,
                             .loop = loop};
-    if (!map_stub(p, &in)) {
+    if (!make_stub(p, &in)) {
         p->stub = 0;
         return false;
     }

@@ -17,8 +17,8 @@
  * int3, it takes no signal, which the program might use or block, and tens of ns instead of 2 us.
  * If the address is not free the next instruction of the loop is tried.
  *
- * Code is only changed in private mappings of files. A stub is never unmapped while threads may be
- * in it: for ever, or until its object has been unmapped and the address is wanted again.
+ * Code is only changed in private mappings of files. Pages of stubs stay mapped. A stub is
+ * overwritten only once its object has been unmapped, so no thread comes back to it.
  */
 #ifndef LISSOM_SPIN_SITE_H
 #define LISSOM_SPIN_SITE_H
