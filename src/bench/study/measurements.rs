@@ -39,15 +39,31 @@ const fn simulated(
 }
 
 pub const MEASUREMENTS: &[Measurement] = &[
+    of(
+        "programs",
+        "whole programs with as many threads as CPUs, and 4 times as many",
+        "bench programs --factor 4 --switch auto --runs 5",
+        "bench programs --quick --factor 4 --switch auto --runs 3 --limit 6",
+    ),
     Measurement {
         takes_suites: true,
         ..of(
-            "programs",
-            "whole programs with as many threads as CPUs, and 4 times as many",
-            "bench programs --factor 4 --switch auto --runs 5",
-            "bench programs --quick --factor 4 --switch auto --runs 3 --limit 6",
+            "papers",
+            "programs written from the papers' suites, with 4 times as many threads as CPUs",
+            "bench programs npb parsec splash rodinia --factor 4 --switch auto --runs 3 \
+             --limit 20",
+            "bench programs npb-ep npb-cg npb-lu parsec-streamcluster splash-ocean \
+             splash-volrend rodinia-srad --quick --factor 4 --switch auto --runs 3 --limit 6",
         )
     },
+    of(
+        "own-loops",
+        "NPB's LU and SPLASH-2's volrend with 1 to 16 threads a CPU",
+        "bench programs npb-lu splash-volrend --threads 2,4,8,16,32 --switch auto --runs 3 \
+         --limit 20",
+        "bench programs npb-lu splash-volrend --quick --threads 8 --switch auto --runs 3 \
+         --limit 6",
+    ),
     of(
         "cores",
         "the same programs where there are fewer CPUs",
@@ -234,7 +250,7 @@ impl Measurement {
             .collect();
         let text = if quick { self.quick } else { self.full };
         let text = text.replace("{cpus}", &powers.join(",")).replace("{n}", &cpus.to_string());
-        let mut words: Vec<String> = text.split(' ').map(String::from).collect();
+        let mut words: Vec<String> = text.split_whitespace().map(String::from).collect();
         if self.takes_suites {
             words.extend(suites.words());
         }
