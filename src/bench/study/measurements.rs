@@ -50,7 +50,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
         ..of(
             "papers",
             "programs written from the papers' suites, with 4 times as many threads as CPUs",
-            "bench programs npb parsec splash rodinia --factor 4 --switch auto --runs 3 \
+            "bench programs npb parsec splash rodinia --factor 4 --switch auto --runs 5 \
              --limit 20",
             "bench programs npb-ep npb-cg npb-lu parsec-streamcluster splash-ocean \
              splash-volrend rodinia-srad --quick --factor 4 --switch auto --runs 3 --limit 6",
