@@ -203,7 +203,7 @@ pub const CLAIMS: &[Claim] = &[
                 seen: format!("{fine} of {} programs within 10 %", values.len()),
             })
         },
-        why: "Of the same suites: they spin in libgomp before they block, with 4 threads a CPU.",
+        why: "13 of 25 programs suffer: OpenMP's threads spin before they block.",
     },
     Claim {
         number: 6,
@@ -211,7 +211,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "Some programs get up to 25 times slower",
         figure: "hpdc-fig1",
         judge: |panels| at_least(most(&all(panels, "native")), 25.0, "up to {} x"),
-        why: "",
+        why: "npb-lu, which does, natively takes longer than the limit of 20 s, and is left out.",
     },
     Claim {
         number: 7,
@@ -261,7 +261,7 @@ pub const CLAIMS: &[Claim] = &[
                 "{} x native, geometric mean",
             )
         },
-        why: "",
+        why: "Not explained yet: blackscholes with 8 threads, 0.15 s.",
     },
     Claim {
         number: 12,
@@ -422,11 +422,8 @@ pub const CLAIMS: &[Claim] = &[
         judge: |panels| {
             let panel = panels.first()?;
             let mean = |name| value(panel, name, "geometric mean");
-            at_least(
-                Some(mean("APPLE")? / mean("best fixed")?),
-                0.98,
-                "{} of the best, geometric mean",
-            )
+            let part = 100.0 * mean("APPLE")? / mean("best fixed")?;
+            at_least(Some(part), 98.0, "{} % of the best, geometric mean")
         },
         why: "dedup and dbench have their best windows far from 8192, where APPLE starts.",
     },
@@ -449,11 +446,8 @@ pub const CLAIMS: &[Claim] = &[
         text: "With one VM, APPLE and the default are within 2 %",
         figure: "own-ple-one-vm",
         judge: |panels| {
-            at_least(
-                least(&ratios(panels.first()?, "apple", "kvm")?),
-                0.98,
-                "at least {} x the default's",
-            )
+            let least = least(&ratios(panels.first()?, "apple", "kvm")?)?;
+            at_least(Some(100.0 * least), 98.0, "at least {} % of the default's")
         },
         why: "Only for `ticket`, where all 16 vCPUs wait for one lock: more than APPLE's upper \
               bound of 32768 is best there.",

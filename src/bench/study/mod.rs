@@ -6,6 +6,7 @@
 
 mod claims;
 mod figures;
+mod headline;
 mod html;
 mod measurements;
 mod page;
@@ -96,6 +97,11 @@ pub struct ReportArgs {
     /// Write each plot into this folder as SVG; --markdown then shows them
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
+
+    /// Write the figures of training anew into this file, between its lines
+    /// `<!-- figures -->` and `<!-- end of figures -->`. May be repeated
+    #[arg(long, value_name = "FILE")]
+    update: Vec<PathBuf>,
 
     /// Print the figures' tables, not only their averages
     #[arg(long)]
@@ -222,6 +228,11 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<i32> {
         let place = args.plots.as_ref().map(|plots| relative(path, plots));
         write(path, &page::render(&list, place.as_deref()))?;
     }
+    for path in &args.update {
+        let name = || path.display().to_string();
+        let text = fs::read_to_string(path).with_context(name)?;
+        write(path, &headline::update(&text, &study).with_context(name)?)?;
+    }
     if args.json {
         let figures: Vec<_> =
             list.iter().map(|s| json!({ "name": s.figure.name, "panels": s.panels })).collect();
@@ -230,7 +241,8 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<i32> {
     if args.tables {
         return print(&figures_text(&list));
     }
-    if args.html.is_none() && args.markdown.is_none() && args.plots.is_none() {
+    let is_written = args.html.is_some() || args.markdown.is_some() || args.plots.is_some();
+    if !is_written && args.update.is_empty() {
         return print(&text::summary(&list));
     }
     Ok(0)

@@ -212,7 +212,7 @@ pub fn summary_lines(list: &[Shown]) -> Vec<String> {
     for (figure, what) in [
         ("own-programs", "Whole programs with four times as many threads as CPUs"),
         ("own-threads", "Barriers, condition variables and queues with up to 1024 threads"),
-        ("hpdc-fig13", "A token passed among spin locks by 8 threads"),
+        ("hpdc-fig13", "Tokens passed among spin locks by 8 threads"),
     ] {
         let (Some(native), Some(ours)) = (of(figure, &["native"]), of(figure, &["auto", "user"]))
         else {
@@ -268,7 +268,7 @@ pub fn source(m: &Measured) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::super::store::Study;
     use super::*;
     use serde_json::json;
