@@ -52,6 +52,8 @@ pub struct Group {
     pub environment: &'static [&'static str],
     /// Competing processes, if any.
     pub beside: Option<Beside>,
+    /// Where the metric is seconds: after so many a run is killed, and took at least that.
+    pub limit: Option<f64>,
     pub scenarios: Vec<Scenario>,
 }
 
@@ -79,6 +81,7 @@ impl Group {
             options: &[],
             environment: &[],
             beside: None,
+            limit: None,
             scenarios: vec![],
         }
     }
@@ -302,6 +305,9 @@ pub fn measure<E>(
                 cell.take(ran, turn, scenario.effort.as_ref());
             }
         }
+    }
+    for cell in cells.iter_mut().filter(|c| c.state == State::Timeout && c.at_least.is_none()) {
+        cell.at_least = group.limit;
     }
     if let Some((field, tolerance)) = group.same {
         check_same(&mut cells, field, tolerance);

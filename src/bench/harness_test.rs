@@ -71,6 +71,24 @@ fn rounds_are_interleaved_and_the_warm_up_does_not_count() {
 }
 
 #[test]
+fn a_program_that_is_killed_took_at_least_the_limit() {
+    let ran = |scenario: &Scenario| {
+        if scenario.name == NATIVE {
+            Ran { outcome: Outcome::Timeout, ..done(0.0) }
+        } else {
+            done(2.5)
+        }
+    };
+    let slow = Group { limit: Some(20.0), ..group(&[BOUND, NATIVE]) };
+    let measured = measure(&slow, 2, |s, _, _| Ok::<_, ()>(ran(s))).expect("no error");
+    let native = &measured.cells[1];
+    assert_eq!((native.state, native.at_least), (State::Timeout, Some(20.0)));
+    assert_eq!(native.to_bound.expect("a bound").median, 8.0);
+    let unknown = measure(&group(&[BOUND, NATIVE]), 2, |s, _, _| Ok::<_, ()>(ran(s)));
+    assert_eq!(unknown.expect("no error").cells[1].at_least, None);
+}
+
+#[test]
 fn a_scenario_that_fails_is_not_tried_again_and_the_others_go_on() {
     let mut slow = 0;
     let measured = measure(&group(&[BOUND, NATIVE, "user"]), 3, |scenario, turn, _| {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use self::catalogue::{ALL, Kind, Maker, QUICK, Ready};
 use self::papers::{PAPERS, Paper, SUITES};
 use self::suites::Suites;
-use super::harness::{BOUND, Beside, Group, Measured, NATIVE, Scenario};
+use super::harness::{BOUND, Beside, Group, Measured, NATIVE, SECONDS, Scenario};
 use super::workload::Calibration;
 use super::{Bench, Common, Session};
 
@@ -247,6 +247,7 @@ fn group(
         threads,
         check: program.check.as_ref().map(catalogue::shared),
         environment: program.environment,
+        limit: (program.metric.unit == SECONDS.unit).then_some(limit),
         scenarios,
         ..Group::of(program.metric)
     }
