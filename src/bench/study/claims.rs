@@ -2,7 +2,7 @@
 //! that a later measurement changes the verdict.
 
 use super::figures::Source;
-use super::panel::{Panel, Places};
+use super::panel::{Panel, Places, Side};
 use super::shown::Shown;
 use crate::bench::table::number;
 
@@ -203,15 +203,22 @@ pub const CLAIMS: &[Claim] = &[
                 seen: format!("{fine} of {} programs within 10 %", values.len()),
             })
         },
-        why: "13 of 25 programs suffer: OpenMP's threads spin before they block.",
+        why: "OpenMP's threads spin before they block.",
     },
     Claim {
         number: 6,
         source: Source::Hpdc,
         text: "Some programs get up to 25 times slower",
         figure: "hpdc-fig1",
-        judge: |panels| at_least(most(&all(panels, "native")), 25.0, "up to {} x"),
-        why: "npb-lu, which does, natively takes longer than the limit of 20 s, and is left out.",
+        judge: |panels| {
+            let native = panels.iter().flat_map(|p| &p.series).filter(|s| s.name == "native");
+            let points = native.flat_map(|s| &s.points);
+            let worst = points.max_by(|a, b| a.median.total_cmp(&b.median))?;
+            // How much more than the limit is not known.
+            let is_known = worst.side == Side::Exact || worst.median >= 25.0;
+            is_known.then(|| at_least(Some(worst.median), 25.0, "up to {} x"))?
+        },
+        why: "npb-lu takes at least 8 times as long: longer than the limit of 20 s.",
     },
     Claim {
         number: 7,
@@ -518,7 +525,7 @@ pub const CLAIMS: &[Claim] = &[
 #[cfg(test)]
 mod tests {
     use super::super::figures;
-    use super::super::panel::{Point, Side};
+    use super::super::panel::Point;
     use super::*;
 
     #[test]
