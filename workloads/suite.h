@@ -80,6 +80,24 @@ static inline void *suite_memory(size_t bytes) {
     return memset(p, 0, bytes);
 }
 
+// First item of part `index`, where share() is the size of that part.
+static inline long share_start(long total, long parts, long index) {
+    return index * (total / parts) + (index < total % parts ? index : total % parts);
+}
+
+// Number `index` of sequence `seed`: SplitMix64 (Steele, Lea, Flood, 2014).
+static inline uint64_t random_at(uint64_t seed, uint64_t index) {
+    uint64_t z = (seed << 40) + (index + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+// The same in [0, 1).
+static inline double uniform_at(uint64_t seed, uint64_t index) {
+    return (double)(random_at(seed, index) >> 11) * 0x1p-53;
+}
+
 // Begin and end the section whose time counts.
 static inline void suite_start(struct suite *s) { s->started = now(); }
 static inline void suite_stop(struct suite *s) { s->seconds += now() - s->started; }

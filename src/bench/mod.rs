@@ -540,7 +540,7 @@ impl Drop for Progress {
     }
 }
 
-/// What --cpus asks for: all of them if nothing.
+/// The numbers of CPUs that --cpus names. Default: all CPUs.
 fn numbers_of_cpus(asked: &[u32], session: &Session) -> anyhow::Result<Vec<u32>> {
     let all = session.cpus();
     if let Some(more) = asked.iter().find(|n| **n > all) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-// What NPB LU, SP and BT share: the compressible Navier-Stokes equations on the unit cube, their
-// discretization, the exact solution, and the norms that verification compares. Specification:
-// D. Bailey and others, "The NAS Parallel Benchmarks", NASA report RNR-94-007, 1994, section 3.
+// Code that NPB LU, SP and BT share: the compressible Navier-Stokes equations on the unit cube,
+// their discretization, the exact solution, and the norms that verification compares.
+// Specification: D. Bailey and others, "The NAS Parallel Benchmarks", NASA report RNR-94-007, 1994,
+// section 3.
 //
 // The discretization and its constants are the same for the three directions, up to the order of
 // the momenta and the artificial diffusion. Functions of one direction take its number: 0 for x,

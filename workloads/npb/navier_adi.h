@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// What NPB SP and BT share: the right-hand side, loops over the lines of the grid, and main. Both
-// solve implicit systems along the lines of x, then y, then z (ADI: alternating directions).
+// Code that NPB SP and BT share: the right-hand side, loops over the lines of the grid, and main.
+// Both solve implicit systems along the lines of x, then y, then z (ADI: alternating directions).
 #ifndef LISSOM_WORKLOADS_NPB_NAVIER_ADI_H
 #define LISSOM_WORKLOADS_NPB_NAVIER_ADI_H
 

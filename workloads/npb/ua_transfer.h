@@ -79,7 +79,7 @@ static void from_mortars(struct mesh *m, const struct tables *t, const double *m
     count_regions(m, 2, 0);
 }
 
-// What a face gives to its mortar points: one third at a vertex, which three faces of the element
+// Weights of a face for its mortar points: one third at a vertex, which three faces of the element
 // share, one half on an edge.
 struct face_sums {
     double sum[FINE][FINE];

@@ -298,7 +298,7 @@ static void *compress(void *argument) {
     return NULL;
 }
 
-// What the output has of a chunk: this, and the packed bytes if there are any.
+// The output of a chunk: this header, then the packed bytes, if any.
 struct entry {
     uint32_t size, packed_size; // packed_size 0: the chunk with this digest was there before
     struct digest digest;

@@ -98,22 +98,4 @@ static inline void team_run(long threads, void (*work)(long id, void *shared), v
     free(member);
 }
 
-// First item of part `index`, where share() is the size of that part.
-static inline long share_start(long total, long parts, long index) {
-    return index * (total / parts) + (index < total % parts ? index : total % parts);
-}
-
-// Number `index` of sequence `seed`: SplitMix64 (Steele, Lea, Flood, 2014).
-static inline uint64_t random_at(uint64_t seed, uint64_t index) {
-    uint64_t z = (seed << 40) + (index + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-// The same in [0, 1).
-static inline double uniform_at(uint64_t seed, uint64_t index) {
-    return (double)(random_at(seed, index) >> 11) * 0x1p-53;
-}
-
 #endif

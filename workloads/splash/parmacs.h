@@ -132,30 +132,12 @@ static inline void team_run(struct suite *s, void (*work)(struct team *, long, v
     suite_count(s, "spins", team.total.spins);
 }
 
-// First item of part `index`, where share() is the size of that part.
-static inline long share_start(long total, long parts, long index) {
-    return index * (total / parts) + (index < total % parts ? index : total % parts);
-}
-
 // Rows of the most square grid of rows x columns of threads.
 static inline long team_rows(long threads) {
     long rows = 1;
     for (long i = 1; i * i <= threads; i++)
         rows = threads % i ? rows : i;
     return rows;
-}
-
-// Number `index` of sequence `seed`: SplitMix64 (Steele, Lea, Flood, 2014).
-static inline uint64_t random_at(uint64_t seed, uint64_t index) {
-    uint64_t z = (seed << 40) + (index + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-// The same in [0, 1).
-static inline double uniform_at(uint64_t seed, uint64_t index) {
-    return (double)(random_at(seed, index) >> 11) * 0x1p-53;
 }
 
 #endif

@@ -1,5 +1,5 @@
-//! What the papers claim, and whether our figures say the same: judged by the numbers shown, so
-//! that a later measurement changes the verdict.
+//! The papers' claims, judged by the numbers of our figures: a later measurement may change a
+//! verdict.
 
 use super::figures::Source;
 use super::panel::{Panel, Places, Side};

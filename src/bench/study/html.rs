@@ -61,7 +61,7 @@ fn prose(text: &str) -> Markup {
     }
 }
 
-/// What the figures say together: costs, gains, and what to run.
+/// The summary of all figures: costs, gains, and the command to run.
 fn summary(list: &[Shown]) -> Markup {
     let lines = summary_lines(list);
     html! {

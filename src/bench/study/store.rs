@@ -57,7 +57,7 @@ pub enum State {
 }
 
 impl Measured {
-    /// What is known of the code that was measured, if `code` has changed since.
+    /// Describes the measured commit. None: `code` has not changed since.
     pub fn age(&self, code: &[&str]) -> Option<String> {
         let Some(commit) = &self.commit else {
             return Some("Which commit was measured is not known.".into());

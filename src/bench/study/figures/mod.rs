@@ -81,7 +81,7 @@ impl Source {
 pub struct Paper {
     /// "Fig. 2", "Table 1".
     pub number: &'static str,
-    /// What it shows there, in our words.
+    /// The content of that figure, in our words.
     pub shows: &'static str,
 }
 
@@ -103,7 +103,7 @@ pub struct Figure {
     pub measurement: &'static str,
     /// What is to be seen.
     pub shows: &'static str,
-    /// What the paper states in words. Empty: no more than `published`.
+    /// The paper's statement in words. Empty: the paper states only `published`.
     pub stated: &'static str,
     pub published: &'static [Published],
     /// How programs, method or parameters differ from the paper's. Empty: no paper.

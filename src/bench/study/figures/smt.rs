@@ -24,8 +24,8 @@ const FIGURE: Figure = Figure {
     }),
     title: "Beside a program that computes",
     measurement: "idle",
-    shows: "Who pays: the program that blocks and the program that computes beside it, against \
-            both natively.",
+    shows: "Throughput of the program that blocks and of the program that computes beside it, \
+            against both natively.",
     stated: "IdlePoll is best for the synchronizing programs; matrix multiplication loses.",
     published: &[],
     differs: DIFFERS,
