@@ -31,15 +31,15 @@
 #define LISSOM_ENV_CPUS "LISSOM_CPUS"
 /* "poll": OpenMP was told not to spin, slots poll in its place */
 #define LISSOM_ENV_OPENMP "LISSOM_OPENMP"
-/* "1": threads wait in loops of OpenMP; for tests also "shake": and how many are to work changes
- * all the time */
+/* "1": threads wait in loops of OpenMP (default: if MAX_THREADS is set); for tests also "shake":
+ * and how many are to work changes all the time */
 #define LISSOM_ENV_MALLEABLE "LISSOM_MALLEABLE"
 /* program | slots: whether teams are made as small as there are slots */
 #define LISSOM_ENV_OMP_TEAM "LISSOM_OMP_TEAM"
-/* for `lissom run`: the threads of a team, while OMP_NUM_THREADS says how many of them work on a
- * loop */
+/* threads of each team of OpenMP: `lissom run` sets OMP_NUM_THREADS to it */
 #define LISSOM_ENV_MAX_THREADS "LISSOM_MAX_THREADS"
-#define LISSOM_ENV_ACTIVE_THREADS "LISSOM_ACTIVE_THREADS" /* that number */
+/* how many of these are active at first: OMP_NUM_THREADS as the user had set it */
+#define LISSOM_ENV_ACTIVE_THREADS "LISSOM_ACTIVE_THREADS"
 /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
 #define LISSOM_ENV_SPIN "LISSOM_SPIN"
 /* auto | ns: how long a waiter spins before its slot goes to another thread */

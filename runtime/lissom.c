@@ -307,6 +307,7 @@ static void begin(const char *unfit)
     futex_init();
     record_wiped = prim_wipe_on_fork(&private_record, sizeof private_record);
     loops_init(options.active_threads, options.shake_loops);
+    teams_init(options.max_threads);
     sched.user_switch = vector_state(getauxval(AT_HWCAP2), &lissom_xsave_mask) == VECTOR_FITS;
     lissom_vector_slow = vector_slow(lissom_xsave_mask);
     sched.tsc_per_us = clock_tsc_per_us(clock_read);
@@ -322,8 +323,10 @@ static void begin(const char *unfit)
         return;
     }
 
-    omp_functions(options.malleable, options.small_teams);
-    if (!options.malleable && !options.small_teams)
+    const struct omp_wanted wanted = {options.malleable, options.small_teams,
+                                      options.max_threads > 0};
+    omp_functions(&wanted);
+    if (!wanted.loops && !wanted.teams && !wanted.ceiling)
         patch_config.functions_in = OBJECT_OTHER;
     patch_config.by_mprotect = options.patch_by_mprotect;
     const char *unsafe;

@@ -88,6 +88,9 @@ bool options_read(char **environment)
     sched.shares = !((v = value_of(environment, LISSOM_ENV_SHARE)) && same(v, "off"));
     if ((v = value_of(environment, LISSOM_ENV_CPUS)))
         options.cpus = number(v, LISSOM_MAX_SLOTS);
+    if ((v = value_of(environment, LISSOM_ENV_MAX_THREADS)))
+        options.max_threads = number(v, LISSOM_MAX_SLOTS);
+    options.malleable = options.max_threads;
     if ((v = value_of(environment, LISSOM_ENV_MALLEABLE))) {
         options.shake_loops = same(v, "shake");
         options.malleable = same(v, "1") || options.shake_loops;

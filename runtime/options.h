@@ -17,6 +17,7 @@ struct options {
     bool at_once;
     int stats_fd; /* -1: none */
     uint32_t cpus;
+    uint32_t max_threads; /* of teams; 0: as the program asks */
     uint32_t active_threads;
 };
 /* Written once, by options_read. */

@@ -111,10 +111,10 @@ pub struct RunArgs {
     #[arg(long, value_enum, env = abi::ENV_SHARE, hide_env_values = true)]
     pub share: Option<Share>,
 
-    /// OpenMP loops with schedule dynamic or guided [default: 0]. 1: threads for which there
-    /// is no CPU wait between chunks until there is one, or the loop ends; makes loops with
-    /// chunks of less than 100 ns up to 25 % slower. 0: they take chunks in turns, as without
-    /// lissom
+    /// OpenMP loops with schedule dynamic or guided [default: 1 with --max-threads, else 0].
+    /// 1: threads for which there is no CPU wait between chunks until there is one, or the
+    /// loop ends; makes loops with chunks of less than 100 ns up to 25 % slower. 0: they
+    /// take chunks in turns, as without lissom
     #[arg(long, value_name = "0|1", env = abi::ENV_MALLEABLE, hide_env_values = true,
           value_parser = clap::value_parser!(u8).range(0..=1))]
     pub malleable: Option<u8>,
@@ -123,9 +123,10 @@ pub struct RunArgs {
     #[arg(long, value_enum, env = abi::ENV_OMP_TEAM, hide_env_values = true)]
     pub omp_team: Option<Team>,
 
-    /// Threads of OpenMP's teams [default: as OpenMP decides]. OMP_NUM_THREADS is set to N; what
-    /// it was is then how many of them work on a dynamic or guided loop at most. Each
-    /// thread has a stack, and takes part in every barrier
+    /// Threads of each OpenMP team [default: as OpenMP decides]. OMP_NUM_THREADS, or
+    /// omp_set_num_threads, then sets how many of them work on a dynamic or guided loop
+    /// until `lissom manager` decides. Each thread has a stack, and takes part in every
+    /// barrier. A program that counts on the size of teams breaks
     #[arg(long, value_name = "N", env = abi::ENV_MAX_THREADS, hide_env_values = true,
           value_parser = clap::value_parser!(u32).range(1..=abi::MAX_SLOTS as i64))]
     pub max_threads: Option<u32>,

@@ -143,7 +143,8 @@ fn calm_openmp(environment: &mut Environment) -> bool {
     true
 }
 
-/// Teams of --max-threads, of which so many work as the user wanted threads.
+/// Sets what OpenMP and the runtime read. With --max-threads, OMP_NUM_THREADS becomes the initial
+/// active count.
 fn set_up_openmp(environment: &mut Environment, args: &RunArgs) {
     if let Some(malleable) = args.malleable {
         environment.set(abi::ENV_MALLEABLE, malleable.to_string());

@@ -181,6 +181,8 @@ void manager_begin(bool own_descriptors)
 
 bool manager_is_there(void) { return manager.program; }
 
+bool manager_decides(void) { return manager.has_target; }
+
 /* --- the page --------------------------------------------------------------------------------- */
 
 static uint64_t waits(void)

@@ -26,5 +26,7 @@ uint32_t manager_target(uint32_t limit, const struct cpu_mask *mask);
 const struct cpu_mask *manager_cpus(const struct cpu_mask *mask, uint32_t n);
 /* Whether there is one. */
 bool manager_is_there(void);
+/* Whether it has set a target that still holds. */
+bool manager_decides(void);
 
 #endif

@@ -186,13 +186,18 @@ static uint32_t slots_to_be(void)
 
 static void look_at_cpus(void)
 {
+    static bool managed;
     uint32_t n = slots_to_be();
-    if (!n || n == sched.slots)
-        return;
-    count(resizes);
-    __atomic_store_n(&record->slots, n, __ATOMIC_RELAXED);
-    slots_resize(n);
-    loops_resized();
+    bool resized = n && n != sched.slots;
+    if (resized) {
+        count(resizes);
+        __atomic_store_n(&record->slots, n, __ATOMIC_RELAXED);
+        slots_resize(n);
+    }
+    if (resized || managed != manager_decides()) {
+        managed = manager_decides();
+        loops_resized(managed);
+    }
 }
 
 /* Sleeps while *word == value, for `us` at most (0: for ever), and not beyond the first timer; ends

@@ -102,23 +102,25 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         .cfi_offset rbp, -16
         mov     %rsp, %rbp
         .cfi_def_cfa_register rbp
-        push    %rdi
         push    %rsi
         push    %rcx
         push    %r8
         push    %r9
         push    %r11
-        mov     %rdx, %rsi
-        mov     %rdi, %rdx
+        lea     -8(%rsp), %rsp                   /* the call's stack is aligned */
+        push    %rdx                             /* struct team_call */
+        push    %rdi
         mov     %r11, %rdi
+        mov     %rsp, %rsi
         call    lissom_omp_team
-        mov     %rax, %rdx
+        pop     %rdi
+        pop     %rdx
+        lea     8(%rsp), %rsp
         pop     %r11
         pop     %r9
         pop     %r8
         pop     %rcx
         pop     %rsi
-        pop     %rdi
         pop     %rbp
         .cfi_def_cfa rsp, 8
         .cfi_same_value rbp

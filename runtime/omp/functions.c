@@ -8,13 +8,15 @@
  * __kmpc_dispatch_init_*, which says what kind of loop it is, and asks with __kmpc_dispatch_next_*.
  * It has libgomp's functions, too, which call these.
  *
- *     OMP_START         comes to a loop, and gets its first chunk
- *     OMP_START_ALONE   doacross: iterations wait for others; left alone, with all that follows in
- * the loop OMP_NEXT          asks for a chunk OMP_NEXT_ORDERED  the same in libgomp, and passes the
- * turn on: who waited before it would hold up all others OMP_END           leaves OMP_DISPATCH_INIT
- * comes to a loop OMP_DISPATCH      asks for a chunk OMP_DOACROSS, OMP_DOACROSS_END   around the
- * calls of a doacross loop OMP_PARALLEL, OMP_PUSH_THREADS, OMP_FORK   of regions, not of loops:
- * teams.c
+ * - OMP_START: comes to a loop, and gets its first chunk.
+ * - OMP_START_ALONE: comes to a doacross loop, whose iterations wait for others. Left alone.
+ * - OMP_NEXT: asks for a chunk.
+ * - OMP_NEXT_ORDERED: the same in libgomp, and passes the turn on: a thread that waited before it
+ *   would hold up all others.
+ * - OMP_END: leaves.
+ * - OMP_DISPATCH_INIT: comes to a loop. OMP_DISPATCH: asks for a chunk.
+ * - OMP_DOACROSS, OMP_DOACROSS_END: begin and end a doacross loop.
+ * - OMP_PARALLEL, OMP_PUSH_THREADS, OMP_FORK, OMP_SET_THREADS: of regions (teams.c).
  */
 #include "omp/loops.h"
 
@@ -54,24 +56,22 @@ static const char *schedule(const char *s)
     return rest;
 }
 
-static bool loops, teams;
+static struct omp_wanted wanted;
 
-void omp_functions(bool of_loops, bool of_teams)
-{
-    loops = of_loops;
-    teams = of_teams;
-}
+void omp_functions(const struct omp_wanted *w) { wanted = *w; }
 
 uint32_t omp_function_what(const char *name)
 {
     const char *s, *rest;
-    if (teams && (s = after(name, "GOMP_parallel")) && !is(s, "_end"))
+    if (wanted.ceiling && is(name, "omp_set_num_threads"))
+        return OMP_SET_THREADS;
+    if (wanted.teams && (s = after(name, "GOMP_parallel")) && !is(s, "_end"))
         return OMP_PARALLEL;
-    if (teams && is(name, "__kmpc_push_num_threads"))
+    if (wanted.teams && is(name, "__kmpc_push_num_threads"))
         return OMP_PUSH_THREADS;
-    if (teams && is(name, "__kmpc_fork_call"))
+    if (wanted.teams && is(name, "__kmpc_fork_call"))
         return OMP_FORK;
-    if (!loops)
+    if (!wanted.loops)
         return 0;
     if ((s = after(name, "__kmpc_dispatch_next_")))
         return is_type(s) ? OMP_DISPATCH : 0;

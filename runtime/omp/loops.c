@@ -43,7 +43,8 @@ static struct loop loops[LOOPS] __attribute__((aligned(4096)));
 _Static_assert(sizeof loops % 4096 == 0, "loops_init wipes whole pages");
 static bool wiped;       /* by the kernel, in children */
 static uint32_t waiting; /* in all loops */
-static uint32_t most;
+static uint32_t initial; /* active threads until a manager decides; 0: one a slot */
+static bool managed;
 static bool shaken;        /* for tests: the target is another one at every turn */
 static int32_t goal;       /* how many are to work on a loop */
 int32_t lissom_omp_target; /* the same: entry.S knows it; -1: it is to ask here each time */
@@ -55,18 +56,30 @@ static void set_target(int32_t n)
     __atomic_store_n(&lissom_omp_target, shaken ? -1 : n, __ATOMIC_SEQ_CST);
 }
 
-void loops_init(uint32_t n, bool shake)
+static void set_target_by_slots(void)
 {
-    most = n;
-    shaken = shake;
-    wiped = prim_wipe_on_fork(loops, sizeof loops);
-    loops_resized();
+    uint32_t n = slots_open(), active = __atomic_load_n(&initial, __ATOMIC_SEQ_CST);
+    bool bounded = active && active < n && !__atomic_load_n(&managed, __ATOMIC_SEQ_CST);
+    set_target((int32_t)(bounded ? active : n));
 }
 
-void loops_resized(void)
+void loops_init(uint32_t n, bool shake)
 {
-    uint32_t n = slots_open();
-    set_target((int32_t)(most && most < n ? most : n));
+    shaken = shake;
+    wiped = prim_wipe_on_fork(loops, sizeof loops);
+    loops_set_initial(n);
+}
+
+void loops_set_initial(uint32_t n)
+{
+    __atomic_store_n(&initial, n, __ATOMIC_SEQ_CST);
+    set_target_by_slots();
+}
+
+void loops_resized(bool is_managed)
+{
+    __atomic_store_n(&managed, is_managed, __ATOMIC_SEQ_CST);
+    set_target_by_slots();
 }
 
 static void shake(void)

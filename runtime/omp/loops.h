@@ -22,16 +22,24 @@ void loops_thread_ends(struct thread *t);
 /* The monitor's look at who waits. Post: whether anybody does. */
 bool loops_look(uint64_t now);
 void loops_after_fork(struct thread *t);
-/* At the start. Most threads of a loop that are to work, whatever the slots; 0: as many as there
- * are slots. shake, for tests: another number all the time. */
-void loops_init(uint32_t most, bool shake);
-/* The number of slots has changed. */
-void loops_resized(void);
+/* initial: threads of a loop that take chunks, at most one a slot, until a manager sets the number
+ * of slots; 0: one a slot. shake, for tests: another number all the time. In the constructor. */
+void loops_init(uint32_t initial, bool shake);
+/* Replaces `initial`, 1 or more (omp_set_num_threads). By any thread. */
+void loops_set_initial(uint32_t initial);
+/* The number of slots has changed, or whether a manager sets it. By the monitor. */
+void loops_resized(bool is_managed);
 
 /* --- functions.c: what is redirected, for patch_config ---------------------------------------- */
 
-/* What is wanted, in the constructor. */
-void omp_functions(bool of_loops, bool of_teams);
+/* Functions to redirect. */
+struct omp_wanted {
+    bool loops;   /* those that hand out chunks */
+    bool teams;   /* those that begin regions */
+    bool ceiling; /* omp_set_num_threads */
+};
+/* In the constructor. */
+void omp_functions(const struct omp_wanted *wanted);
 uint32_t omp_function_what(const char *name);
 void lissom_omp_entry(void); /* entry.S */
 

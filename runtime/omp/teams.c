@@ -44,18 +44,41 @@ static void push(const struct patch_redirect *f, void *location)
         push_threads(location, thread_num(location), (int32_t)n);
 }
 
-uint64_t lissom_omp_team(const struct patch_redirect *f, uint64_t third, void *first)
+static uint32_t ceiling;
+
+void teams_init(uint32_t n) { ceiling = n; }
+
+/* omp_set_num_threads(n) with a ceiling: n threads are active, and the team has all. */
+static void set_active(struct team_call *call)
+{
+    int32_t n = (int32_t)call->first;
+    loops_set_initial(n > 1 ? (uint32_t)n : 1);
+    call->first = ceiling;
+}
+
+static void shrink(const struct patch_redirect *f, struct team_call *call)
 {
     struct thread *t = lissom_self;
-    if (!t || sched.native_waits)
-        return third;
+    uint32_t asked = (uint32_t)call->third;
     switch (f->what) {
-    case OMP_PARALLEL: return (uint32_t)third ? at_most((uint32_t)third) : in_place_of_default(f);
-    case OMP_PUSH_THREADS: t->team_asked = true; return at_most((uint32_t)third);
+    case OMP_PARALLEL: call->third = asked ? at_most(asked) : in_place_of_default(f); return;
+    case OMP_PUSH_THREADS:
+        t->team_asked = true;
+        call->third = at_most(asked);
+        return;
     default: /* OMP_FORK */
         if (!t->team_asked)
-            push(f, first);
+            push(f, (void *)call->first);
         t->team_asked = false;
-        return third;
     }
+}
+
+void lissom_omp_team(const struct patch_redirect *f, struct team_call *call)
+{
+    if (!lissom_self || sched.native_waits)
+        return;
+    if (f->what == OMP_SET_THREADS)
+        set_active(call);
+    else
+        shrink(f, call);
 }

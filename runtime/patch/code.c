@@ -72,6 +72,8 @@ bool code_decode(uintptr_t addr, uintptr_t limit, struct insn *out)
             out->condition = bytes[1] & 0x0f;
         } else if ((d.length == 2 && bytes[0] == 0xeb) || (d.length == 5 && bytes[0] == 0xe9)) {
             out->kind = INSN_JMP;
+        } else if (d.length == 5 && bytes[0] == 0xe8) {
+            out->kind = INSN_CALL;
         } else {
             out->kind = INSN_FIXED;
         }
@@ -159,7 +161,7 @@ static bool sweep_gap(struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t
         p += in.len;
         if (p > addr && p >= next)
             break;
-        if (in.kind == INSN_FIXED || in.kind == INSN_JMP)
+        if (in.kind == INSN_FIXED || in.kind == INSN_CALL || in.kind == INSN_JMP)
             break;
     }
     *lo = fde.lo;

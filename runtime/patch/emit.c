@@ -31,6 +31,19 @@ void emit_jump(struct emitter *e, uintptr_t target)
     emit_rel32(e, target);
 }
 
+/* A call whose return address is that of the call at its own place: code that reads it, unwinders
+ * above all, finds what it would find natively. */
+static void emit_call(struct emitter *e, uintptr_t target, uintptr_t return_to)
+{
+    uint32_t half[2] = {(uint32_t)return_to, (uint32_t)(return_to >> 32)};
+    EMIT(e, 0x48, 0x8d, 0x64, 0x24, 0xf8); /* lea -8(%rsp),%rsp */
+    EMIT(e, 0xc7, 0x04, 0x24);             /* movl $low,(%rsp) */
+    emit(e, &half[0], 4);
+    EMIT(e, 0xc7, 0x44, 0x24, 0x04); /* movl $high,4(%rsp) */
+    emit(e, &half[1], 4);
+    emit_jump(e, target);
+}
+
 void emit_insn(struct emitter *e, uintptr_t from, const struct insn *in)
 {
     if (in->kind == INSN_JCC) {
@@ -38,6 +51,8 @@ void emit_insn(struct emitter *e, uintptr_t from, const struct insn *in)
         emit_rel32(e, in->target);
     } else if (in->kind == INSN_JMP) {
         emit_jump(e, in->target);
+    } else if (in->kind == INSN_CALL) {
+        emit_call(e, in->target, from + in->len);
     } else {
         uint8_t *copy = e->at;
         emit(e, (const void *)from, in->len);

@@ -22,6 +22,7 @@ struct wanted {
     struct site site[MOST];
     uint32_t what[MOST];
     unsigned count;
+    uint32_t layer; /* the highest of them, but for PATCH_EVERY_LAYER */
     uintptr_t beside[PATCH_BESIDE];
 };
 
@@ -30,13 +31,27 @@ static bool same(const struct object *o, uintptr_t at, const uint8_t *bytes, siz
     return elf_readable(o, at, n) && !__builtin_memcmp((const void *)at, bytes, n);
 }
 
+/* Removes the functions of layers below `layer`. */
+static void drop_below(struct wanted *w, uint32_t layer)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < w->count; i++)
+        if (w->what[i] >> 8 >= layer) {
+            w->site[n] = w->site[i];
+            w->what[n++] = w->what[i];
+        }
+    w->count = n;
+}
+
 /* Sorted by address, and each but once: functions have several names. */
 static void want(struct wanted *w, uintptr_t at, uint32_t what)
 {
-    if (w->count && what >> 8 != w->what[0] >> 8) {
-        if (what >> 8 < w->what[0] >> 8)
-            return;
-        w->count = 0;
+    uint32_t layer = what >> 8;
+    if (layer < w->layer)
+        return;
+    if (layer > w->layer && layer != PATCH_EVERY_LAYER) {
+        drop_below(w, layer);
+        w->layer = layer;
     }
     unsigned i = w->count;
     for (unsigned k = 0; k < w->count; k++)

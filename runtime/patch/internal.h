@@ -159,6 +159,7 @@ enum insn_kind {
     INSN_SYSCALL,
     INSN_JCC,   /* direct conditional jump in its plain two- or six-byte form */
     INSN_JMP,   /* direct jump in its plain two- or five-byte form */
+    INSN_CALL,  /* direct call in its plain five-byte form */
     INSN_FIXED, /* must stay where it is */
 };
 
@@ -249,7 +250,8 @@ void emit_64(struct emitter *e, uint64_t v);
 /* A displacement counted from the byte behind it. */
 void emit_rel32(struct emitter *e, uintptr_t target);
 void emit_jump(struct emitter *e, uintptr_t target);
-/* Copies the instruction at `from` to where it does the same. Pre: it is PLAIN, JCC or JMP. */
+/* Copies the instruction at `from` to where it does the same. Pre: it is PLAIN, JCC, JMP
+ * or CALL. */
 void emit_insn(struct emitter *e, uintptr_t from, const struct insn *in);
 /* Whether 32 bits are enough. */
 bool emit_fits(intptr_t displacement);

@@ -54,7 +54,7 @@ struct patch_site {
  *
  * The entry finds everything but r11 as the caller left it, and goes on, or calls what it stands
  * for, at `real`. */
-enum { PATCH_BESIDE = 3 };
+enum { PATCH_BESIDE = 3, PATCH_EVERY_LAYER = 0xff };
 struct patch_redirect {
     uintptr_t real; /* first: assembly reads it */
     uint32_t what;  /* what patch_config.function_what said of it; not 0 */
@@ -77,7 +77,8 @@ struct patch_config {
     void (*object_done)(const char *name, unsigned patched, unsigned left);
     /* Functions that are redirected, of objects of kind `functions_in` (0: of none): what the
      * caller wants to know one by; 0: it is to be left alone. If an object has some of several
-     * layers (what >> 8), only those of the highest are: the others call them. */
+     * layers (what >> 8), only those of the highest are, and of PATCH_EVERY_LAYER: the others call
+     * them. */
     uint16_t functions_in;
     uint32_t (*function_what)(const char *name);
     const char *const *functions_beside; /* PATCH_BESIDE names */

@@ -36,7 +36,8 @@ static struct neighbours look_ahead(const struct site *s)
         /* Another syscall is not displaced either: its stub would have to hold two sites, and
          * patch_site describes one. So two calls that share a window get one each or the second is
          * left alone; in practice they are never that close. */
-        if (!code_decode(p, s->fn_hi, &in) || in.kind == INSN_FIXED || in.kind == INSN_SYSCALL)
+        if (!code_decode(p, s->fn_hi, &in) || in.kind == INSN_FIXED || in.kind == INSN_CALL ||
+            in.kind == INSN_SYSCALL)
             break;
         n.edge[++n.count] = p + in.len;
         if (in.kind != INSN_PLAIN)

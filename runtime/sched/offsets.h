@@ -63,6 +63,7 @@
 #define OMP_DOACROSS_END 0x104
 #define OMP_PUSH_THREADS 0x141
 #define OMP_FORK 0x142
+#define OMP_SET_THREADS 0xff43 /* of every layer */
 
 /* what lissom_syscall tells switch.S to do */
 #define ACTION_RETURN 0 /* back to the program with regs->rax */
