@@ -1,6 +1,7 @@
 //! `lissom bench mixes`: two programs that share the CPUs, one of which can use what the other
 //! leaves.
 
+mod pairs;
 mod play;
 mod profile;
 pub mod programs;
@@ -12,13 +13,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::bail;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use self::pairs::Asked;
 pub use self::play::busy_seconds;
 use self::play::{Manager, Outcome, Part, Run, play, with_socket};
-use self::programs::{MALLEABLE, Name, Program, RIGID};
-use self::report::{Alone, Cell, Mix, Options, Report, Round, Scenario};
+use self::programs::{Name, Program};
+use self::report::Scenario::{self, Capped};
+use self::report::{Alone, Cell, Mix, Options, Report, Round};
 use super::child::{self, Ended};
 use super::harness::State;
 use super::output::Outputs;
@@ -28,35 +31,36 @@ use crate::process;
 
 /// Two programs that share the CPUs, one of which can use what the other leaves
 ///
-/// Each program is started again and again until the one that takes longest has
-/// completed three runs. Counted is the system throughput (STP): the sum over the
-/// two of the time of a run, natively, alone and with a thread for each CPU,
-/// divided by the time beside the other. 2 is as if each had the machine for
-/// itself.
+/// A mix is a program N that is not malleable and leaves CPUs idle at times, and
+/// a malleable program M that can use them. Both start together. Each is started
+/// again until the one that takes longest has completed three runs. Shown is the
+/// speed of each against `stock`, and the mean of both: the system throughput
+/// (STP), as in the paper of the elasticity manager.
 ///
-/// Programs that are not malleable, and leave CPUs idle at times (A):
+/// N:
 ///
 ///   blackscholes   reads options by one thread, prices them by all, writes by one
-///   pathfinder     makes a grid by one thread, finds ways by all, writes by one
-///   fft3d          FFTW in three dimensions, with steps of one thread in between
 ///   blastn,        NCBI BLAST+ with a made-up database
 ///   blastp
+///   fft3d          FFTW in three dimensions, with steps of one thread in between
+///   pathfinder     makes a grid by one thread, finds ways by all, writes by one
 ///
-/// Programs that can use as many CPUs as there are, under lissom (B):
+/// M:
 ///
-///   ep             random pairs: OpenMP, dynamic
-///   cg             conjugate gradients: guided and static, many short loops
-///   particle       a particle filter: dynamic and guided
-///   stencil        heat in a cube: guided
-///   lightgbm,      training, by Python
-///   histgb
+///   particlefilter, srad, leukocyte, heartwall     of Rodinia
+///   ep, cg                                         of NPB
+///   freqmine, streamcluster                        of PARSEC
+///   stencil                                        heat in a cube: guided
+///   lightgbm, histgb                               training, by Python
 ///
-/// What is not installed is left out, and said.
+/// What is not installed is left out, and named. `--mix paper` measures the
+/// paper's 24 mixes: some 25 minutes on 2 CPUs with --runs 1.
 #[derive(Args)]
 #[command(verbatim_doc_comment, after_long_help = super::EXIT_CODES)]
 pub struct MixesArgs {
-    /// Mixes to measure: names by `+`, or `all` for each A with each B [default: nine of them]
-    #[arg(long = "mix", value_name = "A+B,...", value_delimiter = ',', value_parser = mix)]
+    /// Mixes to measure: N+M, `paper` for its 24, or `all` for each N with each M [default: the
+    /// paper's first eight]
+    #[arg(long = "mix", value_name = "N+M,...", value_delimiter = ',', value_parser = pairs::parse)]
     mixes: Vec<Asked>,
 
     /// Ways to share the CPUs
@@ -65,23 +69,42 @@ pub struct MixesArgs {
         value_enum,
         value_name = "LIST",
         value_delimiter = ',',
-        default_value = "halves,oversubscribed,lissom,manager"
+        default_value = "stock,oversubscription,native,lissom,manager"
     )]
     scenarios: Vec<Scenario>,
+
+    /// Also the scenario `manager` with so many CPUs for M at most [default: none]
+    #[arg(
+        long = "cap",
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = super::thread_count()
+    )]
+    caps: Vec<u32>,
 
     /// Use so many CPUs only [default: all]
     #[arg(long, value_name = "N", value_parser = super::thread_count())]
     cpus: Option<u32>,
 
-    /// Threads of B under lissom, and in `native` [default: 4 for each CPU]
+    /// Threads of M, except in `stock` [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = super::thread_count())]
     threads: Option<u32>,
 
-    /// Threads of A beside that B [default: one for each CPU]
+    /// Threads of N, except in `stock` [default: one for each CPU of its half]
     #[arg(long, value_name = "N", value_parser = super::thread_count())]
     static_threads: Option<u32>,
 
-    /// How B's threads are switched under lissom
+    /// OpenMP's wait policy, natively [default: passive, as in the paper]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "POLICY",
+        default_value = "passive",
+        hide_default_value = true
+    )]
+    wait_policy: WaitPolicy,
+
+    /// How threads of M are switched under lissom
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
     switch: Switch,
 
@@ -94,14 +117,20 @@ pub struct MixesArgs {
     completed: Option<usize>,
 
     /// Seconds after which a scenario of a mix is given up
-    #[arg(long, visible_alias = "limit", value_name = "SECONDS", default_value_t = 120.0, value_parser = super::positive)]
+    #[arg(
+        long,
+        visible_alias = "limit",
+        value_name = "SECONDS",
+        default_value_t = 120.0,
+        value_parser = super::positive
+    )]
     timeout: f64,
 
     /// How much work a run does [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = super::positive)]
     scale: Option<f64>,
 
-    /// A quick look, of a minute at most: four mixes, one round, one run, a tenth of the work
+    /// A quick run, of a minute at most: two mixes, one round, one run, a tenth of the work
     #[arg(long)]
     quick: bool,
 
@@ -127,65 +156,34 @@ pub struct MixesArgs {
     markdown: Option<PathBuf>,
 }
 
-/// The programs that are not malleable, and those that are, of which each pair is asked for.
-#[derive(Clone, PartialEq, Debug)]
-enum Asked {
-    All,
-    One(Name, Name),
+/// How OpenMP's threads wait.
+#[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
+enum WaitPolicy {
+    /// They block (OMP_WAIT_POLICY=passive)
+    Passive,
+    /// They spin first, as the library decides
+    Default,
 }
 
-fn mix(text: &str) -> Result<Asked, String> {
-    if text == "all" {
-        return Ok(Asked::All);
-    }
-    let names = text.split_once('+').map(|(a, b)| (Name::parse(a.trim()), Name::parse(b.trim())));
-    match names {
-        Some((Some(a), Some(b))) if !a.is_malleable() && b.is_malleable() => Ok(Asked::One(a, b)),
-        _ => {
-            let list =
-                |names: &[Name]| names.iter().map(|n| n.text()).collect::<Vec<_>>().join(", ");
-            Err(format!(
-                "wanted is A+B, A one of {} and B one of {}",
-                list(&RIGID),
-                list(&MALLEABLE)
-            ))
+impl WaitPolicy {
+    fn name(self) -> &'static str {
+        match self {
+            WaitPolicy::Passive => "passive",
+            WaitPolicy::Default => "default",
         }
     }
 }
-
-const DEFAULT: [(Name, Name); 9] = [
-    (Name::Blackscholes, Name::Ep),
-    (Name::Blackscholes, Name::Lightgbm),
-    (Name::Blackscholes, Name::Cg),
-    (Name::Pathfinder, Name::Particle),
-    (Name::Pathfinder, Name::Histgb),
-    (Name::Fft3d, Name::Stencil),
-    (Name::Fft3d, Name::Cg),
-    (Name::Blastn, Name::Particle),
-    (Name::Blastp, Name::Ep),
-];
-
-const QUICK: [(Name, Name); 4] = [
-    (Name::Blackscholes, Name::Ep),
-    (Name::Pathfinder, Name::Cg),
-    (Name::Fft3d, Name::Stencil),
-    (Name::Blastn, Name::Particle),
-];
 
 impl MixesArgs {
-    fn pairs(&self) -> Vec<(Name, Name)> {
+    /// Each once.
+    fn all_scenarios(&self) -> Vec<Scenario> {
         let mut list = Vec::new();
-        for asked in &self.mixes {
-            match asked {
-                Asked::One(a, b) => list.push((*a, *b)),
-                Asked::All => list.extend(RIGID.iter().flat_map(|a| MALLEABLE.map(|b| (*a, b)))),
+        for scenario in self.scenarios.iter().copied().chain(self.caps.iter().map(|&n| Capped(n))) {
+            if !list.contains(&scenario) {
+                list.push(scenario);
             }
         }
-        match (self.mixes.is_empty(), self.quick) {
-            (true, true) => QUICK.to_vec(),
-            (true, false) => DEFAULT.to_vec(),
-            (false, _) => list,
-        }
+        list
     }
 
     fn options(&self, cpus: u32) -> Options {
@@ -193,8 +191,9 @@ impl MixesArgs {
         Options {
             cpus,
             switch: self.switch.name(),
-            malleable_threads: self.threads.unwrap_or(4 * cpus),
-            rigid_threads: self.static_threads.unwrap_or(cpus),
+            malleable_threads: self.threads.unwrap_or(cpus),
+            rigid_threads: self.static_threads.unwrap_or(cpus / 2),
+            wait_policy: self.wait_policy.name(),
             runs: self.runs.unwrap_or(usual(1, 3)),
             completed: self.completed.unwrap_or(usual(1, 3)),
             timeout: self.timeout,
@@ -228,7 +227,7 @@ pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
     let options = args.options(cpus.len() as u32);
     let mut notes = Vec::new();
     let mut programs: Vec<Program> = Vec::new();
-    let mut pairs = args.pairs();
+    let mut pairs = pairs::chosen(&args.mixes, args.quick);
     for name in pairs.iter().flat_map(|(a, b)| [*a, *b]).collect::<Vec<_>>() {
         if programs.iter().any(|p| p.name == name)
             || !pairs.iter().any(|(a, b)| *a == name || *b == name)
@@ -249,7 +248,7 @@ pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
     // Those of mixes that were left out for the other program are not needed.
     programs.retain(|p| pairs.iter().any(|(a, b)| *a == p.name || *b == p.name));
     let mut bench =
-        Bench { session, cpus, options, scenarios: unique(&args.scenarios), programs, notes };
+        Bench { session, cpus, options, scenarios: args.all_scenarios(), programs, notes };
     let (mut mixes, mut profile, mut scaling) = (Vec::new(), Vec::new(), Vec::new());
     let result = if only_mixes {
         bench.measure(&pairs, &mut mixes)
@@ -274,16 +273,6 @@ pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
     };
     outputs.write(&report, || show::markdown(&report), || show::text(&report))?;
     Ok(report.exit_code())
-}
-
-fn unique(scenarios: &[Scenario]) -> Vec<Scenario> {
-    let mut list = Vec::new();
-    for &scenario in scenarios {
-        if !list.contains(&scenario) {
-            list.push(scenario);
-        }
-    }
-    list
 }
 
 fn parameters(bench: &Bench) -> Value {
@@ -361,7 +350,7 @@ impl Bench {
                     }
                 }
                 for cell in &mut mix.cells {
-                    show(cell.scenario.name());
+                    show(&cell.scenario.name());
                     // One that has failed is not tried again.
                     if cell.state != State::Ok {
                         continue;
@@ -380,8 +369,8 @@ impl Bench {
     /// known whether lissom does something for it.
     fn warm_up(&mut self, i: usize) -> anyhow::Result<()> {
         let program = &self.programs[i];
-        let (name, cpus) = (program.name, self.options.cpus);
-        let mut commands = vec![program.command(cpus)];
+        let name = program.name;
+        let mut commands = vec![self.natively(program, self.options.cpus)];
         if name.is_malleable() {
             commands.push(self.under_lissom(program, &self.nobody(), true));
         }
@@ -413,6 +402,15 @@ impl Bench {
         self.session.scratch.path().join("nobody")
     }
 
+    fn natively(&self, program: &Program, threads: u32) -> Vec<OsString> {
+        let mut command: Vec<OsString> = Vec::new();
+        if self.options.wait_policy == WaitPolicy::Passive.name() {
+            command.extend(["env", "OMP_WAIT_POLICY=passive"].map(OsString::from));
+        }
+        command.extend(program.command(threads));
+        command
+    }
+
     fn under_lissom(&self, program: &Program, socket: &Path, told: bool) -> Vec<OsString> {
         let mut command = with_socket(socket);
         command.extend(self.session.under_lissom(self.options.switch, &[], told));
@@ -440,8 +438,8 @@ impl Bench {
         let cpus = self.options.cpus;
         let (a, b) = (self.program(a), self.program(b));
         let commands = [
-            (a, a.command(cpus)),
-            (b, b.command(cpus)),
+            (a, self.natively(a, cpus)),
+            (b, self.natively(b, cpus)),
             (b, self.under_lissom(b, &self.nobody(), false)),
         ];
         let mut runs = Vec::new();
@@ -461,32 +459,43 @@ impl Bench {
 
     fn play_scenario(&self, scenario: Scenario, a: Name, b: Name) -> anyhow::Result<Played> {
         let (a, b) = (self.program(a), self.program(b));
-        let all = self.options.cpus;
+        let Options { cpus: all, rigid_threads, malleable_threads, .. } = self.options;
         // The upper half is the malleable program's, as the manager does it.
         let (lower, upper) = self.cpus.split_at(self.cpus.len() / 2);
-        let socket = match scenario {
-            Scenario::Manager => self.session.scratch.path().join("manager.sock"),
-            _ => self.nobody(),
+        let is_managed = matches!(scenario, Scenario::Manager | Capped(_));
+        let socket = match is_managed {
+            true => self.session.scratch.path().join("manager.sock"),
+            false => self.nobody(),
         };
         let (rigid, malleable) = match scenario {
-            Scenario::Halves => (a.command(lower.len() as u32), b.command(upper.len() as u32)),
-            Scenario::Oversubscribed => (a.command(all), b.command(all)),
-            Scenario::Native => {
-                let options = &self.options;
-                (a.command(options.rigid_threads), b.command(options.malleable_threads))
+            Scenario::Stock => {
+                (self.natively(a, lower.len() as u32), self.natively(b, upper.len() as u32))
             }
-            Scenario::Lissom | Scenario::Manager => {
-                (a.command(self.options.rigid_threads), self.under_lissom(b, &socket, false))
+            Scenario::Oversubscription | Scenario::Native => {
+                (self.natively(a, rigid_threads), self.natively(b, malleable_threads))
+            }
+            Scenario::Lissom | Scenario::Manager | Capped(_) => {
+                (self.natively(a, rigid_threads), self.under_lissom(b, &socket, false))
             }
         };
-        let half = |cpus: &[usize]| (scenario == Scenario::Halves).then(|| cpus.to_vec());
+        let pinned = |cpus: &[usize], scenarios: &[Scenario]| {
+            scenarios.contains(&scenario).then(|| cpus.to_vec())
+        };
         let parts = [
-            Part { program: a, command: rigid, cpus: half(lower) },
-            Part { program: b, command: malleable, cpus: half(upper) },
+            Part {
+                program: a,
+                command: rigid,
+                cpus: pinned(lower, &[Scenario::Stock, Scenario::Oversubscription]),
+            },
+            Part { program: b, command: malleable, cpus: pinned(upper, &[Scenario::Stock]) },
         ];
         let mut manager = None;
-        if scenario == Scenario::Manager {
-            let command = [self.session.lissom.clone().into(), "manager".into(), "--quiet".into()];
+        if is_managed {
+            let mut command: Vec<OsString> =
+                vec![self.session.lissom.clone().into(), "manager".into(), "--quiet".into()];
+            if let Capped(cap) = scenario {
+                command.extend(["--cap".into(), format!("{}={cap}", b.process()).into()]);
+            }
             match Manager::start(&self.session, &command, &socket)? {
                 Ok(started) => manager = Some(started),
                 Err(why) => return Ok(Err((State::Failed, Some(why)))),
@@ -504,19 +513,5 @@ impl Bench {
             Outcome::Failed(why) => Err((State::Failed, Some(why))),
             Outcome::Timeout => Err((State::Timeout, None)),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mixes_by_name() {
-        assert_eq!(mix("blackscholes+ep"), Ok(Asked::One(Name::Blackscholes, Name::Ep)));
-        assert_eq!(mix("all"), Ok(Asked::All));
-        for bad in ["", "ep", "ep+cg", "blastn+blastp", "ep+blastn", "blastn+ep+cg"] {
-            assert!(mix(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -3,24 +3,30 @@
 use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-use super::super::workload::{self, BLACKSCHOLES, CG, EP, FFT3D, PARTICLE, PATHFINDER, STENCIL};
+use super::super::programs::papers::PAPERS;
+use super::super::workload::{self, BLACKSCHOLES, FFT3D, PATHFINDER, STENCIL};
 use super::super::{Session, ml, watch};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Name {
     Blackscholes,
-    Pathfinder,
-    Fft3d,
     Blastn,
+    Fft3d,
+    Pathfinder,
     Blastp,
+    Particlefilter,
+    Srad,
+    Leukocyte,
     Ep,
+    Heartwall,
     Cg,
-    Particle,
+    Freqmine,
+    Streamcluster,
     Stencil,
     Lightgbm,
     Histgb,
@@ -29,21 +35,38 @@ pub enum Name {
 use Name::*;
 
 /// Programs with as many threads as they are told, which leave CPUs idle at times.
-pub const RIGID: [Name; 5] = [Blackscholes, Pathfinder, Fft3d, Blastn, Blastp];
+pub const RIGID: [Name; 5] = [Blackscholes, Blastn, Fft3d, Pathfinder, Blastp];
 /// Those that run under lissom.
-pub const MALLEABLE: [Name; 6] = [Ep, Cg, Particle, Stencil, Lightgbm, Histgb];
+pub const MALLEABLE: [Name; 11] = [
+    Particlefilter,
+    Srad,
+    Leukocyte,
+    Ep,
+    Heartwall,
+    Cg,
+    Freqmine,
+    Streamcluster,
+    Stencil,
+    Lightgbm,
+    Histgb,
+];
 
 impl Name {
     pub fn text(self) -> &'static str {
         match self {
             Blackscholes => "blackscholes",
-            Pathfinder => "pathfinder",
-            Fft3d => "fft3d",
             Blastn => "blastn",
+            Fft3d => "fft3d",
+            Pathfinder => "pathfinder",
             Blastp => "blastp",
+            Particlefilter => "particlefilter",
+            Srad => "srad",
+            Leukocyte => "leukocyte",
             Ep => "ep",
+            Heartwall => "heartwall",
             Cg => "cg",
-            Particle => "particle",
+            Freqmine => "freqmine",
+            Streamcluster => "streamcluster",
             Stencil => "stencil",
             Lightgbm => "lightgbm",
             Histgb => "histgb",
@@ -66,17 +89,19 @@ impl Name {
 /// What all complete runs of a program have to have in common: it must not matter who else runs,
 /// nor with how many threads.
 enum Answer {
-    /// This field of its last line, which is JSON.
-    Field(&'static str),
-    /// The same, but for this part of its value: sums depend on the order of the threads a little.
-    Near(&'static str, f64),
+    /// The checksum that its last line, which is JSON, has.
+    Checksum,
+    /// That its last line says that the result was verified.
+    Verified,
+    /// The error that it reports, but for this part: sums depend on the order of the threads.
+    Error(f64),
     /// All that it prints.
     Output,
 }
 
 /// How much work a run is: one or two seconds of two CPUs.
 enum Start {
-    Workload { program: PathBuf, rounds: f64 },
+    Workload { program: PathBuf, class: Option<&'static str>, rounds: f64 },
     Blast { program: &'static str, database: PathBuf, queries: PathBuf },
     Ml { python: PathBuf, program: PathBuf, library: &'static str, trees: f64 },
 }
@@ -97,31 +122,39 @@ impl Program {
         scale: f64,
         python: Option<&PathBuf>,
     ) -> anyhow::Result<Program> {
-        let workload = |program, rounds: f64| -> anyhow::Result<(Start, Answer)> {
+        let start = |program, class, rounds: f64| -> anyhow::Result<Start> {
             let program = workload::compile(session, program)?;
-            Ok((
-                Start::Workload { program, rounds: (rounds * scale).ceil() },
-                Answer::Field("checksum"),
-            ))
+            Ok(Start::Workload { program, class, rounds: (rounds * scale).ceil() })
+        };
+        let workload = |program, rounds| {
+            Ok::<_, anyhow::Error>((start(program, None, rounds)?, Answer::Checksum))
+        };
+        let suite = |name: &str, rounds| -> anyhow::Result<(Start, Answer)> {
+            let paper = PAPERS.iter().find(|p| p.name == name).expect("a program of a suite");
+            Ok((start(paper.program, Some(paper.class(1.0)), rounds)?, Answer::Verified))
         };
         let (start, answer) = match name {
             Blackscholes => workload(BLACKSCHOLES, 20.0)?,
             Pathfinder => workload(PATHFINDER, 20.0)?,
             Fft3d => workload(FFT3D, 30.0)
                 .context("needs FFTW (on Debian: apt-get install libfftw3-dev)")?,
-            Ep => workload(EP, 16.0)?,
-            Cg => workload(CG, 50.0)?,
-            Particle => workload(PARTICLE, 5.0)?,
+            Particlefilter => suite("rodinia-particlefilter", 12.0)?,
+            Srad => suite("rodinia-srad", 10.0)?,
+            Leukocyte => suite("rodinia-leukocyte", 10.0)?,
+            Ep => suite("npb-ep", 7.0)?,
+            Heartwall => suite("rodinia-heartwall", 7.0)?,
+            Cg => suite("npb-cg", 15.0)?,
+            Freqmine => suite("parsec-freqmine", 7.0)?,
+            Streamcluster => suite("parsec-streamcluster", 10.0)?,
             Stencil => workload(STENCIL, 50.0)?,
             Blastn => (blast(session, "blastn", "nucl", 4000.0 * scale)?, Answer::Output),
             Blastp => (blast(session, "blastp", "prot", 20.0 * scale)?, Answer::Output),
-            Lightgbm => (
-                ml(session, python, "lightgbm", "lightgbm", 200.0 * scale)?,
-                Answer::Near("error", 0.05),
-            ),
+            Lightgbm => {
+                (ml(session, python, "lightgbm", "lightgbm", 200.0 * scale)?, Answer::Error(0.05))
+            }
             Histgb => (
                 ml(session, python, "histgb", "sklearn.ensemble", 100.0 * scale)?,
-                Answer::Near("error", 0.05),
+                Answer::Error(0.05),
             ),
         };
         Ok(Program { name, start, answer, known: OnceCell::new() })
@@ -131,8 +164,9 @@ impl Program {
         let mut command: Vec<OsString> = Vec::new();
         let threads = threads.to_string();
         match &self.start {
-            Start::Workload { program, rounds } => {
+            Start::Workload { program, class, rounds } => {
                 command.push(program.into());
+                command.extend(class.iter().flat_map(|c| ["--class".into(), OsString::from(c)]));
                 command.extend(
                     ["--threads", &threads, "--rounds", &rounds.to_string()].map(OsString::from),
                 );
@@ -157,11 +191,21 @@ impl Program {
         command
     }
 
+    /// The name by which `lissom manager` knows its processes.
+    pub fn process(&self) -> String {
+        let command = self.command(1);
+        let name = Path::new(&command[0]).file_name().unwrap_or_default();
+        // As long as the kernel keeps it.
+        name.to_string_lossy().chars().take(15).collect()
+    }
+
     /// What is wrong with what it said, if so.
     pub fn check(&self, output: &str) -> Option<String> {
         let answer = match &self.answer {
             Answer::Output => Ok(output.to_string()),
-            Answer::Field(field) | Answer::Near(field, _) => field_of(output, field),
+            Answer::Checksum => field_of(output, "checksum"),
+            Answer::Verified => field_of(output, "verified"),
+            Answer::Error(_) => field_of(output, "error"),
         };
         let answer = match answer {
             Ok(answer) => answer,
@@ -172,7 +216,8 @@ impl Program {
         }
         let known = self.known.get_or_init(|| answer.clone());
         let same = match self.answer {
-            Answer::Near(_, part) => match (answer.parse::<f64>(), known.parse::<f64>()) {
+            Answer::Verified => answer == "true",
+            Answer::Error(part) => match (answer.parse::<f64>(), known.parse::<f64>()) {
                 (Ok(answer), Ok(known)) => (answer - known).abs() <= part * known.abs(),
                 _ => false,
             },
@@ -188,6 +233,7 @@ fn field_of(output: &str, field: &str) -> Result<String, String> {
     match serde_json::from_str::<Value>(line).map(|v| v[field].clone()) {
         Ok(Value::String(text)) => Ok(text),
         Ok(Value::Number(number)) => Ok(number.to_string()),
+        Ok(Value::Bool(value)) => Ok(value.to_string()),
         _ => Err(format!("its output has no {field}: {line}")),
     }
 }
@@ -264,13 +310,13 @@ mod tests {
     use super::*;
 
     fn program(answer: Answer) -> Program {
-        let start = Start::Workload { program: "ep".into(), rounds: 1.0 };
+        let start = Start::Workload { program: "/tmp/ep".into(), class: None, rounds: 1.0 };
         Program { name: Ep, start, answer, known: OnceCell::new() }
     }
 
     #[test]
     fn results_must_be_the_same() {
-        let exact = program(Answer::Field("checksum"));
+        let exact = program(Answer::Checksum);
         assert_eq!(exact.check("a warning\n{\"checksum\": \"ab\"}\n"), None);
         assert_eq!(exact.check("{\"checksum\": \"ab\", \"seconds\": 2}"), None);
         assert_eq!(
@@ -278,7 +324,11 @@ mod tests {
             Some("the result is cd and was ab".into())
         );
         assert!(exact.check("{}").is_some() && exact.check("").is_some());
-        let near = program(Answer::Near("error", 0.05));
+        assert_eq!(exact.process(), "ep");
+        let verified = program(Answer::Verified);
+        assert_eq!(verified.check("{\"verified\": true}"), None);
+        assert!(verified.check("{\"verified\": false}").is_some());
+        let near = program(Answer::Error(0.05));
         assert_eq!(near.check("{\"error\": 0.5}"), None);
         assert_eq!(near.check("{\"error\": 0.51}"), None);
         assert!(near.check("{\"error\": 0.6}").is_some());

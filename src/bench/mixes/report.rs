@@ -4,34 +4,43 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::harness::{Compare, Spread, State, pairwise};
+use super::super::harness::{Spread, State};
 use super::super::machine::Machine;
 use super::play::Run;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Scenario {
-    /// Natively, each bound to half of the CPUs, with as many threads
-    Halves,
-    /// Natively, both with a thread for each CPU
-    Oversubscribed,
-    /// Natively, the malleable one with as many threads as it has under lissom
+    /// Natively, each pinned to half of the CPUs, with a thread for each of them
+    Stock,
+    /// Natively, N pinned to half of the CPUs, M on all
+    Oversubscription,
+    /// Natively, neither pinned
     Native,
-    /// The malleable one under `lissom run`
+    /// M under `lissom run`
     Lissom,
-    /// The same, with `lissom manager`
+    /// M under `lissom run`, beside `lissom manager`
     Manager,
+    /// The same, M with so many CPUs at most
+    #[value(skip)]
+    Capped(u32),
 }
 
 impl Scenario {
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Scenario::Halves => "halves",
-            Scenario::Oversubscribed => "oversubscribed",
-            Scenario::Native => "native",
-            Scenario::Lissom => "lissom",
-            Scenario::Manager => "manager",
+            Scenario::Stock => "stock".into(),
+            Scenario::Oversubscription => "oversubscription".into(),
+            Scenario::Native => "native".into(),
+            Scenario::Lissom => "lissom".into(),
+            Scenario::Manager => "manager".into(),
+            Scenario::Capped(cpus) => format!("manager, cap {cpus}"),
         }
+    }
+}
+
+impl Serialize for Scenario {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name())
     }
 }
 
@@ -81,15 +90,19 @@ pub struct Figures {
     pub malleable_slowdown: Spread,
     /// The sum of (time alone / time here): how many programs' worth of work is done.
     pub stp: Spread,
-    /// The mean slowdown.
-    pub antt: Spread,
-    /// Against the scenario `halves`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stp_to_halves: Option<Spread>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rigid_to_halves: Option<Spread>,
+    pub to_stock: Option<Relative>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager_cpu: Option<Spread>,
+}
+
+/// Speeds against the scenario `stock`, as the paper gives them.
+#[derive(Clone, Serialize)]
+pub struct Relative {
+    pub rigid: Spread,
+    pub malleable: Spread,
+    /// The mean of both.
+    pub stp: Spread,
 }
 
 #[derive(Serialize)]
@@ -149,9 +162,9 @@ impl Mix {
         let (rigid, malleable) = (alone(|a| &a.rigid), alone(|a| &a.malleable));
         let idle: Vec<f64> = self.rounds_alone.iter().map(|a| idle(&a.rigid, cpus)).collect();
         self.alone = figures_alone(&rigid, &malleable, &alone(|a| &a.under_lissom), &idle);
-        let halves =
-            self.cells.iter().find(|c| c.scenario == Scenario::Halves && c.state == State::Ok);
-        let base = halves.map(|c| Times::of(&c.rounds, &rigid, &malleable));
+        let stock =
+            self.cells.iter().find(|c| c.scenario == Scenario::Stock && c.state == State::Ok);
+        let base = stock.map(|c| Times::of(&c.rounds, &rigid, &malleable));
         for cell in &mut self.cells {
             let times = Times::of(&cell.rounds, &rigid, &malleable);
             cell.result = match cell.state {
@@ -201,6 +214,19 @@ impl Times {
         Times { rigid, malleable, slowdowns, stp }
     }
 
+    fn relative_to(&self, base: &Times) -> Option<Relative> {
+        let speeds = |of: fn(&Times) -> &Vec<f64>| -> Vec<f64> {
+            of(base).iter().zip(of(self)).map(|(stock, here)| stock / here).collect()
+        };
+        let (rigid, malleable) = (speeds(|t| &t.rigid), speeds(|t| &t.malleable));
+        let means: Vec<f64> = rigid.iter().zip(&malleable).map(|(n, m)| (n + m) / 2.0).collect();
+        Some(Relative {
+            rigid: Spread::of(&rigid)?,
+            malleable: Spread::of(&malleable)?,
+            stp: Spread::of(&means)?,
+        })
+    }
+
     fn figures(&self, base: Option<&Times>, rounds: &[Round]) -> Option<Figures> {
         let each = |of: fn(&(f64, f64)) -> f64| {
             Spread::of(&self.slowdowns.iter().map(of).collect::<Vec<f64>>())
@@ -212,9 +238,7 @@ impl Times {
             rigid_slowdown: each(|s| s.0)?,
             malleable_slowdown: each(|s| s.1)?,
             stp: Spread::of(&self.stp)?,
-            antt: each(|s| (s.0 + s.1) / 2.0)?,
-            stp_to_halves: base.and_then(|b| pairwise(&self.stp, &b.stp, Compare::Ratio)),
-            rigid_to_halves: base.and_then(|b| pairwise(&self.rigid, &b.rigid, Compare::Ratio)),
+            to_stock: base.and_then(|base| self.relative_to(base)),
             manager_cpu: Spread::of(&manager),
         })
     }
@@ -228,12 +252,29 @@ pub struct Summary {
     pub idle_at_least: f64,
     pub mixes: usize,
     pub stp: f64,
-    pub antt: f64,
     pub rigid_slowdown: f64,
+    pub malleable_slowdown: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stp_to_halves: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rigid_to_halves: Option<f64>,
+    pub to_stock: Option<Means>,
+}
+
+/// Of `Relative`.
+#[derive(Serialize)]
+pub struct Means {
+    pub rigid: f64,
+    pub malleable: f64,
+    pub stp: f64,
+}
+
+impl Means {
+    fn of(list: &[&Relative]) -> Means {
+        let mean = |what: fn(&Relative) -> f64| geometric_mean(list.iter().map(|r| what(r)));
+        Means {
+            rigid: mean(|r| r.rigid.median),
+            malleable: mean(|r| r.malleable.median),
+            stp: mean(|r| r.stp.median),
+        }
+    }
 }
 
 /// Where a program leaves so much, a manager should gain.
@@ -251,20 +292,15 @@ pub fn summaries(mixes: &[Mix], scenarios: &[Scenario]) -> Vec<Summary> {
                 continue;
             }
             let mean = |what: fn(&Figures) -> f64| geometric_mean(of.iter().map(|f| what(f)));
-            let to_halves = |what: fn(&Figures) -> &Option<Spread>| {
-                let values: Option<Vec<f64>> =
-                    of.iter().map(|f| what(f).map(|s| s.median)).collect();
-                values.map(geometric_mean)
-            };
+            let relative: Option<Vec<&Relative>> = of.iter().map(|f| f.to_stock.as_ref()).collect();
             list.push(Summary {
                 scenario,
                 idle_at_least,
                 mixes: of.len(),
                 stp: mean(|f| f.stp.median),
-                antt: mean(|f| f.antt.median),
                 rigid_slowdown: mean(|f| f.rigid_slowdown.median),
-                stp_to_halves: to_halves(|f| &f.stp_to_halves),
-                rigid_to_halves: to_halves(|f| &f.rigid_to_halves),
+                malleable_slowdown: mean(|f| f.malleable_slowdown.median),
+                to_stock: relative.map(|list| Means::of(&list)),
             });
         }
     }
@@ -303,6 +339,8 @@ pub struct Options {
     /// Of the malleable program where it runs under lissom, and of the rigid one there.
     pub malleable_threads: u32,
     pub rigid_threads: u32,
+    /// Of OpenMP, natively: `passive` or `default`.
+    pub wait_policy: &'static str,
     pub runs: usize,
     pub completed: usize,
     pub timeout: f64,
@@ -335,7 +373,7 @@ impl Report {
         if let Some(signal) = self.interrupted {
             return 128 + signal;
         }
-        let managed = |s| matches!(s, Scenario::Lissom | Scenario::Manager);
+        let managed = |s| matches!(s, Scenario::Lissom | Scenario::Manager | Scenario::Capped(_));
         let bad =
             |c: &Cell| c.state == State::Failed || c.state == State::Timeout && managed(c.scenario);
         i32::from(self.mixes.iter().any(|m| m.error.is_some() || m.cells.iter().any(bad)))
@@ -376,7 +414,7 @@ pub mod tests {
             error: None,
             alone: None,
             cells: vec![
-                cell(Scenario::Halves, &[1.0, 4.0], &[4.0, 4.0, 4.0]),
+                cell(Scenario::Stock, &[1.0, 4.0], &[4.0, 4.0, 4.0]),
                 cell(Scenario::Lissom, &[1.25], &[2.5]),
                 failed,
             ],
@@ -390,23 +428,23 @@ pub mod tests {
     fn figures_of_a_mix() {
         let mix = mix();
         assert_eq!(mix.alone.as_ref().map(|a| a.rigid_idle.median), Some(0.5));
-        let halves = mix.figures(Scenario::Halves).expect("figures");
+        let stock = mix.figures(Scenario::Stock).expect("figures");
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
-        near(halves.rigid.median, 2.0);
-        near(halves.stp.median, 1.0);
-        near(halves.antt.median, 2.0);
+        near(stock.rigid.median, 2.0);
+        near(stock.stp.median, 1.0);
         let lissom = mix.figures(Scenario::Lissom).expect("figures");
         near(lissom.stp.median, 1.6);
         near(lissom.rigid_slowdown.median, 1.25);
-        near(lissom.antt.median, 1.25);
-        near(lissom.stp_to_halves.expect("a ratio").median, 1.6);
-        near(lissom.rigid_to_halves.expect("a ratio").median, 0.625);
+        let relative = lissom.to_stock.as_ref().expect("ratios");
+        near(relative.rigid.median, 1.6);
+        near(relative.malleable.median, 1.6);
+        near(relative.stp.median, 1.6);
         assert!(mix.figures(Scenario::Manager).is_none());
     }
 
     #[test]
     fn summaries_are_of_what_there_is() {
-        let all = [Scenario::Halves, Scenario::Lissom, Scenario::Manager];
+        let all = [Scenario::Stock, Scenario::Lissom, Scenario::Manager];
         let (mut idle, mut busy) = (mix(), mix());
         busy.rounds_alone[0].rigid[0].cpu_seconds = 2.0;
         idle.reckon(2);
@@ -415,9 +453,9 @@ pub mod tests {
         let counts: Vec<(Scenario, f64, usize)> =
             list.iter().map(|s| (s.scenario, s.idle_at_least, s.mixes)).collect();
         let expected = [
-            (Scenario::Halves, 0.0, 2),
+            (Scenario::Stock, 0.0, 2),
             (Scenario::Lissom, 0.0, 2),
-            (Scenario::Halves, IDLE, 1),
+            (Scenario::Stock, IDLE, 1),
             (Scenario::Lissom, IDLE, 1),
         ];
         assert_eq!(counts, expected);

@@ -3,7 +3,7 @@
 use super::super::harness::{Spread, State};
 use super::super::markdown::{head, line, spread};
 use super::super::table::{self, close, interruption, number};
-use super::report::{Cell, IDLE, Mix, Profile, Report, Summary};
+use super::report::{Cell, IDLE, Means, Mix, Profile, Relative, Report, Summary};
 use crate::stats::{plural, wrap};
 
 /// If others have more of the CPUs, in one scenario of one round, times say little.
@@ -19,8 +19,8 @@ pub fn text(report: &Report) -> String {
         lines.push(String::new());
         lines.extend(wrap(&format!("{}: {}", mix.name(), alone(mix, cpus)), "", 2));
         lines.push(format!(
-            "{:15}{:>7}{:>7}{:>15}{:>8}{:>6}{:>6}{:>6}{:>9}",
-            "", "A s", "B s", "STP", "/halves", "ANTT", "A", "B", "A/halves"
+            "{:17}{:>7}{:>7}{:>8}{:>6}{:>15}{:>8}{:>6}{:>6}",
+            "", "N s", "M s", "N", "M", "STP", "N alone", "M", "STP"
         ));
         lines.extend(mix.cells.iter().map(row));
     }
@@ -32,12 +32,17 @@ pub fn text(report: &Report) -> String {
 
 fn legend(report: &Report) -> String {
     let options = &report.options;
+    let half = options.cpus / 2;
     format!(
-        "A is the program that is not malleable, B the malleable one, natively with a thread for each CPU they have (halves, \
-         oversubscribed), or natively and under lissom with {} (B; A: {}). Median of {} (STP: least-most); seconds are \
-         geometric means of at least {}. A, B: times as long as alone. STP: the sum of the inverse, ANTT the mean.",
-        options.malleable_threads,
+        "N is the program that is not malleable, M the malleable one. Stock: natively, pinned to halves of the CPUs, \
+         with {} and {}. Else N has {} (oversubscription: pinned to the lower half), M {}. OpenMP's wait policy natively: \
+         {}. Median of {} (STP: least-most); seconds are geometric means of at least {}. N, M: speed relative to stock, \
+         STP their mean; then the same relative to both alone, STP their sum.",
+        plural(half.into(), "thread"),
+        options.cpus - half,
         options.rigid_threads,
+        options.malleable_threads,
+        options.wait_policy,
         plural(options.runs as u64, "round"),
         plural(options.completed as u64, "run")
     )
@@ -46,7 +51,7 @@ fn legend(report: &Report) -> String {
 fn alone(mix: &Mix, cpus: u32) -> String {
     let Some(alone) = &mix.alone else { return String::new() };
     format!(
-        "alone {} s and {} s ({} s under lissom); A leaves {} of {cpus} CPUs idle",
+        "alone {} s and {} s ({} s under lissom); N leaves {} of {cpus} CPUs idle",
         number(alone.rigid.median),
         number(alone.malleable.median),
         number(alone.under_lissom.median),
@@ -56,10 +61,6 @@ fn alone(mix: &Mix, cpus: u32) -> String {
 
 fn percent(part: f64) -> String {
     format!("{:.0}%", part * 100.0)
-}
-
-fn optional(spread: &Option<Spread>) -> String {
-    spread.map_or(String::new(), |s| number(s.median))
 }
 
 fn state(cell: &Cell) -> &'static str {
@@ -72,27 +73,28 @@ fn state(cell: &Cell) -> &'static str {
 
 fn row(cell: &Cell) -> String {
     let name = cell.scenario.name();
-    let Some(f) = &cell.result else { return format!("{name:15}{:>7}", state(cell)) };
+    let Some(f) = &cell.result else { return format!("{name:17}{:>7}", state(cell)) };
+    let stock = f.to_stock.as_ref();
+    let relative =
+        |of: fn(&Relative) -> &Spread| stock.map_or(String::new(), |r| number(of(r).median));
     format!(
-        "{name:15}{:>7}{:>7}{:>15}{:>8}{:>6}{:>6}{:>6}{:>9}",
+        "{name:17}{:>7}{:>7}{:>8}{:>6}{:>15}{:>8}{:>6}{:>6}",
         number(f.rigid.median),
         number(f.malleable.median),
-        table::spread(&f.stp),
-        optional(&f.stp_to_halves),
-        number(f.antt.median),
-        number(f.rigid_slowdown.median),
-        number(f.malleable_slowdown.median),
-        optional(&f.rigid_to_halves),
+        relative(|r| &r.rigid),
+        relative(|r| &r.malleable),
+        stock.map_or(String::new(), |r| table::spread(&r.stp)),
+        number(1.0 / f.rigid_slowdown.median),
+        number(1.0 / f.malleable_slowdown.median),
+        number(f.stp.median),
     )
-    .trim_end()
-    .into()
 }
 
 fn of_mixes(summary: &Summary) -> String {
     let which = if summary.idle_at_least == 0.0 {
         "all".into()
     } else {
-        format!("A leaves {} or more", percent(IDLE))
+        format!("N leaves {} or more", percent(IDLE))
     };
     format!("{which} ({})", summary.mixes)
 }
@@ -104,23 +106,25 @@ fn summary(list: &[Summary]) -> Vec<String> {
     }
     lines.extend([String::new(), "Geometric means over mixes".into()]);
     lines.push(format!(
-        "{:15}{:25}{:>8}{:>8}{:>6}{:>6}{:>9}",
-        "", "", "STP", "/halves", "ANTT", "A", "A/halves"
+        "{:17}{:25}{:>6}{:>6}{:>6}{:>8}{:>6}{:>6}",
+        "", "", "N", "M", "STP", "N alone", "M", "STP"
     ));
     for s in list {
-        let optional = |v: Option<f64>| v.map_or(String::new(), number);
+        let relative =
+            |of: fn(&Means) -> f64| s.to_stock.as_ref().map_or(String::new(), |m| number(of(m)));
         lines.push(format!(
-            "{:15}{:25}{:>8}{:>8}{:>6}{:>6}{:>9}",
+            "{:17}{:25}{:>6}{:>6}{:>6}{:>8}{:>6}{:>6}",
             s.scenario.name(),
             of_mixes(s),
+            relative(|m| m.rigid),
+            relative(|m| m.malleable),
+            relative(|m| m.stp),
+            number(1.0 / s.rigid_slowdown),
+            number(1.0 / s.malleable_slowdown),
             number(s.stp),
-            optional(s.stp_to_halves),
-            number(s.antt),
-            number(s.rigid_slowdown),
-            optional(s.rigid_to_halves)
         ));
     }
-    lines.iter().map(|l| l.trim_end().to_string()).collect()
+    lines
 }
 
 fn profiles(list: &[Profile]) -> Vec<String> {
@@ -217,14 +221,13 @@ pub fn markdown(report: &Report) -> String {
         text.push_str(&format!(" {}", legend(report)));
     }
     text.push('\n');
-    let optional = |s: &Option<Spread>| s.as_ref().map_or(String::new(), spread);
     if !report.mixes.is_empty() {
         text.push_str(&head(&[
             "mix",
-            "A alone, s",
-            "B alone, s",
-            "B alone under lissom",
-            "A leaves idle",
+            "N alone, s",
+            "M alone, s",
+            "M alone under lissom",
+            "N leaves idle",
         ]));
         for mix in &report.mixes {
             let Some(a) = &mix.alone else { continue };
@@ -236,27 +239,26 @@ pub fn markdown(report: &Report) -> String {
         text.push_str(&head(&[
             "mix",
             "scenario",
-            "A, s",
-            "B, s",
+            "N, s",
+            "M, s",
+            "N / stock",
+            "M / stock",
             "STP",
-            "/ halves",
-            "ANTT",
-            "A / alone",
-            "B / alone",
-            "A / halves",
+            "N / alone",
+            "M / alone",
+            "STP, alone",
         ]));
         for (mix, cell) in report.mixes.iter().flat_map(|m| m.cells.iter().map(move |c| (m, c))) {
-            let mut fields = vec![mix.name(), cell.scenario.name().into()];
+            let mut fields = vec![mix.name(), cell.scenario.name()];
             match &cell.result {
                 Some(f) => {
                     fields.extend([&f.rigid, &f.malleable].map(|s| number(s.median)));
-                    fields.extend([
-                        spread(&f.stp),
-                        optional(&f.stp_to_halves),
-                        number(f.antt.median),
-                    ]);
-                    fields.extend([&f.rigid_slowdown, &f.malleable_slowdown].map(spread));
-                    fields.push(optional(&f.rigid_to_halves));
+                    let stock = f.to_stock.as_ref();
+                    let speeds = stock.map(|r| [&r.rigid, &r.malleable, &r.stp].map(spread));
+                    fields.extend(speeds.unwrap_or_default());
+                    let slow = [&f.rigid_slowdown, &f.malleable_slowdown];
+                    fields.extend(slow.map(|s| number(1.0 / s.median)));
+                    fields.push(spread(&f.stp));
                 }
                 None => fields.push(state(cell).into()),
             }
@@ -268,23 +270,19 @@ pub fn markdown(report: &Report) -> String {
         text.push_str(&head(&[
             "mixes",
             "scenario",
+            "N / stock",
+            "M / stock",
             "STP",
-            "/ halves",
-            "ANTT",
-            "A / alone",
-            "A / halves",
+            "N / alone",
+            "M / alone",
+            "STP, alone",
         ]));
         for s in &report.summary {
-            let optional = |v: Option<f64>| v.map_or(String::new(), number);
-            text.push_str(&line(&[
-                of_mixes(s),
-                s.scenario.name().into(),
-                number(s.stp),
-                optional(s.stp_to_halves),
-                number(s.antt),
-                number(s.rigid_slowdown),
-                optional(s.rigid_to_halves),
-            ]));
+            let stock = s.to_stock.as_ref().map(|m| [m.rigid, m.malleable, m.stp].map(number));
+            let alone = [1.0 / s.rigid_slowdown, 1.0 / s.malleable_slowdown, s.stp].map(number);
+            let names = [of_mixes(s), s.scenario.name()];
+            let fields = names.into_iter().chain(stock.unwrap_or_default()).chain(alone);
+            text.push_str(&line(&fields.collect::<Vec<_>>()));
         }
     }
     if !report.profile.is_empty() {
@@ -331,13 +329,14 @@ mod tests {
                 switch: "auto",
                 malleable_threads: 8,
                 rigid_threads: 2,
+                wait_policy: "passive",
                 runs: 1,
                 completed: 3,
                 timeout: 60.0,
                 scale: 1.0,
             },
             parameters: serde_json::Value::Null,
-            summary: report::summaries(&mixes, &[Scenario::Halves, Scenario::Lissom]),
+            summary: report::summaries(&mixes, &[Scenario::Stock, Scenario::Lissom]),
             mixes,
             profile: vec![Profile {
                 program: "ep",
@@ -354,10 +353,10 @@ mod tests {
         };
         let text = text(&report);
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
-        assert!(text.contains("A leaves 50%"), "{text}");
+        assert!(text.contains("N leaves 50%"), "{text}");
         assert!(
             text.contains(
-                "lissom            1.25   2.50 1.60 1.60-1.60    1.60  1.25  1.25  1.25     0.62"
+                "lissom              1.25   2.50    1.60  1.60 1.60 1.60-1.60    0.80  0.80  1.60"
             ),
             "{text}"
         );

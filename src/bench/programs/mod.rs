@@ -1,7 +1,7 @@
 //! `lissom bench programs`: whole programs with more threads than CPUs.
 
 mod catalogue;
-mod papers;
+pub mod papers;
 pub mod show;
 pub mod suites;
 

@@ -15,7 +15,7 @@ pub struct Paper {
     /// The suite and the program: "npb-cg".
     pub name: &'static str,
     pub kind: Kind,
-    program: Program,
+    pub program: Program,
 }
 
 const fn of(name: &'static str, kind: Kind, source: &'static str, flags: Flags) -> Paper {
@@ -65,7 +65,7 @@ impl Paper {
 
     /// The problem size: W or `small` at a scale of 1, S or `test` below a half, A or `medium`
     /// from 4 on, B or `large` from 16 on.
-    fn class(&self, scale: f64) -> &'static str {
+    pub fn class(&self, scale: f64) -> &'static str {
         let size = [0.5, 4.0, 16.0].iter().filter(|least| scale >= **least).count();
         let classes = if self.is_of("npb") {
             ["S", "W", "A", "B"]

@@ -7,7 +7,8 @@ pub struct Measurement {
     pub name: &'static str,
     /// For people, in a line.
     pub what: &'static str,
-    /// Of lissom, by spaces: `{n}` is the number of CPUs, `{cpus}` the list of its powers of two.
+    /// Of lissom, by spaces: `{n}` is the number of CPUs, `{cpus}` the list of its powers of two,
+    /// `{down}` the numbers from it down to 11 of 16.
     pub full: &'static str,
     /// The same in a minute at most, on 2 CPUs.
     pub quick: &'static str,
@@ -155,9 +156,14 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "mixes",
         "two programs that share the CPUs",
-        "bench mixes --mix blackscholes+ep,pathfinder+cg,fft3d+stencil,blastn+particle --runs 3 \
-         --completed 1",
-        "bench mixes --quick --mix blackscholes+ep,pathfinder+cg",
+        "bench mixes --runs 3 --completed 1",
+        "bench mixes --quick",
+    ),
+    of(
+        "caps",
+        "a mix with a cap on the CPUs of the malleable program",
+        "bench mixes --mix fft3d+srad --scenario stock,manager --cap {down} --runs 5 --completed 1",
+        "bench mixes --quick --mix fft3d+srad --scenario stock,manager --cap {down}",
     ),
     simulated(
         "apple-1",
@@ -249,7 +255,12 @@ impl Measurement {
             .map(|n: u32| n.to_string())
             .collect();
         let text = if quick { self.quick } else { self.full };
-        let text = text.replace("{cpus}", &powers.join(",")).replace("{n}", &cpus.to_string());
+        let down: Vec<String> =
+            ((cpus * 11 / 16).max(1)..=cpus).rev().map(|n| n.to_string()).collect();
+        let text = text
+            .replace("{cpus}", &powers.join(","))
+            .replace("{down}", &down.join(","))
+            .replace("{n}", &cpus.to_string());
         let mut words: Vec<String> = text.split_whitespace().map(String::from).collect();
         if self.takes_suites {
             words.extend(suites.words());
@@ -288,6 +299,10 @@ mod tests {
         assert!(words(2).contains("--cpus 1,2 "), "{}", words(2));
         assert!(words(6).contains("--cpus 1,2,4,6 "), "{}", words(6));
         assert!(words(1).contains("--cpus 1 "), "{}", words(1));
+        let caps = find("caps").expect("a measurement");
+        let words = |cpus| caps.arguments(false, cpus, &Suites::default()).join(" ");
+        assert!(words(2).contains("--cap 2,1 "), "{}", words(2));
+        assert!(words(16).contains("--cap 16,15,14,13,12,11 "), "{}", words(16));
         assert!(find("no such").is_none());
     }
 }
