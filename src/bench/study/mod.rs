@@ -15,6 +15,7 @@ mod plot;
 mod read;
 mod run;
 mod shown;
+mod single;
 mod store;
 mod text;
 
@@ -82,7 +83,8 @@ pub struct ReportArgs {
     #[arg(value_name = "NAME", value_parser = figures_of)]
     names: Vec<std::sync::Arc<Vec<&'static Figure>>>,
 
-    /// What `lissom bench run` has written
+    /// What `lissom bench run` has written, or the --json file of one benchmark, `lissom bench --
+    /// CMD` among them
     #[arg(short, long, value_name = "FILE", default_value = "lissom-bench/results.json")]
     input: PathBuf,
 
@@ -211,6 +213,20 @@ fn figures_text(list: &[Shown]) -> Vec<String> {
 }
 
 pub fn report(args: &ReportArgs) -> anyhow::Result<i32> {
+    if let Some(measured) = single::read(&args.input) {
+        anyhow::ensure!(
+            args.update.is_empty() && args.names.is_empty(),
+            "{} is of one benchmark: it has no figures by name, and nothing for --update",
+            args.input.display()
+        );
+        let list = single::shown(&measured)?;
+        let is_drawn = args.html.is_some() || args.markdown.is_some() || args.plots.is_some();
+        return if args.json || is_drawn {
+            render(args, &list)
+        } else {
+            print(&figures_text(&list))
+        };
+    }
     let study = Study::read(&args.input).context(
         "no results: `lissom bench run all --quick` makes some, and --input says where they are",
     )?;
@@ -218,20 +234,24 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<i32> {
         &study,
         is_wanted(&args.names, |f| study.measured.contains_key(f.measurement)),
     );
-    if let Some(folder) = &args.plots {
-        plots(folder, &list)?;
-    }
-    if let Some(path) = &args.html {
-        write(path, &html::render(&list))?;
-    }
-    if let Some(path) = &args.markdown {
-        let place = args.plots.as_ref().map(|plots| relative(path, plots));
-        write(path, &page::render(&list, place.as_deref()))?;
-    }
     for path in &args.update {
         let name = || path.display().to_string();
         let text = fs::read_to_string(path).with_context(name)?;
         write(path, &headline::update(&text, &study).with_context(name)?)?;
+    }
+    render(args, &list)
+}
+
+fn render(args: &ReportArgs, list: &[Shown]) -> anyhow::Result<i32> {
+    if let Some(folder) = &args.plots {
+        plots(folder, list)?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &html::render(list))?;
+    }
+    if let Some(path) = &args.markdown {
+        let place = args.plots.as_ref().map(|plots| relative(path, plots));
+        write(path, &page::render(list, place.as_deref()))?;
     }
     if args.json {
         let figures: Vec<_> =
@@ -239,11 +259,11 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<i32> {
         return print_text(&crate::json(&figures));
     }
     if args.tables {
-        return print(&figures_text(&list));
+        return print(&figures_text(list));
     }
     let is_written = args.html.is_some() || args.markdown.is_some() || args.plots.is_some();
     if !is_written && args.update.is_empty() {
-        return print(&text::summary(&list));
+        return print(&text::summary(list));
     }
     Ok(0)
 }

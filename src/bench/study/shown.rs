@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::claims::{self, Verdict};
 use super::figures::{self, Figure, Published};
+use super::measurements;
 use super::panel::{Panel, Places, Point, Side};
 use super::store::{Measured, State, Study};
 use crate::bench::harness::Spread;
@@ -124,7 +125,9 @@ impl Shown<'_> {
         if self.panels.is_empty() && list.is_empty() {
             list.push("What was measured has nothing for this figure.".into());
         }
-        list.extend(measured.age(self.figure.measurement().code));
+        if let Some(measurement) = measurements::find(self.figure.measurement) {
+            list.extend(measured.age(measurement.code));
+        }
         if measured.quick {
             list.push("A quick look: few rounds and little work.".into());
         }

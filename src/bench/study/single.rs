@@ -1,0 +1,96 @@
+//! The report of one benchmark, `lissom bench -- CMD --json FILE` or another one, as a figure.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::figures::{Figure, Source};
+use super::panel::Panel;
+use super::read::{Of, Report};
+use super::shown::Shown;
+use super::store::{Measured, State};
+
+static FIGURE: Figure = Figure {
+    name: "bench",
+    source: Source::Own,
+    paper: None,
+    title: "A benchmark",
+    measurement: "",
+    shows: "Medians with the least and the most, by the ways of running.",
+    stated: "",
+    published: &[],
+    differs: "",
+    elsewhere: "The numbers are of this machine.",
+    view,
+};
+
+/// Reads the JSON of one benchmark. None: the file holds something else.
+pub fn read(path: &Path) -> Option<Measured> {
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
+    let benchmark = report["benchmark"].as_str()?;
+    report["groups"].as_array()?;
+    let command = match report["parameters"]["command"].as_array() {
+        Some(words) => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            format!("lissom bench -- {}", words.join(" "))
+        }
+        None => format!("lissom bench {benchmark}"),
+    };
+    Some(Measured {
+        command,
+        quick: false,
+        version: report["version"].as_str().unwrap_or("?").into(),
+        commit: None,
+        dirty: false,
+        time: report["time"].as_u64().unwrap_or(0),
+        seconds: 0.0,
+        machine: report["machine"].clone(),
+        state: if report["interrupted"].is_null() { State::Ok } else { State::Interrupted },
+        error: None,
+        report,
+    })
+}
+
+pub fn shown(measured: &Measured) -> anyhow::Result<Vec<Shown<'_>>> {
+    let panels = view(&measured.report).context("the benchmark's report")?;
+    Ok(vec![Shown { figure: &FIGURE, measured: Some(measured), panels }])
+}
+
+/// A panel for each unit, and one of the times against the bound.
+fn view(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let report = Report::of(report)?;
+    let mut units: Vec<&str> = report.groups.iter().map(|g| g.metric.unit.as_str()).collect();
+    units.dedup();
+    let mut panels: Vec<Panel> = units
+        .iter()
+        .map(|unit| report.by_workload(unit, "program", Of::Value, |g| g.metric.unit == *unit))
+        .collect();
+    panels.push(report.by_workload("against the bound", "program", Of::ToBound, |_| true));
+    panels.retain(|p| !p.is_empty());
+    Ok(panels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::tests::report;
+    use super::*;
+    use crate::bench::child::Scratch;
+
+    #[test]
+    fn one_benchmark_is_a_figure() {
+        let scratch = Scratch::create().expect("a folder");
+        let mut json = report(&["app"], &[0]);
+        json["benchmark"] = "program".into();
+        json["parameters"]["command"] = serde_json::json!(["./app", "-x"]);
+        let path = scratch.write("report.json", &json.to_string()).expect("a file");
+        let measured = read(&path).expect("a report");
+        assert_eq!(measured.command, "lissom bench -- ./app -x");
+        let list = shown(&measured).expect("a figure");
+        let titles: Vec<&str> = list[0].panels.iter().map(|p| p.title.as_str()).collect();
+        assert_eq!(titles, ["s", "against the bound"]);
+        assert!(list[0].warnings().is_empty(), "{:?}", list[0].warnings());
+        let other = scratch.write("other.json", "{}").expect("a file");
+        assert!(read(&other).is_none());
+    }
+}
