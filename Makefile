@@ -3,7 +3,7 @@
 # make test-all everything there is: all levels and ratios, models, mutants, breakages, virtual machines, clusters,
 #               packages, public suites, fuzzing (hours); PARTS="cases vm" some of it
 # make bench    the tables of docs/results-sync.md, on this machine (40 minutes)
-# make report   every figure of the study, at a quick look: lissom-bench/report.html (20 minutes)
+# make report   every figure of the study, at a quick look: lissom-study/report.html (20 minutes)
 # make fuzz     10 million inputs for each thing that reads what others write (FUZZ_INPUTS=; 15 minutes)
 # make lint     formatting and warnings, and the rules that scripts/lint.sh checks; scripts/format.sh formats
 # make conformance   glibc's thread tests, natively and under lissom (10 minutes); with SUITES=DIR also the public
@@ -65,7 +65,7 @@ test:
 
 test-unit:
 	@scripts/need.sh test
-	cargo test --locked --bin lissom
+	cargo test --locked --workspace --lib --bins
 
 # C programs that test one part of the runtime each.
 test-drivers:
@@ -101,12 +101,12 @@ report:
 	@scripts/need.sh build demo study
 	@scripts/release.sh --quiet
 	@scripts/venv.sh
-	$(TARGET)/release/lissom bench run all --quick --output lissom-bench
+	$(TARGET)/release/lissom study run all --quick --output lissom-study
 
 lint:
 	@scripts/need.sh lint
-	cargo fmt --check
-	cargo clippy --locked --all-targets -- -D warnings
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 	@scripts/lint.sh
 
 model:

@@ -208,7 +208,7 @@ fn commit(root: &Path) {
         .unwrap_or_default();
     println!("cargo::rustc-env=LISSOM_COMMIT={commit}");
     println!("cargo::rustc-env=LISSOM_DIRTY={}", u8::from(!changed.is_empty()));
-    for path in ["src", "bpf"] {
+    for path in ["src", "crates", "bpf"] {
         println!("cargo::rerun-if-changed={path}");
     }
     for name in ["HEAD", "index"] {

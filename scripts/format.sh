@@ -22,4 +22,4 @@ done
 c_files | xargs "$clang_format" -i
 files '*.go' | xargs gofmt -w
 files '*.py' | xargs "$ruff" format --quiet
-PATH="$HOME/.cargo/bin:$PATH" cargo fmt
+PATH="$HOME/.cargo/bin:$PATH" cargo fmt --all

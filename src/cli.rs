@@ -25,6 +25,8 @@ pub enum Verb {
     Stat(stat::StatArgs),
     Top(top::TopArgs),
     Bench(Box<bench::BenchArgs>),
+    #[command(subcommand)]
+    Study(study::Verb),
     Manager(manager::ManagerArgs),
     Kvm(kvm::KvmArgs),
     Sched(sched::SchedArgs),

@@ -101,7 +101,7 @@ fn what_is_left_of_programs() {
         }
         let report = Report::new(&region, None, Duration::ZERO, "exit code 0".into());
         assert!(report.table().lines().all(|l| l.chars().count() <= 80));
-        crate::json(&report);
+        ui::output::json(&report);
     }
 }
 

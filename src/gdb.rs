@@ -12,7 +12,7 @@ const SCRIPT: &str = include_str!("../runtime/gdb/lissom.py");
 
 pub fn gdb(args: GdbArgs) -> i32 {
     if args.script {
-        return crate::print(SCRIPT.as_bytes()).map_or(1, |()| 0);
+        return ui::output::print(SCRIPT.as_bytes()).map_or(1, |()| 0);
     }
     let script = match script() {
         Ok(script) => script,

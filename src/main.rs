@@ -30,8 +30,6 @@ mod top;
 mod unpack;
 mod version;
 
-use std::io::Write as _;
-
 use clap::{CommandFactory as _, Parser as _};
 
 /// The C entry point rather than Rust's: Rust's start-up ignores SIGPIPE, opens closed standard
@@ -58,6 +56,7 @@ fn dispatch() -> i32 {
         cli::Verb::Doctor(args) => return doctor::doctor(&args),
         cli::Verb::Gdb(args) => return gdb::gdb(args),
         cli::Verb::Bench(args) => return bench::bench(&args),
+        cli::Verb::Study(verb) => return bench::study(&verb),
         cli::Verb::Manager(args) => return manager::manager(&args),
         cli::Verb::Stat(args) => return stat::stat(&args),
         cli::Verb::Top(args) => return top::top(&args),
@@ -67,13 +66,13 @@ fn dispatch() -> i32 {
         cli::Verb::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut cli::Cli::command(), "lissom", &mut script);
-            print(&script)
+            ui::output::print(&script)
         }
         cli::Verb::Unpack { folder } => return written(&folder, unpack::install(&folder)),
         cli::Verb::Man(cli::ManArgs { dir: Some(folder) }) => {
             return written(&folder, man::write(&folder));
         }
-        cli::Verb::Man(_) => man::all().and_then(|roff| print(&roff)),
+        cli::Verb::Man(_) => man::all().and_then(|roff| ui::output::print(&roff)),
     };
     match done {
         Ok(()) => 0,
@@ -95,17 +94,4 @@ fn written(folder: &std::path::Path, done: std::io::Result<()>) -> i32 {
             1
         }
     }
-}
-
-/// Writes to standard output. Unlike print!, an error comes back instead of ending the process.
-pub fn print(bytes: &[u8]) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()
-}
-
-/// As all verbs write a report.
-pub fn json(report: &impl serde::Serialize) -> String {
-    // Serializing plain numbers and strings cannot fail.
-    serde_json::to_string_pretty(report).unwrap_or_default() + "\n"
 }

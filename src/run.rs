@@ -231,7 +231,7 @@ fn with_stats(
         let report = stats::Report::new(region, native, started.elapsed(), outcome.describe());
         let text = match args.stats.unwrap_or(StatsFormat::Table) {
             StatsFormat::Table => report.table(),
-            StatsFormat::Json => crate::json(&report),
+            StatsFormat::Json => ui::output::json(&report),
         };
         let written = match file {
             Some(mut file) => io::Write::write_all(&mut file, text.as_bytes()),

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use ui::text::{cut, grouped, plural, wrap};
+
 use crate::abi::{self, COUNTERS, PIN_REASONS, STATES};
 use crate::process;
 use crate::symbol;
@@ -282,8 +284,6 @@ impl Report {
     }
 }
 
-const WIDTH: usize = 80;
-
 fn process_lines(process: &Process, lines: &mut Vec<String>) {
     let c = |name: &str| process.counters.get(name);
     let state =
@@ -405,66 +405,19 @@ fn quiet_summary(quiet: &[&Process]) -> String {
     format!("{} without threads to manage: {}", plural_es(quiet.len(), "process"), names.join(", "))
 }
 
-pub fn plural(n: u64, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
-}
-
 fn plural_es(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "es" })
 }
 
-/// 1234567 -> 1,234,567
-pub fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .filter_map(|group| std::str::from_utf8(group).ok())
-        .collect();
-    groups.join(",")
-}
-
-pub fn cut(line: &str) -> String {
-    line.chars().take(WIDTH).collect()
-}
-
-/// Words in lines of at most 80 columns; the first begins with `first`, the others with `indent`
-/// spaces.
-pub fn wrap(text: &str, first: &str, indent: usize) -> Vec<String> {
-    let mut lines = vec![first.to_string()];
-    let mut fresh = true;
-    for word in text.split_whitespace() {
-        let used = lines.last().map_or(0, |l| l.chars().count());
-        if !fresh && used + 1 + word.chars().count() > WIDTH {
-            lines.push(" ".repeat(indent));
-            fresh = true;
-        }
-        if let Some(line) = lines.last_mut() {
-            if !fresh {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        fresh = false;
-    }
-    lines.iter().map(|line| cut(line)).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use ui::text::WIDTH;
+
     use super::*;
 
     fn store(record: &abi::Record, counter: &str, value: u64) {
         let index = COUNTERS.iter().position(|c| c.0 == counter).expect("a counter of abi.h");
         record.counter[index].store(value, Relaxed);
-    }
-
-    #[test]
-    fn numbers() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_234_567), "1,234,567");
     }
 
     #[test]
@@ -492,7 +445,7 @@ mod tests {
         assert!(table.contains("2,500,000  waits that blocked in user space"), "{table}");
         assert!(table.contains("2 processes without threads to manage"), "{table}");
         let json: serde_json::Value =
-            serde_json::from_str(&crate::json(&report)).expect("valid JSON");
+            serde_json::from_str(&ui::output::json(&report)).expect("valid JSON");
         assert_eq!(json["processes"][0]["counters"]["threads_peak"], 33);
         assert_eq!(json["processes"][0]["pinned"]["signal_mask"], 3);
     }

@@ -1,19 +1,7 @@
-//! Which code this binary was built from, and what has changed in a checkout since.
-
-use std::process::Command;
+//! Which code this binary was built from.
 
 /// The commit, and whether files differed from it. None: built without git, or for debugging.
 pub fn built_from() -> (Option<String>, bool) {
     let commit = option_env!("LISSOM_COMMIT").filter(|c| !c.is_empty());
     (commit.map(String::from), option_env!("LISSOM_DIRTY") == Some("1"))
-}
-
-/// Commits since `commit` that changed one of `paths`, in the checkout around the current folder.
-/// None: there is no such checkout, it does not have the commit, or git is missing.
-pub fn changes_since(commit: &str, paths: &[&str]) -> Option<u64> {
-    let mut git = Command::new("git");
-    git.args(["rev-list", "--count", &format!("{commit}..HEAD"), "--"]);
-    git.args(paths.iter().map(|p| format!(":/{p}")));
-    let output = git.output().ok().filter(|o| o.status.success())?;
-    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }

@@ -14,6 +14,14 @@ TOKEN = re.compile(r"`([^`]+)`|\b(unit tests?)\b|(?<![`\w])(docs/[\w/.-]+\w)|(;)
 RUST_PATH = re.compile(r"[a-z_]\w*(::(\w+|\*))*")
 
 
+def module_path(path):
+    """A crate's modules are named as those of the binary, below the crate's name."""
+    match = re.fullmatch(r"crates/(\w+)/src/(.*)", path)
+    if not match:
+        return path
+    return f"src/{match.group(1)}/{match.group(2)}".replace("/lib.rs", "/mod.rs")
+
+
 class Names:
     """What there is to be named."""
 
@@ -23,7 +31,7 @@ class Names:
             found = re.findall(r"^NAME (.*?)\s*$", read(path), re.M)
             self.cases[path.split("/")[-1].removesuffix(".txt")] = found
         self.targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
-        self.rust = {path: read(path) for path in files("src/*.rs")}
+        self.rust = {module_path(path): read(path) for path in files("src/*.rs", "crates/*.rs")}
         go = "".join(read(path) for path in files("packaging/kubernetes/tests/*_test.go"))
         self.go = (
             set(re.findall(r"^func (Test\w+)\(", go, re.M)),

@@ -15,7 +15,7 @@ use super::{Bench, Common, EXIT_CODES, Session, markdown, noise, table};
 use crate::cli::Switch;
 use crate::knobs;
 use crate::program;
-use crate::stats::{plural, wrap};
+use ui::text::{plural, wrap};
 
 /// Of `lissom bench -- CMD`.
 #[derive(Args)]

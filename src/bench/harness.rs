@@ -4,8 +4,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
+pub use study::format::{BOUND, Counted, NATIVE};
+pub use ui::number::Spread;
 
 use super::counters::Process;
 
@@ -131,10 +133,6 @@ impl Effort {
     }
 }
 
-/// The names of the scenarios that the others are compared with.
-pub const BOUND: &str = "bound";
-pub const NATIVE: &str = "native";
-
 /// One run that went well.
 #[derive(Serialize)]
 pub struct Sample {
@@ -207,35 +205,6 @@ pub enum State {
     Failed,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Spread {
-    pub median: f64,
-    pub least: f64,
-    pub most: f64,
-}
-
-impl Spread {
-    /// None of no values, and of any that is no number.
-    pub fn of(values: &[f64]) -> Option<Spread> {
-        if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
-            return None;
-        }
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        let median = match sorted.len() % 2 {
-            0 => (sorted[middle - 1] + sorted[middle]) / 2.0,
-            _ => sorted[middle],
-        };
-        Some(Spread { median, least: sorted[0], most: sorted[sorted.len() - 1] })
-    }
-
-    /// The distance of the extremes, as a part of the median.
-    pub fn relative(&self) -> f64 {
-        if self.median == 0.0 { 0.0 } else { (self.most - self.least) / self.median.abs() }
-    }
-}
-
 /// Each value against the one of the same round. A machine's speed drifts over minutes: neighbours
 /// in time share most of it, medians of whole series do not.
 pub fn pairwise(values: &[f64], base: &[f64], compare: Compare) -> Option<Spread> {
@@ -264,24 +233,6 @@ pub struct Ran {
     pub statistics: Option<Value>,
     pub native_because: Option<String>,
     pub counted: Option<Counted>,
-}
-
-/// What is counted in the warm-up, because that costs the program something.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Counted {
-    pub seconds: f64,
-    pub cpu_seconds: f64,
-    /// How often a thread went to another CPU, if the kernel lets that be counted.
-    pub migrations: Option<u64>,
-    /// How often threads have waited for each other, if that was under lissom.
-    pub waits: Option<u64>,
-}
-
-impl Counted {
-    /// CPU time for each wait.
-    pub fn interval_us(&self) -> Option<f64> {
-        self.waits.filter(|n| *n > 0).map(|n| self.cpu_seconds * 1e6 / n as f64)
-    }
 }
 
 /// A warm-up and `rounds` rounds, in each of which every scenario has its turn (ABCD ABCD ...). A

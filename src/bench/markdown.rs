@@ -1,11 +1,10 @@
 //! A report as a table in Markdown, to be kept or put into a page.
 
-use std::borrow::Borrow;
-
 use super::harness::{BOUND, Cell, Compare, Measured, NATIVE, Spread, State};
 use super::report::Report;
 use super::table::{number, one_sided};
 use super::watch;
+pub use ui::markdown::{head, line};
 
 pub fn render(report: &Report) -> String {
     let mut text = report.title() + ".";
@@ -63,15 +62,6 @@ fn row(group: &Measured) -> String {
         }
     }
     line(&fields)
-}
-
-/// The lines that a table begins with.
-pub fn head<S: Borrow<str>>(names: &[S]) -> String {
-    format!("\n{}{}", line(names), line(&vec!["---"; names.len()]))
-}
-
-pub fn line<S: Borrow<str>>(fields: &[S]) -> String {
-    format!("| {} |\n", fields.join(" | "))
 }
 
 fn value(cell: &Cell) -> String {

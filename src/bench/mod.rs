@@ -9,6 +9,7 @@ mod child;
 mod counters;
 mod elastic;
 mod harness;
+mod host;
 mod idle;
 mod locality;
 mod locks;
@@ -26,7 +27,6 @@ mod sensitivity;
 mod server;
 mod specificity;
 mod spin;
-mod study;
 mod switch;
 mod sync;
 mod table;
@@ -54,10 +54,12 @@ use output::Outputs;
 use report::{Options, Report};
 use watch::{Watch, Watched};
 
+pub use host::study;
+
 /// Measure what lissom gains on this machine
 ///
 /// `lissom bench -- CMD` measures your own program. The other benchmarks bring their programs
-/// with them; `run` makes the figures of a study of them all, with a page.
+/// with them; `lissom study` makes the figures of a study of them all, with a page.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BenchArgs {
@@ -84,9 +86,6 @@ pub enum What {
     Locality(locality::LocalityArgs),
     Locks(locks::LocksArgs),
     Mechanisms(mechanisms::MechanismsArgs),
-    List(study::ListArgs),
-    Run(study::RunArgs),
-    Report(study::ReportArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -240,9 +239,6 @@ pub fn bench(args: &BenchArgs) -> i32 {
         }
         What::Mixes(a) => mixes::measure_and_report(a),
         What::Idle(a) => idle::measure_and_report(a),
-        What::List(a) => study::list(a),
-        What::Run(a) => study::run(a),
-        What::Report(a) => study::report(a),
     })
 }
 

@@ -33,13 +33,13 @@ impl Outputs {
         text: impl Fn() -> String,
     ) -> anyhow::Result<()> {
         if let Some(mut file) = self.json {
-            file.write_all(crate::json(report).as_bytes()).context("--json")?;
+            file.write_all(ui::output::json(report).as_bytes()).context("--json")?;
         }
         if let Some(mut file) = self.markdown {
             file.write_all(markdown().as_bytes()).context("--markdown")?;
         }
-        let text = if self.json_to_stdout { crate::json(report) } else { text() };
-        match crate::print(text.as_bytes()) {
+        let text = if self.json_to_stdout { ui::output::json(report) } else { text() };
+        match ui::output::print(text.as_bytes()) {
             Err(e) if e.kind() != ErrorKind::BrokenPipe => {
                 bail!("cannot write to standard output: {e}")
             }

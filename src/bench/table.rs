@@ -3,7 +3,8 @@
 use super::harness::{BOUND, Cell, Compare, Measured, NATIVE, Spread, State};
 use super::report::Report;
 use super::watch;
-use crate::stats::{plural, wrap};
+pub use ui::number::{number, spread};
+use ui::text::{plural, wrap};
 
 const LABEL: usize = 8;
 const COLUMN: usize = 18;
@@ -120,28 +121,6 @@ pub fn one_sided(s: &Spread, cell: &Cell, group: &Measured, base: &str) -> Optio
         (Some(_), _) => Some(format!(">={}", number(s.median))),
         (None, true) => Some(format!("<={}", number(s.median))),
         (None, false) => None,
-    }
-}
-
-pub fn spread(s: &Spread) -> String {
-    // A minus is no dash.
-    let to = if s.least < 0.0 || s.most < 0.0 { ".." } else { "-" };
-    format!("{} {}{to}{}", number(s.median), number(s.least), number(s.most))
-}
-
-/// Three digits that count, in at most five characters (six with a sign).
-pub fn number(value: f64) -> String {
-    let size = value.abs();
-    match size {
-        _ if size >= 999.5e6 => format!("{value:.0e}"),
-        _ if size >= 99.95e6 => format!("{:.0}M", value / 1e6),
-        _ if size >= 999.5e3 => format!("{:.1}M", value / 1e6),
-        _ if size >= 99.95e3 => format!("{:.0}k", value / 1e3),
-        _ if size >= 9999.5 => format!("{:.1}k", value / 1e3),
-        _ if size >= 99.95 => format!("{value:.0}"),
-        _ if size >= 9.995 => format!("{value:.1}"),
-        _ if size >= 0.0995 || size == 0.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
     }
 }
 

@@ -12,7 +12,7 @@ use super::child::{self, Ended};
 use super::markdown::{head, line};
 use super::table::number;
 use crate::program;
-use crate::stats::wrap;
+use ui::text::wrap;
 
 /// Whether the threads wait whenever they are looked at, or never.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]

@@ -73,8 +73,8 @@ pub fn doctor(args: &DoctorArgs) -> i32 {
     let findings = machine.iter().chain(program.iter().flat_map(|p| &p.findings));
     let active = findings.clone().all(|f| f.state != State::Off);
     let report = Report { version: env!("CARGO_PKG_VERSION"), active, machine, program };
-    let text = if args.json { crate::json(&report) } else { report.text() };
-    if let Err(e) = crate::print(text.as_bytes())
+    let text = if args.json { ui::output::json(&report) } else { report.text() };
+    if let Err(e) = ui::output::print(text.as_bytes())
         && e.kind() != std::io::ErrorKind::BrokenPipe
     {
         eprintln!("lissom: cannot write to standard output: {e}");
@@ -117,5 +117,5 @@ fn finding_lines(finding: &Finding) -> Vec<String> {
 }
 
 fn wrap(text: &str, first: &str, indent: usize) -> Vec<String> {
-    crate::stats::wrap(text, first, indent)
+    ui::text::wrap(text, first, indent)
 }

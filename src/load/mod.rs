@@ -96,7 +96,7 @@ pub fn load(args: LoadArgs) -> i32 {
         What::Pgbench(args) => pgbench::run(args),
     };
     match done {
-        Ok(report) => match crate::print(format!("{report}\n").as_bytes()) {
+        Ok(report) => match ui::output::print(format!("{report}\n").as_bytes()) {
             Ok(()) => 0,
             Err(_) => 1,
         },

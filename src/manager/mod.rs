@@ -206,7 +206,7 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
             } else {
                 table(&seen, &counts, &shares, &cpus)
             };
-            crate::print(text.as_bytes())?;
+            ui::output::print(text.as_bytes())?;
         }
         if args.once {
             return Ok(());

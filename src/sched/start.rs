@@ -356,7 +356,7 @@ impl<'a> Daemon<'a> {
         } else {
             report::counts_line(since, seconds, self.site_count)
         };
-        Ok(crate::print((text + "\n").as_bytes())?)
+        Ok(ui::output::print((text + "\n").as_bytes())?)
     }
 
     /// Returns the exit code.
@@ -375,7 +375,7 @@ impl<'a> Daemon<'a> {
                 "ended": why, "seconds": (seconds * 1000.0).round() / 1000.0, "exit_code": code,
                 "config": self.config, "counts": counts,
             });
-            crate::print(format!("{document}\n").as_bytes())?;
+            ui::output::print(format!("{document}\n").as_bytes())?;
         } else {
             let table = report::counts_table(&counts, seconds, &counts).join("\n");
             eprintln!("{table}");

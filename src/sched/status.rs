@@ -64,7 +64,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<i32> {
         Ok(now) => now,
         Err(error) => {
             if args.json {
-                crate::print(crate::json(&document(None, None)).as_bytes())?;
+                ui::output::print(ui::output::json(&document(None, None)).as_bytes())?;
             }
             return Err(error);
         }
@@ -76,10 +76,10 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<i32> {
     };
     let known = seen.as_ref().ok().and_then(Option::as_ref);
     let text = match args.json {
-        true => crate::json(&document(Some(&now), known)),
+        true => ui::output::json(&document(Some(&now), known)),
         false => table(&now, known),
     };
-    crate::print(text.as_bytes())?;
+    ui::output::print(text.as_bytes())?;
     if let Err(error) = seen {
         eprintln!("lissom: {error:#}");
     }

@@ -57,7 +57,7 @@ pub fn top(args: &TopArgs) -> anyhow::Result<i32> {
         let rows = if is_live { terminal::rows() } else { usize::MAX };
         let table = table(&before, &seen, (now - last).as_secs_f64(), rows, &mut places);
         let text = if is_live { format!("\x1b[H\x1b[2J{table}") } else { table + "\n" };
-        crate::print(text.as_bytes())?;
+        ui::output::print(text.as_bytes())?;
         (before, last) = (seen, now);
     }
     Ok(0)

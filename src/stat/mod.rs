@@ -19,11 +19,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::place::Places;
-use crate::stats::wrap;
 use crate::stop::Stop;
 use look::{Watch, Which};
 use program::{Past, Program, State};
 use text::Column;
+use ui::text::wrap;
 
 /// Say what programs do, and what lissom does for them
 ///
@@ -145,13 +145,13 @@ fn show(args: &StatArgs) -> anyhow::Result<i32> {
     }
     let mut places = Places::default();
     let text = if args.json {
-        crate::json(&document(&programs, &watch, &mut places, args, now.at - before.at))
+        ui::output::json(&document(&programs, &watch, &mut places, args, now.at - before.at))
     } else if args.all {
         overview(&programs, &watch)
     } else {
         programs.iter().map(|p| one(p, &watch, &mut places, args.places)).collect()
     };
-    crate::print(text.as_bytes()).context("standard output")?;
+    ui::output::print(text.as_bytes()).context("standard output")?;
     let missing: Vec<u32> =
         args.pids.iter().copied().filter(|pid| programs.iter().all(|p| p.pid != *pid)).collect();
     for pid in &missing {

@@ -2,8 +2,8 @@
 
 use super::places::{LockProfile, SpinSite};
 use super::program::Program;
-use crate::stats::{cut, grouped, wrap};
 use crate::terminal::short;
+use ui::text::{cut, grouped, wrap};
 
 /// Of each row; `lissom top` sorts by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,7 +57,7 @@ fn summary(view: &View, rows: &[&Program]) -> Line<'static> {
     let paused = if view.is_paused { "  STANDS STILL" } else { "" };
     let text = format!(
         "lissom: {} under it, {threads} threads on {slots} slots; CPU {cpu:.0} %{spin}{paused}",
-        crate::stats::plural(under.len() as u64, "program")
+        ui::text::plural(under.len() as u64, "program")
     );
     Line::from(text).style(Style::new().add_modifier(Modifier::BOLD))
 }

@@ -4,7 +4,7 @@ use super::super::harness::{Cell, NATIVE, Spread, State};
 use super::super::markdown::{self, head, line};
 use super::super::table::{close, interruption, number, spread};
 use super::report::{Figures, Kind, Measured, Report, Target};
-use crate::stats::{plural, wrap};
+use ui::text::{plural, wrap};
 
 /// Above this, differences of a few percent say nothing.
 const NOISE: f64 = 0.15;

@@ -4,7 +4,7 @@ use super::super::harness::{Spread, State};
 use super::super::markdown::{head, line, spread};
 use super::super::table::{self, close, interruption, number};
 use super::report::{Cell, IDLE, Means, Mix, Profile, Relative, Report, Summary};
-use crate::stats::{plural, wrap};
+use ui::text::{plural, wrap};
 
 /// If others have more of the CPUs, in one scenario of one round, times say little.
 const NOISE: f64 = 0.1;

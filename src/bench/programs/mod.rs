@@ -102,14 +102,6 @@ fn all_names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|p| p.0).chain(PAPERS.iter().map(|p| p.name)).chain(SUITES)
 }
 
-/// As in the JSON, and for people.
-pub const KINDS: [(&str, &str); 4] = [
-    ("none", "hardly synchronize"),
-    ("blocking", "block"),
-    ("mixed", "spin, then block"),
-    ("spinning", "spin"),
-];
-
 /// Seconds after which a run is killed: natively, spinning programs may take for ever.
 const LIMIT: f64 = 60.0;
 const QUICK_LIMIT: f64 = 8.0;

@@ -3,8 +3,8 @@
 use super::super::harness::{BOUND, Cell, Measured, State};
 use super::super::report::Report;
 use super::super::table::{close, notes, number, one_sided, spread};
-use super::KINDS;
-use crate::stats::wrap;
+use study::format::KINDS;
+use ui::text::wrap;
 
 const NAME: usize = 24;
 const WIDTH: usize = 80;

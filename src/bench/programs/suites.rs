@@ -40,12 +40,6 @@ impl Suites {
         }
         Ok(list)
     }
-
-    /// As options again.
-    pub fn words(&self) -> Vec<String> {
-        let folders = self.folders.iter();
-        folders.flat_map(|f| ["--suite".into(), f.display().to_string()]).collect()
-    }
 }
 
 /// Programs of NPB, by how they wait.

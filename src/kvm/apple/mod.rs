@@ -155,7 +155,7 @@ fn run(args: &AppleArgs) -> anyhow::Result<i32> {
         let is_over = ended.load(Relaxed) || args.duration.is_some_and(|d| begin.elapsed() >= d);
         let since = reported.elapsed();
         if since >= args.interval || (is_over && reports == 0) {
-            crate::print(control.report(since.as_secs_f64()).as_bytes())?;
+            ui::output::print(control.report(since.as_secs_f64()).as_bytes())?;
             (reported, reports) = (Instant::now(), reports + 1);
         }
         if is_over || control.has_none_left() {

@@ -144,7 +144,7 @@ fn is_broken_pipe(done: &anyhow::Result<()>) -> bool {
 }
 
 fn say(text: &str) -> anyhow::Result<()> {
-    Ok(crate::print(text.as_bytes())?)
+    Ok(ui::output::print(text.as_bytes())?)
 }
 
 fn tune(

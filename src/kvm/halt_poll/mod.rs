@@ -136,14 +136,14 @@ const MEANINGS: [&str; 4] = [
 fn show(args: &ShowArgs) -> anyhow::Result<()> {
     let values = Parameters::at(&args.folder.parameters)?.read()?;
     let text = if args.json {
-        crate::json(&values)
+        ui::output::json(&values)
     } else {
         let line = |((name, value), meaning): ((&str, u32), &str)| {
             format!("{name:<24} {value:>9}  {meaning}\n")
         };
         NAMES.into_iter().zip(values.array()).zip(MEANINGS).map(line).collect()
     };
-    Ok(crate::print(text.as_bytes())?)
+    Ok(ui::output::print(text.as_bytes())?)
 }
 
 fn set(args: &SetArgs) -> anyhow::Result<()> {
@@ -156,7 +156,7 @@ fn set(args: &SetArgs) -> anyhow::Result<()> {
     let was = |name: &str| NAMES.iter().position(|n| *n == name).map_or(0, |i| before[i]);
     let text: String =
         wanted.iter().map(|(name, value)| format!("{name}: {} -> {value}\n", was(name))).collect();
-    Ok(crate::print(text.as_bytes())?)
+    Ok(ui::output::print(text.as_bytes())?)
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

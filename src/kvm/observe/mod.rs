@@ -228,7 +228,7 @@ impl Output {
         }
         let live = io::stdout().is_terminal();
         if live && args.interval > Duration::from_secs(2) {
-            crate::print(
+            ui::output::print(
                 format!("the first report comes in {:.0} s\n", args.interval.as_secs_f64())
                     .as_bytes(),
             )?;
@@ -242,9 +242,9 @@ impl Output {
                 let rows = if *live { terminal::rows() } else { usize::MAX };
                 let table = show::table(interval, rows);
                 let text = if *live { format!("\x1b[H\x1b[2J{table}") } else { table + "\n" };
-                crate::print(text.as_bytes())?;
+                ui::output::print(text.as_bytes())?;
             }
-            Output::Json => crate::print(
+            Output::Json => ui::output::print(
                 format!("{}\n", show::document(interval, SystemTime::now())).as_bytes(),
             )?,
             Output::Metrics(exporter) => exporter.write(&prometheus::metrics(interval))?,

@@ -63,7 +63,7 @@ impl Exporter {
 
     pub fn write(&self, page: &str) -> anyhow::Result<()> {
         match self {
-            Exporter::Stdout => crate::print(page.as_bytes())?,
+            Exporter::Stdout => ui::output::print(page.as_bytes())?,
             Exporter::File(path) => {
                 // Replaced as a whole: nobody reads half of it.
                 let mut temporary = path.clone().into_os_string();

@@ -193,7 +193,7 @@ pub fn simulate(args: SimulateArgs) -> i32 {
 }
 
 fn show(text: &str) -> i32 {
-    match crate::print(text.as_bytes()) {
+    match ui::output::print(text.as_bytes()) {
         Ok(()) => 0,
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => 0,
         Err(e) => {
@@ -230,7 +230,7 @@ fn make_figures(args: &SimulateArgs, name: Name) -> i32 {
         }
     }
     if args.json {
-        return show(&crate::json(&figures));
+        return show(&ui::output::json(&figures));
     }
     let tables = figures.iter().flat_map(|f| f.tables.iter().map(move |t| (f.figure, t)));
     let texts = tables.map(|(figure, table)| match figure {
@@ -298,7 +298,7 @@ fn single(args: &SimulateArgs) -> i32 {
         inefficiency: middle(runs.iter().map(|r| r.inefficiency)).median,
         runs,
     };
-    if args.json { show(&crate::json(&document)) } else { show(&text(args, &document)) }
+    if args.json { show(&ui::output::json(&document)) } else { show(&text(args, &document)) }
 }
 
 fn text(args: &SimulateArgs, document: &Single) -> String {

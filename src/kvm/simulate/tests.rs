@@ -37,7 +37,8 @@ const POLICIES: [Policy; 4] = [Policy::Fixed(2048), Policy::Kvm, Policy::Apple, 
 #[test]
 fn the_same_seed_gives_the_same_result() {
     for policy in POLICIES {
-        let json = |seed| crate::json(&run(Config { seed, ..config(3, 2, 4, "dbench", policy) }));
+        let json =
+            |seed| ui::output::json(&run(Config { seed, ..config(3, 2, 4, "dbench", policy) }));
         assert_eq!(json(1), json(1));
         assert_ne!(json(1), json(2));
     }

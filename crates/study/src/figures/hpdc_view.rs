@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::super::panel::{Panel, Places, Point, Scale, Shape, Side};
 use super::super::read::{Cell, Group, Of, Report};
-use crate::bench::harness::BOUND;
-use crate::bench::programs::KINDS;
+use crate::format::BOUND;
+use crate::format::KINDS;
 
 /// A panel for each kind of programs: those with more threads than CPUs, against the bound.
 fn by_kind(report: &Value, wanted: &[&str]) -> anyhow::Result<Vec<Panel>> {
@@ -134,7 +134,7 @@ fn parted(report: &Value, x: &str) -> anyhow::Result<Vec<Panel>> {
     Ok(panels)
 }
 
-fn process(cell: &Cell, field: &str, per_second: bool) -> Option<crate::bench::harness::Spread> {
+fn process(cell: &Cell, field: &str, per_second: bool) -> Option<ui::number::Spread> {
     cell.over_samples(|s| {
         let value = s.process[field].as_f64()?;
         let seconds = if per_second { s.process["seconds"].as_f64()? } else { 1.0 };

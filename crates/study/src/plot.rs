@@ -7,7 +7,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::panel::{Panel, Places, Scale, Shape, Side};
 use super::shown::cut;
-use crate::bench::table::number;
+use ui::number::number;
 
 /// Told apart by the colour-blind, too (Okabe and Ito).
 const GREY: RGBColor = RGBColor(110, 110, 110);
@@ -23,8 +23,8 @@ const COLOURS: [RGBColor; 8] = [GREEN, YELLOW, BROWN, SKY, PURPLE, ORANGE, BLUE,
 /// A way of running has one colour in all figures.
 fn colour_of(name: &str) -> Option<RGBColor> {
     Some(match name {
-        "bound" | "sleep" | "halves" | "default" => GREY,
-        "native" | "oversubscribed" => ORANGE,
+        "bound" | "sleep" | "stock" | "default" => GREY,
+        "native" | "oversubscription" => ORANGE,
         "auto" | "user" | "lissom" | "haltpoll" | "APPLE" => BLUE,
         "manager" => GREEN,
         "kernel" => SKY,

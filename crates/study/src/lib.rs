@@ -1,4 +1,4 @@
-//! `lissom bench list`, `run` and `report`: the study, every figure of it by its name.
+//! `lissom study list`, `run` and `report`: the study, every figure of it by its name.
 //!
 //! A figure (figures/) is a view of a measurement (measurements.rs), which is a command of lissom.
 //! `run` runs the commands that the figures need, each once, keeps what they report in a file
@@ -6,9 +6,10 @@
 
 mod claims;
 mod figures;
+pub mod format;
 mod headline;
 mod html;
-mod measurements;
+pub mod measurements;
 mod page;
 mod panel;
 mod plot;
@@ -18,20 +19,49 @@ mod shown;
 mod single;
 mod store;
 mod text;
+mod version;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::Args;
-use serde_json::json;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 
-use super::programs::suites::Suites;
 use figures::{Figure, named};
 use shown::Shown;
 use store::Study;
 
-/// The figures that `bench run` makes
+/// Reproduce the figures of the papers, and more, on this machine
+#[derive(Subcommand)]
+pub enum Verb {
+    List(ListArgs),
+    Run(RunArgs),
+    Report(ReportArgs),
+}
+
+/// The machine and the build that measure, as the tool knows them.
+pub struct Host {
+    /// That this process may use.
+    pub cpus: u32,
+    /// As the benchmarks' reports have it.
+    pub machine: Value,
+    pub version: String,
+    /// The commit that the tool was built from, if known, and whether files differed from it.
+    pub commit: Option<String>,
+    pub dirty: bool,
+}
+
+/// Runs a verb and returns the exit code. `host` is asked for `run` only.
+pub fn study(verb: &Verb, host: impl FnOnce() -> anyhow::Result<Host>) -> anyhow::Result<i32> {
+    match verb {
+        Verb::List(args) => list(args),
+        Verb::Run(args) => run(args, &host()?),
+        Verb::Report(args) => report(args),
+    }
+}
+
+/// The figures that `study run` makes
 #[derive(Args)]
 pub struct ListArgs {
     /// As JSON
@@ -52,9 +82,9 @@ Exit code: 0 if everything ran, 1 if something failed or was too slow under
 lissom, 2 if options are wrong. Ctrl-C ends it, keeps and shows what is complete.
 
 Examples:
-  lissom bench run all --quick
-  lissom bench run hpdc-fig11 own-threads
-  lissom bench run hpdc --suite ~/NPB3.4.2/NPB3.4-OMP")]
+  lissom study run all --quick
+  lissom study run hpdc-fig11 own-threads
+  lissom study run hpdc --suite ~/NPB3.4.2/NPB3.4-OMP")]
 pub struct RunArgs {
     /// Figures by name, or hpdc, smt, em, apple, own, all
     #[arg(value_name = "NAME", required = true, value_parser = figures_of)]
@@ -69,11 +99,13 @@ pub struct RunArgs {
     missing: bool,
 
     /// The folder of results.json and report.html
-    #[arg(short, long, value_name = "DIR", default_value = "lissom-bench")]
+    #[arg(short, long, value_name = "DIR", default_value = "lissom-study")]
     output: PathBuf,
 
-    #[command(flatten)]
-    suites: Suites,
+    /// Measure the original programs of a suite that you have built, too: as `lissom bench
+    /// programs --suite`. May be repeated
+    #[arg(long = "suite", value_name = "DIR")]
+    suites: Vec<PathBuf>,
 }
 
 /// Show what was measured, without measuring anything
@@ -83,9 +115,9 @@ pub struct ReportArgs {
     #[arg(value_name = "NAME", value_parser = figures_of)]
     names: Vec<std::sync::Arc<Vec<&'static Figure>>>,
 
-    /// What `lissom bench run` has written, or the --json file of one benchmark, `lissom bench --
+    /// What `lissom study run` has written, or the --json file of one benchmark, `lissom bench --
     /// CMD` among them
-    #[arg(short, long, value_name = "FILE", default_value = "lissom-bench/results.json")]
+    #[arg(short, long, value_name = "FILE", default_value = "lissom-study/results.json")]
     input: PathBuf,
 
     /// Write a page that needs no other file
@@ -137,13 +169,13 @@ fn print(lines: &[String]) -> anyhow::Result<i32> {
 }
 
 fn print_text(text: &str) -> anyhow::Result<i32> {
-    match crate::print(text.as_bytes()) {
+    match ui::output::print(text.as_bytes()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(e).context("standard output"),
         _ => Ok(0),
     }
 }
 
-pub fn list(args: &ListArgs) -> anyhow::Result<i32> {
+fn list(args: &ListArgs) -> anyhow::Result<i32> {
     if args.json {
         let figures: Vec<_> = figures::all()
             .map(|f| {
@@ -153,32 +185,28 @@ pub fn list(args: &ListArgs) -> anyhow::Result<i32> {
                         "command": f.measurement().full, "quick": f.measurement().quick })
             })
             .collect();
-        return print_text(&crate::json(&figures));
+        return print_text(&ui::output::json(&figures));
     }
     let head =
-        "Figures of `lissom bench run NAME...`; hpdc, smt, em, apple, own and all mean several.";
-    let mut lines = crate::stats::wrap(head, "", 0);
+        "Figures of `lissom study run NAME...`; hpdc, smt, em, apple, own and all mean several.";
+    let mut lines = ui::text::wrap(head, "", 0);
     for source in figures::SOURCES {
         lines.push(String::new());
-        lines.extend(crate::stats::wrap(source.title(), "", 2));
+        lines.extend(ui::text::wrap(source.title(), "", 2));
         for figure in figures::all().filter(|f| f.source == source) {
             let head = format!("  {:<16}{:<9}", figure.name, figure.number());
-            lines.extend(crate::stats::wrap(figure.title, &head, 27));
+            lines.extend(ui::text::wrap(figure.title, &head, 27));
         }
     }
     lines.push(String::new());
     lines.push("Measurements, which may be shared by figures:".into());
     for measurement in measurements::MEASUREMENTS {
-        lines.extend(crate::stats::wrap(
-            measurement.what,
-            &format!("  {:<16}", measurement.name),
-            18,
-        ));
+        lines.extend(ui::text::wrap(measurement.what, &format!("  {:<16}", measurement.name), 18));
     }
     print(&lines)
 }
 
-pub fn run(args: &RunArgs) -> anyhow::Result<i32> {
+fn run(args: &RunArgs, host: &Host) -> anyhow::Result<i32> {
     let wanted = is_wanted(&args.names, |_| true);
     fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
     let file = args.output.join("results.json");
@@ -190,7 +218,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<i32> {
             needed.push(figure.measurement);
         }
     }
-    let code = run::run(&needed, args.quick, &args.suites, &mut study, &file)?;
+    let code = run::run(&needed, args.quick, &args.suites, host, &mut study, &file)?;
     let page = args.output.join("report.html");
     write(
         &page,
@@ -199,7 +227,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<i32> {
     let list = shown::shown(&study, wanted);
     let mut lines = if list.len() <= 3 { figures_text(&list) } else { text::summary(&list) };
     lines.push(String::new());
-    lines.extend(crate::stats::wrap(
+    lines.extend(ui::text::wrap(
         &format!("{} shows all of it; numbers are in {}.", page.display(), file.display()),
         "",
         0,
@@ -212,7 +240,7 @@ fn figures_text(list: &[Shown]) -> Vec<String> {
     list.iter().map(text::figure).collect::<Vec<_>>().join(&String::new())
 }
 
-pub fn report(args: &ReportArgs) -> anyhow::Result<i32> {
+fn report(args: &ReportArgs) -> anyhow::Result<i32> {
     if let Some(measured) = single::read(&args.input) {
         anyhow::ensure!(
             args.update.is_empty() && args.names.is_empty(),
@@ -228,7 +256,7 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<i32> {
         };
     }
     let study = Study::read(&args.input).context(
-        "no results: `lissom bench run all --quick` makes some, and --input says where they are",
+        "no results: `lissom study run all --quick` makes some, and --input says where they are",
     )?;
     let list = shown::shown(
         &study,
@@ -256,7 +284,7 @@ fn render(args: &ReportArgs, list: &[Shown]) -> anyhow::Result<i32> {
     if args.json {
         let figures: Vec<_> =
             list.iter().map(|s| json!({ "name": s.figure.name, "panels": s.panels })).collect();
-        return print_text(&crate::json(&figures));
+        return print_text(&ui::output::json(&figures));
     }
     if args.tables {
         return print(&figures_text(list));

@@ -89,7 +89,7 @@ fn panel(
     title: &str,
     y: &str,
     is_ratio: bool,
-    read: impl Fn(&Value) -> Option<super::super::super::harness::Spread>,
+    read: impl Fn(&Value) -> Option<ui::number::Spread>,
 ) -> Panel {
     let groups: Vec<&Value> = groups(report).iter().filter(|g| g["kind"] == kind).collect();
     let text = |v: &Value| v.as_str().unwrap_or_default().to_string();
@@ -112,7 +112,7 @@ const KINDS: [(&str, &str); 2] = [("pair", "beside a program that computes"), ("
 fn switches(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let both = |f: &Value| {
         let (a, b) = (spread(&f["voluntary"])?, spread(&f["involuntary"])?);
-        Some(super::super::super::harness::Spread {
+        Some(ui::number::Spread {
             median: a.median + b.median,
             least: a.least + b.least,
             most: a.most + b.most,
@@ -139,7 +139,7 @@ fn energy(report: &Value) -> anyhow::Result<Vec<Panel>> {
         panel(report, "alone", "power, alone", "W", false, |f| spread(&f["watts"])),
     ];
     let cpus = panel(report, "idle", "programs with nothing to do", "% of a CPU", false, |f| {
-        spread(&f["cpus"]).map(|s| super::super::super::harness::Spread {
+        spread(&f["cpus"]).map(|s| ui::number::Spread {
             median: s.median * 100.0,
             least: s.least * 100.0,
             most: s.most * 100.0,

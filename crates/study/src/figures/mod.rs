@@ -146,7 +146,7 @@ pub fn named(name: &str) -> Result<Vec<&'static Figure>, String> {
         format!("; did you mean {}?", close.join(", "))
     };
     Err(format!(
-        "there is no figure {name}{hint}: `lissom bench list` has them all, and hpdc, smt, em, \
+        "there is no figure {name}{hint}: `lissom study list` has them all, and hpdc, smt, em, \
          apple, own and all mean several"
     ))
 }

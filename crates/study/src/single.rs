@@ -75,22 +75,26 @@ fn view(report: &Value) -> anyhow::Result<Vec<Panel>> {
 mod tests {
     use super::super::read::tests::report;
     use super::*;
-    use crate::bench::child::Scratch;
 
     #[test]
     fn one_benchmark_is_a_figure() {
-        let scratch = Scratch::create().expect("a folder");
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            path
+        };
         let mut json = report(&["app"], &[0]);
         json["benchmark"] = "program".into();
         json["parameters"]["command"] = serde_json::json!(["./app", "-x"]);
-        let path = scratch.write("report.json", &json.to_string()).expect("a file");
+        let path = write("report.json", &json.to_string());
         let measured = read(&path).expect("a report");
         assert_eq!(measured.command, "lissom bench -- ./app -x");
         let list = shown(&measured).expect("a figure");
         let titles: Vec<&str> = list[0].panels.iter().map(|p| p.title.as_str()).collect();
         assert_eq!(titles, ["s", "against the bound"]);
         assert!(list[0].warnings().is_empty(), "{:?}", list[0].warnings());
-        let other = scratch.write("other.json", "{}").expect("a file");
+        let other = write("other.json", "{}");
         assert!(read(&other).is_none());
     }
 }

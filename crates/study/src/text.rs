@@ -2,7 +2,7 @@
 
 use super::panel::Panel;
 use super::shown::{Shown, cell, cut, rows};
-use crate::stats::wrap;
+use ui::text::wrap;
 
 const WIDTH: usize = 80;
 /// The most that a name may take of it.

@@ -4,7 +4,7 @@
 use super::figures::Source;
 use super::panel::{Panel, Places, Side};
 use super::shown::Shown;
-use crate::bench::table::number;
+use ui::number::number;
 
 pub struct Claim {
     pub number: u32,

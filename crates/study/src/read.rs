@@ -3,8 +3,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::harness::{BOUND, Counted, Spread};
+use ui::number::Spread;
+
 use super::panel::{Panel, Point, Shape, Side};
+use crate::format::{BOUND, Counted};
 
 #[derive(Deserialize)]
 pub struct Report {

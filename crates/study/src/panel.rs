@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::super::harness::Spread;
+use ui::number::Spread;
 
 #[derive(Serialize)]
 pub struct Panel {

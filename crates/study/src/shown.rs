@@ -8,8 +8,8 @@ use super::figures::{self, Figure, Published};
 use super::measurements;
 use super::panel::{Panel, Places, Point, Side};
 use super::store::{Measured, State, Study};
-use crate::bench::harness::Spread;
-use crate::bench::table::{self, number};
+use ui::number::Spread;
+use ui::number::{self, number};
 
 /// A figure with what was measured for it.
 pub struct Shown<'a> {
@@ -105,7 +105,7 @@ impl Shown<'_> {
     /// Why there is less than there should be, and noise.
     pub fn warnings(&self) -> Vec<String> {
         let Some(measured) = self.measured else {
-            return vec![format!("Not measured: lissom bench run {}", self.figure.name)];
+            return vec![format!("Not measured: lissom study run {}", self.figure.name)];
         };
         let mut list = Vec::new();
         match measured.state {
@@ -150,7 +150,7 @@ pub fn cell(point: Option<Point>, with_spread: bool) -> String {
         Side::AtMost => "<=",
     };
     if with_spread && p.side == Side::Exact && p.least != p.most {
-        table::spread(&Spread { median: p.median, least: p.least, most: p.most })
+        number::spread(&Spread { median: p.median, least: p.least, most: p.most })
     } else {
         format!("{sign}{}", number(p.median))
     }
@@ -311,7 +311,7 @@ pub mod tests {
         let all = shown(&study, |_| true);
         assert!(
             all.iter()
-                .all(|s| s.panels.is_empty() && s.warnings()[0].contains("lissom bench run "))
+                .all(|s| s.panels.is_empty() && s.warnings()[0].contains("lissom study run "))
         );
     }
 

@@ -5,9 +5,9 @@ use anyhow::Context as _;
 use super::read::{Group, Report};
 use super::shown::{day, machine};
 use super::store::{Measured, Study};
-use crate::bench::harness::{BOUND, NATIVE};
-use crate::bench::markdown::{head, line};
-use crate::bench::table::number;
+use crate::format::{BOUND, NATIVE};
+use ui::markdown::{head, line};
+use ui::number::number;
 
 const BEGIN: &str = "<!-- figures -->\n";
 const END: &str = "<!-- end of figures -->\n";
@@ -17,7 +17,7 @@ pub fn update(text: &str, study: &Study) -> anyhow::Result<String> {
     let missing = || format!("there is no line `{}` with `{}` behind it", BEGIN.trim(), END.trim());
     let (before, rest) = text.split_once(BEGIN).with_context(missing)?;
     let (_, after) = rest.split_once(END).with_context(missing)?;
-    let measured = study.measured.get("ml").context("`lissom bench run own-ml` has not run")?;
+    let measured = study.measured.get("ml").context("`lissom study run own-ml` has not run")?;
     Ok(format!("{before}{BEGIN}{}{END}{after}", training(measured)?))
 }
 

@@ -6,13 +6,13 @@ use super::claims::{CLAIMS, Verdict};
 use super::figures::SOURCES;
 use super::panel::{Panel, Shape};
 use super::shown::{Shown, cell, day, machine, rows, source, summary_lines};
-use crate::bench::markdown::{head, line};
+use ui::markdown::{head, line};
 
 /// `plots`: where pictures are, by a path from the page; `Shown`'s own names in it.
 pub fn render(list: &[Shown], plots: Option<&str>) -> String {
     let mut text = String::from(
-        "# Results\n\nThis page is generated: `lissom bench report --input docs/results.json \
-         --markdown docs/results.md --plots docs/plots`. Its numbers are of runs of `lissom bench \
+        "# Results\n\nThis page is generated: `lissom study report --input docs/results.json \
+         --markdown docs/results.md --plots docs/plots`. Its numbers are of runs of `lissom study \
          run` on one machine, as each figure says; yours are a command away. *x bound*: how many \
          times as long as natively with as many threads as CPUs; 1 is the aim, less is better. \
          *native*: with more threads. *auto*: the same under `lissom run`.\n\n",

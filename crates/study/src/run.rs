@@ -1,0 +1,173 @@
+//! Runs the commands of measurements, one after the other.
+
+use std::io::{IsTerminal as _, Read};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::Host;
+use super::measurements::find;
+use super::store::{self, Measured, State, Study};
+
+/// Adds to `study` and writes it after each. Returns the exit code.
+pub fn run(
+    needed: &[&str],
+    quick: bool,
+    suites: &[PathBuf],
+    host: &Host,
+    study: &mut Study,
+    file: &Path,
+) -> anyhow::Result<i32> {
+    let interrupts = Interrupts::register()?;
+    let mut code = 0;
+    for (i, name) in needed.iter().enumerate() {
+        let Some(measurement) = find(name) else { continue };
+        let words = measurement.arguments(quick, host.cpus, suites);
+        let shown = words.join(" ").trim_end_matches(" --json -").to_string();
+        eprintln!("[{}/{}] {}: {}", i + 1, needed.len(), measurement.name, measurement.what);
+        let begun = Instant::now();
+        let time =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        let Ran { status, output, said, interrupted } = one(&words, &interrupts)?;
+        let report: Option<Value> = serde_json::from_str(&output).ok();
+        let state = match (&report, interrupted, status.code()) {
+            (_, Some(_), _) => State::Interrupted,
+            (Some(_), _, Some(0)) => State::Ok,
+            (Some(_), ..) => State::Partly,
+            (None, ..) => State::Failed,
+        };
+        let error = report.is_none().then(|| failure(status, &said));
+        if let Some(error) = &error {
+            eprintln!("  {error}");
+        }
+        let mut report = report.unwrap_or_default();
+        store::prune(&mut report);
+        let seconds = begun.elapsed().as_secs_f64();
+        eprintln!("  {seconds:.0} s");
+        // What was complete before is better than nothing now.
+        let keep = state != State::Failed
+            && !(state == State::Interrupted && study.measured.contains_key(*name));
+        if keep || !study.measured.contains_key(*name) {
+            study.measured.insert(
+                (*name).into(),
+                Measured {
+                    command: format!("lissom {shown}"),
+                    quick,
+                    version: host.version.clone(),
+                    commit: host.commit.clone(),
+                    dirty: host.dirty,
+                    time,
+                    seconds,
+                    machine: host.machine.clone(),
+                    state,
+                    error,
+                    report,
+                },
+            );
+            study.write(file)?;
+        }
+        if let Some(signal) = interrupted {
+            return Ok(128 + signal);
+        }
+        if state != State::Ok {
+            code = 1;
+        }
+    }
+    Ok(code)
+}
+
+struct Ran {
+    status: ExitStatus,
+    output: String,
+    /// What it wrote to standard error, if that is no terminal.
+    said: String,
+    /// The signal that has interrupted us meanwhile.
+    interrupted: Option<i32>,
+}
+
+/// Runs lissom, and passes on a signal that arrives here.
+fn one(words: &[String], interrupts: &Interrupts) -> anyhow::Result<Ran> {
+    let mut command = Command::new(std::env::current_exe().context("lissom's own path")?);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped());
+    // A terminal shows its progress; otherwise its last words are kept.
+    if !std::io::stderr().is_terminal() {
+        command.stderr(Stdio::piped());
+    }
+    // SAFETY: a plain system call between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+            Ok(())
+        });
+    }
+    let mut child = command.spawn().context("lissom cannot be started")?;
+    let output = reader(child.stdout.take());
+    let said = reader(child.stderr.take());
+    let mut interrupted = None;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if let Some(signal) = interrupts.next() {
+            interrupted = Some(signal);
+            // The terminal has sent it one as well; a second one is harmless.
+            if let Ok(pid) = libc::pid_t::try_from(child.id()) {
+                // SAFETY: plain system call. The child was not waited for, so the number is still
+                // its own.
+                unsafe { libc::kill(pid, libc::SIGTERM) };
+            }
+        }
+        std::thread::sleep(POLL);
+    };
+    Ok(Ran { status, output: text(output), said: text(said), interrupted })
+}
+
+/// How often the end of a measurement is noticed.
+const POLL: Duration = Duration::from_millis(50);
+
+fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error is kept.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        bytes
+    })
+}
+
+fn text(reader: JoinHandle<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned()
+}
+
+/// SIGINT and SIGTERM, which end a measurement instead of this process.
+struct Interrupts(Vec<(i32, Arc<AtomicBool>)>);
+
+impl Interrupts {
+    fn register() -> anyhow::Result<Interrupts> {
+        let mut list = Vec::new();
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            let flag = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal, flag.clone()).context("signal handlers")?;
+            list.push((signal, flag));
+        }
+        Ok(Interrupts(list))
+    }
+
+    /// One that has arrived since the last call.
+    fn next(&self) -> Option<i32> {
+        self.0.iter().find(|(_, flag)| flag.swap(false, Relaxed)).map(|(signal, _)| *signal)
+    }
+}
+
+fn failure(status: ExitStatus, said: &str) -> String {
+    let last = said.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("");
+    format!("it failed ({status}) {last}").trim_end().into()
+}

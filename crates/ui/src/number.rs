@@ -1,0 +1,56 @@
+//! Numbers that were measured, and their text.
+
+use serde::{Deserialize, Serialize};
+
+/// Several values of the same quantity.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Spread {
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Spread {
+    /// None of no values, and of any that is no number.
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
+            return None;
+        }
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        let median = match sorted.len() % 2 {
+            0 => (sorted[middle - 1] + sorted[middle]) / 2.0,
+            _ => sorted[middle],
+        };
+        Some(Spread { median, least: sorted[0], most: sorted[sorted.len() - 1] })
+    }
+
+    /// The distance of the extremes, as a part of the median.
+    pub fn relative(&self) -> f64 {
+        if self.median == 0.0 { 0.0 } else { (self.most - self.least) / self.median.abs() }
+    }
+}
+
+/// The median with the least and the most: "2.00 1.00-3.00".
+pub fn spread(s: &Spread) -> String {
+    // A minus is no dash.
+    let to = if s.least < 0.0 || s.most < 0.0 { ".." } else { "-" };
+    format!("{} {}{to}{}", number(s.median), number(s.least), number(s.most))
+}
+
+/// Three digits that count, in at most five characters (six with a sign).
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        _ if size >= 999.5e6 => format!("{value:.0e}"),
+        _ if size >= 99.95e6 => format!("{:.0}M", value / 1e6),
+        _ if size >= 999.5e3 => format!("{:.1}M", value / 1e6),
+        _ if size >= 99.95e3 => format!("{:.0}k", value / 1e3),
+        _ if size >= 9999.5 => format!("{:.1}k", value / 1e3),
+        _ if size >= 99.95 => format!("{value:.0}"),
+        _ if size >= 9.995 => format!("{value:.1}"),
+        _ if size >= 0.0995 || size == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}

@@ -1,0 +1,60 @@
+//! Lines of text for a terminal.
+
+/// The most columns that a line takes.
+pub const WIDTH: usize = 80;
+
+/// A count with its noun, which takes an `s`: "1 round", "2 rounds".
+pub fn plural(n: u64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// 1234567 -> 1,234,567
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
+    groups.join(",")
+}
+
+/// The line, cut at the last column.
+pub fn cut(line: &str) -> String {
+    line.chars().take(WIDTH).collect()
+}
+
+/// Words in lines of at most 80 columns; the first begins with `first`, the others with `indent`
+/// spaces.
+pub fn wrap(text: &str, first: &str, indent: usize) -> Vec<String> {
+    let mut lines = vec![first.to_string()];
+    let mut fresh = true;
+    for word in text.split_whitespace() {
+        let used = lines.last().map_or(0, |l| l.chars().count());
+        if !fresh && used + 1 + word.chars().count() > WIDTH {
+            lines.push(" ".repeat(indent));
+            fresh = true;
+        }
+        if let Some(line) = lines.last_mut() {
+            if !fresh {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        fresh = false;
+    }
+    lines.iter().map(|line| cut(line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+}

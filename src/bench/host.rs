@@ -1,0 +1,40 @@
+//! `lissom study`: the crate of that name runs the benchmarks of this binary.
+
+use anyhow::Context as _;
+
+use super::ended;
+use super::machine::Machine;
+
+/// Returns the exit code.
+pub fn study(verb: &study::Verb) -> i32 {
+    ended(study::study(verb, || {
+        let machine = Machine::look();
+        let (commit, dirty) = crate::version::built_from();
+        Ok(study::Host {
+            cpus: machine.cpus,
+            machine: serde_json::to_value(&machine).context("the machine")?,
+            version: env!("CARGO_PKG_VERSION").into(),
+            commit,
+            dirty,
+        })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    /// The study's commands are of this binary.
+    #[test]
+    fn every_measurement_is_a_command() {
+        for measurement in study::measurements::MEASUREMENTS {
+            for quick in [false, true] {
+                let words = measurement.arguments(quick, 2, &["/npb".into()]);
+                let line = std::iter::once("lissom".to_string()).chain(words);
+                if let Err(error) = crate::cli::Cli::try_parse_from(line) {
+                    panic!("{}: {error}", measurement.name);
+                }
+            }
+        }
+    }
+}
