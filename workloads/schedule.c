@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 // Runs a program while its CPUs come and go, and says how much CPU time there was for it:
 //
-//     schedule --by affinity|cpuset|quota|nothing --steps CPUS:SECONDS[,CPUS:SECONDS...] --
+//     schedule --by affinity|pins|cpuset|quota|nothing --steps CPUS:SECONDS[,CPUS:SECONDS...] --
 //     COMMAND...
 //
 // The steps are repeated until the program ends. affinity: of all its threads, as `taskset -a`
-// does. cpuset and quota: of a cgroup of its own, for which it has to be root; quota takes parts of
-// CPUs. A step without `:SECONDS` lasts. The last line of the output is the program's, if that is a
-// line of JSON, with these members in front: seconds (of the whole program), cpu_seconds (available
-// in that time), and with quota periods, throttled, throttled_percent, throttled_seconds (summed
-// over CPUs).
+// does. pins: the same, but a thread keeps those of its own CPUs that are left, as a bound thread
+// does in a cpuset; if none is left, it gets all that are. cpuset and quota: of a cgroup of its
+// own, for which it has to be root; quota takes parts of CPUs. A step without `:SECONDS` lasts. The
+// last line of the output is the program's, if that is a line of JSON, with these members in front:
+// seconds (of the whole program), cpu_seconds (available in that time), and with quota periods,
+// throttled, throttled_percent, throttled_seconds (summed over CPUs).
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -29,7 +30,7 @@ static struct step {
     double cpus, seconds;
 } step[STEPS];
 static int steps;
-static enum by { AFFINITY, CPUSET, QUOTA, NOTHING } by;
+static enum by { AFFINITY, PINS, CPUSET, QUOTA, NOTHING } by;
 static cpu_set_t all;
 static char folder[256];
 static int version_2;
@@ -80,10 +81,10 @@ static void read_steps(const char *text) {
 }
 
 static void read_by(const char *text) {
-    static const char *const names[] = {"affinity", "cpuset", "quota", "nothing"};
+    static const char *const names[] = {"affinity", "pins", "cpuset", "quota", "nothing"};
     for (by = AFFINITY; strcmp(text, names[by]);)
         if (by++ == NOTHING)
-            fail("--by is affinity, cpuset, quota or nothing");
+            fail("--by is affinity, pins, cpuset, quota or nothing");
 }
 
 // --- cgroups -------------------------------------------------------------------------------------
@@ -171,6 +172,17 @@ static cpu_set_t first(int n) {
     return set;
 }
 
+// A thread may have ended.
+static void set_mask(pid_t tid, const cpu_set_t *set) {
+    cpu_set_t kept = *set;
+    if (by == PINS && !sched_getaffinity(tid, sizeof kept, &kept)) {
+        CPU_AND(&kept, &kept, set);
+        if (!CPU_COUNT(&kept))
+            kept = *set;
+    }
+    sched_setaffinity(tid, sizeof kept, &kept);
+}
+
 static void set_affinity(pid_t pid, const cpu_set_t *set) {
     char path[64], children[320];
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
@@ -178,7 +190,7 @@ static void set_affinity(pid_t pid, const cpu_set_t *set) {
     for (struct dirent *e; d && (e = readdir(d));) {
         if (e->d_name[0] == '.')
             continue;
-        sched_setaffinity(atoi(e->d_name), sizeof *set, set); // it may have ended
+        set_mask(atoi(e->d_name), set);
         snprintf(children, sizeof children, "/proc/%d/task/%s/children", (int)pid, e->d_name);
         FILE *f = fopen(children, "r");
         for (int child; f && fscanf(f, "%d", &child) == 1;)
@@ -208,7 +220,7 @@ static double cpus_of(const struct step *s) {
 
 static void take(pid_t pid, const struct step *s) {
     cpu_set_t set = first((int)cpus_of(s));
-    if (by == AFFINITY)
+    if (by == AFFINITY || by == PINS)
         set_affinity(pid, &set);
     else if (by == CPUSET)
         set_cpuset(&set);

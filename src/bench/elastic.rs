@@ -1,11 +1,13 @@
 //! `lissom bench elastic`: programs whose CPUs come and go while they run.
 
+mod resize;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::harness::{BOUND, Compare, Group, Metric, NATIVE, Scenario};
 use super::workload::{self, Calibration, SCHEDULE, SPIN, SYNC_OMP};
@@ -30,16 +32,29 @@ use crate::process;
 /// for each CPU that there is at first, and `placed`, where OpenMP binds its
 /// threads to CPUs (OMP_PROC_BIND), both while CPUs come and go.
 ///
+/// Only if they are named, and by the seconds from start to end: the number of CPUs
+/// changes once (--cpus-from, --cpus-to, --after, --by), 4 times as many threads as
+/// CPUs at the start. Programs of the papers:
+///
+///   resize-ep, resize-streamcluster, resize-ocean, resize-cg
+///
+/// Their columns: `fewer` (a thread for each CPU of the start), native, `pinned`
+/// (natively, each thread bound to a CPU of the start, round-robin; a thread whose
+/// CPU goes moves to those that are left), and lissom. On 2 CPUs they take two
+/// minutes a round, with --scale 0.5 half of that.
+///
 /// `throttled_percent` in the JSON says in how many of the periods of a quota a
 /// program has stood still.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct ElasticArgs {
-    /// Patterns to measure [default: all, without those that need to be root if you are not]
-    #[arg(value_name = "PATTERN", value_parser = PossibleValuesParser::new(NAMES))]
+    /// Patterns to measure [default: all but resize, without those that need to be root if
+    /// you are not]
+    #[arg(value_name = "PATTERN", value_parser = PossibleValuesParser::new(names()))]
     pub patterns: Vec<String>,
 
-    /// Numbers of threads [default: one for each CPU, and 16 times as many]
+    /// Numbers of threads [default: one for each CPU, and 16 times as many; of resize 4
+    /// times as many as CPUs at the start]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
@@ -60,6 +75,9 @@ pub struct ElasticArgs {
     /// or else python3]
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub resize: resize::ResizeArgs,
 
     #[command(flatten)]
     pub calibration: Calibration,
@@ -93,6 +111,10 @@ const NAMES: [&str; 9] = [
     "quota-histgb",
 ];
 
+fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.into_iter().chain(resize::PATTERNS.iter().map(|p| p.0))
+}
+
 const CPU_TIME: Metric = Metric {
     field: "cpu_seconds",
     unit: "CPU seconds available until done",
@@ -101,6 +123,8 @@ const CPU_TIME: Metric = Metric {
 
 const FEWER: &str = "fewer";
 const PLACED: &str = "placed";
+/// Seconds after which a run is killed.
+const LIMIT: f64 = 60.0;
 
 /// How many CPUs there are in the first step, parts counted as whole ones.
 fn first_cpus(steps: &str) -> u32 {
@@ -179,8 +203,32 @@ impl Programs {
 }
 
 pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
-    let cpus = session.cpus();
+    let mut groups =
+        resize::groups(&args.patterns, &args.resize, &args.threads, &args.common, session)?;
+    let mut parameters = json!({ "compiler": workload::compiler_version(session) });
     let mut notes = Vec::new();
+    if args.patterns.is_empty() || args.patterns.iter().any(|p| NAMES.contains(&p.as_str())) {
+        groups.extend(scheduled(args, session, &mut parameters, &mut notes)?);
+    }
+    Ok(Bench {
+        name: "elastic",
+        timeout: args.common.timeout(LIMIT),
+        groups,
+        watches: vec![],
+        parameters,
+        notes,
+        summary: None,
+    })
+}
+
+/// The patterns whose CPUs change again and again.
+fn scheduled(
+    args: &ElasticArgs,
+    session: &Session,
+    parameters: &mut Value,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Vec<Group>> {
+    let cpus = session.cpus();
     let root = process::euid() == 0;
     let python = args.python.clone().unwrap_or_else(ml::default_python);
     let has_sklearn = session
@@ -242,20 +290,10 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
             }
         }
     }
-    Ok(Bench {
-        name: "elastic",
-        timeout: args.common.timeout(60.0),
-        groups,
-        watches: vec![],
-        parameters: json!({
-            "iterations_per_us": programs.per_us,
-            "schedule": changing,
-            "quota": quota,
-            "compiler": workload::compiler_version(session),
-        }),
-        notes,
-        summary: None,
-    })
+    parameters["iterations_per_us"] = json!(programs.per_us);
+    parameters["schedule"] = json!(changing);
+    parameters["quota"] = json!(quota);
+    Ok(groups)
 }
 
 /// The columns. None: the program is not to be had.

@@ -23,6 +23,8 @@ pub const SWITCH: Program = Program("switch", &["-pthread"]);
 pub const LOCALITY: Program = Program("locality", &["-pthread"]);
 /// A library, to be preloaded.
 pub const LOCKS: Program = Program("locks/preload", &["-shared", "-fPIC", "-ldl"]);
+/// A library, to be preloaded.
+pub const PIN: Program = Program("pin", &["-shared", "-fPIC", "-pthread", "-ldl"]);
 pub const SCHEDULE: Program = Program("schedule", &[]);
 pub const WORK: Program = Program("work", &["-pthread"]);
 pub const IDLE: Program = Program("idle", &["-pthread"]);

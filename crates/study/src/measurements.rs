@@ -227,6 +227,13 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "bench elastic affinity-omp --runs 1 --limit 10 --scale 0.1 --switch auto",
     ),
     of(
+        "adapt-cpus",
+        "programs whose number of CPUs changes once while they run",
+        "bench elastic resize-ep resize-streamcluster resize-ocean resize-cg --runs 3 --limit 30 \
+         --switch auto",
+        "bench elastic resize-ep resize-ocean --runs 1 --limit 15 --scale 0.5 --switch auto",
+    ),
+    of(
         "quota",
         "programs under a CPU quota (as root)",
         "bench elastic quota-omp quota-spin quota-histgb --runs 5 --limit 30 --scale 0.3 --switch \

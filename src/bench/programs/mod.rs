@@ -12,7 +12,8 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use self::catalogue::{ALL, Kind, Maker, QUICK, Ready};
+use self::catalogue::{ALL, Maker, QUICK};
+pub use self::catalogue::{Kind, Ready, shared};
 use self::papers::{PAPERS, Paper, SUITES};
 use self::suites::Suites;
 use super::harness::{BOUND, Beside, Group, Measured, NATIVE, SECONDS, Scenario};
@@ -203,6 +204,14 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
     })
 }
 
+/// A program of the papers' suites, of the class that belongs to `scale`.
+pub fn paper(name: &str, session: &Session, scale: f64) -> anyhow::Result<Ready> {
+    match PAPERS.iter().find(|p| p.name == name) {
+        Some(paper) => paper.make(session, scale),
+        None => bail!("{name} is no program of a suite"),
+    }
+}
+
 fn kinds(programs: &[Ready], groups: &[Group]) -> Vec<Kind> {
     let of = |group: &Group| {
         let name = group.workload.split(", ").next().unwrap_or_default();
@@ -237,7 +246,7 @@ fn group(
     Group {
         workload: super::with_cpus(&program.name, &args.cpus, cpus),
         threads,
-        check: program.check.as_ref().map(catalogue::shared),
+        check: program.check.as_ref().map(shared),
         environment: program.environment,
         limit: (program.metric.unit == SECONDS.unit).then_some(limit),
         scenarios,

@@ -1,5 +1,6 @@
 //! Virtual blocking and busy-waiting detection: the figures and tables of the paper.
 
+use super::hpdc_resize::FIG_11;
 use super::hpdc_view::{
     blocking, by_threads, cores, gains, intervals, locality, memcached, oversubscribed,
     sensitivity, specificity, spinlocks, spinning, to_bound, utilization,
@@ -182,6 +183,7 @@ pub const FIGURES: &[Figure] = &[
         view: gains,
         ..FIGURE
     },
+    FIG_11,
     Figure {
         name: "hpdc-fig12",
         paper: Some(Paper {
