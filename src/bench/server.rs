@@ -53,7 +53,8 @@ pub struct ServerArgs {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = super::thread_count())]
     pub connections: u32,
 
-    /// Load of the `load` patterns, as a part of what is answered natively at most
+    /// Load of the `load` patterns, as a part of what is answered natively at most; of
+    /// memcached by the first number of threads
     #[arg(long, value_name = "PART", default_value_t = 0.8, value_parser = super::positive)]
     pub load: f64,
 
@@ -151,6 +152,7 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
             Err(error) => return Err(error),
         };
         for &place in &places {
+            let mut measured = None;
             for &threads in &list(&args.threads, [4, 16]) {
                 let around = |threads, rate: Option<f64>| {
                     around(&*server, args, session, &schedule, place, threads, rate)
@@ -167,7 +169,9 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
                     groups.push(group("max", THROUGHPUT, None));
                 }
                 if asked("load") {
-                    let rate = match args.rate {
+                    // Where threads are not clients, all numbers of them have the same load.
+                    let known = measured.filter(|_| server.few_threads_do());
+                    let rate = match args.rate.or(known) {
                         Some(rate) => rate,
                         None => {
                             args.load
@@ -179,6 +183,7 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
                                 )?
                         }
                     };
+                    measured = Some(rate);
                     rates.insert(
                         format!("{kind}, {}, {threads} threads", place.name()),
                         json!(rate),

@@ -339,10 +339,17 @@ pub const CLAIMS: &[Claim] = &[
         text: "Virtual blocking cuts memcached's p95 and p99 by 92 % and 60 %",
         figure: "hpdc-fig12",
         judge: |panels| {
-            let panel = panels.iter().rfind(|p| p.y.contains("99%"))?;
-            at_most(geometric(&ratios(panel, "lissom", "native")?), 0.4, "p99 {} x native")
+            let with_16 = |name: &str| {
+                let of = |p: &Panel| Some(value(p, "lissom", "16")? / value(p, "native", "16")?);
+                let wanted = panels.iter().filter(|p| p.title.starts_with("memcached-max"));
+                let named = wanted.filter(|p| p.title.ends_with(name));
+                geometric(&named.filter_map(of).collect::<Vec<_>>())
+            };
+            let (p95, p99) = (with_16("p95")?, with_16("p99")?);
+            let seen = format!("p95 {}, p99 {} x native, 16 workers", number(p95), number(p99));
+            judged(p95 <= 0.08 && p99 <= 0.4, seen)
         },
-        why: "Natively p99 hardly rises here.",
+        why: "Natively p95 and p99 rise less here.",
     },
     Claim {
         number: 17,

@@ -102,8 +102,8 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "server",
         "throughput and latency of memcached and PostgreSQL",
-        "bench server --threads 16 --runs 5 --switch auto --scale 0.5",
-        "bench server memcached-max memcached-load --cpus {n} --threads 16 --runs 1 --scale 0.3 \
+        "bench server --threads 4,16 --runs 4 --switch auto --scale 0.5",
+        "bench server memcached-max memcached-load --cpus {n} --threads 4,16 --runs 1 --scale 0.3 \
          --rate 20000 --switch auto",
     ),
     of(
@@ -229,8 +229,8 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "adapt-cpus",
         "programs whose number of CPUs changes once while they run",
-        "bench elastic resize-ep resize-streamcluster resize-ocean resize-cg --runs 3 --limit 30 \
-         --switch auto",
+        "bench elastic resize-ep resize-streamcluster resize-ocean resize-cg --runs 3 --scale \
+         0.75 --limit 30 --switch auto",
         "bench elastic resize-ep resize-ocean --runs 1 --limit 15 --scale 0.5 --switch auto",
     ),
     of(

@@ -45,6 +45,9 @@ pub struct Sample {
     /// What the kernel counted.
     #[serde(default)]
     pub process: Value,
+    /// What the program said.
+    #[serde(default)]
+    pub output: Value,
 }
 
 #[derive(Deserialize)]

@@ -115,15 +115,22 @@ impl Study {
     }
 }
 
+/// What figures show of a program's own output.
+const SAID: [&str; 4] = ["mean_us", "p95_us", "p99_us", "throughput"];
+
 /// Takes out what no figure shows, and what makes most of the size.
 pub fn prune(report: &mut Value) {
     match report {
         Value::Object(fields) => {
+            let said = fields.get_mut("output").and_then(Value::as_object_mut);
+            let shown = said.is_some_and(|said| {
+                said.retain(|name, _| SAID.contains(&name.as_str()));
+                !said.is_empty()
+            });
             fields.retain(|name, _| {
-                !matches!(
-                    name.as_str(),
-                    "statistics" | "command" | "commands" | "output" | "outputs"
-                )
+                let unseen =
+                    matches!(name.as_str(), "statistics" | "command" | "commands" | "outputs");
+                !unseen && (name != "output" || shown)
             });
             fields.values_mut().for_each(prune);
         }
@@ -180,5 +187,8 @@ mod tests {
             json!({ "a": [1.23456789, { "statistics": 1, "b": 7, "command": [], "output": "x" }] });
         prune(&mut report);
         assert_eq!(report, json!({ "a": [1.234568, { "b": 7 }] }));
+        let mut said = json!({ "output": { "p99_us": 2, "requests": 1 } });
+        prune(&mut said);
+        assert_eq!(said, json!({ "output": { "p99_us": 2 } }));
     }
 }

@@ -60,12 +60,12 @@ impl Way {
     }
 }
 
-/// The pattern, the program of workloads/, and its rounds: four CPU seconds or so.
+/// The pattern, the program of workloads/, and its rounds: two to four CPU seconds.
 pub const PATTERNS: [(&str, &str, f64); 4] = [
-    ("resize-ep", "npb-ep", 8.0),
-    ("resize-streamcluster", "parsec-streamcluster", 2.0),
-    ("resize-ocean", "splash-ocean", 2.0),
-    ("resize-cg", "npb-cg", 8.0),
+    ("resize-ep", "npb-ep", 6.0),
+    ("resize-streamcluster", "parsec-streamcluster", 10.0),
+    ("resize-ocean", "splash-ocean", 6.0),
+    ("resize-cg", "npb-cg", 16.0),
 ];
 
 /// As in the paper, where there are so many.

@@ -1,9 +1,10 @@
 //! Virtual blocking and busy-waiting detection: the figures and tables of the paper.
 
+use super::hpdc_memcached::FIG_12;
 use super::hpdc_resize::FIG_11;
 use super::hpdc_view::{
-    blocking, by_threads, cores, gains, intervals, locality, memcached, oversubscribed,
-    sensitivity, specificity, spinlocks, spinning, to_bound, utilization,
+    blocking, by_threads, cores, gains, intervals, locality, oversubscribed, sensitivity,
+    specificity, spinlocks, spinning, to_bound, utilization,
 };
 use super::{Figure, Paper, Published, Source};
 
@@ -184,26 +185,7 @@ pub const FIGURES: &[Figure] = &[
         ..FIGURE
     },
     FIG_11,
-    Figure {
-        name: "hpdc-fig12",
-        paper: Some(Paper {
-            number: "Fig. 12",
-            shows: "memcached, 4 and 16 workers on 4, 8 and 16 cores: mean, 95th and 99th \
-                    percentile, throughput",
-        }),
-        title: "memcached",
-        measurement: "server",
-        shows: "Requests a second (more is better), and the time until 99 % are answered at a \
-                fixed load (less is better).",
-        stated: "Vanilla with 16 workers: mean +6 %, throughput -5.6 %, p95 and p99 8 times as \
-                 long; virtual blocking cuts these by 92 % and 60 %.",
-        differs: "The load comes from the same machine, by a generator of ours; the mean and p95 \
-                  are not drawn.",
-        elsewhere: "Throughput is lower than with a client of its own. More CPUs for the server \
-                    are not shown.",
-        view: memcached,
-        ..FIGURE
-    },
+    FIG_12,
     Figure {
         name: "hpdc-fig13",
         paper: Some(Paper {

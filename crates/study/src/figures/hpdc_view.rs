@@ -82,10 +82,6 @@ pub fn gains(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(panels)
 }
 
-pub fn memcached(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    Ok(Report::of(report)?.by_threads(Of::Value, |w| w.starts_with("memcached")))
-}
-
 /// CPU time between two waits, as the runtime has counted.
 pub fn intervals(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let report = Report::of(report)?;
