@@ -415,9 +415,7 @@ pub const CLAIMS: &[Claim] = &[
                     .collect();
                 Some((least(&others)?, most(&others)?))
             };
-            let all: Vec<(f64, f64)> = panels.iter().filter_map(best).collect();
-            let least = least(&all.iter().map(|a| a.0).collect::<Vec<_>>())?;
-            let most = most(&all.iter().map(|a| a.1).collect::<Vec<_>>())?;
+            let (least, most) = best(titled(panels, "programs")?)?;
             judged(least >= 1.0, format!("{} to {} x as fast", number(least), number(most)))
         },
         why: "A mutex that spins in user space is cheap where its holder runs.",

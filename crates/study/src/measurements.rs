@@ -137,8 +137,10 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "locks",
         "glibc's mutex, Mutexee, MCS-TP and SHFLLOCK, and lissom",
-        "bench locks --threads 2,8,32 --runs 5 --switch auto --scale 0.5",
-        "bench locks mutex cond --threads 8 --runs 3 --switch auto --scale 0.2",
+        "bench locks parsec-fluidanimate splash-ocean parsec-streamcluster splash-barnes \
+         parsec-dedup mutex cond queue --runs 3 --switch auto --scale 0.5 --limit 20",
+        "bench locks parsec-fluidanimate splash-barnes parsec-dedup mutex --threads 8 --runs 1 \
+         --switch auto --scale 0.5 --limit 6",
     ),
     of(
         "mechanisms",

@@ -82,6 +82,15 @@ pub fn gains(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(panels)
 }
 
+/// Fig. 15: suites' programs, whose names have a dash, and patterns.
+pub fn locks(report: &Value) -> anyhow::Result<Vec<Panel>> {
+    let read = Report::of(report)?;
+    let is_program = |g: &Group| g.workload.contains('-');
+    let mut panels = vec![read.by_workload("programs", "program", Of::ToBound, is_program)];
+    panels.extend(read.by_threads(Of::ToBound, |w| !w.contains('-')));
+    Ok(panels)
+}
+
 /// CPU time between two waits, as the runtime has counted.
 pub fn intervals(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let report = Report::of(report)?;
