@@ -42,6 +42,8 @@
 #define LISSOM_ENV_ACTIVE_THREADS "LISSOM_ACTIVE_THREADS"
 /* auto | observe | off; for tests also misjudge: as auto, but everybody is taken to wait */
 #define LISSOM_ENV_SPIN "LISSOM_SPIN"
+/* for tests: us between two scans of a slot at `observe`, at most 1 s */
+#define LISSOM_ENV_SPIN_PERIOD "LISSOM_SPIN_PERIOD"
 /* auto | ns: how long a waiter spins before its slot goes to another thread */
 #define LISSOM_ENV_SPIN_THRESHOLD "LISSOM_SPIN_THRESHOLD"
 /* for tests "mprotect": code is made writable, as where the kernel refuses to write it otherwise */

@@ -77,6 +77,8 @@ bool options_read(char **environment)
         sched.detect_spinning = same(v, "auto") || sched.misjudge_spinning;
         sched.observe_spinning = same(v, "observe");
     }
+    if ((v = value_of(environment, LISSOM_ENV_SPIN_PERIOD)))
+        sched.observe_us = number(v, 1000000);
     if ((v = value_of(environment, LISSOM_ENV_IDLE)))
         sched.idle_policy = same(v, "sleep")  ? IDLE_SLEEP
                             : same(v, "poll") ? IDLE_POLL

@@ -357,6 +357,7 @@ struct scheduler {
     bool detect_spinning;   /* threads that wait in a loop give way */
     bool misjudge_spinning; /* all that are looked at do: a test of the bounds */
     bool observe_spinning;  /* they are only counted */
+    uint32_t observe_us;    /* a scan of each slot every so many us; 0: the usual number */
     bool traced;            /* by a debugger; as of the monitor's last look */
     bool shares;            /* the CPUs with other programs under lissom (monitor/peers.c) */
     uint8_t idle_policy;    /* enum idle_policy */

@@ -52,7 +52,7 @@ bool spin_may_scan(struct slot *s, uint64_t now)
 uint32_t spin_period_us(void)
 {
     if (sched.observe_spinning)
-        return OBSERVE_US;
+        return sched.observe_us ? sched.observe_us : OBSERVE_US;
     uint32_t us = __atomic_load_n(&period_us, __ATOMIC_RELAXED);
     return us < PERIOD_MIN_US ? PERIOD_MIN_US : us > PERIOD_MAX_US ? PERIOD_MAX_US : us;
 }
