@@ -9,6 +9,7 @@ use super::Session;
 use super::spin::{SpinArgs, variants};
 use super::watch::{Watch, What, is_missing};
 use super::workload::{self, SPIN};
+use crate::abi;
 
 /// Loops that only this benchmark has, as locks of workloads/spin.c.
 pub const LOOPS: [&str; 3] = ["backoff", "call", "counted"];
@@ -19,7 +20,6 @@ const TASKSET: &str = "taskset";
 struct Way {
     what: What,
     option: &'static str,
-    threads: u32,
     /// What who holds the lock does, for how long, and how often in a run.
     hold: &'static str,
     seconds: f64,
@@ -28,30 +28,43 @@ struct Way {
     samples: f64,
 }
 
-const WAYS: [Way; 2] = [
-    // Nobody runs but those who wait, so each sample is of a thread that does, but for the few
-    // moments between two waits. Nothing is done about them, or there would be a few samples only.
+const THREADS: &str = "2";
+/// Of --samples.
+const TRIES: f64 = 50_000.0;
+/// A hold lasts longer than scans at their period would take, since the monitor comes late.
+const SLACK: f64 = 1.5;
+
+/// One hold, for as long as a run takes. Only the waiting thread runs, so nearly all scans are of
+/// it. Nothing is done about it, or there would be a few scans only.
+fn for_ever(args: &SpinArgs) -> Way {
+    let samples = args.samples.map_or(TRIES * args.common.scale, |n| n as f64);
     Way {
         what: What::Sensitivity,
         option: "--spin=observe",
-        threads: 3,
         hold: "sleep",
-        seconds: 0.1,
-        holds: 10.0,
-        samples: 1000.0,
-    },
+        seconds: (samples * args.period as f64 * 1e-6 * SLACK).clamp(0.1, 10.0),
+        holds: 1.0,
+        samples,
+    }
+}
+
+fn short(args: &SpinArgs) -> Way {
     // Longer than the longest time between two samples, which is 6 ms: a thread is looked at if it
     // has not let another one run from one tick of 3 ms to the next.
     Way {
         what: What::Waits,
         option: "--spin=auto",
-        threads: 2,
         hold: "compute",
         seconds: 0.01,
-        holds: 1000.0,
-        samples: 1000.0,
-    },
-];
+        holds: (1000.0 * args.common.scale).ceil(),
+        samples: 1000.0 * args.common.scale,
+    }
+}
+
+/// In front of `lissom run --spin=observe`: microseconds between two scans.
+pub fn scan_every(us: u64) -> [OsString; 2] {
+    ["env".into(), format!("{}={us}", abi::ENV_SPIN_PERIOD).into()]
+}
 
 pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>> {
     let spin = workload::compile(session, SPIN)?;
@@ -61,31 +74,60 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
         locks.extend(LOOPS);
     }
     let mut watches = Vec::new();
-    for way in &WAYS {
+    for way in [for_ever(args), short(args)] {
         for (lock, pause) in variants(&locks, args) {
             for switch in args.common.switches() {
                 let mut command: Vec<OsString> = vec![spin.clone().into(), "sensitivity".into()];
                 let mut option =
                     |name: &str, value: &str| command.extend([name.into(), value.into()]);
                 option("--lock", lock);
-                option("--threads", &way.threads.to_string());
+                option("--threads", THREADS);
                 option("--hold", way.hold);
                 option("--seconds", &way.seconds.to_string());
-                option("--rounds", &(way.holds * args.common.scale).ceil().to_string());
+                option("--rounds", &way.holds.to_string());
                 command.extend(pause.option().map(OsString::from));
+                let mut outside: Vec<OsString> =
+                    vec![TASKSET.into(), "-c".into(), cpu.to_string().into()];
+                outside.extend(scan_every(args.period));
                 watches.push(Watch {
                     what: way.what,
                     name: pause.name(lock),
                     switch,
-                    outside: vec![TASKSET.into(), "-c".into(), cpu.to_string().into()],
+                    outside,
                     options: vec![way.option],
                     command,
                     process: "spin",
-                    samples: (way.samples * args.common.scale).ceil() as u64,
+                    samples: way.samples.ceil() as u64,
                     missing: is_missing(TASKSET.as_ref()),
+                    pairs: 0,
                 });
             }
         }
     }
     Ok(watches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: SpinArgs,
+    }
+
+    #[test]
+    fn a_hold_lasts_for_all_scans() {
+        let way = |line: &str| {
+            let args = Line::try_parse_from(line.split(' ')).expect("good options").args;
+            let way = for_ever(&args);
+            (way.samples, way.seconds)
+        };
+        assert_eq!(way("x sensitivity"), (50_000.0, 7.5));
+        assert_eq!(way("x sensitivity --scale 0.1"), (5000.0, 0.75));
+        assert_eq!(way("x sensitivity --samples 100000 --period 1000"), (100_000.0, 10.0));
+        assert_eq!(way("x sensitivity --tries 10"), (10.0, 0.1));
+    }
 }

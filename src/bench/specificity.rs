@@ -7,6 +7,8 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use super::Session;
+use super::programs;
+use super::sensitivity::scan_every;
 use super::spin::SpinArgs;
 use super::watch::{Watch, What, is_missing};
 use super::workload::{self, WORK};
@@ -30,9 +32,66 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("random numbers", "work", "exec ./work random --threads 8 --seconds 1"),
 ];
 
+/// Of workloads/npb, those whose threads do not wait in loops: all but LU.
+const NPB: [&str; 8] =
+    ["npb-is", "npb-ep", "npb-cg", "npb-mg", "npb-ft", "npb-sp", "npb-bt", "npb-ua"];
+const ALL_OF_NPB: &str = "npb";
+/// Of --samples.
+const SAMPLES: u64 = 10_000;
+const SAMPLES_OF_NPB: f64 = 500_000.0;
+/// So that a round or more fits into a run, and a run into the limit.
+const SECONDS: (f64, f64) = (0.5, 4.0);
+const THREADS_A_CPU: u32 = 4;
+
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PROGRAMS.iter().map(|p| p.0).chain(NPB).chain([ALL_OF_NPB])
+}
+
 const COMPUTE: &str = include_str!("../../workloads/compute.py");
 
 pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>> {
+    let named = |name: &str| args.program.iter().any(|p| p == name);
+    let mut watches = Vec::new();
+    for name in NPB.into_iter().filter(|n| named(n) || named(ALL_OF_NPB)) {
+        watches.extend(of_npb(name, args, session)?);
+    }
+    let wanted = |name: &str| args.program.is_empty() || named(name);
+    if PROGRAMS.iter().any(|p| wanted(p.0)) {
+        watches.extend(of_others(wanted, args, session)?);
+    }
+    Ok(watches)
+}
+
+/// OpenMP is told to block at once: its own spinning would be a wait, rightly recognised.
+fn of_npb(name: &'static str, args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>> {
+    let scale = args.common.scale;
+    let program = programs::paper(name, session, scale)?;
+    let cpus = session.cpus();
+    let samples = args.samples.unwrap_or((SAMPLES_OF_NPB * scale).ceil() as u64);
+    let seconds = samples as f64 * args.period as f64 * 1e-6 / f64::from(cpus);
+    let mut command: Vec<OsString> = vec!["env".into(), "OMP_WAIT_POLICY=passive".into()];
+    command.extend((program.command)(THREADS_A_CPU * cpus));
+    command.extend(["--seconds".into(), seconds.clamp(SECONDS.0, SECONDS.1).to_string().into()]);
+    let watch = |switch| Watch {
+        what: What::Specificity,
+        name: name.into(),
+        switch,
+        outside: scan_every(args.period).to_vec(),
+        options: vec!["--spin=observe"],
+        command: command.clone(),
+        process: name.trim_start_matches("npb-"),
+        samples,
+        missing: None,
+        pairs: args.common.runs,
+    };
+    Ok(args.common.switches().map(watch).collect())
+}
+
+fn of_others(
+    wanted: impl Fn(&str) -> bool,
+    args: &SpinArgs,
+    session: &Session,
+) -> anyhow::Result<Vec<Watch>> {
     let folder = session.scratch.path();
     workload::compile(session, WORK)?;
     session.scratch.write("data", &data(8 << 20))?;
@@ -45,7 +104,7 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
     let has_numpy =
         session.output(&[python.clone().into(), "-c".into(), "import numpy".into()]).is_ok();
     let mut watches = Vec::new();
-    for &(name, process, script) in PROGRAMS {
+    for &(name, process, script) in PROGRAMS.iter().filter(|p| wanted(p.0)) {
         let needed: OsString = match process {
             "cc1" => "gcc".into(),
             "python" => python.clone().into(),
@@ -66,8 +125,9 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
                 options: vec!["--spin=observe"],
                 command: command(folder, &python, script),
                 process,
-                samples: args.samples,
+                samples: args.samples.unwrap_or(SAMPLES),
                 missing: missing.clone(),
+                pairs: 0,
             });
         }
     }
@@ -155,9 +215,9 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names: Vec<&str> = PROGRAMS.iter().map(|p| p.0).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), PROGRAMS.len());
+        let mut all: Vec<&str> = names().collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), names().count());
     }
 }

@@ -34,9 +34,12 @@ use super::{Bench, Common, Session, scenarios, sensitivity, specificity};
 ///
 /// Not timed, and only if named:
 ///
-///   sensitivity        how many samples of waiting threads, and how many waits of
-///                      10 ms, are recognised, by lock
-///   specificity        how many of working programs are taken for a wait
+///   sensitivity        how many scans of a waiting thread, and how many waits of
+///                      10 ms, are recognised, by lock. In the first, two threads
+///                      share a CPU, and one of them holds the lock all the time
+///   specificity        how many of working programs are taken for a wait, and for
+///                      NPB's programs the overhead: time with --spin=auto against
+///                      --spin=off, --runs times in turns, in percent
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct SpinArgs {
@@ -59,10 +62,24 @@ pub struct SpinArgs {
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_value = "yes,no")]
     pub pause: Vec<Pause>,
 
-    /// Samples of each program of specificity, at least: it is run again until there are
-    #[arg(long, value_name = "N", default_value_t = 10_000,
+    /// Scans of each lock of sensitivity and of each program of specificity, at least: it is
+    /// run again until there are [default: 50000 x --scale of a lock, 500000 x --scale
+    /// of NPB's programs, 10000 of others]
+    #[arg(long, visible_alias = "tries", value_name = "N",
         value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-    pub samples: u64,
+    pub samples: Option<u64>,
+
+    /// Microseconds between two scans of a thread, in sensitivity and for NPB's programs
+    #[arg(long, value_name = "US", default_value_t = 100,
+        value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
+    pub period: u64,
+
+    /// Programs of specificity: npb for all of NPB that do not wait in loops, or some of
+    /// them (npb-is); gzip, sort, python3, delay loop, ... [default: all but NPB's]
+    #[arg(long, value_name = "LIST", value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(specificity::names()),
+        hide_possible_values = true)]
+    pub program: Vec<String>,
 
     /// A Python for specificity, with NumPy or without [default: target/venv/bin/python3
     /// if it is there, or else python3]

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::child::{self, Ended};
+use super::harness::Spread;
 use super::markdown::{head, line};
 use super::table::number;
 use crate::program;
@@ -41,7 +42,12 @@ pub struct Watch {
     pub samples: u64,
     /// It cannot be run; why not.
     pub missing: Option<String>,
+    /// Runs with detection as it is, each with one without it behind: what detection costs. The
+    /// program says its `seconds` and `rounds`.
+    pub pairs: usize,
 }
+
+const PAIR: [&str; 2] = ["--spin=auto", "--spin=off"];
 
 /// A program that is looked at so rarely that it would take more is left at what it has given by
 /// then.
@@ -63,6 +69,9 @@ pub struct Watched {
     /// those found.
     pub samples: u64,
     pub waits: u64,
+    /// Time of a round with detection against without, in percent above it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Spread>,
     /// What the program said, by run, if it is JSON: of sensitivity, how much of it was on a CPU.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<Value>,
@@ -87,6 +96,55 @@ impl Watch {
         command.extend(self.command.iter().cloned());
         command
     }
+
+    /// The time of a round with `option`, or what went wrong.
+    fn round(
+        &self,
+        option: &str,
+        session: &Session,
+        limit: Duration,
+    ) -> anyhow::Result<Result<f64, String>> {
+        let mut command = session.under_lissom(self.switch, &[option], false);
+        command.extend(self.command.iter().cloned());
+        let ended = child::run(&command, &session.signals, &session.scratch, limit)?;
+        Ok(output_of(ended, limit).and_then(|output| {
+            seconds_a_round(&output).ok_or_else(|| format!("it has not said its time: {output}"))
+        }))
+    }
+
+    /// In turns, so that both share what the machine does meanwhile.
+    fn overhead(
+        &self,
+        session: &Session,
+        limit: Duration,
+    ) -> anyhow::Result<Result<Option<Spread>, String>> {
+        let mut percent = Vec::new();
+        for _ in 0..self.pairs {
+            let mut times = [0.0; 2];
+            for (time, option) in times.iter_mut().zip(PAIR) {
+                match self.round(option, session, limit)? {
+                    Ok(seconds) => *time = seconds,
+                    Err(why) => return Ok(Err(why)),
+                }
+            }
+            percent.push((times[0] / times[1] - 1.0) * 100.0);
+        }
+        Ok(Ok(Spread::of(&percent)))
+    }
+}
+
+fn output_of(ended: Ended, limit: Duration) -> Result<String, String> {
+    match ended {
+        Ended::Well(output) => Ok(output),
+        Ended::Badly(why) => Err(why),
+        Ended::TooSlow => Err(format!("not finished in {} s (--timeout)", limit.as_secs_f64())),
+    }
+}
+
+/// As the programs of suites say it.
+fn seconds_a_round(output: &str) -> Option<f64> {
+    let said: Value = serde_json::from_str(output.lines().last()?).ok()?;
+    Some(said["seconds"].as_f64()? / said["rounds"].as_f64()?).filter(|s| *s > 0.0)
 }
 
 /// Why the program cannot be run, if so.
@@ -106,6 +164,7 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
         runs: 0,
         samples: 0,
         waits: 0,
+        overhead: None,
         outputs: Vec::new(),
     };
     if let Some(why) = &watch.missing {
@@ -113,20 +172,22 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
         return Ok(watched);
     }
     while watched.samples < watch.samples && !watched.hopeless(watch.samples) {
-        let error = match child::run(&command, &session.signals, &session.scratch, limit)? {
-            Ended::Well(output) => {
+        let ended = child::run(&command, &session.signals, &session.scratch, limit)?;
+        let error = match output_of(ended, limit) {
+            Ok(output) => {
                 let statistics = session.statistics().unwrap_or_default();
                 watched.add(&output, &statistics, watch.process)
             }
-            Ended::Badly(why) => Some(why),
-            Ended::TooSlow => {
-                Some(format!("not finished in {} s (--timeout)", limit.as_secs_f64()))
-            }
+            Err(why) => Some(why),
         };
         if error.is_some() {
             (watched.state, watched.error) = (Watching::Failed, error);
-            break;
+            return Ok(watched);
         }
+    }
+    match watch.overhead(session, limit)? {
+        Ok(overhead) => watched.overhead = overhead,
+        Err(why) => (watched.state, watched.error) = (Watching::Failed, Some(why)),
     }
     Ok(watched)
 }
@@ -222,6 +283,18 @@ fn cell(watched: Option<&Watched>) -> String {
     }
 }
 
+fn overhead(watched: &Watched) -> Option<String> {
+    let percent = watched.overhead?;
+    Some(format!(
+        "{}, {}: overhead {}%, {}..{}%",
+        watched.name,
+        watched.switch,
+        number(percent.median),
+        number(percent.least),
+        number(percent.most)
+    ))
+}
+
 const KINDS: [What; 3] = [What::Sensitivity, What::Waits, What::Specificity];
 
 /// For people, at most 80 columns wide: up to three ways of switching.
@@ -239,6 +312,7 @@ pub fn table(watched: &[Watched]) -> Vec<String> {
             let cells: String = cells.into_iter().map(|c| format!("{:>18}", cell(c))).collect();
             lines.push(format!("{name:24}{cells}"));
         }
+        lines.extend(watched.iter().filter(|w| w.what == what).filter_map(overhead));
         for w in watched.iter().filter(|w| w.what == what && w.state == Watching::Failed) {
             let error = w.error.as_deref().unwrap_or_default();
             lines.extend(wrap(&format!("{}, {} failed: {error}", w.name, w.switch), "", 2));
@@ -260,6 +334,8 @@ pub fn markdown(watched: &[Watched]) -> String {
             let cells = cells.into_iter().map(cell);
             text.push_str(&line(&[name.to_string()].into_iter().chain(cells).collect::<Vec<_>>()));
         }
+        let of_kind = watched.iter().filter(|w| w.what == what);
+        text.extend(of_kind.filter_map(overhead).map(|line| format!("\n{line}\n")));
     }
     text
 }
@@ -272,7 +348,20 @@ mod tests {
     fn watched(what: What, switch: &'static str, samples: u64, waits: u64) -> Watched {
         let state = Watching::Ok;
         let (name, command, error, outputs) = ("gzip".into(), vec![], None, vec![]);
-        Watched { what, name, switch, command, state, error, runs: 1, samples, waits, outputs }
+        let overhead = None;
+        Watched {
+            what,
+            name,
+            switch,
+            command,
+            state,
+            error,
+            runs: 1,
+            samples,
+            waits,
+            overhead,
+            outputs,
+        }
     }
 
     #[test]
@@ -287,6 +376,20 @@ mod tests {
     fn what_is_not_there_is_found_out() {
         assert_eq!(is_missing(OsStr::new("sh")), None);
         assert!(is_missing(OsStr::new("no-such-program")).is_some());
+    }
+
+    #[test]
+    fn the_overhead_is_of_a_round() {
+        let said = "a warning\n{\"seconds\": 3.0, \"rounds\": 2}\n";
+        assert_eq!(seconds_a_round(said), Some(1.5));
+        assert_eq!(seconds_a_round("{\"seconds\": 3.0}"), None);
+        let mut one = watched(What::Specificity, "auto", 500_000, 1);
+        one.overhead = Spread::of(&[-0.5, 0.25, 1.0]);
+        let lines = table(&[one]);
+        assert!(
+            lines.contains(&"gzip, auto: overhead 0.25%, -0.50..1.00%".to_string()),
+            "{lines:?}"
+        );
     }
 
     #[test]

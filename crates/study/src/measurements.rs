@@ -124,15 +124,16 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "sensitivity",
         "how many waiting threads are recognised",
-        "bench spin sensitivity --pause yes,no --switch auto --scale 0.2",
-        "bench spin sensitivity --pause yes --lock ttas,mcs,ticket,pthread --switch auto --scale \
-         0.05",
+        "bench spin sensitivity --lock array,clh,malthusian,mcs,partitioned,pthread,ticket,ttas,\
+         cna,aqs --pause yes,no --switch auto --tries 50000 --scale 0.5",
+        "bench spin sensitivity --lock array,clh,malthusian,mcs,partitioned,pthread,ticket,ttas,\
+         cna,aqs --pause yes --switch auto --tries 5000 --scale 0.05",
     ),
     of(
         "specificity",
         "how many working threads are taken for waiting ones",
-        "bench spin specificity --switch auto --samples 3000",
-        "bench spin specificity --switch auto --samples 100",
+        "bench spin specificity --program npb --switch auto --tries 500000 --runs 3 --limit 60",
+        "bench spin specificity --program npb --switch auto --tries 3000 --runs 1 --scale 0.1",
     ),
     of(
         "locks",

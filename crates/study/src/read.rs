@@ -54,10 +54,10 @@ pub struct Sample {
 pub struct Watched {
     pub what: String,
     pub name: String,
-    pub switch: String,
     pub state: String,
     pub samples: u64,
     pub waits: u64,
+    pub overhead: Option<Spread>,
 }
 
 /// Which of a cell's numbers.

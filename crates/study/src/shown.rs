@@ -8,8 +8,7 @@ use super::figures::{self, Figure, Published};
 use super::measurements;
 use super::panel::{Panel, Places, Point, Side};
 use super::store::{Measured, State, Study};
-use ui::number::Spread;
-use ui::number::{self, number};
+use ui::number::{self, Spread, closely, number};
 
 /// A figure with what was measured for it.
 pub struct Shown<'a> {
@@ -152,7 +151,7 @@ pub fn cell(point: Option<Point>, with_spread: bool) -> String {
     if with_spread && p.side == Side::Exact && p.least != p.most {
         number::spread(&Spread { median: p.median, least: p.least, most: p.most })
     } else {
-        format!("{sign}{}", number(p.median))
+        format!("{sign}{}", closely(p.median))
     }
 }
 

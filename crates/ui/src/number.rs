@@ -54,3 +54,12 @@ pub fn number(value: f64) -> String {
         _ => format!("{value:.3}"),
     }
 }
+
+/// The same, but of a percentage near 100 with the digits that say how near: 99.99 is not all.
+pub fn closely(value: f64) -> String {
+    if (99.0..100.0).contains(&value) {
+        format!("{:.2}", (value * 100.0 + 1e-6).floor() / 100.0)
+    } else {
+        number(value)
+    }
+}

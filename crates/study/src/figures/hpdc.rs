@@ -1,10 +1,11 @@
 //! Virtual blocking and busy-waiting detection: the figures and tables of the paper.
 
+use super::hpdc_detection::{TABLE_2, TABLE_3};
 use super::hpdc_memcached::FIG_12;
 use super::hpdc_resize::FIG_11;
 use super::hpdc_view::{
-    blocking, by_threads, cores, gains, intervals, locality, locks, oversubscribed, sensitivity,
-    specificity, spinlocks, spinning, to_bound, utilization,
+    blocking, by_threads, cores, gains, intervals, locality, locks, oversubscribed, spinlocks,
+    spinning, to_bound, utilization,
 };
 use super::{Figure, Paper, Published, Source};
 
@@ -263,71 +264,8 @@ pub const FIGURES: &[Figure] = &[
         view: utilization,
         ..FIGURE
     },
-    Figure {
-        name: "hpdc-table2",
-        paper: Some(Paper {
-            number: "Table 2",
-            shows: "sensitivity of busy-waiting detection: two threads on one core, one holds the \
-                    lock for ever",
-        }),
-        title: "Sensitivity of busy-waiting detection",
-        measurement: "sensitivity",
-        shows: "Of scans of threads that wait in a loop, and of waits of 10 ms, how many are \
-                recognised.",
-        stated: "",
-        published: &[Published {
-            panel: "scans of waiting threads",
-            series: "published",
-            points: &[
-                ("array", 99.76),
-                ("clh", 99.88),
-                ("malthusian", 99.86),
-                ("mcs", 99.90),
-                ("partitioned", 99.86),
-                ("pthread", 99.86),
-                ("ticket", 99.85),
-                ("ttas", 99.86),
-                ("cna", 99.89),
-                ("aqs", 99.88),
-            ],
-        }],
-        differs: "The paper tries some 55,700 times a lock, by branch records; we scan by an \
-                  interpreter.",
-        elsewhere: "Real; the detection interprets code and needs no hardware support.",
-        view: sensitivity,
-        ..FIGURE
-    },
-    Figure {
-        name: "hpdc-table3",
-        paper: Some(Paper {
-            number: "Table 3",
-            shows: "specificity of busy-waiting detection and its overhead, eight programs of NPB",
-        }),
-        title: "Specificity of busy-waiting detection",
-        measurement: "specificity",
-        shows: "Of scans of threads that work, how many are taken for waiting ones: none is the \
-                aim.",
-        stated: "",
-        published: &[Published {
-            panel: "scans of working threads",
-            series: "published",
-            points: &[
-                ("npb-is", 3742.0),
-                ("npb-ep", 2965.0),
-                ("npb-cg", 27_209.0),
-                ("npb-mg", 3520.0),
-                ("npb-ft", 572.0),
-                ("npb-sp", 508.0),
-                ("npb-bt", 9856.0),
-                ("npb-ua", 2734.0),
-            ],
-        }],
-        differs: "Programs that people run and loops that look like waiting, not NPB; fewer scans; \
-                  no overhead column.",
-        elsewhere: "Real.",
-        view: specificity,
-        ..FIGURE
-    },
+    TABLE_2,
+    TABLE_3,
 ];
 
 /// A series of Table 1 for each of the three ways of running.

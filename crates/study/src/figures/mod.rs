@@ -4,6 +4,7 @@
 mod apple;
 mod em;
 mod hpdc;
+mod hpdc_detection;
 mod hpdc_memcached;
 mod hpdc_resize;
 mod hpdc_view;
