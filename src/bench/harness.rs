@@ -387,6 +387,11 @@ impl Cell {
         self.samples.iter().map(|s| s.value).chain(self.at_least).collect()
     }
 
+    /// Of what the program said, by round. None: a round lacks it.
+    pub fn series(&self, of: impl Fn(&Value) -> Option<f64>) -> Option<Vec<f64>> {
+        self.samples.iter().map(|s| of(&s.output)).collect()
+    }
+
     /// Whether there is something to say of its time.
     fn is_known(&self) -> bool {
         self.state == State::Ok || self.at_least.is_some()

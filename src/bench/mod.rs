@@ -5,9 +5,11 @@
 
 mod ab;
 mod adapt;
+mod beside;
 mod child;
 mod counters;
 mod elastic;
+mod energy;
 mod harness;
 mod host;
 mod idle;
@@ -21,7 +23,9 @@ mod ml;
 mod noise;
 mod omp;
 mod output;
+mod postgres;
 mod programs;
+mod progress;
 mod report;
 mod sensitivity;
 mod server;
@@ -35,9 +39,8 @@ mod workload;
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
 use clap::builder::TypedValueParser;
@@ -51,6 +54,7 @@ use harness::{BOUND, Counted, Group, NATIVE, Outcome, Ran, Sample, Scenario, Tur
 use machine::Machine;
 use mixes::busy_seconds;
 use output::Outputs;
+use progress::Progress;
 use report::{Options, Report};
 use watch::{Watch, Watched};
 
@@ -473,6 +477,10 @@ fn native_because(statistics: &Value) -> Option<String> {
         return None;
     }
     let reason = processes.iter().find_map(|p| p["reason"].as_str());
+    // No thread, nothing to manage.
+    if reason.is_none() && processes.iter().any(|p| p["state"] == "single") {
+        return Some("its processes have one thread each".into());
+    }
     Some(reason.unwrap_or("no process has reported").into())
 }
 
@@ -489,51 +497,9 @@ fn waits(statistics: &Value) -> Option<u64> {
     )
 }
 
-/// A line on standard error that says how far it is, if somebody looks.
-struct Progress {
-    shown: bool,
-    begun: Instant,
-    turn: usize,
-    turns: usize,
-}
-
-impl Progress {
-    fn new(turns: usize) -> Progress {
-        Progress { shown: std::io::stderr().is_terminal(), begun: Instant::now(), turn: 0, turns }
-    }
-
-    fn show(&mut self, group: &Group, scenario: &Scenario, turn: Turn, rounds: usize) {
-        let threads =
-            if group.threads == 0 { String::new() } else { format!(", {} threads", group.threads) };
-        let place = format!("{}{threads}, {}", group.workload, scenario.name);
-        match turn {
-            Turn::Pilot => self.print(&format!("{place}: pilot")),
-            Turn::WarmUp => self.show_text(&format!("{place}: warm-up")),
-            Turn::Round(n) => self.show_text(&format!("{place}: round {n} of {rounds}")),
-        }
-    }
-
-    fn show_text(&mut self, text: &str) {
-        self.turn += 1;
-        self.print(text);
-    }
-
-    fn print(&self, text: &str) {
-        if !self.shown {
-            return;
-        }
-        let line =
-            format!("[{}/{}, {} s] {text}", self.turn, self.turns, self.begun.elapsed().as_secs());
-        eprint!("\r\x1b[K{}", line.chars().take(79).collect::<String>());
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.shown {
-            eprint!("\r\x1b[K");
-        }
-    }
+/// The program of that name in PATH.
+fn in_path(name: &str) -> Option<PathBuf> {
+    crate::program::find(name.as_ref(), std::env::var_os("PATH").as_deref()).ok()
 }
 
 /// The numbers of CPUs that --cpus names. Default: all CPUs.

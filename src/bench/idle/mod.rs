@@ -1,7 +1,5 @@
 //! `lissom bench idle`: what a CPU had better do that no thread needs just now.
 
-mod beside;
-mod energy;
 mod report;
 mod show;
 
@@ -12,9 +10,10 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use self::energy::Energy;
 use self::report::{Kind, Measured, Options, Report};
+use super::beside;
 use super::counters::Process;
+use super::energy::Energy;
 use super::harness::{
     self, Compare, Effort, Group, Metric, NATIVE, Outcome, Ran, Sample, Scenario, Turn,
 };

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::harness::{self, Cell, Compare, NATIVE, Sample, Spread, State, pairwise};
+use super::super::harness::{self, Cell, Compare, NATIVE, Spread, State, pairwise};
 use super::super::machine::Machine;
 use crate::cli::Idle;
 
@@ -94,10 +94,6 @@ pub struct Figures {
 /// By round: none if one of them does not have it.
 type Series = Option<Vec<f64>>;
 
-fn series(cell: &Cell, of: impl Fn(&Value) -> Option<f64>) -> Series {
-    cell.samples.iter().map(|s: &Sample| of(&s.output)).collect()
-}
-
 fn per_second(output: &Value, field: &str) -> Option<f64> {
     Some(output[field].as_f64()? / output["seconds"].as_f64()?)
 }
@@ -111,8 +107,8 @@ struct Throughput {
 impl Throughput {
     fn of(cell: &Cell) -> Throughput {
         Throughput {
-            program: series(cell, |o| Some(1e6 / o["us_per_round"].as_f64()?)),
-            computes: series(cell, |o| o["beside"]["per_second"].as_f64()),
+            program: cell.series(|o| Some(1e6 / o["us_per_round"].as_f64()?)),
+            computes: cell.series(|o| o["beside"]["per_second"].as_f64()),
         }
     }
 
@@ -165,7 +161,7 @@ fn figures(cell: &Cell, native: Option<&Throughput>) -> Figures {
         throughput = Throughput::of(cell).against(native);
     }
     let all = |field: &'static str| {
-        spread(&series(cell, |o| {
+        spread(&cell.series(|o| {
             Some(per_second(o, field)? + per_second(&o["beside"], field).unwrap_or(0.0))
         }))
     };
@@ -176,9 +172,9 @@ fn figures(cell: &Cell, native: Option<&Throughput>) -> Figures {
         both: spread(&throughput.2),
         voluntary: all("voluntary"),
         involuntary: all("involuntary"),
-        cpus: spread(&series(cell, |o| per_second(o, "cpu_seconds"))),
-        cpus_of_other: spread(&series(cell, |o| per_second(&o["beside"], "cpu_seconds"))),
-        watts: spread(&series(cell, |o| o["watts"].as_f64())),
+        cpus: spread(&cell.series(|o| per_second(o, "cpu_seconds"))),
+        cpus_of_other: spread(&cell.series(|o| per_second(&o["beside"], "cpu_seconds"))),
+        watts: spread(&cell.series(|o| o["watts"].as_f64())),
     }
 }
 
@@ -271,7 +267,7 @@ pub fn targets(group: &Measured) -> Option<Target> {
 
 #[cfg(test)]
 pub mod tests {
-    use super::super::super::harness::{Metric, Outcome, Ran, Scenario, Turn};
+    use super::super::super::harness::{Metric, Outcome, Ran, Sample, Scenario, Turn};
     use super::*;
     use serde_json::json;
 

@@ -67,7 +67,7 @@ fn number(path: &Path) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::child::Scratch;
+    use super::super::child::Scratch;
     use super::*;
 
     #[test]

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::super::Session;
-use super::super::child::{Ended, Running};
-use super::super::mixes::busy_seconds;
+use super::Session;
+use super::child::{Ended, Running};
 use super::energy::Energy;
+use super::mixes::busy_seconds;
 use crate::process;
 
 /// What it said, with what was found out about it, and all there is to say of the other.
@@ -87,19 +87,19 @@ pub fn run(
 }
 
 /// The program that computes: workloads/work.c until SIGTERM.
-struct Beside {
+pub struct Beside {
     running: Running,
     out: PathBuf,
 }
 
 impl Beside {
-    fn start(session: &Session, command: &[OsString]) -> anyhow::Result<Beside> {
+    pub fn start(session: &Session, command: &[OsString]) -> anyhow::Result<Beside> {
         let running = Running::start(command, &session.scratch, "beside", None)?;
         Ok(Beside { running, out: session.scratch.path().join("beside.stdout") })
     }
 
     /// Why, if it has.
-    fn ended(&mut self) -> anyhow::Result<Option<String>> {
+    pub fn ended(&mut self) -> anyhow::Result<Option<String>> {
         Ok(self.running.poll()?.map(|exited| match exited.ended {
             Ended::Badly(why) => format!("the program that computes has ended: {why}"),
             _ => "the program that computes has ended".into(),
@@ -107,7 +107,7 @@ impl Beside {
     }
 
     /// Post: all its threads compute, or the text says why not.
-    fn await_ready(&mut self, session: &Session) -> anyhow::Result<Result<(), String>> {
+    pub fn await_ready(&mut self, session: &Session) -> anyhow::Result<Result<(), String>> {
         let deadline = Instant::now() + PATIENCE;
         while std::fs::metadata(&self.out)?.len() == 0 {
             if let Some(why) = self.ended()? {
@@ -122,7 +122,7 @@ impl Beside {
     }
 
     /// What it has done in the window, and the CPU seconds of all of it.
-    fn stop(
+    pub fn stop(
         mut self,
         session: &Session,
         window: (f64, f64),
