@@ -4,8 +4,8 @@
 //     work reduction --threads 8 --seconds 1
 //
 // reduction adds up the same numbers again and again; delay counts, and does nothing else; random
-// draws numbers until one is rare. Prints one line of JSON as sync does; a round is a piece of
-// work.
+// draws numbers until one is rare; matmul computes a row of a product of two matrices. Prints one
+// line of JSON as sync does; a round is a piece of work.
 //
 // Without --seconds it ends at SIGTERM. It then begins with a line {"ready": true} when all threads
 // compute, and the line before the last is {"progress": [[time, rounds], ...]}, by CLOCK_MONOTONIC,
@@ -42,10 +42,23 @@ static uint64_t random_numbers(uint64_t x) {
     return x;
 }
 
+enum { SIDE = 256 };
+static double left[SIDE][SIDE], right[SIDE][SIDE];
+
+static uint64_t matmul(uint64_t x) {
+    double row[SIDE] = {0};
+    const double *factors = left[x % SIDE];
+    for (int k = 0; k < SIDE; k++)
+        for (int j = 0; j < SIDE; j++)
+            row[j] += factors[k] * right[k][j];
+    return x + 1 + (row[x % SIDE] < 0); // never: no element is negative
+}
+
 static const struct piece {
     const char *name;
     uint64_t (*work)(uint64_t);
-} pieces[] = {{"reduction", reduction}, {"delay", delay}, {"random", random_numbers}};
+} pieces[] = {
+    {"reduction", reduction}, {"delay", delay}, {"random", random_numbers}, {"matmul", matmul}};
 static const struct piece *piece;
 
 // --- progress: one thread writes down how far all of them are ------------------------------------
@@ -119,6 +132,8 @@ int main(int argc, char **argv) {
         fail("unknown workload %s", options.workload);
     for (uint32_t i = 0; i < NUMBERS; i++)
         numbers[i] = i;
+    for (int i = 0; i < SIDE * SIDE; i++)
+        left[i / SIDE][i % SIDE] = right[i / SIDE][i % SIDE] = i % 7;
     sem_init(&asked, 0, 0);
     if (options.seconds == 0)
         sigaction(SIGTERM, &(struct sigaction){.sa_handler = ask}, NULL);

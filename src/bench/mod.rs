@@ -29,6 +29,7 @@ mod progress;
 mod report;
 mod sensitivity;
 mod server;
+mod smt;
 mod specificity;
 mod spin;
 mod switch;
@@ -85,6 +86,7 @@ pub enum What {
     Mixes(mixes::MixesArgs),
     Adapt(adapt::AdaptArgs),
     Idle(idle::IdleArgs),
+    Smt(smt::SmtArgs),
     Programs(programs::ProgramsArgs),
     Switch(switch::SwitchArgs),
     Locality(locality::LocalityArgs),
@@ -243,6 +245,7 @@ pub fn bench(args: &BenchArgs) -> i32 {
         }
         What::Mixes(a) => mixes::measure_and_report(a),
         What::Idle(a) => idle::measure_and_report(a),
+        What::Smt(a) => smt::measure_and_report(a),
     })
 }
 

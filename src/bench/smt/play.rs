@@ -1,0 +1,294 @@
+//! Runs one or two copies of an application, and perhaps the program that computes beside it.
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::super::Session;
+use super::super::beside::Beside;
+use super::super::child::{Ended, Exited, Running};
+use super::super::counters::Used;
+use super::super::energy::Energy;
+use super::super::mixes::busy_seconds;
+use super::application::{Copy, Server};
+use crate::process;
+
+/// Time for a server to answer, and to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(5);
+
+pub enum Outcome {
+    Done(Value),
+    Failed(String),
+    Timeout,
+}
+
+/// A server that has been started. It is ended when this is dropped.
+pub struct Serving<'a> {
+    server: &'a Server,
+    running: Running,
+}
+
+impl<'a> Serving<'a> {
+    /// `around`: in front of its command, without the command that becomes its user. `name`: of its
+    /// output's files.
+    pub fn start(
+        session: &Session,
+        server: &'a Server,
+        around: &[OsString],
+        name: &str,
+    ) -> anyhow::Result<Serving<'a>> {
+        server.ready.clear();
+        let command = server.user.iter().chain(around).chain(&server.command);
+        let command: Vec<OsString> = command.cloned().collect();
+        let running = Running::start(&command, &session.scratch, name, None)?;
+        Ok(Serving { server, running })
+    }
+
+    /// Post: it answers, or the text says why not.
+    pub fn await_ready(&mut self, session: &Session) -> anyhow::Result<Result<(), String>> {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.server.ready.is_there() {
+            if let Some(why) = self.ended()? {
+                return Ok(Err(why));
+            }
+            if Instant::now() > deadline {
+                return Ok(Err("the server does not answer".into()));
+            }
+            session.signals.wait_for_child(PAUSE)?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Why, if it has.
+    fn ended(&mut self) -> anyhow::Result<Option<String>> {
+        Ok(self.running.poll()?.map(|exited| match exited.ended {
+            Ended::Badly(why) => format!("the server has ended: {why}"),
+            _ => "the server has ended".into(),
+        }))
+    }
+
+    /// Ends it, in whatever way. Post: what it and its processes have used; None: it does not end.
+    pub fn stop(mut self, session: &Session) -> anyhow::Result<Option<Used>> {
+        self.running.ask_to_end();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(exited) = self.running.poll()? {
+                return Ok(Some(exited.used));
+            }
+            if Instant::now() > deadline {
+                return Ok(None);
+            }
+            session.signals.wait_for_child(PAUSE)?;
+        }
+    }
+}
+
+/// What runs, and how.
+pub struct Play<'a> {
+    pub copies: &'a [&'a Copy],
+    /// The command of the program that computes.
+    pub computes: Option<&'a [OsString]>,
+    /// In front of each command. With `true`: the command leaves statistics.
+    pub around: &'a dyn Fn(bool) -> Vec<OsString>,
+    /// Whether the first copy, its server if there is one, leaves statistics.
+    pub is_told: bool,
+    pub amount: u64,
+    /// Of the loads.
+    pub limit: Duration,
+    pub energy: Option<&'a Energy>,
+}
+
+struct Loaded {
+    exited: Exited,
+    /// By CLOCK_MONOTONIC.
+    window: (f64, f64),
+}
+
+impl Play<'_> {
+    /// What the first copy has done and used, with all its processes from start to end, and in
+    /// `beside` the same of the other program.
+    pub fn run(&self, session: &Session) -> anyhow::Result<Outcome> {
+        let (begun, busy) = (Instant::now(), busy_seconds());
+        let mut servers = Vec::new();
+        for (i, copy) in self.copies.iter().enumerate() {
+            let Some(server) = &copy.server else { continue };
+            let around = (self.around)(self.is_told && i == 0);
+            servers.push(Serving::start(session, server, &around, &format!("server{i}"))?);
+        }
+        for server in &mut servers {
+            if let Err(why) = server.await_ready(session)? {
+                return Ok(Outcome::Failed(why));
+            }
+        }
+        let mut computes = None;
+        if let Some(command) = self.computes {
+            let command: Vec<OsString> =
+                (self.around)(false).into_iter().chain(command.iter().cloned()).collect();
+            let mut other = Beside::start(session, &command)?;
+            if let Err(why) = other.await_ready(session)? {
+                return Ok(Outcome::Failed(why));
+            }
+            computes = Some(other);
+        }
+        let (joules, since) = (self.energy.and_then(Energy::read), Instant::now());
+        let loads = match self.load(session, &mut servers, computes.as_mut())? {
+            Ok(loads) => loads,
+            Err(outcome) => return Ok(outcome),
+        };
+        let joules = self.energy.zip(joules).and_then(|(energy, begun)| energy.since(&begun));
+        let watts = joules.map(|j| j / since.elapsed().as_secs_f64());
+        let mut parts = Vec::new();
+        let mut used = 0.0;
+        for (copy, loaded) in self.copies.iter().zip(&loads) {
+            match self.read(copy, loaded) {
+                Ok(value) => parts.push((value, loaded.exited.used)),
+                Err(why) => return Ok(Outcome::Failed(why)),
+            }
+        }
+        let mut beside = None;
+        if let Some(other) = computes {
+            match other.stop(session, window(&loads[0]))? {
+                Ok((value, cpu_seconds)) => {
+                    used += cpu_seconds;
+                    beside = Some(json!({ "throughput": value["per_second"] }));
+                }
+                Err(why) => return Ok(Outcome::Failed(why)),
+            }
+        }
+        // A copy without a server has none to stop; copies of an application are alike.
+        for ((_, of), server) in parts.iter_mut().zip(servers) {
+            match server.stop(session)? {
+                Some(more) => add(of, &more),
+                None => return Ok(Outcome::Failed("the server does not end".into())),
+            }
+        }
+        used += parts.iter().map(|(_, used)| used.cpu_seconds()).sum::<f64>();
+        let mut parts = parts.into_iter().map(|(value, used)| with(value, &used));
+        let mut value = parts.next().unwrap_or_default();
+        if let Some(beside) = parts.next().or(beside) {
+            value["beside"] = beside;
+        }
+        if let Some(watts) = watts {
+            value["watts"] = json!(watts);
+        }
+        let there = begun.elapsed().as_secs_f64() * process::allowed_cpus().len() as f64;
+        value["others"] = json!(((busy_seconds() - busy - used) / there).clamp(0.0, 1.0));
+        Ok(Outcome::Done(value))
+    }
+
+    /// Runs the loads of all copies at the same time.
+    fn load(
+        &self,
+        session: &Session,
+        servers: &mut [Serving],
+        mut computes: Option<&mut Beside>,
+    ) -> anyhow::Result<Result<Vec<Loaded>, Outcome>> {
+        let deadline = Instant::now() + self.limit;
+        let mut running = Vec::new();
+        for (i, copy) in self.copies.iter().enumerate() {
+            let mut command = (self.around)(self.is_told && i == 0 && copy.server.is_none());
+            command.extend((copy.load.command)(self.amount));
+            let begun = now();
+            let load = Running::start(&command, &session.scratch, &format!("load{i}"), None)?;
+            running.push((load, begun));
+        }
+        let mut done: Vec<Option<Loaded>> = running.iter().map(|_| None).collect();
+        loop {
+            for ((load, begun), done) in running.iter_mut().zip(&mut done) {
+                if done.is_none() {
+                    let exited = load.poll()?;
+                    *done = exited.map(|exited| Loaded { exited, window: (*begun, now()) });
+                }
+            }
+            if done.iter().all(Option::is_some) {
+                return Ok(Ok(done.into_iter().flatten().collect()));
+            }
+            let mut ended = computes.as_mut().map(|c| c.ended()).transpose()?.flatten();
+            for server in &mut *servers {
+                ended = ended.or(server.ended()?);
+            }
+            if let Some(why) = ended {
+                return Ok(Err(Outcome::Failed(why)));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Err(Outcome::Timeout));
+            }
+            session.signals.wait_for_child(left)?;
+        }
+    }
+
+    /// The work of a copy, and its throughput.
+    fn read(&self, copy: &Copy, loaded: &Loaded) -> Result<Value, String> {
+        let text = match &loaded.exited.ended {
+            Ended::Well(text) => text,
+            Ended::Badly(why) => return Err(why.clone()),
+            Ended::TooSlow => return Err("it does not end".into()),
+        };
+        let work = copy.load.done(self.amount, text)?;
+        let seconds = said(text)["seconds"].as_f64().unwrap_or(loaded.exited.seconds);
+        Ok(json!({ "work": work, "seconds": seconds, "throughput": work / seconds }))
+    }
+}
+
+/// The line of JSON that our own programs print.
+fn said(text: &str) -> Value {
+    let line = text.lines().last().unwrap_or_default();
+    serde_json::from_str::<Value>(line).ok().filter(Value::is_object).unwrap_or_default()
+}
+
+/// When the load did its work: without its start, if it says so.
+fn window(loaded: &Loaded) -> (f64, f64) {
+    let Ended::Well(text) = &loaded.exited.ended else { return loaded.window };
+    let said = said(text);
+    match (said["reported_at"].as_f64(), said["seconds"].as_f64()) {
+        (Some(end), Some(seconds)) => (end - seconds, end),
+        _ => loaded.window,
+    }
+}
+
+fn now() -> f64 {
+    // SAFETY: the call writes to a structure on the stack.
+    let time = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time);
+        time
+    };
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+fn add(used: &mut Used, more: &Used) {
+    used.user_seconds += more.user_seconds;
+    used.system_seconds += more.system_seconds;
+    used.voluntary += more.voluntary;
+    used.involuntary += more.involuntary;
+    used.faults += more.faults;
+}
+
+fn with(mut value: Value, used: &Used) -> Value {
+    value["cpu_seconds"] = json!(used.cpu_seconds());
+    value["voluntary"] = json!(used.voluntary);
+    value["involuntary"] = json!(used.involuntary);
+    value["context_switches"] = json!(used.voluntary + used.involuntary);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_may_say_when_it_worked() {
+        let loaded = |text: &str| Loaded {
+            exited: Exited { ended: Ended::Well(text.into()), seconds: 3.0, used: Used::default() },
+            window: (1.0, 4.0),
+        };
+        let own = "{\"seconds\": 0.5, \"reported_at\": 3.5}\n";
+        assert_eq!(window(&loaded(own)), (3.0, 3.5));
+        assert_eq!(window(&loaded("{\"seconds\": 0.5}\n")), (1.0, 4.0));
+        assert_eq!(window(&loaded("12\n")), (1.0, 4.0));
+        assert!(said("12\n").is_null());
+    }
+}

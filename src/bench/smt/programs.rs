@@ -1,0 +1,166 @@
+//! Applications that are one program: they compute, or read and write files.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::super::ml;
+use super::super::workload::{self, Program};
+use super::application::{Copy, Load, Work};
+use super::catalogue::Setting;
+use super::servers::program;
+
+const DEDUP: Program = Program("parsec/dedup", &["-pthread", "-lm"]);
+const VOLREND: Program = Program("splash/volrend", &["-pthread", "-lm"]);
+
+/// A program of workloads/ whose amount is rounds, of so many units each.
+fn rounds(setting: &Setting, program: Program, units: f64) -> anyhow::Result<Copy> {
+    let (program, threads) = (workload::compile(setting.session, program)?, setting.threads);
+    let command = move |amount: u64| {
+        let mut command: Vec<OsString> = vec![program.clone().into()];
+        for (name, value) in [("--threads", u64::from(threads)), ("--rounds", amount)] {
+            command.extend([name.into(), value.to_string().into()]);
+        }
+        command.extend(["--class".into(), "small".into()]);
+        command
+    };
+    let load = Load { command: Box::new(command), work: Work::Asked(units), first: 1 };
+    Ok(Copy { server: None, load })
+}
+
+pub fn dedup(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
+    const MEBIBYTES: f64 = 20.0;
+    rounds(setting, DEDUP, MEBIBYTES)
+}
+
+pub fn volrend(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
+    const FRAMES: f64 = 8.0;
+    rounds(setting, VOLREND, FRAMES)
+}
+
+/// Transcodes a generated clip, again and again, to H.264; a unit of the amount is a frame.
+pub fn ffmpeg(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
+    let program = program("ffmpeg", "ffmpeg")?;
+    // Both copies read it.
+    let clip = setting.session.scratch.path().join("clip.mpg");
+    let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>();
+    if !clip.exists() {
+        let mut make: Vec<OsString> = vec![program.clone().into()];
+        make.extend(words(&["-v", "error", "-nostdin", "-f", "lavfi", "-i"]));
+        make.extend(words(&["testsrc2=size=640x360:rate=25", "-frames:v", "50"]));
+        make.extend(words(&["-c:v", "mpeg2video", "-q:v", "3"]));
+        make.push(clip.clone().into());
+        setting.session.output(&make)?;
+    }
+    let threads = setting.threads.to_string();
+    let command = move |amount: u64| {
+        let mut command: Vec<OsString> = vec![program.clone().into()];
+        command.extend(words(&["-v", "error", "-nostdin", "-threads", &threads]));
+        command.extend(words(&["-stream_loop", "-1", "-i"]));
+        command.push(clip.clone().into());
+        command.extend(words(&["-frames:v", &amount.to_string(), "-c:v", "libx264"]));
+        command.extend(words(&["-preset", "veryfast", "-threads", &threads, "-f", "null", "-"]));
+        command
+    };
+    let load = Load { command: Box::new(command), work: Work::Asked(1.0), first: 50 };
+    Ok(Copy { server: None, load })
+}
+
+/// Where Debian and Fedora have dbench's list of operations.
+const OPERATIONS: [&str; 2] = ["/usr/share/dbench/client.txt", "/usr/share/client.txt"];
+
+/// A process for each client; the amount is seconds, the work file operations.
+pub fn dbench(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
+    let program = program("dbench", "dbench")?;
+    let list = OPERATIONS.into_iter().find(|p| Path::new(p).exists());
+    let list = list.context("dbench's client.txt is in none of the usual folders")?;
+    let folder = setting.session.scratch.path().join(format!("dbench-{copy}"));
+    std::fs::create_dir_all(&folder)?;
+    let clients = setting.clients.to_string();
+    let command = move |amount: u64| {
+        let mut command: Vec<OsString> = vec![program.clone().into(), "-t".into()];
+        command.extend([amount.to_string().into(), "-D".into(), folder.clone().into()]);
+        command.extend(["-c".into(), list.into(), clients.clone().into()]);
+        command
+    };
+    let load = Load { command: Box::new(command), work: Work::Printed(operations), first: 1 };
+    Ok(Copy { server: None, load })
+}
+
+/// The sum of dbench's table of operations.
+fn operations(output: &str) -> Option<f64> {
+    let table = output.lines().skip_while(|l| !l.trim_start().starts_with("----")).skip(1);
+    let rows = table.take_while(|l| !l.trim().is_empty());
+    rows.map(|l| l.split_whitespace().nth(1)?.parse::<f64>().ok()).sum()
+}
+
+/// A unit of the amount is a tree.
+pub fn xgboost(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
+    let python = python(setting, "xgboost")?;
+    let program = setting.session.scratch.write("ml.py", ml::PROGRAM)?;
+    let threads = setting.threads.to_string();
+    let command = move |amount: u64| {
+        let mut command: Vec<OsString> = vec![python.clone().into(), program.clone().into()];
+        command.extend(["--library", "xgboost", "--threads", &threads].map(OsString::from));
+        command.extend(["--trees".into(), amount.to_string().into()]);
+        command
+    };
+    let load = Load { command: Box::new(command), work: Work::Asked(1.0), first: 20 };
+    Ok(Copy { server: None, load })
+}
+
+/// A Python that has the module.
+fn python(setting: &Setting, module: &str) -> anyhow::Result<PathBuf> {
+    let python = setting.python.clone().unwrap_or_else(ml::default_python);
+    let probe = [python.clone().into(), "-c".into(), format!("import numpy, {module}").into()];
+    setting.session.output(&probe).with_context(|| {
+        let shown = python.display();
+        format!("{shown} has no {module}: pip install {module}, and --python PATH")
+    })?;
+    Ok(python)
+}
+
+const SPARK: &str = include_str!("../../../workloads/spark.py");
+
+/// A job of workloads/spark.py in Spark's local mode; a unit of the amount is a round of it.
+fn spark(setting: &Setting, job: &'static str) -> anyhow::Result<Copy> {
+    let python = python(setting, "pyspark")?;
+    program("java", "default-jre-headless")?;
+    let program = setting.session.scratch.write("spark.py", SPARK)?;
+    let threads = setting.threads.to_string();
+    let command = move |amount: u64| {
+        let mut command: Vec<OsString> = vec![python.clone().into(), program.clone().into()];
+        command.extend(["--job", job, "--threads", &threads, "--rounds"].map(OsString::from));
+        command.push(amount.to_string().into());
+        command
+    };
+    let load = Load { command: Box::new(command), work: Work::Asked(1.0), first: 4 };
+    Ok(Copy { server: None, load })
+}
+
+pub fn kmeans(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
+    spark(setting, "kmeans")
+}
+
+pub fn pagerank(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
+    spark(setting, "pagerank")
+}
+
+pub fn terasort(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
+    spark(setting, "terasort")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dbench_counts_operations() {
+        let text = "releasing clients\n\n Operation      Count    AvgLat    MaxLat\n \
+                    ----------------------------------------\n NTCreateX      12084     0.113    \
+                    17.968\n Close           9034     0.003     7.856\n\nThroughput 0 MB/sec\n";
+        assert_eq!(operations(text), Some(21_118.0));
+        assert_eq!(operations("nothing"), Some(0.0));
+    }
+}
