@@ -125,8 +125,8 @@ const EXIT_CODES: &str = "\
 It takes a quarter of an hour; --quick and names of applications make it shorter.
 On Debian, all of them: apt-get install apache2-bin apache2-utils clamav-daemon
 clamdscan dbench ffmpeg graphicsmagick lighttpd mariadb-server postgresql
-redis-server sysbench; pip install xgboost-cpu numpy; for Spark also
-default-jre-headless and pip install pyspark.
+redis-server sysbench; pip install xgboost-cpu scikit-learn (`make bench`); for
+Spark also default-jre-headless, and pip install numpy pyspark.
 
 Exit code: 0 if everything ran, 1 if something failed or was too slow, 2 if
 options are wrong. Ctrl-C ends it and shows what is complete.";
@@ -253,7 +253,7 @@ impl Bench {
             session: &self.session,
             threads: self.options.threads,
             clients: self.options.clients,
-            python: args.python.clone().or_else(|| Some(ml::default_python())),
+            python: args.python.clone().unwrap_or_else(ml::default_python),
         };
         for application in wanted {
             let name = application.name;

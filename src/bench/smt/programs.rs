@@ -97,7 +97,7 @@ fn operations(output: &str) -> Option<f64> {
 
 /// A unit of the amount is a tree.
 pub fn xgboost(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
-    let python = python(setting, "xgboost")?;
+    let python = python(setting, "xgboost, sklearn", "xgboost-cpu scikit-learn")?;
     let program = setting.session.scratch.write("ml.py", ml::PROGRAM)?;
     let threads = setting.threads.to_string();
     let command = move |amount: u64| {
@@ -110,13 +110,13 @@ pub fn xgboost(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
     Ok(Copy { server: None, load })
 }
 
-/// A Python that has the module.
-fn python(setting: &Setting, module: &str) -> anyhow::Result<PathBuf> {
-    let python = setting.python.clone().unwrap_or_else(ml::default_python);
-    let probe = [python.clone().into(), "-c".into(), format!("import numpy, {module}").into()];
+/// A Python that has the modules, which `packages` install.
+fn python(setting: &Setting, modules: &str, packages: &str) -> anyhow::Result<PathBuf> {
+    let python = setting.python.clone();
+    let probe = [python.clone().into(), "-c".into(), format!("import {modules}").into()];
     setting.session.output(&probe).with_context(|| {
         let shown = python.display();
-        format!("{shown} has no {module}: pip install {module}, and --python PATH")
+        format!("{shown} lacks {modules}: pip install {packages}, and --python PATH")
     })?;
     Ok(python)
 }
@@ -125,7 +125,7 @@ const SPARK: &str = include_str!("../../../workloads/spark.py");
 
 /// A job of workloads/spark.py in Spark's local mode; a unit of the amount is a round of it.
 fn spark(setting: &Setting, job: &'static str) -> anyhow::Result<Copy> {
-    let python = python(setting, "pyspark")?;
+    let python = python(setting, "numpy, pyspark", "numpy pyspark")?;
     program("java", "default-jre-headless")?;
     let program = setting.session.scratch.write("spark.py", SPARK)?;
     let threads = setting.threads.to_string();
