@@ -96,6 +96,9 @@ need_study() {
     want xz-utils xz
     want x264 x264
     want ncbi-blast+ blastn
+    want dbench dbench
+    want ffmpeg ffmpeg
+    want redis-server redis-server
     want_file libfftw3-dev /usr/include/fftw3.h
 }
 

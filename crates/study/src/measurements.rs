@@ -149,7 +149,13 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "bench mechanisms --threads 32 --runs 5",
         "bench mechanisms --threads 16 --runs 1 --scale 0.1",
     ),
-    of("idle", "what an idle CPU had better do", "bench idle", "bench idle --quick"),
+    of(
+        "idle",
+        "synchronization patterns, by what an idle CPU does",
+        "bench idle",
+        "bench idle --quick",
+    ),
+    of("smt", "applications in pairs, by what an idle CPU does", "bench smt", "bench smt --quick"),
     of(
         "profiles",
         "how many threads of a program are runnable, and how well it scales",

@@ -8,6 +8,7 @@ mod hpdc_detection;
 mod hpdc_memcached;
 mod hpdc_resize;
 mod hpdc_view;
+mod idle;
 mod own;
 mod smt;
 
@@ -118,7 +119,7 @@ pub struct Figure {
 
 pub fn all() -> impl Iterator<Item = &'static Figure> {
     let papers = [hpdc::FIGURES, smt::FIGURES, em::FIGURES, apple::FIGURES];
-    let ours = [own::FIGURES, hpdc::OWN, em::OWN, apple::OWN];
+    let ours = [own::FIGURES, hpdc::OWN, idle::OWN, em::OWN, apple::OWN];
     papers.into_iter().chain(ours).flatten()
 }
 
