@@ -277,7 +277,74 @@ fn with(mut value: Value, used: &Used) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::child::{Scratch, Signals};
+    use super::super::super::machine::Machine;
+    use super::super::application::{Load, Ready, Work};
     use super::*;
+
+    fn session() -> Session {
+        Session {
+            machine: Machine::look(),
+            scratch: Scratch::create().expect("a folder"),
+            signals: Signals::block(),
+            lissom: "lissom".into(),
+        }
+    }
+
+    fn shell(script: &str) -> Vec<OsString> {
+        vec!["sh".into(), "-c".into(), script.into()]
+    }
+
+    /// The load fails unless its server answers.
+    fn copy(session: &Session, name: &str, serve: &str) -> Copy {
+        let file = session.scratch.path().join(name);
+        let path = file.display();
+        let server = Server {
+            user: vec![],
+            command: shell(&serve.replace("FILE", &path.to_string())),
+            ready: Ready::Line(file.clone(), "ready"),
+        };
+        let load = format!("grep -q ready '{path}'");
+        let command = Box::new(move |_| shell(&load));
+        let load = Load { command, work: Work::Asked(8.0), first: 1 };
+        Copy { server: Some(server), load }
+    }
+
+    fn play(session: &Session, copies: &[&Copy]) -> Outcome {
+        let play = Play {
+            copies,
+            computes: None,
+            around: &|_| vec![],
+            is_told: false,
+            amount: 3,
+            limit: Duration::from_secs(20),
+            energy: None,
+        };
+        play.run(session).expect("a shell")
+    }
+
+    #[test]
+    fn servers_are_started_and_stopped() {
+        let session = session();
+        let serve = "echo ready >'FILE'; trap 'rm FILE; exit 3' TERM; while :; do sleep 0.01; done";
+        let copies = ["a", "b"].map(|name| copy(&session, name, serve));
+        let Outcome::Done(value) = play(&session, &[&copies[0], &copies[1]]) else {
+            panic!("both answer")
+        };
+        assert!(value["work"] == 24.0 && value["beside"]["work"] == 24.0, "{value}");
+        assert!(value["context_switches"].as_u64() > Some(0), "{value}");
+        assert!(!session.scratch.path().join("a").exists());
+    }
+
+    #[test]
+    fn a_server_that_ends_is_said() {
+        let session = session();
+        let dead = copy(&session, "a", "echo no >&2; exit 3");
+        match play(&session, &[&dead]) {
+            Outcome::Failed(why) => assert_eq!(why, "the server has ended: exit code 3: no"),
+            _ => panic!("it does not answer"),
+        }
+    }
 
     #[test]
     fn a_load_may_say_when_it_worked() {
