@@ -70,6 +70,7 @@ struct task_struct___scx {
     unsigned long nvcsw, nivcsw;
     const struct cpumask *cpus_ptr;
     u32 policy;
+    struct task_struct *group_leader;
 };
 
 struct pt_regs {
@@ -139,6 +140,7 @@ struct sched_ext_ops {
 
 s32 scx_bpf_create_dsq(u64 id, s32 node) __ksym;
 s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 previous, u64 flags, bool *is_idle) __ksym;
+bool scx_bpf_test_and_clear_cpu_idle(s32 cpu) __ksym;
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym;
 const struct cpumask *scx_bpf_get_idle_cpumask(void) __ksym;
 void scx_bpf_put_idle_cpumask(const struct cpumask *mask) __ksym;

@@ -68,6 +68,7 @@ struct cpu {
     struct task_struct __kptr *woken; /* ... this one, ... */
     u64 left_ns;                      /* ... with so much left of its slice ... */
     int parker;                       /* ... and is to be parked itself: its number, or 0 */
+    bool has_stays; /* threads of a bulk wake-up may wait in RUN: scx_wake.bpf.h */
 };
 
 struct {
@@ -92,6 +93,10 @@ struct thread {
     u64 turn;     /* struct cpu's `runs` from which it may be taken from SPIN */
     u32 progress; /* struct cpu's `events` when it last did something else than to wait */
     volatile bool guest_spins; /* scx_vcpu.bpf.h */
+    /* scx_wake.bpf.h: when it last woke a thread, how often it had left a CPU by then, how many it
+     * woke in a row; and of a process's first thread, how many one of its threads lately did */
+    u64 woke_at, woke_switches;
+    u32 wakes, burst;
     struct looked looked;
 };
 
@@ -184,20 +189,7 @@ static u64 cost(const struct thread *t, u64 ns)
     return ns * WEIGHT / (weight ?: 1);
 }
 
-SEC("struct_ops/lissom_select_cpu")
-s32 BPF_PROG(lissom_select_cpu, struct task_struct *p, s32 previous, u64 flags)
-{
-    /* When all are busy there is nothing to look for, and the search is what costs: it takes the
-     * cache lines of all. */
-    if (!any_idle()) return previous;
-    bool is_idle = false;
-    s32 cpu = scx_bpf_select_cpu_dfl(p, previous, flags, &is_idle);
-    if (is_idle) {
-        COUNT(idle_picks);
-        insert(p, SCX_DSQ_LOCAL, config.slice_ns, 0);
-    }
-    return cpu;
-}
+#include "scx_wake.bpf.h"
 
 /* On a CPU with another virtual time, a thread keeps its distance. One that slept keeps no more
  * than the credit. */
@@ -381,6 +373,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     }
     if (take(RUN(cpu))) {
         c->runs++;
+        wake_thief(cpu, c);
         return;
     }
     /* RUN is empty: whoever had to be waited for is gone, to another CPU perhaps. Before the

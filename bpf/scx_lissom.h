@@ -3,7 +3,7 @@
 #pragma once
 
 /* Of the layouts below: a tool that finds a scheduler of another version says so. */
-#define SCX_LISSOM_VERSION 3
+#define SCX_LISSOM_VERSION 4
 
 /* A thread under `lissom run` that waits for another one of its process parks itself and wakes that
  * one up with one call, sched_yield, and these in the registers of the first three arguments, where
@@ -61,6 +61,9 @@ struct scx_counts {
     /* of spin_kicks, those of threads that run a guest's CPU, by a pause-loop exit */
     __u64 vcpu_kicks;
     __u64 branch_kicks; /* of spin_kicks, those that the registers would not have told */
+    /* woken with as many others as there are CPUs, or more: those that waited for their own CPU
+     * though another one was idle */
+    __u64 bulk_stays;
 };
 
 /* Whether the CPU's branch records show a loop that the loader runs for that: .bss.trial */

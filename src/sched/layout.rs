@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 /// `SCX_LISSOM_VERSION`
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// A structure of 64-bit words, by its fields' names.
 macro_rules! words {
@@ -40,7 +40,10 @@ words! {
 
 words! {
     /// `struct scx_counts`, since it was loaded.
-    Counts { wakeups, idle_picks, steals, samples, spin_kicks, spin_ns, parks, unparks, park_ends, vcpu_kicks, branch_kicks }
+    Counts {
+        wakeups, idle_picks, steals, samples, spin_kicks, spin_ns, parks, unparks, park_ends,
+        vcpu_kicks, branch_kicks, bulk_stays,
+    }
 }
 
 words! {

@@ -21,6 +21,7 @@ const MEANINGS: &[&str] = &[
     "of these, put to sleep after all",
     "of spin_kicks, vCPUs, by their guest's PAUSEs",
     "of spin_kicks, those only branch records told",
+    "woken in bulk, stayed though a CPU was idle",
 ];
 
 /// "3 ms", "100 us": in the largest unit that leaves a whole number.

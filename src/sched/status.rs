@@ -30,7 +30,7 @@ pub struct StatusArgs {
 }
 
 /// Those with the most kicks; all are in the JSON.
-const SITES_SHOWN: usize = 10;
+const SITES_SHOWN: usize = 9;
 
 /// What lissom's scheduler says itself.
 pub struct Seen {
@@ -194,7 +194,7 @@ mod tests {
         assert!(text.lines().count() <= 30, "{text}");
         assert!(text.starts_with("sched_ext: enabled, lissom\nall threads; "), "{text}");
         assert!(
-            text.contains("process 77, for 2 s: slice 3 ms") && text.ends_with("... and 2 more\n"),
+            text.contains("process 77, for 2 s: slice 3 ms") && text.ends_with("... and 3 more\n"),
             "{text}"
         );
         let off = SchedExt { state: "disabled".into(), scheduler: None, ..now() };

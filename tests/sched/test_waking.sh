@@ -1,0 +1,6 @@
+# Threads that sleep in the kernel and are woken together, more of them than CPUs: they stay on
+# their CPUs.
+. "$(dirname "$0")/lib.sh"
+build_scheduler
+put sync
+inside --cpus 4 -- waking.sh
