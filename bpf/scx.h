@@ -71,6 +71,7 @@ struct task_struct___scx {
     const struct cpumask *cpus_ptr;
     u32 policy;
     struct task_struct *group_leader;
+    char comm[16];
 };
 
 struct pt_regs {

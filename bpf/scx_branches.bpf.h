@@ -61,14 +61,21 @@ static bool count(u32 which, u64 *value, u64 *blind_ns)
     return true;
 }
 
+/* The CPU as it is now, with the running thread p. */
+static __always_inline void look_now(struct branch_look *now, struct task_struct *p)
+{
+    u64 cycles;
+    *now = (struct branch_look){.thread = p->pid, .switches = scx(p)->nvcsw + scx(p)->nivcsw};
+    if (!count(0, &cycles, &now->blind_ns) || !count(1, &now->l1d_misses, &now->blind_ns) ||
+        !count(2, &now->dtlb_misses, &now->blind_ns))
+        now->thread = 0;
+}
+
 /* Since the last look at this CPU. */
 static enum branch_interval since_last(struct branch_cpu *b, struct task_struct *p)
 {
-    struct branch_look now = {.thread = p->pid, .switches = scx(p)->nvcsw + scx(p)->nivcsw};
-    u64 cycles;
-    if (!count(0, &cycles, &now.blind_ns) || !count(1, &now.l1d_misses, &now.blind_ns) ||
-        !count(2, &now.dtlb_misses, &now.blind_ns))
-        now.thread = 0;
+    struct branch_look now;
+    look_now(&now, p);
     enum branch_interval interval = branch_interval(&b->last, &now);
     b->last = now;
     return interval;

@@ -46,6 +46,18 @@ static inline enum branch_interval branch_interval(const struct branch_look *bef
     return BRANCHES_QUIET;
 }
 
+/* The same by the paper's rule, for --detector=paper: whatever has run on the CPU since the last
+ * look, one miss of any thread counts. */
+static inline enum branch_interval paper_interval(const struct branch_look *before,
+                                                  const struct branch_look *now)
+{
+    if (!before->thread || !now->thread || now->blind_ns != before->blind_ns)
+        return BRANCHES_UNKNOWN;
+    if (now->l1d_misses != before->l1d_misses || now->dtlb_misses != before->dtlb_misses)
+        return BRANCHES_MISSED;
+    return BRANCHES_QUIET;
+}
+
 /* The branch that closes the loop in which a thread is that was interrupted at ip; 0: none, or it
  * cannot be told. The thread's next instruction lies in it: so what another thread has left behind
  * is not taken for its own. */
@@ -60,4 +72,14 @@ static inline __u64 branch_loop(const struct branch *branches, __u32 count, __u6
         if (branches[i].from != from || branches[i].to != to) return 0;
     }
     return from;
+}
+
+/* The paper's decision: the loop in which a thread is taken to spin, interrupted at ip, or 0. Only
+ * the last 16 records count, as the paper's CPUs have no more: branches[0] is the newest. Records
+ * are only read for a quiet interval, so `count` is 0 for any other. */
+static inline __u64 paper_loop(enum branch_interval interval, const struct branch *branches,
+                               __u32 count, __u64 ip)
+{
+    if (interval != BRANCHES_QUIET) return 0;
+    return branch_loop(branches, count > LEAST_BRANCHES ? LEAST_BRANCHES : count, ip);
 }

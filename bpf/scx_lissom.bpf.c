@@ -454,6 +454,7 @@ bool BPF_PROG(lissom_yield, struct task_struct *from, struct task_struct *to)
 }
 
 #include "scx_look.bpf.h"
+#include "scx_paper.bpf.h"
 
 /* Where threads wait behind the running one, a CPU that has gone idle since they came is told. */
 SEC("struct_ops/lissom_tick")

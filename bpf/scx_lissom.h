@@ -34,6 +34,7 @@ struct scx_config {
 enum scx_detector {
     SCX_REGISTERS,
     SCX_BRANCHES, /* these, and the CPU's branch records and counts of misses */
+    SCX_PAPER,    /* only records and misses, without a proof */
 };
 
 /* Map `scx_state`, an array of one. Written by who loads it. */
@@ -64,6 +65,26 @@ struct scx_counts {
     /* woken with as many others as there are CPUs, or more: those that waited for their own CPU
      * though another one was idle */
     __u64 bulk_stays;
+    /* of SCX_PAPER: scans that could be decided, and those that took the thread to spin */
+    __u64 tries, positives;
+};
+
+/* A program, by name: a process that becomes another one by exec begins anew. */
+struct scx_program {
+    __u32 pid; /* of the process, as the first PID namespace numbers it; 0: all programs */
+    __u32 pad;
+    char comm[16]; /* of the process's first thread */
+};
+
+/* Map `scx_scans`, a hash of struct scx_program: SCX_PAPER's scans of its threads. */
+struct scx_scan {
+    __u64 tries, positives;
+};
+
+/* Map `scx_audits`, a hash of struct scx_program: positives at sites of which the tool has proven
+ * that they spin, or that they work. The rest is undecided. */
+struct scx_audit {
+    __u64 true_positives, false_positives;
 };
 
 /* Whether the CPU's branch records show a loop that the loader runs for that: .bss.trial */
@@ -85,7 +106,7 @@ struct scx_site {
 
 /* What is known of a site: map `scx_sites`, a hash of struct scx_site. The kernel side notes it as
  * UNKNOWN and sends a struct scx_candidate; the tool looks at the code and decides. Nobody is made
- * to give way before. */
+ * to give way before, but by SCX_PAPER. */
 enum scx_verdict {
     SCX_UNKNOWN,
     SCX_SPINS, /* it waits for a word that somebody else has to change */
@@ -95,7 +116,7 @@ enum scx_verdict {
 struct scx_site_info {
     __u32 verdict; /* enum scx_verdict; written by the tool */
     __u32 pad;
-    __u64 seen;  /* times that it was met while it was UNKNOWN */
+    __u64 seen;  /* times that it was met while it was UNKNOWN; by SCX_PAPER, all positives */
     __u64 kicks; /* threads that had to give way there */
 };
 

@@ -12,6 +12,16 @@ static bool is_scheduled_here(struct task_struct *p)
     return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;
 }
 
+/* The running thread t waits, and another one wants its CPU: it goes to SPIN. */
+static __always_inline void give_way(struct bpf_perf_event_data *event, struct thread *t,
+                                     struct scx_counts *n, s32 cpu)
+{
+    n->spin_kicks++;
+    n->spin_ns += event->sample_period;
+    t->aside = true;
+    scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
 /* A look at the running thread (scx_spin.bpf.h, and by_branches scx_branches.bpf.h). The
  * interrupted one may be anybody. */
 static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_branches)
@@ -43,14 +53,11 @@ static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_br
         if (!site) return 0;
         site->kicks++;
     }
-    n->spin_kicks++;
-    n->spin_ns += event->sample_period;
-    t->aside = true;
-    scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+    give_way(event, t, n, cpu);
     return 0;
 }
 
-/* One of the two is attached. */
+/* One of the two is attached, or look_paper. */
 SEC("perf_event")
 int look(struct bpf_perf_event_data *event) { return look_at(event, false); }
 

@@ -14,7 +14,7 @@ use super::layout::Trial;
 use super::load::{self, Scheduler};
 
 /// Those that there are only for this, and the one that looks at the loader's own loop.
-pub const PROGRAMS: &[&str] = &["look_branches", TRY];
+pub const PROGRAMS: &[&str] = &["look_branches", "look_paper", TRY];
 const TRY: &str = "try_branches";
 
 /// `COUNTERS`

@@ -26,6 +26,8 @@ struct Look {
 unsafe extern "C" {
     fn branches_interval(before: *const Look, now: *const Look) -> i32;
     fn branches_loop(branches: *const Branch, count: u32, ip: u64) -> u64;
+    fn branches_paper_interval(before: *const Look, now: *const Look) -> i32;
+    fn branches_paper_loop(interval: i32, branches: *const Branch, count: u32, ip: u64) -> u64;
 }
 
 const FROM: u64 = 0x40_1010;
@@ -146,6 +148,58 @@ fn intervals() {
     assert_eq!(between(unread, look), UNKNOWN);
     assert_eq!(between(look, unread), UNKNOWN);
     assert_eq!(between(unread, unread), UNKNOWN);
+}
+
+/// The paper's rule as a whole: the loop in which a thread is taken to spin, or 0.
+fn paper(before: Look, now: Look, branches: &[Branch], ip: u64) -> u64 {
+    let mut all = branches.to_vec();
+    all.resize(MOST, Branch { from: 1, to: 2, flags: 0 });
+    // SAFETY: it reads both looks, and as many records as there may be at most.
+    unsafe {
+        let interval = branches_paper_interval(&raw const before, &raw const now);
+        branches_paper_loop(interval, all.as_ptr(), branches.len() as u32, ip)
+    }
+}
+
+const LOOK: Look = Look { thread: 7, switches: 3, l1d_misses: 100, dtlb_misses: 10, blind_ns: 5 };
+
+#[test]
+fn the_paper_takes_a_loop_without_misses_to_spin() {
+    assert_eq!(paper(LOOK, LOOK, &same(16), TO), FROM);
+    // The interval is the CPU's: it may have switched meanwhile, and another thread may spin now.
+    assert_eq!(paper(LOOK, Look { switches: 4, ..LOOK }, &same(16), FROM), FROM);
+    assert_eq!(paper(LOOK, Look { thread: 8, ..LOOK }, &same(16), TO + 7), FROM);
+    // Only the last 16 records count.
+    let mut older = same(32);
+    older[16].to += 1;
+    assert_eq!(paper(LOOK, LOOK, &older, TO), FROM);
+    older[15].to += 1;
+    assert_eq!(paper(LOOK, LOOK, &older, TO), 0);
+}
+
+#[test]
+fn the_paper_takes_nobody_else_to_spin() {
+    // A miss of either kind, by any thread.
+    for missed in [Look { l1d_misses: 101, ..LOOK }, Look { dtlb_misses: 11, ..LOOK }] {
+        assert_eq!(paper(LOOK, missed, &same(16), TO), 0);
+        assert_eq!(paper(LOOK, Look { switches: 4, ..missed }, &same(16), TO), 0);
+    }
+    // Counters that could not be read, or that were another's for a while.
+    let unread = Look { thread: 0, ..LOOK };
+    assert_eq!(paper(unread, LOOK, &same(16), TO), 0);
+    assert_eq!(paper(LOOK, unread, &same(16), TO), 0);
+    assert_eq!(paper(LOOK, Look { blind_ns: 6, ..LOOK }, &same(16), TO), 0);
+    // Too few records, several branches, forwards, and an instruction outside of the loop.
+    for count in [0, 1, 8, 15] {
+        assert_eq!(paper(LOOK, LOOK, &same(count), TO), 0, "{count}");
+    }
+    let first = same(1)[0];
+    for at in 0..16 {
+        assert_eq!(paper(LOOK, LOOK, &but(at, Branch { to: TO + 2, ..first }), TO), 0, "{at}");
+    }
+    let forwards = vec![Branch { from: TO, to: FROM, flags: 0 }; 16];
+    assert_eq!(paper(LOOK, LOOK, &forwards, TO), 0);
+    assert_eq!(paper(LOOK, LOOK, &same(16), FROM + 1), 0);
 }
 
 #[test]

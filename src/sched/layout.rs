@@ -42,8 +42,18 @@ words! {
     /// `struct scx_counts`, since it was loaded.
     Counts {
         wakeups, idle_picks, steals, samples, spin_kicks, spin_ns, parks, unparks, park_ends,
-        vcpu_kicks, branch_kicks, bulk_stays,
+        vcpu_kicks, branch_kicks, bulk_stays, tries, positives,
     }
+}
+
+words! {
+    /// `struct scx_scan`: of one program, by the paper's rule.
+    ScanCounts { tries, positives }
+}
+
+words! {
+    /// `struct scx_audit`: positives at sites with a verdict.
+    AuditCounts { true_positives, false_positives }
 }
 
 words! {
@@ -58,9 +68,17 @@ pub enum Detector {
     Registers,
     /// These, and branch records.
     Branches,
+    /// Branch records and misses alone, without a proof.
+    Paper,
 }
 
 impl Config {
+    pub fn bytes(&self) -> Vec<u8> {
+        self.values().iter().flat_map(|w| w.to_ne_bytes()).collect()
+    }
+}
+
+impl AuditCounts {
     pub fn bytes(&self) -> Vec<u8> {
         self.values().iter().flat_map(|w| w.to_ne_bytes()).collect()
     }
@@ -112,6 +130,7 @@ impl State {
         let version = half(bytes.get(..4)?);
         let detector = match word(bytes.get(16..24)?) {
             1 => Detector::Branches,
+            2 => Detector::Paper,
             _ => Detector::Registers,
         };
         let config = Config::parse(bytes.get(24..State::BYTES)?)?;
@@ -146,6 +165,49 @@ impl Site {
         bytes[..8].copy_from_slice(&self.ip.to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.pid.to_ne_bytes());
         bytes
+    }
+}
+
+/// `struct scx_program`: a process, by number and name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Program {
+    pub pid: u32,
+    /// Up to the first NUL.
+    comm: [u8; 16],
+}
+
+impl Program {
+    pub const BYTES: usize = 24;
+
+    /// Not one of them, but all.
+    pub const ALL: Program = Program { pid: 0, comm: [0; 16] };
+
+    /// As it is called now. One that has ended has an empty name.
+    pub fn of(pid: u32) -> Program {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        Program::named(pid, text.strip_suffix('\n').unwrap_or(&text))
+    }
+
+    pub fn named(pid: u32, name: &str) -> Program {
+        let mut comm = [0; 16];
+        comm.iter_mut().zip(name.bytes().take(15)).for_each(|(to, byte)| *to = byte);
+        Program { pid, comm }
+    }
+
+    pub fn parse(key: &[u8]) -> Option<Program> {
+        Some(Program { pid: half(key.get(..4)?), comm: key.get(8..24)?.try_into().ok()? })
+    }
+
+    pub fn bytes(&self) -> [u8; Program::BYTES] {
+        let mut bytes = [0; Program::BYTES];
+        bytes[..4].copy_from_slice(&self.pid.to_ne_bytes());
+        bytes[8..].copy_from_slice(&self.comm);
+        bytes
+    }
+
+    pub fn name(&self) -> String {
+        let name: Vec<u8> = self.comm.iter().copied().take_while(|&byte| byte != 0).collect();
+        String::from_utf8_lossy(&name).into_owned()
     }
 }
 
@@ -302,6 +364,9 @@ mod tests {
         check("scx_config", Config::BYTES, &words(Config::NAMES));
         check("scx_counts", Counts::BYTES, &words(Counts::NAMES));
         check("scx_trial", Trial::BYTES, &words(Trial::NAMES));
+        check("scx_scan", ScanCounts::BYTES, &words(ScanCounts::NAMES));
+        check("scx_audit", AuditCounts::BYTES, &words(AuditCounts::NAMES));
+        check("scx_program", Program::BYTES, &[("pid", 0), ("comm", 8)]);
         check(
             "scx_state",
             State::BYTES,
@@ -328,7 +393,7 @@ mod tests {
             stall: 7,
             made_up: 8,
         };
-        for detector in [Detector::Registers, Detector::Branches] {
+        for detector in [Detector::Registers, Detector::Branches, Detector::Paper] {
             let state = State { version: VERSION, pid: 77, started: 123, detector, config };
             assert_eq!(State::parse(&state.bytes()), Some(state));
         }
@@ -341,6 +406,10 @@ mod tests {
         };
         assert_eq!(State::parse(&State { version: VERSION + 1, ..state }.bytes()), None);
         assert_eq!(State::parse(&state.bytes()[..State::BYTES - 1]), None);
+        let program = Program::named(8, "a name of more than 15");
+        assert_eq!(Program::parse(&program.bytes()), Some(program));
+        assert_eq!(program.name(), "a name of more ");
+        assert_eq!(Program::of(std::process::id()).pid, std::process::id());
         let site = Site { ip: 0x1234_5678_9abc, pid: 9 };
         assert_eq!(Site::parse(&site.bytes()), Some(site));
         for verdict in [Verdict::Unknown, Verdict::Spins, Verdict::Works] {

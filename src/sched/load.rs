@@ -35,6 +35,8 @@ pub const COUNTS: &str = "scx_counts";
 pub const SITES: &str = "scx_sites";
 pub const CANDIDATES: &str = "scx_candidates";
 pub const COUNTERS: &str = "scx_counters";
+pub const SCANS: &str = "scx_scans";
+pub const AUDITS: &str = "scx_audits";
 
 /// As compiled.
 pub fn object() -> &'static [u8] {

@@ -9,11 +9,17 @@ use libbpf_rs::Link;
 use super::branches::Counters;
 use super::events::{clock, open};
 use super::kernel::{self, SchedExt};
+use super::layout::Detector;
 use super::load::Scheduler;
 
-/// The programs of bpf/scx_lissom.bpf.c, without branch records and with them.
-const PROGRAM: &str = "look";
-const WITH_BRANCHES: &str = "look_branches";
+/// The program of bpf/scx_lissom.bpf.c.
+fn program_of(detector: Detector) -> &'static str {
+    match detector {
+        Detector::Registers => "look",
+        Detector::Branches => "look_branches",
+        Detector::Paper => "look_paper",
+    }
+}
 
 /// `_IOW('$', 4, __u64)`
 const PERF_EVENT_IOC_PERIOD: libc::c_ulong = 0x4008_2404;
@@ -66,6 +72,7 @@ pub struct Looks {
     period_ns: u64,
     /// Of the CPUs that are there.
     clocks: Vec<Clock>,
+    detector: Detector,
     /// None: registers have to do.
     counters: Option<Counters>,
     /// When they were opened: the machine's CPUs.
@@ -78,10 +85,11 @@ impl Looks {
     pub fn start(
         scheduler: &Scheduler,
         period_ns: u64,
+        detector: Detector,
         counters: Option<Counters>,
     ) -> anyhow::Result<Looks> {
-        let mut looks =
-            Looks { period_ns, clocks: Vec::new(), counters, cpus: Vec::new(), hotplug_seq: 0 };
+        let (clocks, cpus) = (Vec::new(), Vec::new());
+        let mut looks = Looks { period_ns, clocks, detector, counters, cpus, hotplug_seq: 0 };
         looks.open(scheduler)?;
         Ok(looks)
     }
@@ -97,8 +105,11 @@ impl Looks {
     }
 
     /// kicks: of each CPU by its number, threads found waiting there so far. `may_have_found`:
-    /// perhaps more, anywhere.
+    /// perhaps more, anywhere. The paper's timer has one pace.
     pub fn keep_pace(&mut self, kicks: &[u64], may_have_found: bool) {
+        if self.detector == Detector::Paper {
+            return;
+        }
         let now = Instant::now();
         for clock in &mut self.clocks {
             let kicks = kicks.get(clock.cpu as usize).copied().unwrap_or(0);
@@ -122,8 +133,7 @@ impl Looks {
             // Where that fails now, though it did not at the start, looks go on without.
             let _ = counters.open(&self.cpus);
         }
-        let program =
-            scheduler.program(if self.counters.is_some() { WITH_BRANCHES } else { PROGRAM })?;
+        let program = scheduler.program(program_of(self.detector))?;
         for &cpu in &self.cpus {
             let event = match open(
                 &mut clock(self.period_ns, scheduler.vcpus.is_ok()),

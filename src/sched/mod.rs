@@ -1,6 +1,7 @@
 //! `lissom sched`: a scheduler for the whole machine, in the kernel (bpf/scx_lissom.bpf.c), by
 //! sched_ext.
 
+mod audit;
 mod branches;
 mod events;
 mod find;

@@ -22,7 +22,12 @@ const MEANINGS: &[&str] = &[
     "of spin_kicks, vCPUs, by their guest's PAUSEs",
     "of spin_kicks, those only branch records told",
     "woken in bulk, stayed though a CPU was idle",
+    "scans by the paper's rule",
+    "of these, that took a thread to spin",
 ];
+
+/// Of no meaning with any other detector than the paper's.
+const OF_SCANS: [&str; 2] = ["tries", "positives"];
 
 /// "3 ms", "100 us": in the largest unit that leaves a whole number.
 pub fn duration(ns: u64) -> String {
@@ -61,6 +66,7 @@ pub fn detector(config: &Config, detector: Detector) -> &'static str {
         _ if config.sample_ns == 0 => "off",
         Detector::Registers => "registers",
         Detector::Branches => "branches",
+        Detector::Paper => "paper",
     }
 }
 
@@ -71,13 +77,16 @@ pub fn whole(n: u64) -> String {
 
 /// A line for each count: a second, in total, and what it is.
 pub fn counts_table(rates: &Counts, seconds: f64, total: &Counts) -> Vec<String> {
-    let mut lines = vec![format!("{:<12}{:>7}{:>9}", "", "/S", "TOTAL")];
+    let mut lines = vec![format!("{:<14}{:>6}{:>9}", "", "/S", "TOTAL")];
     let values = rates.values().into_iter().zip(total.values());
     for ((name, (rate, total)), meaning) in Counts::NAMES.iter().zip(values).zip(MEANINGS) {
+        if total == 0 && OF_SCANS.contains(name) {
+            continue;
+        }
         let (name, unit) = if *name == "spin_ns" { ("spin_s", 1e-9) } else { (*name, 1.0) };
         let rate = if seconds > 0.0 { short(rate as f64 * unit / seconds) } else { "-".into() };
         let total = if unit == 1.0 { whole(total) } else { short(total as f64 * unit) };
-        lines.push(format!("{name:<12}{rate:>7}{total:>9}  {meaning}"));
+        lines.push(format!("{name:<14}{rate:>6}{total:>9}  {meaning}"));
     }
     lines
 }
@@ -200,11 +209,11 @@ mod tests {
         let lines = counts_table(&counts, 2.0, &counts);
         assert_eq!(
             lines[1],
-            "wakeups          10       20  threads that had to wait for their turn"
+            "wakeups           10       20  threads that had to wait for their turn"
         );
         assert_eq!(
             lines[6],
-            "spin_s          1.5      3.0  CPU time seen to be wasted in loops, s"
+            "spin_s           1.5      3.0  CPU time seen to be wasted in loops, s"
         );
         assert!(lines.iter().all(|l| l.chars().count() <= 80), "{lines:?}");
         let (site, mut places) = (Site { ip: 16, pid: u32::MAX >> 1 }, Places::default());

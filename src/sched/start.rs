@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
+use super::audit::{Auditor, Scans};
 use super::branches::{self, Counters, Source};
 use super::layout::{Config, Counts, Detector, Exit, State, VERSION};
 use super::load::Scheduler;
@@ -52,9 +53,11 @@ pub struct StartArgs {
 
     /// What tells that a thread may wait in a loop. branches: beside its registers, the CPU's
     /// last-branch records and counts of misses. More loops are suspected then, but profilers
-    /// have to share these counters, and some looks take microseconds. auto: branches if the
-    /// CPU has all that and a loop of lissom's own is seen by it, else registers
-    #[arg(long, value_enum, value_name = "auto|registers|branches", default_value = "auto")]
+    /// have to share these counters, and some looks take microseconds. paper: only records and
+    /// counts, and no proof from the code, so a thread that computes may have to yield; each look
+    /// may take microseconds. auto: branches if the CPU has all that and a loop of lissom's own
+    /// is seen by it, else registers
+    #[arg(long, value_enum, value_name = "auto|registers|branches|paper", default_value = "auto")]
     detector: Asked,
 
     /// How long a thread under `lissom run` may stay parked before it has to sleep, 1ms to 1s.
@@ -110,6 +113,8 @@ enum Asked {
     Registers,
     /// Or all branch records are the same, and it has missed nothing in its caches
     Branches,
+    /// Only these two, at once: the detector of Huang et al.
+    Paper,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -161,6 +166,9 @@ const FORGET: Duration = Duration::from_secs(5);
 /// What is left to be judged waits for others to run.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// At the end, those with the most scans; all are in the JSON.
+const PROGRAMS_TOLD: usize = 20;
+
 enum End {
     Asked,
     /// None of --only is left.
@@ -199,6 +207,8 @@ struct Daemon<'a> {
     begin: Instant,
     // In the order in which they have to go.
     looks: Option<Looks>,
+    /// None: another detector than the paper's.
+    auditor: Option<Auditor>,
     scope: Option<Scope>,
     sites: Sites,
     scheduler: Scheduler,
@@ -225,7 +235,15 @@ impl<'a> Daemon<'a> {
         let with_branches = config.sample_ns > 0 && args.detector != Asked::Registers;
         let mut scheduler = Scheduler::load(&config, args.timeout, with_branches)?;
         let counters = if with_branches { counters(&scheduler, args)? } else { None };
-        let detector = if counters.is_some() { Detector::Branches } else { Detector::Registers };
+        let detector = match (&counters, args.detector) {
+            (None, _) => Detector::Registers,
+            (Some(_), Asked::Paper) => Detector::Paper,
+            (Some(_), _) => Detector::Branches,
+        };
+        let auditor = match detector {
+            Detector::Paper => Some(Auditor::new(&scheduler)?),
+            _ => None,
+        };
         let sites = Sites::new(&scheduler)?;
         let (pid, started) = (std::process::id(), monotonic_ns()?);
         let state = State { version: VERSION, pid, started, detector, config };
@@ -239,6 +257,7 @@ impl<'a> Daemon<'a> {
             config,
             begin,
             looks,
+            auditor,
             scope,
             sites,
             scheduler,
@@ -246,7 +265,7 @@ impl<'a> Daemon<'a> {
         };
         if config.sample_ns > 0 {
             daemon.looks = Some(
-                Looks::start(&daemon.scheduler, config.sample_ns, counters)
+                Looks::start(&daemon.scheduler, config.sample_ns, detector, counters)
                     .context("busy waiting cannot be looked for here (--spin=off does without)")?,
             );
         }
@@ -262,7 +281,11 @@ impl<'a> Daemon<'a> {
             kernel::name(),
             if cpus == 1 { "" } else { "s" },
             report::config_text(&config),
-            if detector == Detector::Branches { ", branch records are read" } else { "" },
+            match detector {
+                Detector::Registers => "",
+                Detector::Branches => ", branch records are read",
+                Detector::Paper => ", by the paper's rule, without proofs",
+            },
             if daemon.scheduler.vcpus.is_ok() { ", guests that spin are found" } else { "" },
         );
         if config.sample_ns > 0
@@ -298,22 +321,34 @@ impl<'a> Daemon<'a> {
             let now = Instant::now();
             if now >= follow {
                 follow = now + FOLLOW;
+                self.audit()?;
                 if let Some(end) = self.follow()? {
                     return Ok(end);
                 }
             }
             if now >= forget {
                 forget = now + FORGET;
+                self.audit()?;
                 self.site_count = self.sites.forget_ended();
             }
             if let Some(every) = self.args.stats
                 && now >= told.0 + every
             {
+                self.audit()?;
                 let counts = self.scheduler.counts()?;
                 self.print_line(&counts.since(&told.1), &counts, (now - told.0).as_secs_f64())?;
                 told = (now, counts);
             }
         }
+    }
+
+    fn audit(&mut self) -> anyhow::Result<()> {
+        self.auditor.as_mut().map_or(Ok(()), Auditor::follow)
+    }
+
+    /// None: another detector than the paper's.
+    fn scans(&self) -> anyhow::Result<Option<Scans>> {
+        self.auditor.as_ref().map(|_| Scans::of(&self.scheduler)).transpose()
     }
 
     fn follow(&mut self) -> anyhow::Result<Option<End>> {
@@ -342,6 +377,7 @@ impl<'a> Daemon<'a> {
     }
 
     fn print_line(&self, since: &Counts, total: &Counts, seconds: f64) -> anyhow::Result<()> {
+        let scans = self.scans()?;
         let text = if self.args.json {
             let time =
                 SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
@@ -351,16 +387,21 @@ impl<'a> Daemon<'a> {
                 "counts": since,
                 "total": total,
                 "sites": self.site_count,
+                "scans": scans.as_ref().map(Scans::total_document),
             })
             .to_string()
         } else {
-            report::counts_line(since, seconds, self.site_count)
+            let line = report::counts_line(since, seconds, self.site_count);
+            scans.map_or(line.clone(), |s| format!("{line}; {}", s.line()))
         };
         Ok(ui::output::print((text + "\n").as_bytes())?)
     }
 
     /// Returns the exit code.
-    fn tell(&self, end: &End) -> anyhow::Result<i32> {
+    fn tell(&mut self, end: &End) -> anyhow::Result<i32> {
+        self.sites.judge_some()?;
+        self.audit()?;
+        let scans = self.scans()?;
         let seconds = self.begin.elapsed().as_secs_f64();
         let counts = self.scheduler.counts()?;
         let (code, why) = match end {
@@ -374,11 +415,13 @@ impl<'a> Daemon<'a> {
             let document = json!({
                 "ended": why, "seconds": (seconds * 1000.0).round() / 1000.0, "exit_code": code,
                 "config": self.config, "counts": counts,
+                "scans": scans.as_ref().map(Scans::document),
             });
             ui::output::print(format!("{document}\n").as_bytes())?;
         } else {
-            let table = report::counts_table(&counts, seconds, &counts).join("\n");
-            eprintln!("{table}");
+            let mut lines = report::counts_table(&counts, seconds, &counts);
+            lines.extend(scans.iter().flat_map(|s| s.table(PROGRAMS_TOLD)));
+            eprintln!("{}", lines.join("\n"));
         }
         Ok(code)
     }
@@ -399,8 +442,13 @@ fn counters(scheduler: &Scheduler, args: &StartArgs) -> anyhow::Result<Option<Co
         eprintln!("lissom sched: fault: blind: {}", refusal.why);
         return Ok(Some(Counters::new(scheduler, source)?));
     }
-    if args.detector == Asked::Branches {
-        bail!("--detector branches: {} (--detector registers does without)", refusal.why);
+    let needed = match args.detector {
+        Asked::Branches => "branches",
+        Asked::Paper => "paper",
+        Asked::Auto | Asked::Registers => "",
+    };
+    if !needed.is_empty() {
+        bail!("--detector {needed}: {} (--detector registers does without)", refusal.why);
     }
     if refusal.is_odd {
         eprintln!("lissom sched: last-branch records are not used: {}", refusal.why);

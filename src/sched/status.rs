@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::audit::Scans;
 use super::branches::Hardware;
 use super::find::{self, Running};
 use super::kernel::SchedExt;
@@ -22,7 +23,13 @@ if it cannot be seen.
 Sites are the places where threads were seen to wait in a loop: VERDICT says
 whether they are made to give way there (spins) or not (works, unknown), SEEN
 how often one was met before that was decided, and KICKS how often one had
-to give way.")]
+to give way.
+
+With --detector=paper a table of programs has the columns of the paper's
+Tables 2 and 3. TRIES are scans, POSITIVE those that took a thread to spin,
+TRUE and FALSE those whose loop was proven afterwards to spin or to work; the
+rest is undecided. SENS % is POSITIVE / TRIES: the sensitivity, if the program
+only spins. SPEC % is 1 - (POSITIVE - TRUE) / TRIES: the specificity.")]
 pub struct StatusArgs {
     /// One JSON document; times in ns
     #[arg(long)]
@@ -30,7 +37,10 @@ pub struct StatusArgs {
 }
 
 /// Those with the most kicks; all are in the JSON.
-const SITES_SHOWN: usize = 9;
+const SITES_SHOWN: usize = 8;
+
+/// Those with the most scans.
+const PROGRAMS_SHOWN: usize = 5;
 
 /// What lissom's scheduler says itself.
 pub struct Seen {
@@ -39,6 +49,8 @@ pub struct Seen {
     pub config: Config,
     pub detector: Detector,
     pub counts: Counts,
+    /// None: another detector than the paper's.
+    pub scans: Option<Scans>,
     /// Those with the most kicks first.
     pub sites: Vec<(Site, SiteInfo)>,
 }
@@ -47,12 +59,21 @@ impl Seen {
     pub fn look(running: &Running) -> anyhow::Result<Seen> {
         let mut sites = sites::all(&running.map(load::SITES)?);
         sites.sort_by_key(|(site, info)| (std::cmp::Reverse((info.kicks, info.seen)), *site));
+        let counts = load::counts(&running.map(load::COUNTS)?)?;
+        let scans = match running.state.detector {
+            Detector::Paper => {
+                let (scans, audits) = (running.map(load::SCANS)?, running.map(load::AUDITS)?);
+                Some(Scans::read(&counts, &scans, &audits))
+            }
+            _ => None,
+        };
         Ok(Seen {
             pid: running.state.pid,
             uptime_s: monotonic_ns()?.saturating_sub(running.state.started) as f64 / 1e9,
             config: running.state.config,
             detector: running.state.detector,
-            counts: load::counts(&running.map(load::COUNTS)?)?,
+            counts,
+            scans,
             sites,
         })
     }
@@ -106,6 +127,7 @@ fn document(now: Option<&SchedExt>, seen: Option<&Seen>) -> Value {
         "rates": seen.map(|s| report::rates(&s.counts, s.uptime_s)),
         "detector": seen.map(|s| report::detector(&s.config, s.detector)),
         "hardware": seen.map(|_| Hardware::probe()),
+        "scans": seen.and_then(|s| s.scans.as_ref()).map(Scans::document),
         "sites": seen.map(|s| sites(&s.sites)),
     })
 }
@@ -133,6 +155,10 @@ fn table(now: &SchedExt, seen: Option<&Seen>) -> String {
     lines.push(String::new());
     lines.extend(report::counts_table(&seen.counts, seen.uptime_s, &seen.counts));
     lines.push(String::new());
+    if let Some(scans) = &seen.scans {
+        lines.extend(scans.table(PROGRAMS_SHOWN));
+        lines.push(String::new());
+    }
     let mut places = Places::default();
     if seen.sites.is_empty() {
         lines.push("no place was seen where a thread waits in a loop".into());
@@ -153,7 +179,7 @@ fn detector_line(detector: &str, hardware: &Hardware) -> String {
     let names = hardware.names(true).join(", ");
     match names.as_str() {
         "" => format!("detector: {detector} (no counters of the CPU here)"),
-        _ if detector == "branches" => format!("detector: {detector} ({names})"),
+        _ if matches!(detector, "branches" | "paper") => format!("detector: {detector} ({names})"),
         _ => format!("detector: {detector} (not used: {names})"),
     }
 }
@@ -183,6 +209,7 @@ mod tests {
             config: Config { slice_ns: 3_000_000, sample_ns: 100_000, ..Config::default() },
             detector: Detector::Branches,
             counts: Counts { wakeups: 20, ..Counts::default() },
+            scans: None,
             sites: (0..12).map(|i| (Site { ip: i, pid: gone }, info)).collect(),
         }
     }
@@ -194,7 +221,7 @@ mod tests {
         assert!(text.lines().count() <= 30, "{text}");
         assert!(text.starts_with("sched_ext: enabled, lissom\nall threads; "), "{text}");
         assert!(
-            text.contains("process 77, for 2 s: slice 3 ms") && text.ends_with("... and 3 more\n"),
+            text.contains("process 77, for 2 s: slice 3 ms") && text.ends_with("... and 4 more\n"),
             "{text}"
         );
         let off = SchedExt { state: "disabled".into(), scheduler: None, ..now() };

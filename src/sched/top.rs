@@ -112,6 +112,7 @@ mod tests {
             },
             detector: Detector::Registers,
             counts: Counts { wakeups, ..Counts::default() },
+            scans: None,
             sites: kicks.iter().enumerate().map(site).collect(),
         }
     }
@@ -121,7 +122,7 @@ mod tests {
         let mut places = Places::default();
         let text = table(&seen(10, &[5, 0]), &seen(30, &[6, 100, 7]), 2.0, 24, &mut places);
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
-        assert!(text.contains("wakeups          10       30  "), "{text}");
+        assert!(text.contains("wakeups           10       30  "), "{text}");
         let order: Vec<&str> = text.lines().rev().take(3).collect();
         assert!(order[2].ends_with("     50  0x1") && order[1].ends_with("    3.5  0x2"), "{text}");
         // A screen of 24 lines is not scrolled.
