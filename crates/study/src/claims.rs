@@ -367,7 +367,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "Pause-loop exiting does not help",
         figure: "",
         judge: |_| None,
-        why: "Needs a KVM host whose CPU has pause-loop exiting.",
+        why: "No figure of ours runs in a guest; that needs a host with kvm_intel or kvm_amd.",
     },
     Claim {
         number: 19,

@@ -201,8 +201,8 @@ pub const FIGURES: &[Figure] = &[
                 least how much.",
         stated: "With busy-waiting detection 32 threads are near 8 threads. Pause-loop exiting \
                  does not help.",
-        differs: "One token for all threads, 8 threads on 2 CPUs. KVM's column needs a host with \
-                  pause-loop exiting.",
+        differs: "One token for all threads, 8 threads on 2 CPUs. No KVM column: lissom starts no \
+                  guest, and pause-loop exiting needs a host with kvm_intel or kvm_amd.",
         elsewhere: SPINNING,
         view: spinlocks,
         ..FIGURE
@@ -219,8 +219,8 @@ pub const FIGURES: &[Figure] = &[
         shows: "Time against as many threads as CPUs, from 1 to 16 threads a CPU.",
         stated: "Near the baseline, a little worse with more threads. Pause-loop exiting does not \
                  help.",
-        differs: "Ours, written from the specifications. KVM's column needs a host with pause-loop \
-                  exiting.",
+        differs: "Ours, written from the specifications. No KVM column: lissom starts no guest, \
+                  and pause-loop exiting needs a host with kvm_intel or kvm_amd.",
         elsewhere: SPINNING,
         view: to_bound,
         ..FIGURE
