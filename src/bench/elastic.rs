@@ -40,7 +40,7 @@ use crate::process;
 ///
 /// Their columns: `fewer` (a thread for each CPU of the start), native, `pinned`
 /// (natively, each thread bound to a CPU of the start, round-robin; a thread whose
-/// CPU goes moves to those that are left), and lissom. On 2 CPUs they take two
+/// CPU goes moves to those that are left), and lissom. On 2 CPUs they take three
 /// minutes a round, with --scale 0.5 half of that.
 ///
 /// `throttled_percent` in the JSON says in how many of the periods of a quota a

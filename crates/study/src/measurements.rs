@@ -131,9 +131,15 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     of(
         "specificity",
-        "how many working threads are taken for waiting ones",
+        "how many working threads of NPB are taken for waiting ones, and what scans cost",
         "bench spin specificity --program npb --switch auto --tries 500000 --runs 3 --limit 60",
         "bench spin specificity --program npb --switch auto --tries 3000 --runs 1 --scale 0.1",
+    ),
+    of(
+        "specificity-programs",
+        "how many working threads of programs that people run are taken for waiting ones",
+        "bench spin specificity --switch auto --samples 3000",
+        "bench spin specificity --switch auto --samples 100",
     ),
     of(
         "locks",

@@ -1,6 +1,6 @@
 //! Virtual blocking and busy-waiting detection: the figures and tables of the paper.
 
-use super::hpdc_detection::{TABLE_2, TABLE_3};
+use super::hpdc_detection::{OWN_SPECIFICITY, TABLE_2, TABLE_3};
 use super::hpdc_memcached::FIG_12;
 use super::hpdc_resize::FIG_11;
 use super::hpdc_view::{
@@ -59,6 +59,7 @@ pub const OWN: &[Figure] = &[
         view: spinning,
         ..OWN_FIGURE
     },
+    OWN_SPECIFICITY,
 ];
 
 const SPINNING: &str = "Real. More CPUs keep more of the waiters running, so natively the collapse \

@@ -61,6 +61,19 @@ pub const TABLE_3: Figure = Figure {
     ..TABLE_2
 };
 
+pub const OWN_SPECIFICITY: Figure = Figure {
+    name: "own-specificity",
+    source: Source::Own,
+    paper: None,
+    title: "Specificity among programs that people run",
+    measurement: "specificity-programs",
+    shows: "Of scans of compressors, sorters, a compiler, Python, and of loops of ours that look \
+            like waiting, how many are taken for waiting ones: none is the aim.",
+    published: &[],
+    differs: "",
+    ..TABLE_3
+};
+
 fn watched(
     report: &Value,
     what: &str,
