@@ -385,9 +385,15 @@ pub const CLAIMS: &[Claim] = &[
         text: "Sensitivity is at least 99.76 %",
         figure: "hpdc-table2",
         judge: |panels| {
-            let panel = titled(panels, "scans of waiting threads")?;
-            let all = all(std::slice::from_ref(panel), "sensitivity %");
-            at_least(least(&all), 99.76, "at least {} %")
+            let all = series(titled(panels, "scans of waiting threads")?, "sensitivity %")?;
+            let of = |bare: bool| {
+                let kind = all.iter().filter(|l| l.0.ends_with("-bare") == bare);
+                least(&kind.map(|l| l.1).collect::<Vec<_>>())
+            };
+            // The paper's locks pause.
+            let bare = of(true).map(|p| format!(", {} % without `pause`", closely(p)));
+            let seen = format!("at least {{}} %{}", bare.unwrap_or_default());
+            at_least(of(false), 99.76, &seen)
         },
         why: "Scans before and after the wait count as misses.",
     },
@@ -564,6 +570,17 @@ mod tests {
             assert!(is_open || figures::all().any(|f| f.name == claim.figure), "{}", claim.figure);
             assert!(!is_open || !claim.why.is_empty());
         }
+    }
+
+    #[test]
+    fn locks_that_pause_decide_on_sensitivity() {
+        let names = vec!["mcs".to_string(), "mcs-bare".into()];
+        let mut panel = Panel::named("scans of waiting threads", "lock", "", names, false);
+        panel.add("sensitivity %", Point::one(0.0, 99.98));
+        panel.add("sensitivity %", Point::one(1.0, 80.0));
+        let judgement = (CLAIMS[19].judge)(&[panel]).expect("a judgement");
+        assert!(judgement.holds);
+        assert_eq!(judgement.seen, "at least 99.98 %, 80.0 % without `pause`");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub const TABLE_2: Figure = Figure {
     title: "Sensitivity of busy-waiting detection",
     measurement: "sensitivity",
     shows: "Of scans of a thread that waits for a lock, and of waits of 10 ms, how many are \
-            recognised. *bare*: the lock's loop has no `pause` instruction.",
+            recognised. *bare*: the lock's loop has no `pause` instruction, unlike the paper's.",
     stated: "",
     published: &[
         Published { panel: WAITING, series: "published tries", points: TRIES_2 },
