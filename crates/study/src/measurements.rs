@@ -245,7 +245,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "adapt-cpus",
         "programs whose number of CPUs changes once while they run",
         "bench elastic resize-ep resize-streamcluster resize-ocean resize-cg --runs 3 --scale \
-         0.75 --limit 30 --switch auto",
+         0.5 --limit 20 --switch auto",
         "bench elastic resize-ep resize-ocean --runs 1 --limit 15 --scale 0.5 --switch auto",
     ),
     of(

@@ -29,10 +29,10 @@ pub const FIG_11: Figure = Figure {
         series: "published, virtual blocking",
         points: &[("npb-ep", 1.51), ("facesim", 1.34)],
     }],
-    differs: "Ours, written from the specifications; no facesim. CPUs double or halve once, half a \
-              second after the start, by affinity masks. A pinned thread whose CPU goes moves to a \
-              CPU that is left, as Linux moves it when a cpuset shrinks: it does not crash. `bench \
-              elastic --by cpuset,quota` changes a container's limits, as root.",
+    differs: "Ours, written from the specifications; no facesim. CPUs double or halve once, a \
+              quarter of a second after the start, by affinity masks. A pinned thread whose CPU \
+              goes moves to a CPU that is left, as Linux moves it when a cpuset shrinks: it does \
+              not crash. `bench elastic --by cpuset,quota` changes a container's limits, as root.",
     elsewhere: "Real from 1 to 2 CPUs and back. With more than 8 CPUs programs start on 8, and \
                 have 32 threads, as in the paper.",
     view,
