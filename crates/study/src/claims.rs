@@ -10,7 +10,7 @@ pub struct Claim {
     pub number: u32,
     pub source: Source,
     pub text: &'static str,
-    /// The figure that decides. Empty: none of ours can.
+    /// The figure whose numbers decide. Empty: no figure of ours can.
     pub figure: &'static str,
     judge: fn(&[Panel]) -> Option<Judgement>,
     /// Why it was not reproduced, or cannot be decided here.
@@ -26,7 +26,7 @@ pub struct Judgement {
 pub enum Verdict {
     Yes(String),
     No(String),
-    /// The figure was not measured, or lacks what the claim is about.
+    /// The figure was not measured, or lacks the numbers that decide.
     Open,
 }
 
@@ -46,10 +46,10 @@ pub fn of(figure: &str) -> impl Iterator<Item = &'static Claim> {
     CLAIMS.iter().filter(move |c| c.figure == figure)
 }
 
-/// The ways of running that stand for lissom at its default, the best known first.
+/// The ways of running that stand for lissom at its default, in order of preference.
 const LISSOM: [&str; 2] = ["auto", "user"];
 
-/// Medians of the series `name`, by place. `lissom`: whichever of `LISSOM` there is.
+/// Medians of the series `name`, by place. `lissom`: the first of `LISSOM` that the panel has.
 fn series<'a>(panel: &'a Panel, name: &str) -> Option<Vec<(&'a str, f64)>> {
     let Places::Names(names) = &panel.places else { return None };
     let wanted: &[&str] = if name == "lissom" { &LISSOM } else { &[name] };
@@ -66,7 +66,7 @@ fn value(panel: &Panel, name: &str, place: &str) -> Option<f64> {
     series(panel, name)?.into_iter().find(|(n, _)| *n == place).map(|(_, v)| v)
 }
 
-/// Of all panels.
+/// Medians of the series `name` in all panels.
 fn all(panels: &[Panel], name: &str) -> Vec<f64> {
     panels.iter().filter_map(|p| series(p, name)).flatten().map(|(_, v)| v).collect()
 }
@@ -126,7 +126,7 @@ fn at_least(of: Option<f64>, limit: f64, what: &str) -> Option<Judgement> {
     judged(of >= limit, what.replace("{}", &closely(of)))
 }
 
-/// Of panels over numbers of CPUs. A program that crashed has no point.
+/// Judges claim 15. `panels`: those over numbers of CPUs. A program that crashed has no point.
 fn pinning(panels: &[&Panel]) -> Option<Judgement> {
     let of = |p: &&Panel| ratios(p, "pinned", "lissom");
     let times: Vec<f64> = panels.iter().filter_map(of).flatten().collect();
@@ -188,7 +188,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         number: 4,
         source: Source::Hpdc,
-        text: "Random access gains from switches",
+        text: "Switches make random access faster",
         figure: "hpdc-fig4",
         judge: |panels| {
             let random: Vec<f64> = panels
@@ -227,11 +227,11 @@ pub const CLAIMS: &[Claim] = &[
             let native = panels.iter().flat_map(|p| &p.series).filter(|s| s.name == "native");
             let points = native.flat_map(|s| &s.points);
             let worst = points.max_by(|a, b| a.median.total_cmp(&b.median))?;
-            // How much more than the limit is not known.
+            // A run that exceeded the limit gives only a lower bound.
             let is_known = worst.side == Side::Exact || worst.median >= 25.0;
             is_known.then(|| at_least(Some(worst.median), 25.0, "up to {} x"))?
         },
-        why: "npb-lu takes at least 8 times as long: longer than the limit of 20 s.",
+        why: "npb-lu takes at least 8 times as long: it exceeds the limit of 20 s.",
     },
     Claim {
         number: 7,
@@ -252,10 +252,10 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         number: 9,
         source: Source::Hpdc,
-        text: "Virtual blocking does nothing for a mutex, and no harm",
+        text: "Virtual blocking does not speed up a mutex, and does no harm",
         figure: "hpdc-fig10",
         judge: |panels| gain(panels, "mutex", |g| g >= 0.95),
-        why: "glibc's mutex is taken by whoever runs, so natively it is as fast as its bound.",
+        why: "Any running thread can take glibc's mutex, so natively it is as fast as its bound.",
     },
     Claim {
         number: 10,
@@ -281,7 +281,7 @@ pub const CLAIMS: &[Claim] = &[
                 "{} x native, geometric mean",
             )
         },
-        why: "Not explained yet: blackscholes with 8 threads, 0.15 s.",
+        why: "Not explained yet. It is seen with blackscholes, 8 threads, in runs of 0.15 s.",
     },
     Claim {
         number: 12,
@@ -296,7 +296,7 @@ pub const CLAIMS: &[Claim] = &[
                 "{} x fewer, geometric mean",
             )
         },
-        why: "Not explained yet. With 2 CPUs the kernel migrates little natively.",
+        why: "Not explained yet. With 2 CPUs, the kernel migrates few threads natively.",
     },
     Claim {
         number: 13,
@@ -311,27 +311,27 @@ pub const CLAIMS: &[Claim] = &[
                 "{} x native, geometric mean",
             )
         },
-        why: "Two CPUs are busy natively as well: what lissom saves is switching, not idleness.",
+        why: "Both CPUs are busy natively as well. lissom saves switches, not idle time.",
     },
     Claim {
         number: 14,
         source: Source::Hpdc,
-        text: "More threads than CPUs use CPUs that come later (ep +51 %, facesim +34 %)",
+        text: "Oversubscribed programs use CPUs that are added (ep +51 %, facesim +34 %)",
         figure: "hpdc-fig11",
         judge: |panels| {
             let panel = titled(panels, "speed against few threads, more CPUs")?;
             let what = "ep {} x as fast as with few threads";
             at_least(value(panel, "lissom", "npb-ep"), 1.51, what)
         },
-        why: "CPUs double here; in the paper there are four times as many.",
+        why: "The number of CPUs doubles here, and quadruples in the paper.",
     },
     Claim {
         number: 15,
         source: Source::Hpdc,
-        text: "Pinning is always worse than virtual blocking, and crashes when CPUs go",
+        text: "Pinning is always worse than virtual blocking, and crashes if CPUs are removed",
         figure: "hpdc-fig11",
         judge: |panels| pinning(&panels.iter().filter(|p| p.x == "CPUs").collect::<Vec<_>>()),
-        why: "Linux moves a bound thread whose CPU goes to a CPU that is left.",
+        why: "Linux moves a thread that is bound to a removed CPU to a remaining one.",
     },
     Claim {
         number: 16,
@@ -349,12 +349,12 @@ pub const CLAIMS: &[Claim] = &[
             let seen = format!("p95 {}, p99 {} x native, 16 workers", number(p95), number(p99));
             judged(p95 <= 0.08 && p99 <= 0.4, seen)
         },
-        why: "Natively p95 and p99 rise less here.",
+        why: "Here, p95 and p99 rise less natively.",
     },
     Claim {
         number: 17,
         source: Source::Hpdc,
-        text: "With busy-waiting detection ten locks are near the baseline",
+        text: "With busy-waiting detection, ten locks are near the baseline",
         figure: "hpdc-fig13",
         judge: |panels| {
             at_most(geometric(&all(panels, "lissom")), 1.2, "{} x bound, geometric mean")
@@ -367,7 +367,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "Pause-loop exiting does not help",
         figure: "",
         judge: |_| None,
-        why: "No figure of ours runs in a guest; that needs a host with kvm_intel or kvm_amd.",
+        why: "No figure runs in a guest: that needs a host with kvm_intel or kvm_amd.",
     },
     Claim {
         number: 19,
@@ -377,7 +377,7 @@ pub const CLAIMS: &[Claim] = &[
         judge: |panels| {
             at_most(geometric(&all(panels, "lissom")), 1.25, "{} x bound, geometric mean")
         },
-        why: "A hand-over costs more than the work between two.",
+        why: "A hand-over costs more than the work between two hand-overs.",
     },
     Claim {
         number: 20,
@@ -427,7 +427,7 @@ pub const CLAIMS: &[Claim] = &[
             let (least, most) = best(titled(panels, "programs")?)?;
             judged(least >= 1.0, format!("{} to {} x as fast", number(least), number(most)))
         },
-        why: "A mutex that spins in user space is cheap where its holder runs.",
+        why: "A mutex that spins in user space is cheap while its holder runs.",
     },
     Claim {
         number: 23,
@@ -456,7 +456,7 @@ pub const CLAIMS: &[Claim] = &[
             let part = 100.0 * mean("APPLE")? / mean("best fixed")?;
             at_least(Some(part), 98.0, "{} % of the best, geometric mean")
         },
-        why: "dedup and dbench have their best windows far from 8192, where APPLE starts.",
+        why: "The best windows of dedup and dbench are far from 8192, where APPLE starts.",
     },
     Claim {
         number: 25,
@@ -468,8 +468,8 @@ pub const CLAIMS: &[Claim] = &[
             let ratio = value(panel, "dbench", "APPLE")? / value(panel, "dbench", "default")?;
             at_most(Some(ratio), 0.55, "{} x the default's")
         },
-        why: "In the model even the best fixed window has 0.65 of the default's, and the default's \
-              window swings less than the paper's.",
+        why: "In the model, even the best fixed window has 0.65 times the default's inefficiency. \
+              The default's window swings less than in the paper.",
     },
     Claim {
         number: 26,
@@ -480,8 +480,8 @@ pub const CLAIMS: &[Claim] = &[
             let least = least(&ratios(panels.first()?, "apple", "kvm")?)?;
             at_least(Some(100.0 * least), 98.0, "at least {} % of the default's")
         },
-        why: "Only for `ticket`, where all 16 vCPUs wait for one lock: more than APPLE's upper \
-              bound of 32768 is best there.",
+        why: "Only `ticket` is outside of 2 %. All its 16 vCPUs wait for one lock, and its best \
+              window is above APPLE's upper bound of 32768.",
     },
     Claim {
         number: 27,
@@ -519,7 +519,7 @@ pub const CLAIMS: &[Claim] = &[
             let stp = value(titled(panels, "system throughput")?, "manager", "geometric mean");
             at_least(stp, 1.2, "STP {}, stock = 1")
         },
-        why: "On 2 CPUs N has one thread, which always runs: it leaves nothing of its half.",
+        why: "On 2 CPUs, N has one thread, which always runs, so its half is never idle.",
     },
     Claim {
         number: 30,
@@ -552,7 +552,7 @@ pub const CLAIMS: &[Claim] = &[
             );
             judged(n > 1.02 && stp < 0.98, seen)
         },
-        why: "On 2 CPUs M has one CPU beside N's thread, whatever the cap.",
+        why: "On 2 CPUs, M has one CPU beside N's thread with any cap.",
     },
 ];
 

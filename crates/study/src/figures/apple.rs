@@ -6,11 +6,11 @@ use serde_json::Value;
 use super::super::panel::{Panel, Places, Point, Scale, Series, Shape};
 use super::{Figure, Paper, Published, Source};
 
-const ELSEWHERE: &str = "Everything is simulated: a host of 16 CPUs with VMs of 16 vCPUs, whatever \
-                         this machine is. The model is calibrated with one measurement; its \
-                         absolute numbers are its own.";
+const ELSEWHERE: &str = "Everything is simulated, on any machine: a host of 16 CPUs with VMs of 16 \
+                         vCPUs. The model is calibrated with one measurement. Its absolute numbers \
+                         are not those of a real host.";
 
-const DIFFERS: &str = "A simulation, with guests that are modelled, not run.";
+const DIFFERS: &str = "A simulation: guests are modelled, not run.";
 
 const FIGURE: Figure = Figure {
     name: "apple-fig1",
@@ -21,8 +21,10 @@ const FIGURE: Figure = Figure {
     }),
     title: "Throughput by fixed window",
     measurement: "apple-1",
-    shows: "Each guest has a window that is best for it, and these differ.",
-    stated: "dbench 0.81 to 1.39, best at 8192; streamcluster 0.90 to 1.16, best at 16384.",
+    shows: "Throughput of each guest by window. Each guest has a best window, and the best windows \
+            differ.",
+    stated: "dbench has 0.81 to 1.39 times the default's throughput, best at 8192. streamcluster \
+             has 0.90 to 1.16, best at 16384.",
     published: &[
         Published { panel: "", series: "published, dbench", points: &[("8192", 1.39)] },
         Published { panel: "", series: "published, streamcluster", points: &[("16384", 1.16)] },
@@ -42,9 +44,10 @@ pub const FIGURES: &[Figure] = &[
         }),
         title: "APPLE and fixed windows, 2 VMs",
         measurement: "apple-3",
-        shows: "How near the adaptive window comes to the best fixed one. `steady` is ours.",
-        stated: "Mean of APPLE 1.21, of the best fixed window 1.23; dedup +68 %. The worst fixed \
-                 window is 27 % below the best on average, up to 42 % (dbench).",
+        shows: "How close the adaptive window comes to the best fixed one. `steady` is a setting \
+                of ours (docs/kvm-simulation.md).",
+        stated: "APPLE has a mean of 1.21, the best fixed window of 1.23. dedup gains 68 %. The \
+                 worst fixed window is 27 % below the best on average, and up to 42 % (dbench).",
         published: &[
             Published {
                 panel: "",
@@ -61,11 +64,11 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "apple-fig4",
-        paper: Some(Paper { number: "Fig. 4", shows: "the same with 4 VMs" }),
+        paper: Some(Paper { number: "Fig. 4", shows: "the same as Fig. 3, with 4 VMs" }),
         title: "APPLE and fixed windows, 4 VMs",
         measurement: "apple-4",
-        shows: "The same with twice the overcommitment.",
-        stated: "Mean of APPLE 1.03, of the best fixed window 1.09; raytrace +8 %.",
+        shows: "The same as apple-fig3, with twice the overcommitment.",
+        stated: "APPLE has a mean of 1.03, the best fixed window of 1.09. raytrace gains 8 %.",
         published: &[
             Published {
                 panel: "",
@@ -89,8 +92,9 @@ pub const FIGURES: &[Figure] = &[
         }),
         title: "dbench's inefficiency",
         measurement: "apple-5",
-        shows: "Where spins and switches waste least.",
-        stated: "Falls to 8192 and rises beyond; APPLE halves it against the default.",
+        shows: "How much time spins and switches waste, by window.",
+        stated: "Inefficiency falls up to a window of 8192 and rises beyond it. APPLE halves the \
+                 default's inefficiency.",
         published: &[],
         ..FIGURE
     },
@@ -103,17 +107,17 @@ pub const FIGURES: &[Figure] = &[
         title: "The window by KVM's own rule",
         measurement: "apple-6",
         shows: "The mean window of the first VM's vCPUs after each 1000 PLE exits.",
-        stated: "Swings from 4096 to 25,000 over some 1900 epochs.",
+        stated: "The window swings between 4096 and 25,000 over some 1900 epochs.",
         published: &[],
         ..FIGURE
     },
     Figure {
         name: "apple-fig7",
-        paper: Some(Paper { number: "Fig. 7", shows: "the same under APPLE" }),
+        paper: Some(Paper { number: "Fig. 7", shows: "the same as Fig. 6, under APPLE" }),
         title: "The window under APPLE",
         measurement: "apple-7",
-        shows: "APPLE's T of the first VM after each 1000 PLE exits.",
-        stated: "Steady about 8192 over some 900 epochs.",
+        shows: "APPLE's window (T) of the first VM after each 1000 PLE exits.",
+        stated: "The window stays near 8192 over some 900 epochs.",
         published: &[],
         ..FIGURE
     },
@@ -127,15 +131,15 @@ pub const OWN: &[Figure] = &[
         name: "own-ple-rules",
         title: "Rules for the pause-loop window on today's scheduler",
         measurement: "ple-rules",
-        shows: "Settings of APPLE, and KVM's default, against the best fixed window: EEVDF, 4 VMs, \
-                guests whose locks differ most.",
+        shows: "Settings of APPLE, and KVM's default, relative to the best fixed window. The host \
+                has the EEVDF scheduler and 4 VMs; the guests are those whose locks differ most.",
         ..OWN_FIGURE
     },
     Figure {
         name: "own-ple-one-vm",
         title: "The pause-loop window without overcommitment",
         measurement: "ple-one-vm",
-        shows: "A VM that has the host to itself: the window hardly matters.",
+        shows: "One VM has the host to itself: the window hardly matters.",
         ..OWN_FIGURE
     },
     Figure {

@@ -6,8 +6,8 @@ use super::super::panel::{Panel, Point, Scale, Shape, Side};
 use super::super::read::spread;
 use super::{Figure, Paper, Published, Source};
 
-const DIFFERS: &str = "Programs: ours, written from the specifications of their suites, FFTW and \
-                       BLAST+. 2 CPUs, not 16.";
+const DIFFERS: &str = "The programs are ours, written from the specifications of their suites. But \
+                       blastn is NCBI's BLAST+, and fft3d uses FFTW. 2 CPUs, not 16.";
 
 const FIGURE: Figure = Figure {
     name: "em-fig2",
@@ -18,8 +18,9 @@ const FIGURE: Figure = Figure {
     }),
     title: "Activity vectors",
     measurement: "profiles",
-    shows: "For which share of the time a program has how many runnable threads, alone and with a \
-            thread for each CPU: other programs may have what it leaves.",
+    shows: "The share of the time for which a program has 0, 1, 2 ... runnable threads. It runs \
+            alone, with a thread for each CPU. Other programs can use the CPUs that it leaves \
+            idle.",
     stated: "blackscholes, BLAST, FFTW3D and pathfinder have one runnable thread for more than 40 \
              % of the time; EP and particlefilter nearly always have all.",
     published: &[Published {
@@ -28,9 +29,9 @@ const FIGURE: Figure = Figure {
         points: &[("blackscholes", 40.0), ("blastn", 40.0), ("fft3d", 40.0), ("pathfinder", 40.0)],
     }],
     differs: DIFFERS,
-    elsewhere: "The vector is as long as there are CPUs: on 2 there are three places, and a \
-                program that always has one thread to run leaves half of the machine at most. More \
-                CPUs mean more to be given away.",
+    elsewhere: "The vector has an element for each number of runnable threads: three elements on 2 \
+                CPUs. There, a program that always has a runnable thread leaves at most half of \
+                the machine idle. With more CPUs, more can be shared.",
     view: profiles,
 };
 
@@ -55,16 +56,16 @@ pub const FIGURES: &[Figure] = &[
         paper: Some(Paper {
             number: "Fig. 4",
             shows: "24 mixes of a non-malleable (N) and a malleable (M) program: speed of each, \
-                    and system throughput (STP), relative to stock: each with half of the threads, \
-                    pinned to half of the CPUs",
+                    and system throughput (STP). Both are relative to stock: each program with \
+                    half of the threads, pinned to half of the CPUs",
         }),
         title: "Pairs of programs, relative to fixed halves",
         measurement: "mixes",
-        shows: "Speed of each program of a mix, and their mean (STP): 1 is what each does on its \
-                half of the CPUs.",
-        stated: "Manager: STP +24.5 % on average, +43 % at most; M up to +83 % (M4), N within 1.7 \
-                 % mostly, at worst -16.6 % (FFTW3D with sradv2). Oversubscription: N -21 % in \
-                 M19.",
+        shows: "Speed of each program of a mix, and the mean of both (STP). 1 is the speed on a \
+                fixed half of the CPUs (stock).",
+        stated: "With the manager, STP gains 24.5 % on average and 43 % at most. M gains up to 83 \
+                 % (mix M4). N mostly stays within 1.7 %, and loses 16.6 % at worst (FFTW3D with \
+                 sradv2). With oversubscription, N loses 21 % in mix M19.",
         published: &[
             Published {
                 panel: "system throughput",
@@ -82,11 +83,13 @@ pub const FIGURES: &[Figure] = &[
                 points: &[("pathfinder + ep", 1.83)],
             },
         ],
-        differs: "The first eight of 24 mixes, on 2 CPUs. M's loops without a schedule clause are \
-                  malleable by slots, not by chunks. freqmine stands in for RNASeq.",
-        elsewhere: "Real: the scenarios, on the CPUs there are. With 2 CPUs N has one thread, \
-                    which always runs, so its half is never idle and there is nothing to gain. \
-                    `lissom bench mixes --mix paper` measures all 24 on a larger machine.",
+        differs: "The first eight of 24 mixes, on 2 CPUs. M's loops without a schedule clause \
+                  adapt only through slots: their threads take turns (docs/omp.md). freqmine \
+                  stands in for RNASeq.",
+        elsewhere: "The scenarios are real, on the CPUs of this machine. With 2 CPUs, N has one \
+                    thread, which always runs. So its half is never idle, and there is nothing to \
+                    gain. `lissom bench mixes --mix paper` measures all 24 mixes on a larger \
+                    machine.",
         view: relative,
         ..FIGURE
     },
@@ -94,17 +97,17 @@ pub const FIGURES: &[Figure] = &[
         name: "em-fig5",
         paper: Some(Paper {
             number: "Fig. 5",
-            shows: "M7 (FFTW3D with sradv2) with a cap of 16 to 11 threads on M",
+            shows: "mix M7 (FFTW3D with sradv2), with M capped at 16 to 11 threads",
         }),
         title: "A cap on the malleable program",
         measurement: "caps",
-        shows: "Speed of both programs and their mean (STP) by the number of CPUs that the manager \
-                gives to M at most.",
+        shows: "Speed of both programs and their mean (STP), by the cap: the maximum number of \
+                CPUs that the manager gives to M.",
         stated: "A lower cap spares N and costs STP.",
         published: &[],
-        differs: "On 2 CPUs there are two caps, and N's one thread keeps M to one CPU anyway.",
-        elsewhere: "Real. `lissom bench mixes --mix fft3d+srad --scenario stock,manager --cap \
-                    16,15,14,13,12,11` is the paper's.",
+        differs: "On 2 CPUs there are two caps, and N's one thread leaves M only one CPU anyway.",
+        elsewhere: "Real. On 16 CPUs, `lissom bench mixes --mix fft3d+srad --scenario \
+                    stock,manager --cap 16,15,14,13,12,11` measures the paper's caps.",
         view: caps,
         ..FIGURE
     },
@@ -116,8 +119,8 @@ pub const OWN: &[Figure] = &[Figure {
     paper: None,
     title: "Pairs of programs, against each of them alone",
     measurement: "mixes",
-    shows: "How many times as long each of a pair takes as alone with all CPUs, and both together \
-            (STP): 2 is as if each had the machine for itself.",
+    shows: "How many times as long each program of a pair takes as alone with all CPUs. STP is the \
+            sum of both speeds relative to alone: 2 is as if each had the machine for itself.",
     stated: "",
     published: &[],
     differs: "",

@@ -9,14 +9,13 @@ use super::hpdc_view::{
 };
 use super::{Figure, Paper, Published, Source};
 
-const SWITCHES: &str = "One CPU only is used: as real here as anywhere. A virtual machine and \
-                        mitigations make a switch dearer than on bare metal.";
-const PROGRAMS: &str = "Real: the programs, their threads and their CPUs. With more CPUs each \
-                        wake-up may go further (another cache, another NUMA node), so natively \
-                        more threads cost more there than here.";
+const SWITCHES: &str = "Real: only one CPU is used. A virtual machine and mitigations make a \
+                        switch more expensive than on bare metal.";
+const PROGRAMS: &str = "Real. With more CPUs, a wake-up may cross caches or NUMA nodes. So \
+                        oversubscription costs more there natively than here.";
 
-const PROGRAMS_DIFFER: &str = "Programs: ours, written from the specifications of the suites \
-                               (docs/bench.md), and Rodinia's. 2 CPUs, not 8.";
+const PROGRAMS_DIFFER: &str = "The programs are ours, written from the specifications of the \
+                               suites (docs/bench.md). We add programs of Rodinia. 2 CPUs, not 8.";
 
 const FIGURE: Figure = Figure {
     name: "hpdc-fig1",
@@ -27,9 +26,10 @@ const FIGURE: Figure = Figure {
     }),
     title: "Programs with four times as many threads as CPUs",
     measurement: "papers",
-    shows: "Natively, against the same program with as many threads as CPUs: programs that hardly \
-            synchronize do not mind, programs that block or spin get slower.",
-    stated: "Three groups: unaffected, better, and worse, by up to 25 times.",
+    shows: "Native time, relative to the same program with as many threads as CPUs. Programs that \
+            hardly synchronize are as fast; programs that block or spin get slower.",
+    stated: "Some programs are unaffected, some get faster, and some get slower, by up to 25 \
+             times.",
     published: &[],
     differs: PROGRAMS_DIFFER,
     elsewhere: PROGRAMS,
@@ -44,9 +44,9 @@ pub const OWN: &[Figure] = &[
         name: "own-cores",
         title: "As CPUs become more",
         measurement: "cores",
-        shows: "Time with 8 threads, natively and under lissom, against a program started with as \
+        shows: "Time with 8 threads, natively and under lissom, relative to the program with as \
                 many threads as CPUs.",
-        elsewhere: "The axis of CPUs ends where this machine ends.",
+        elsewhere: "Real. The axis ends at the number of CPUs of this machine.",
         view: cores,
         ..OWN_FIGURE
     },
@@ -54,7 +54,8 @@ pub const OWN: &[Figure] = &[
         name: "own-spinning",
         title: "Programs with spin loops of their own",
         measurement: "spinning",
-        shows: "Flags, barriers and OpenMP's own waiting, 8 threads.",
+        shows: "Programs that wait by flags, at spinning barriers, or in OpenMP's own loops, with \
+                8 threads.",
         elsewhere: SPINNING,
         view: spinning,
         ..OWN_FIGURE
@@ -62,8 +63,8 @@ pub const OWN: &[Figure] = &[
     OWN_SPECIFICITY,
 ];
 
-const SPINNING: &str = "Real. More CPUs keep more of the waiters running, so natively the collapse \
-                        is less deep there.";
+const SPINNING: &str = "Real. With more CPUs, more waiting threads run at once, so programs slow \
+                        down less natively.";
 
 pub const FIGURES: &[Figure] = &[
     FIGURE,
@@ -71,21 +72,21 @@ pub const FIGURES: &[Figure] = &[
         name: "hpdc-fig2",
         paper: Some(Paper {
             number: "Fig. 2",
-            shows: "direct cost of a switch: fixed work split over more and more threads of one \
+            shows: "direct cost of a switch: fixed work split among more and more threads on one \
                     core, without and with a shared atomic",
         }),
         title: "What a context switch costs by itself",
         measurement: "switch",
-        shows: "A fixed amount of work by more and more threads on one CPU, and the time of a \
-                hand-over: switching as such is not what makes programs slow.",
-        stated: "1.5 us a switch, whatever the number of threads: 0.2 % of the time. An atomic \
+        shows: "Time of a fixed amount of work, split among more and more threads on one CPU, and \
+                time of a hand-over. Switching by itself does not make programs slow.",
+        stated: "A switch takes 1.5 us for any number of threads, or 0.2 % of the time. An atomic \
                  adds nothing.",
         published: &[Published {
             panel: "yield",
             series: "published",
             points: &[("2", 1.5), ("4", 1.5), ("8", 1.5), ("16", 1.5), ("32", 1.5)],
         }],
-        differs: "We add hand-overs by sched_yield and by futex.",
+        differs: "We also measure hand-overs by sched_yield and by futex.",
         elsewhere: SWITCHES,
         view: by_threads,
         ..FIGURE
@@ -97,15 +98,15 @@ pub const FIGURES: &[Figure] = &[
             shows: "interval between synchronizations of each program at its best thread count",
         }),
         title: "Time between two synchronizations",
-        shows: "CPU time for each wait, by the runtime's counters: the shorter, the more a program \
-                suffers from a dear wait.",
-        stated: "Mostly 1000 us and more.",
+        shows: "CPU time for each wait, by the runtime's counters. The shorter it is, the more the \
+                cost of a wait matters.",
+        stated: "Most intervals are 1000 us and more.",
         published: &[Published {
             panel: "CPU time for each wait",
             series: "published",
             points: &[("facesim (shortest)", 160.0)],
         }],
-        differs: "With four times as many threads as CPUs, not at the best count.",
+        differs: "With four times as many threads as CPUs, not with the best number of threads.",
         view: intervals,
         ..FIGURE
     },
@@ -118,19 +119,19 @@ pub const FIGURES: &[Figure] = &[
         }),
         title: "What a switch costs by the caches that others have used",
         measurement: "locality",
-        shows: "Beyond the switch itself, by the size of the array: below zero where half of it \
-                fits into a cache or a TLB that all of it does not fit into.",
-        stated: "Sequential: climbs from 512 KiB to 1 ms at 128 MiB, below 6 % of the time. Random \
-                 reads: negative from 256 KiB, positive from 1 to 4 MiB, negative beyond. Random \
-                 read-modify-write: always negative.",
+        shows: "Indirect cost of a switch, by the size of the array. It is below zero if half of \
+                the array fits into a cache or TLB, and the whole array does not.",
+        stated: "Sequential access: the cost rises from 512 KiB on, to 1 ms at 128 MiB, below 6 % \
+                 of the time. Random reads: negative from 256 KiB, positive from 1 to 4 MiB, \
+                 negative beyond. Random read-modify-write: always negative.",
         published: &[Published {
             panel: "sequential-read",
             series: "published",
             points: &[("128 MiB", 1000.0)],
         }],
-        differs: "None in method.",
-        elsewhere: "Real here: sizes at which the sign changes are those of this CPU's caches and \
-                    TLBs. Other CPUs move the points, not the shape.",
+        differs: "The method is the same.",
+        elsewhere: "Real. The sign changes at the sizes of this CPU's caches and TLBs. On other \
+                    CPUs the curve has the same shape, with other sizes.",
         view: locality,
         ..FIGURE
     },
@@ -138,15 +139,15 @@ pub const FIGURES: &[Figure] = &[
         name: "hpdc-fig9",
         paper: Some(Paper {
             number: "Fig. 9",
-            shows: "programs that suffer, virtual blocking against vanilla, on 8 cores and on 8 \
-                    hyper-threads",
+            shows: "programs that oversubscription slows down, with virtual blocking and vanilla, \
+                    on 8 cores and on 8 hyper-threads",
         }),
         title: "Programs that block",
-        shows: "With four times as many threads as CPUs, against as many as CPUs: lissom's bar \
-                should reach 1.",
-        stated: "Vanilla 5.5 to 56.7 % slower. Virtual blocking near the baseline but for \
-                 fluidanimate (17 % slower), better than the baseline for freqmine, ocean, cg and \
-                 mg; at most 0.5 % overhead elsewhere.",
+        shows: "Time with four times as many threads as CPUs, relative to as many as CPUs. \
+                lissom's bar should reach 1.",
+        stated: "Vanilla is 5.5 to 56.7 % slower than the baseline. Virtual blocking is near the \
+                 baseline, except for fluidanimate (17 % slower). It beats the baseline for \
+                 freqmine, ocean, cg and mg. Elsewhere its overhead is 0.5 % at most.",
         published: &[Published {
             panel: "programs that block",
             series: "published, virtual blocking",
@@ -164,10 +165,10 @@ pub const FIGURES: &[Figure] = &[
         }),
         title: "Barrier, condition variable, mutex by themselves",
         measurement: "primitives",
-        shows: "How many times as fast 32 threads are under lissom as natively, and the same \
-                against the bound.",
-        stated: "Barrier 1.52 and condition variable 2.34 times as fast on one core; up to 3 and 5 \
-                 times on several; a mutex gains nothing.",
+        shows: "Gain: how many times as fast 32 threads are under lissom as natively. Further \
+                panels are relative to the bound.",
+        stated: "On one core, a barrier is 1.52 times and a condition variable 2.34 times as fast. \
+                 On several cores, the gains are up to 3 and 5 times. A mutex gains nothing.",
         published: &[
             Published {
                 panel: "gain over native, 32 threads, one CPU",
@@ -180,9 +181,9 @@ pub const FIGURES: &[Figure] = &[
                 points: &[("barrier", 3.0), ("cond", 5.0), ("mutex", 1.0)],
             },
         ],
-        differs: "Rounds are chosen by time, not 10,000 calls. Several CPUs are 2 here.",
-        elsewhere: "Real. On more CPUs, a mutex's cache line travels further, and wake-ups \
-                    natively are dearer.",
+        differs: "The number of rounds is chosen by time, instead of 10,000 calls. We have 2 CPUs.",
+        elsewhere: "Real. On more CPUs, a mutex's cache line travels further, and native wake-ups \
+                    cost more.",
         view: gains,
         ..FIGURE
     },
@@ -197,13 +198,14 @@ pub const FIGURES: &[Figure] = &[
         }),
         title: "Spin locks",
         measurement: "spinlocks",
-        shows: "A token passed on among 8 threads by each kind of lock. Natively, a queue of \
-                spinners may wait a time slice for each hand-over; what took too long says at \
-                least how much.",
-        stated: "With busy-waiting detection 32 threads are near 8 threads. Pause-loop exiting \
-                 does not help.",
-        differs: "One token for all threads, 8 threads on 2 CPUs. No KVM column: lissom starts no \
-                  guest, and pause-loop exiting needs a host with kvm_intel or kvm_amd.",
+        shows: "8 threads pass a token on, by each kind of lock. Natively, a queue of spinning \
+                threads may wait a time slice for each hand-over. Runs that took too long are \
+                shown with a lower limit.",
+        stated: "With busy-waiting detection, 32 threads are nearly as fast as 8. Pause-loop \
+                 exiting does not help.",
+        differs: "One token for all threads, and 8 threads on 2 CPUs. There is no KVM column: \
+                  lissom starts no guest, and pause-loop exiting needs a host with kvm_intel or \
+                  kvm_amd.",
         elsewhere: SPINNING,
         view: spinlocks,
         ..FIGURE
@@ -217,11 +219,12 @@ pub const FIGURES: &[Figure] = &[
         }),
         title: "Programs that wait in loops of their own",
         measurement: "own-loops",
-        shows: "Time against as many threads as CPUs, from 1 to 16 threads a CPU.",
-        stated: "Near the baseline, a little worse with more threads. Pause-loop exiting does not \
-                 help.",
-        differs: "Ours, written from the specifications. No KVM column: lissom starts no guest, \
-                  and pause-loop exiting needs a host with kvm_intel or kvm_amd.",
+        shows: "Time with 1 to 16 threads a CPU, relative to as many threads as CPUs.",
+        stated: "With busy-waiting detection, both are near the baseline, and a little slower with \
+                 more threads. Pause-loop exiting does not help.",
+        differs: "The programs are ours, written from the specifications. There is no KVM column: \
+                  lissom starts no guest, and pause-loop exiting needs a host with kvm_intel or \
+                  kvm_amd.",
         elsewhere: SPINNING,
         view: to_bound,
         ..FIGURE
@@ -235,14 +238,17 @@ pub const FIGURES: &[Figure] = &[
         }),
         title: "Against locks of the literature",
         measurement: "locks",
-        shows: "The same unmodified program with glibc's mutex replaced by Mutexee, MCS-TP and \
-                SHFLLOCK (written from their papers, workloads/locks), and under lissom with \
-                glibc's. The five programs are those of ours that lock mutexes most often.",
-        stated: "Both mechanisms are up to 5.4 times better than spin-then-park locks; SHFLLOCK is \
-                 the worst.",
-        differs: "Programs: ours, chosen by calls of pthread_mutex_lock (docs/bench.md); 4 \
-                  threads a CPU as there. We add single locks, condition variables and queues.",
-        elsewhere: "SHFLLOCK's shuffling by NUMA node shows on machines with several nodes only.",
+        shows: "Five unmodified programs, with glibc's mutex replaced by Mutexee, MCS-TP or \
+                SHFLLOCK, and under lissom with glibc's. The locks are written from their papers \
+                (workloads/locks). The programs are those of ours that lock mutexes most often per \
+                second.",
+        stated: "With both mechanisms, programs are up to 5.4 times as fast as with spin-then-park \
+                 locks. SHFLLOCK is the slowest.",
+        differs: "The programs are ours, chosen by calls of pthread_mutex_lock (docs/bench.md). As \
+                  in the paper, there are 4 threads a CPU. We add single locks, condition \
+                  variables and queues.",
+        elsewhere: "Real. Only a machine with several NUMA nodes shows the effect of SHFLLOCK's \
+                    shuffling by node.",
         view: locks,
         ..FIGURE
     },
@@ -254,14 +260,12 @@ pub const FIGURES: &[Figure] = &[
                     virtual blocking",
         }),
         title: "CPU utilization, context switches and migrations",
-        shows: "By the kernel's own counters, per second of the program's run. Migrations are \
-                those between CPUs.",
+        shows: "By the kernel's counters: CPUs used, context switches a second, and migrations \
+                between CPUs in a run.",
         stated: "",
         published: TABLE_1,
-        differs: "Programs: ours. The paper's CPU use is of 8 CPUs; its migrations \
-                  are totals of a run.",
-        elsewhere: "Migrations across NUMA nodes need a machine with several nodes: with one, all \
-                    are within it.",
+        differs: "The programs are ours, on 2 CPUs. The paper's CPU use is of 8 CPUs.",
+        elsewhere: "Real. Migrations across NUMA nodes need a machine with several nodes.",
         view: utilization,
         ..FIGURE
     },

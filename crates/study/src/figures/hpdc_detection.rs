@@ -15,23 +15,24 @@ pub const TABLE_2: Figure = Figure {
     source: Source::Hpdc,
     paper: Some(Paper {
         number: "Table 2",
-        shows: "sensitivity of busy-waiting detection: two threads on one core, one holds the lock \
-                for ever",
+        shows: "sensitivity of busy-waiting detection: two threads on one core, one of which holds \
+                the lock for ever",
     }),
     title: "Sensitivity of busy-waiting detection",
     measurement: "sensitivity",
-    shows: "Of scans of a thread that waits for a lock, and of waits of 10 ms, how many are \
-            recognised. *bare*: the lock's loop has no `pause` instruction, unlike the paper's.",
+    shows: "How many scans of a thread that waits for a lock detect the wait, and how many waits \
+            of 10 ms are detected. *bare*: the lock's loop has no `pause` instruction, unlike the \
+            paper's.",
     stated: "",
     published: &[
         Published { panel: WAITING, series: "published tries", points: TRIES_2 },
         Published { panel: WAITING, series: "published true positives", points: FOUND_2 },
         Published { panel: WAITING, series: "published sensitivity %", points: SENSITIVITY },
     ],
-    differs: "A try is a scan. Every 100 us a signal stops the waiting thread, and an interpreter \
-              runs its code ahead to prove that it waits; the paper reads 16 branch records. The \
-              holder of the lock sleeps, so the waiting thread has the CPU.",
-    elsewhere: "Real; the detection interprets code and needs no hardware support.",
+    differs: "A try is a scan. Every 100 us, a signal stops the waiting thread, and an interpreter \
+              runs its code ahead to prove that it waits. The paper reads 16 branch records \
+              instead. The holder of the lock sleeps, so the waiting thread has the CPU.",
+    elsewhere: "Real. The detection interprets code and needs no hardware support.",
     view: sensitivity,
 };
 
@@ -43,19 +44,20 @@ pub const TABLE_3: Figure = Figure {
     }),
     title: "Specificity of busy-waiting detection",
     measurement: "specificity",
-    shows: "Of scans of threads that work, how many are taken for waiting ones: none is the aim. \
-            Overhead: time of a round with `--spin=auto` above that with `--spin=off`.",
+    shows: "How many scans of working threads take them for waiting ones (false positives). The \
+            aim is none. Overhead: how much longer a round takes with `--spin=auto` than with \
+            `--spin=off`.",
     published: &[
         Published { panel: WORKING, series: "published tries", points: TRIES_3 },
         Published { panel: WORKING, series: "published false positives", points: FALSE_3 },
         Published { panel: WORKING, series: "published specificity %", points: SPECIFICITY },
         Published { panel: WORKING, series: "published overhead %", points: OVERHEAD },
     ],
-    differs: "Ours, written from the specifications, with 4 threads a CPU. A try is a scan: every \
-              100 us a signal stops each CPU's running thread, and an interpreter runs its code \
-              ahead. The paper reads branch records and cache misses. The overhead is that of the \
-              usual rate of scans. OpenMP blocks at once (OMP_WAIT_POLICY=passive): its spinning \
-              would be a true wait.",
+    differs: "The programs are ours, written from the specifications, with 4 threads a CPU. A try \
+              is a scan: every 100 us, a signal stops each CPU's running thread, and an \
+              interpreter runs its code ahead. The paper reads branch records and cache misses. \
+              The overhead is that of the usual rate of scans. OpenMP blocks at once \
+              (OMP_WAIT_POLICY=passive), because its spinning would be a true wait.",
     elsewhere: "Real.",
     view: specificity,
     ..TABLE_2
@@ -67,8 +69,9 @@ pub const OWN_SPECIFICITY: Figure = Figure {
     paper: None,
     title: "Specificity among programs that people run",
     measurement: "specificity-programs",
-    shows: "Of scans of compressors, sorters, a compiler, Python, and of loops of ours that look \
-            like waiting, how many are taken for waiting ones: none is the aim.",
+    shows: "How many scans take working threads for waiting ones (false positives). The aim is \
+            none. The programs are compressors, sorters, a compiler, Python, and loops of ours \
+            that look like waiting.",
     published: &[],
     differs: "",
     ..TABLE_3

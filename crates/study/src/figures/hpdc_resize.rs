@@ -14,27 +14,29 @@ pub const FIG_11: Figure = Figure {
     source: Source::Hpdc,
     paper: Some(Paper {
         number: "Fig. 11",
-        shows: "ep, streamcluster, ocean, cg and facesim, started on 8 cores, of which 2 to 32 are \
-                there later: 8 threads, 32 threads, 32 pinned threads, 32 with virtual blocking",
+        shows: "ep, streamcluster, ocean, cg and facesim, started on 8 cores and continued on 2 to \
+                32: 8 threads, 32 threads, 32 pinned threads, 32 with virtual blocking",
     }),
     title: "CPUs that change while a program runs",
     measurement: "adapt-cpus",
-    shows: "Seconds from start to end by the number of CPUs after the change. *fewer*: natively, a \
-            thread for each CPU of the start. *native*, *pinned*, *auto*: 4 times as many threads, \
-            natively, natively with each thread bound to a CPU of the start, and under lissom.",
-    stated: "With 32 threads ep gains 51 % and facesim 34 % on 32 cores. Pinning is always worse \
-             than virtual blocking, and crashes when cores go.",
+    shows: "Seconds from start to end, by the number of CPUs after the change. *fewer* has a \
+            thread for each CPU of the start, natively. The others have 4 times as many threads: \
+            *native*; *pinned* (natively, each thread bound to a CPU of the start); *auto* (under \
+            lissom).",
+    stated: "With 32 threads, ep gains 51 % and facesim 34 % on 32 cores. Pinning is always worse \
+             than virtual blocking, and pinned programs crash when cores are removed.",
     published: &[Published {
         panel: GROWN,
         series: "published, virtual blocking",
         points: &[("npb-ep", 1.51), ("facesim", 1.34)],
     }],
-    differs: "Ours, written from the specifications; no facesim. CPUs double or halve once, a \
-              quarter of a second after the start, by affinity masks. A pinned thread whose CPU \
-              goes moves to a CPU that is left, as Linux moves it when a cpuset shrinks: it does \
-              not crash. `bench elastic --by cpuset,quota` changes a container's limits, as root.",
-    elsewhere: "Real from 1 to 2 CPUs and back. With more than 8 CPUs programs start on 8, and \
-                have 32 threads, as in the paper.",
+    differs: "The programs are ours, written from the specifications, without facesim. The number \
+              of CPUs doubles or halves once, a quarter of a second after the start, by affinity \
+              masks. A pinned thread whose CPU is removed moves to a remaining CPU, as Linux moves \
+              it when a cpuset shrinks. It does not crash. As root, `lissom bench elastic --by \
+              cpuset,quota` changes a container's limits instead.",
+    elsewhere: "Real, from 1 to 2 CPUs and back. On a machine with more than 8 CPUs, programs \
+                start on 8 and have 32 threads, as in the paper.",
     view,
 };
 
@@ -69,8 +71,8 @@ fn view(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(panels)
 }
 
-/// How many times as fast as with a thread for each CPU of the start, where the number of CPUs
-/// changes most by `change`, which is None where it does not change so.
+/// Speed relative to a thread for each CPU of the start, of the groups whose number of CPUs changes
+/// most. `by` returns the factor of a change, or None if it goes in the other direction.
 fn speeds(report: &Report, title: &str, by: impl Fn(u32, u32) -> Option<f64>) -> Panel {
     let size = |g: &Group| change(g).and_then(|(_, from, to)| by(from, to));
     let most = report.groups.iter().filter_map(size).fold(0.0, f64::max);

@@ -82,7 +82,7 @@ pub fn gains(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(panels)
 }
 
-/// Fig. 15: suites' programs, whose names have a dash, and patterns.
+/// Fig. 15: programs of suites (their names have a dash), and patterns.
 pub fn locks(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let read = Report::of(report)?;
     let is_program = |g: &Group| g.workload.contains('-');

@@ -1,4 +1,4 @@
-//! What an idle CPU had better do: synchronization patterns, not applications.
+//! Policies for idle CPUs, by synchronization patterns (smt.rs: by applications).
 
 use serde_json::Value;
 
@@ -12,13 +12,13 @@ const FIGURE: Figure = Figure {
     paper: None,
     title: "Patterns beside a program that computes",
     measurement: "idle",
-    shows: "Throughput of the program that blocks and of the program that computes beside it, \
-            against both natively.",
+    shows: "Throughput of a program that blocks, and of a program that computes beside it. 1 is \
+            the throughput of the same pair natively.",
     stated: "",
     published: &[],
     differs: "",
-    elsewhere: "Real here: policies, switches and throughput of processes on the CPUs there are. \
-                Where SMT siblings share a core, polling costs the neighbour more than here.",
+    elsewhere: "Real: policies, switches and throughput of processes on the CPUs of this machine. \
+                If SMT siblings share a core, polling costs the neighbour more than here.",
     view: pairs,
 };
 
@@ -27,24 +27,24 @@ pub const OWN: &[Figure] = &[
     Figure {
         name: "own-idle-both",
         title: "Patterns: throughput by idle policy",
-        shows: "Of two programs that share the CPUs, both together (their geometric mean), and of \
-                each alone: natively 1, more is better.",
+        shows: "For two programs that share the CPUs: the geometric mean of both throughputs. For \
+                a program alone: its throughput. Native is 1, and more is better.",
         view: throughput,
         ..FIGURE
     },
     Figure {
         name: "own-idle-cpu",
         title: "Patterns: energy and CPU time by idle policy",
-        shows: "Watts of the processor where RAPL may be read; in any case the CPU time of \
-                programs that have nothing to do: polling for ever burns a CPU, HaltPoll must not.",
+        shows: "Power of the processor in watts, if RAPL can be read, and the CPU time of programs \
+                that have nothing to do. `poll` keeps a CPU busy for ever; `haltpoll` must not.",
         view: energy,
         ..FIGURE
     },
     Figure {
         name: "own-idle-cs",
         title: "Patterns: context switches by idle policy",
-        shows: "Polling instead of sleeping avoids most switches of programs that block and wake \
-                often.",
+        shows: "Context switches a second. Polling instead of sleeping avoids most switches of \
+                programs that block and wake often.",
         view: switches,
         ..FIGURE
     },

@@ -1,5 +1,4 @@
-//! The figures: which measurement each is a view of, what is to be seen in it, and what was
-//! published.
+//! The figures: the measurement that each is a view of, what it shows, and published numbers.
 
 mod apple;
 mod em;
@@ -31,7 +30,7 @@ pub const SOURCES: [Source; 5] =
     [Source::Hpdc, Source::Smt, Source::Em, Source::Apple, Source::Own];
 
 impl Source {
-    /// As figures' names begin.
+    /// The prefix of its figures' names.
     pub fn name(self) -> &'static str {
         match self {
             Source::Hpdc => "hpdc",
@@ -52,7 +51,7 @@ impl Source {
         }
     }
 
-    /// What its figures follow.
+    /// The paper that its figures reproduce.
     pub fn citation(self) -> &'static str {
         match self {
             Source::Hpdc => {
@@ -76,7 +75,7 @@ impl Source {
                  with High Efficiency. There: 16 cores of Intel Xeon, Linux 3.19 with KVM, VMs of \
                  16 vCPUs. Here: a simulation (docs/kvm-simulation.md)"
             }
-            Source::Own => "What users ask beside the papers",
+            Source::Own => "Questions of users that the papers do not answer",
         }
     }
 }
@@ -105,7 +104,7 @@ pub struct Figure {
     pub paper: Option<Paper>,
     pub title: &'static str,
     pub measurement: &'static str,
-    /// What is to be seen.
+    /// What the figure shows.
     pub shows: &'static str,
     /// The paper's statement in words. Empty: the paper states only `published`.
     pub stated: &'static str,
@@ -130,12 +129,12 @@ impl Figure {
     }
 
     pub fn measurement(&self) -> &'static Measurement {
-        // A test holds it.
+        // A test checks it.
         MEASUREMENTS.iter().find(|m| m.name == self.measurement).expect("a measurement")
     }
 }
 
-/// Those that a name means: a figure, a source, or `all`. The error names what there is.
+/// The figures that `name` selects: a figure, a source, or `all`. The error suggests names.
 pub fn named(name: &str) -> Result<Vec<&'static Figure>, String> {
     let list: Vec<_> =
         all().filter(|f| name == "all" || f.name == name || f.source.name() == name).collect();
@@ -150,8 +149,8 @@ pub fn named(name: &str) -> Result<Vec<&'static Figure>, String> {
         format!("; did you mean {}?", close.join(", "))
     };
     Err(format!(
-        "there is no figure {name}{hint}: `lissom study list` has them all, and hpdc, smt, em, \
-         apple, own and all mean several"
+        "there is no figure {name}{hint}; `lissom study list` prints all names, and hpdc, smt, em, \
+         apple, own and all select several"
     ))
 }
 

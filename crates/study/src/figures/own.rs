@@ -1,4 +1,4 @@
-//! What users ask beside the papers: limits, real programs, more and more threads.
+//! Figures beyond the papers: limits, real programs, more and more threads.
 
 use serde_json::Value;
 
@@ -12,11 +12,12 @@ const FIGURE: Figure = Figure {
     paper: None,
     title: "From 2 to 1024 threads",
     measurement: "threads",
-    shows: "The same work by more and more threads, against as many as CPUs.",
+    shows: "Time of the same work with more and more threads, relative to as many threads as CPUs.",
     stated: "",
     published: &[],
     differs: "",
-    elsewhere: "Real: threads for each CPU are what counts, so 1024 on 2 CPUs stand for 512 a CPU.",
+    elsewhere: "Real. The number of threads for each CPU matters: 1024 threads on 2 CPUs are 512 a \
+                CPU.",
     view: to_bound,
 };
 
@@ -26,7 +27,7 @@ pub const FIGURES: &[Figure] = &[
         name: "own-mechanisms",
         title: "What each mechanism brings",
         measurement: "mechanisms",
-        shows: "lissom as it is, and with one mechanism switched off at a time, against as many \
+        shows: "Time under lissom, and with one mechanism disabled at a time, relative to as many \
                 threads as CPUs.",
         elsewhere: "Real.",
         view: mechanisms,
@@ -36,10 +37,10 @@ pub const FIGURES: &[Figure] = &[
         name: "own-resize",
         title: "CPUs that come and go",
         measurement: "resize",
-        shows: "CPU seconds that there were until the program was done, while its CPUs change \
-                between all and half of them every half second: the bound had all of them all the \
-                time.",
-        elsewhere: "Real, between 1 and 2 CPUs. Machines with more have larger steps.",
+        shows: "CPU seconds that were available until the program ended. Every half second, the \
+                number of CPUs changes between all and half of them. The bound has all CPUs all \
+                the time.",
+        elsewhere: "Real, between 1 and 2 CPUs. Machines with more CPUs have larger steps.",
         view: to_bound_by_workload,
         ..FIGURE
     },
@@ -47,9 +48,9 @@ pub const FIGURES: &[Figure] = &[
         name: "own-quota",
         title: "Under a CPU quota",
         measurement: "quota",
-        shows: "The same under a quota of half of the CPUs, as a container's limit: the bound has \
-                as many threads as CPUs.",
-        elsewhere: "Real, for a quota of 1 CPU on 2. It takes root, to make a cgroup.",
+        shows: "The same under a CPU quota of half of the CPUs, as a container's limit. The bound \
+                has as many threads as CPUs, under the same quota.",
+        elsewhere: "Real, for a quota of 1 CPU on 2. Measuring it needs root, to create a cgroup.",
         view: to_bound_by_workload,
         ..FIGURE
     },
@@ -57,7 +58,7 @@ pub const FIGURES: &[Figure] = &[
         name: "own-ml",
         title: "Training with LightGBM and scikit-learn",
         measurement: "ml",
-        shows: "Time of training against as many threads as CPUs.",
+        shows: "Time of training, relative to as many threads as CPUs.",
         elsewhere: "Real.",
         view: to_bound,
         ..FIGURE
@@ -67,8 +68,9 @@ pub const FIGURES: &[Figure] = &[
         title: "PostgreSQL",
         measurement: "server",
         shows: "SELECTs a second (more is better), and the time until 99 % are answered (less is \
-                better). Processes that block in the kernel: lissom must do no harm.",
-        elsewhere: "The load comes from the same machine.",
+                better). PostgreSQL's processes block in the kernel; lissom must not slow them \
+                down.",
+        elsewhere: "The load generator runs on the same machine.",
         view: postgres,
         ..FIGURE
     },
@@ -76,7 +78,8 @@ pub const FIGURES: &[Figure] = &[
         name: "own-programs",
         title: "Whole programs under lissom",
         measurement: "programs",
-        shows: "All of them, with four times as many threads as CPUs, against as many as CPUs.",
+        shows: "Time of all programs with four times as many threads as CPUs, relative to as many \
+                as CPUs.",
         elsewhere: "Real.",
         view: to_bound_by_workload,
         ..FIGURE
@@ -89,7 +92,7 @@ fn to_bound(report: &Value) -> anyhow::Result<Vec<Panel>> {
 
 fn to_bound_by_workload(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let report = Report::of(report)?;
-    // With as many threads as CPUs there is nothing to be seen.
+    // With as many threads as CPUs, native and the bound are the same.
     let most = report.groups.iter().map(|g| g.threads).max().unwrap_or(0);
     Ok(vec![
         report

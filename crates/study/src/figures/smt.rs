@@ -1,4 +1,4 @@
-//! What an idle CPU had better do, by applications in pairs.
+//! Policies for idle CPUs, by applications in pairs.
 
 use serde_json::Value;
 
@@ -6,17 +6,17 @@ use super::super::panel::{Panel, Point, Scale, Side};
 use super::super::read::spread;
 use super::{Figure, Paper, Published, Source};
 
-const ELSEWHERE: &str = "Real here: policies, switches and throughput of processes on the CPUs \
-                         there are. The paper's are virtual machines on SMT siblings; where \
-                         siblings share a core, polling costs the neighbour more than here. \
-                         `lissom kvm` has the host's side.";
+const ELSEWHERE: &str = "Real: policies, switches and throughput of processes on the CPUs of this \
+                         machine. The paper runs virtual machines on SMT siblings. If siblings \
+                         share a core, polling costs the neighbour more than here. `lissom kvm` \
+                         measures and tunes hosts of virtual machines.";
 
-const DIFFERS: &str = "Two programs, not four VMs; vanilla is `sleep` of lissom's idle slots, bare \
-                       metal is the application alone, natively. The same work in each run. \
+const DIFFERS: &str = "Two programs, not four VMs. Vanilla is `lissom run --idle=sleep`; bare \
+                       metal is the application alone, natively. Each run does the same work. \
                        Stand-ins: dbench for FileServer, ffmpeg for MediaTomb, MariaDB for MySQL, \
                        GraphicsMagick for PHP's watermarks, Redis for SSDB, Spark for Hadoop's \
-                       TeraSort. Not measured: DBT1, HDFS, MongoDB. lissom manages threads: \
-                       processes of one thread (dbench, PostgreSQL) run natively.";
+                       TeraSort. Not measured: DBT1, HDFS, MongoDB. Processes with one thread \
+                       (dbench, PostgreSQL) run natively, because lissom manages threads.";
 
 const FIGURE: Figure = Figure {
     name: "smt-fig2",
@@ -28,15 +28,16 @@ const FIGURE: Figure = Figure {
     }),
     title: "Beside a second copy",
     measurement: "smt",
-    shows: "Throughput of one of two copies of a program, natively and with each policy.",
+    shows: "Throughput of one of two copies of a program that run together, natively and with each \
+            policy.",
     stated: "",
     published: &[Published {
         panel: AGAINST_VANILLA,
         series: "published, IdlePoll",
         points: &[("dedup", 1.536), ("volrend", 1.808)],
     }],
-    differs: "Two copies, not four VMs; vanilla is `sleep` of lissom's idle slots, bare metal is \
-              the program alone, natively. Both programs are written from their specifications.",
+    differs: "Two copies, not four VMs. Vanilla is `lissom run --idle=sleep`; bare metal is the \
+              program alone, natively. Both programs are written from their specifications.",
     elsewhere: ELSEWHERE,
     view: second_copy,
 };
@@ -51,8 +52,8 @@ pub const FIGURES: &[Figure] = &[
                     throughput by policy",
         }),
         title: "Beside a program that computes",
-        shows: "Throughput of an application and of the matrix multiplication beside it: 1 is \
-                what each has alone, natively.",
+        shows: "Throughput of an application, and of the matrix multiplication beside it. 1 is the \
+                throughput of each alone, natively.",
         stated: "IdlePoll is best for the synchronizing programs; matrix multiplication loses.",
         published: &[],
         differs: DIFFERS,
@@ -66,8 +67,8 @@ pub const FIGURES: &[Figure] = &[
             shows: "throughput of fourteen applications relative to bare metal, three policies",
         }),
         title: "Applications by idle policy",
-        shows: "Throughput of an application beside matrix multiplication and beside a second \
-                copy: 1 is what it has alone, natively.",
+        shows: "Throughput of an application beside matrix multiplication, and beside a second \
+                copy. 1 is its throughput alone, natively.",
         stated: "HaltPoll is much better than IdlePoll for computing programs.",
         published: &[],
         differs: DIFFERS,
@@ -81,10 +82,9 @@ pub const FIGURES: &[Figure] = &[
             shows: "energy of kernbench, Exim and Metis by policy",
         }),
         title: "Energy and CPU time by idle policy",
-        shows: "Energy of the processors where RAPL may be read, and in any case the CPU time of \
-                an application, for a unit of work, beside matrix multiplication: 1 is what \
-                vanilla (`sleep`) takes.",
-        stated: "Both save energy; HaltPoll not more than IdlePoll.",
+        shows: "CPU time of an application for a unit of work, beside matrix multiplication, and \
+                energy of the processors if RAPL can be read. 1 is vanilla (`sleep`).",
+        stated: "Both policies save energy. HaltPoll does not save more than IdlePoll.",
         published: &[],
         differs: DIFFERS,
         view: energy,
@@ -97,9 +97,10 @@ pub const FIGURES: &[Figure] = &[
             shows: "context switches of eight applications, vanilla and HaltPoll",
         }),
         title: "Context switches by idle policy",
-        shows: "Context switches of an application with its servers, from their start to their \
-                end, beside matrix multiplication. The second panel is for a unit of work.",
-        stated: "IdlePoll has none.",
+        shows: "Context switches of an application and its servers, from their start to their end, \
+                beside matrix multiplication. The second panel is for a unit of work, relative to \
+                vanilla.",
+        stated: "IdlePoll has no context switches.",
         published: &[
             Published {
                 panel: SWITCHES,
