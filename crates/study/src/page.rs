@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::claims::{CLAIMS, Verdict};
+use super::claims::{Verdict, claims as all_claims};
 use super::figures::SOURCES;
 use super::panel::{Panel, Shape};
 use super::shown::{Shown, cell, day, machine, rows, source, summary_lines};
@@ -39,7 +39,7 @@ pub fn render(list: &[Shown], plots: Option<&str>) -> String {
 fn claims(text: &mut String, list: &[Shown]) {
     text.push_str("## The papers' claims\n\n");
     text.push_str(&head(&["", "paper", "claim", "figure", "here?", "seen", "why not"]));
-    for claim in CLAIMS {
+    for claim in all_claims() {
         let (verdict, seen) = match claim.verdict(list) {
             Verdict::Yes(seen) => ("yes", seen),
             Verdict::No(seen) => ("no", seen),

@@ -235,12 +235,12 @@ pub fn summary_lines(list: &[Shown]) -> Vec<String> {
         Verdict::Open => 2,
     };
     let mut counts = [0; 3];
-    claims::CLAIMS.iter().for_each(|c| counts[verdict(c)] += 1);
+    claims::claims().for_each(|c| counts[verdict(c)] += 1);
     let [yes, no, open] = counts;
     if yes + no > 0 {
         lines.push(format!(
             "Of the papers' {} claims, {yes} hold here, {no} do not, {open} are open.",
-            claims::CLAIMS.len()
+            claims::claims().count()
         ));
     }
     if !lines.is_empty() {
