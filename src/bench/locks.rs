@@ -59,7 +59,7 @@ pub struct LocksArgs {
 const LIMIT: f64 = 60.0;
 /// And rounds: few enough that the slowest lock is done in seconds.
 const PATTERNS: [(&str, f64); 3] = [("mutex", 300e3), ("cond", 1000.0), ("queue", 100e3)];
-/// By calls of pthread_mutex_lock, the most first (docs/bench.md).
+/// Those of the papers that call pthread_mutex_lock most often a second (docs/bench.md).
 const PROGRAMS: [&str; 7] = [
     "parsec-fluidanimate",
     "splash-ocean",
