@@ -389,8 +389,9 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     thread_class_at_start();
     sched.uses_rseq = sched.level != LEVEL_KERNEL && !rseq_end_of_libc();
     patch_write_by_mprotect(options.patch_by_mprotect);
-    bool at_once = options.at_once || options.malleable || options.small_teams ||
-                   sched.observe_spinning || (libc < LIBC_CLONE3 && is_late());
+    bool at_once = options.at_once || options.malleable || options.max_threads ||
+                   options.small_teams || sched.observe_spinning ||
+                   (libc < LIBC_CLONE3 && is_late());
     if (at_once || !notice_second_thread(function_behind("clone"), libc >= LIBC_CLONE3, begin))
         begin(NULL);
     else if (sched.detect_spinning)

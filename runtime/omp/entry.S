@@ -48,7 +48,9 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         lea     8(%rsp), %rsp
         .cfi_adjust_cfa_offset -8
         ret
-.Lunknown:
+.Lunknown:                                       /* has not come by the runtime yet */
+        testl   $OMP_TEAM, REDIRECT_WHAT(%r11)
+        jnz     .Lteam
         jmp     *REDIRECT_REAL(%r11)
 
 .Llook: testl   $OMP_TEAM, REDIRECT_WHAT(%r11)

@@ -58,24 +58,26 @@ static void set_active(struct team_call *call)
 
 static void shrink(const struct patch_redirect *f, struct team_call *call)
 {
-    struct thread *t = lissom_self;
+    /* LLVM's library: the calling thread has set the size of its next team. Not of struct thread:
+     * a thread may not have come by the runtime yet. */
+    static __thread bool team_asked;
     uint32_t asked = (uint32_t)call->third;
     switch (f->what) {
     case OMP_PARALLEL: call->third = asked ? at_most(asked) : in_place_of_default(f); return;
     case OMP_PUSH_THREADS:
-        t->team_asked = true;
+        team_asked = true;
         call->third = at_most(asked);
         return;
     default: /* OMP_FORK */
-        if (!t->team_asked)
+        if (!team_asked)
             push(f, (void *)call->first);
-        t->team_asked = false;
+        team_asked = false;
     }
 }
 
 void lissom_omp_team(const struct patch_redirect *f, struct team_call *call)
 {
-    if (!lissom_self || sched.native_waits)
+    if (sched.native_waits)
         return;
     if (f->what == OMP_SET_THREADS)
         set_active(call);

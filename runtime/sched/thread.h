@@ -160,7 +160,6 @@ struct thread {
     bool loop_blocked; /* ... but not at the moment (at_work) */
     bool loop_alone;   /* the loop that it is in is not our business */
     bool loop_open;    /* libomp: it has come to one that is */
-    bool team_asked;   /* libomp: it has said how large its next team is to be */
 
     /* ns; the monitor's: at its last look at a slot that several threads have, ... */
     uint64_t monitor_cpu_time;
