@@ -14,7 +14,7 @@ pub const KINDS: [(&str, &str); 4] = [
     ("spinning", "spin"),
 ];
 
-/// What is counted in the warm-up, because that costs the program something.
+/// Counters of the warm-up: to count costs the program time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Counted {
     pub seconds: f64,

@@ -115,7 +115,7 @@ pub struct ReportArgs {
     #[arg(value_name = "NAME", value_parser = figures_of)]
     names: Vec<std::sync::Arc<Vec<&'static Figure>>>,
 
-    /// What `lissom study run` has written, or the --json file of one benchmark, `lissom bench --
+    /// The results of `lissom study run`, or the --json file of one benchmark, `lissom bench --
     /// CMD` among them
     #[arg(short, long, value_name = "FILE", default_value = "lissom-study/results.json")]
     input: PathBuf,

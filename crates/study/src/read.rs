@@ -45,7 +45,7 @@ pub struct Sample {
     /// What the kernel counted.
     #[serde(default)]
     pub process: Value,
-    /// What the program said.
+    /// The output of the program.
     #[serde(default)]
     pub output: Value,
 }

@@ -51,7 +51,7 @@ pub fn run(
         store::prune(&mut report);
         let seconds = begun.elapsed().as_secs_f64();
         eprintln!("  {seconds:.0} s");
-        // What was complete before is better than nothing now.
+        // Keep earlier complete results rather than none.
         let keep = state != State::Failed
             && !(state == State::Interrupted && study.measured.contains_key(*name));
         if keep || !study.measured.contains_key(*name) {
@@ -86,7 +86,7 @@ pub fn run(
 struct Ran {
     status: ExitStatus,
     output: String,
-    /// What it wrote to standard error, if that is no terminal.
+    /// Its standard error, if that is no terminal.
     said: String,
     /// The signal that has interrupted us meanwhile.
     interrupted: Option<i32>,
@@ -136,7 +136,7 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before an error is kept.
+            // Bytes that were read before an error are kept.
             let _ = pipe.read_to_end(&mut bytes);
         }
         bytes

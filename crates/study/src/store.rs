@@ -115,7 +115,7 @@ impl Study {
     }
 }
 
-/// What figures show of a program's own output.
+/// Fields of a program's own output that figures show.
 const SAID: [&str; 4] = ["mean_us", "p95_us", "p99_us", "throughput"];
 
 /// Takes out what no figure shows, and what makes most of the size.

@@ -1,4 +1,4 @@
-//! What people read: text, numbers, tables. Knows nothing of lissom.
+//! Text, numbers and tables for people. Knows nothing of lissom.
 
 pub mod markdown;
 pub mod number;

@@ -1,4 +1,4 @@
-//! What verbs write to standard output.
+//! Standard output of the verbs.
 
 use std::io::Write as _;
 

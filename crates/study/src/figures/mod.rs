@@ -104,7 +104,7 @@ pub struct Figure {
     pub paper: Option<Paper>,
     pub title: &'static str,
     pub measurement: &'static str,
-    /// What the figure shows.
+    /// The content of the figure.
     pub shows: &'static str,
     /// The paper's statement in words. Empty: the paper states only `published`.
     pub stated: &'static str,
