@@ -201,7 +201,7 @@ fn list(args: &ListArgs) -> anyhow::Result<i32> {
     lines.push(String::new());
     lines.push("Measurements, which may be shared by figures:".into());
     for measurement in measurements::MEASUREMENTS {
-        lines.extend(ui::text::wrap(measurement.what, &format!("  {:<16}", measurement.name), 18));
+        lines.extend(ui::text::wrap(measurement.what, &format!("  {:<22}", measurement.name), 24));
     }
     print(&lines)
 }
