@@ -57,7 +57,7 @@ pub enum State {
 }
 
 impl Measured {
-    /// Describes the measured commit. None: `code` has not changed since.
+    /// Describes the measured commit. None: `code` has not changed since, but for comments.
     pub fn age(&self, code: &[&str]) -> Option<String> {
         let Some(commit) = &self.commit else {
             return Some("Which commit was measured is not known.".into());
@@ -68,7 +68,7 @@ impl Measured {
         match changes {
             Some(0) if !self.dirty => None,
             Some(n) => Some(format!(
-                "Older than the code: measured at {short}{dirty}; {n} commits changed {} since.",
+                "Older than the code: measured at {short}{dirty}; {n} commits changed the code of {} since.",
                 code.join(" or ")
             )),
             None if self.dirty => Some(format!("Measured at {short}{dirty}.")),
