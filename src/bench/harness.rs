@@ -283,6 +283,12 @@ impl Measured {
             format!("{}, {} threads", self.workload, self.threads)
         }
     }
+
+    /// The most that other programs had of the CPUs in any run, where the runs say so.
+    pub fn others(&self) -> f64 {
+        let samples = self.cells.iter().flat_map(|c| &c.samples);
+        samples.filter_map(|s| s.output["others"].as_f64()).fold(0.0, f64::max)
+    }
 }
 
 impl Cell {

@@ -116,8 +116,9 @@ pub struct Common {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = rounds())]
     pub runs: usize,
 
-    /// Seconds after which a run is killed and its cell says `timeout`, or how long it
-    /// takes at least [default: 120, and 20 with `spin`]
+    /// Seconds after which a run is killed; its cell then says `timeout`, or how long the run
+    /// takes at least [default: 10 for `mechanisms`, 20 for `spin`, 120 for `sync`, `omp` and
+    /// `ml`, else 60]
     #[arg(long, visible_alias = "limit", value_name = "SECONDS", value_parser = positive)]
     pub timeout: Option<f64>,
 
@@ -535,6 +536,21 @@ mod tests {
     use super::*;
     use harness::{Compare, Metric};
     use serde_json::json;
+
+    /// For tests that start programs.
+    pub fn session() -> Session {
+        Session {
+            machine: Machine::look(),
+            scratch: Scratch::create().expect("a folder"),
+            signals: Signals::block(),
+            lissom: "lissom".into(),
+        }
+    }
+
+    /// The command of a script.
+    pub fn shell(script: &str) -> Vec<OsString> {
+        vec!["sh".into(), "-c".into(), script.into()]
+    }
 
     #[test]
     fn results_are_read_from_the_last_line() {

@@ -8,6 +8,8 @@ const SPREAD: f64 = 0.15;
 /// CPUs that others have used, on average over the runs. A quiet machine has 0.01 to 0.05 here, by
 /// ticks.
 const OTHERS: f64 = 0.15;
+/// Share of the CPUs that others may use, the most of any run.
+const SHARE: f64 = 0.1;
 /// Seconds that a benchmark's runs have to take together for that to be known: ticks are 10 ms.
 const KNOWN: f64 = 0.5;
 
@@ -29,6 +31,28 @@ pub fn noise(groups: &[Measured], hog: bool) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// For people, of runs beside each other: that `subject` varied by too much at some places. `list`:
+/// places and the relative spread there.
+pub fn varied(subject: &str, list: impl Iterator<Item = (String, f64)>) -> Option<String> {
+    let places = above(list, SPREAD)?;
+    Some(format!("Noise: {subject} varied by {places}. Trust ratios more than values."))
+}
+
+/// The same: that other programs used too many of the CPUs. `list`: places and that share there.
+pub fn disturbed(list: impl Iterator<Item = (String, f64)>) -> Option<String> {
+    let places = above(list, SHARE)?;
+    Some(format!(
+        "Noise: others had up to this part of the CPUs: {places}. Stop what else runs."
+    ))
+}
+
+fn above(list: impl Iterator<Item = (String, f64)>, limit: f64) -> Option<String> {
+    let noisy = list.filter(|(_, noise)| *noise > limit);
+    let places: Vec<String> =
+        noisy.map(|(place, noise)| format!("{:.0}% ({place})", noise * 100.0)).collect();
+    (!places.is_empty()).then(|| places.join(", "))
 }
 
 /// On average over all runs.
@@ -96,6 +120,17 @@ mod tests {
         assert!(noise(&[group([1.0, 1.01, 1.02], 0.03)], false).is_empty());
         assert!(noise(&[group([1.0, 1.01, 1.02], -0.02)], false).is_empty());
         assert!(noise(&[], false).is_empty());
+    }
+
+    #[test]
+    fn places_with_noise_are_named() {
+        let list = |noise: f64| [("ep".to_string(), noise), ("cg".to_string(), 0.01)].into_iter();
+        assert_eq!(
+            varied("native itself", list(0.2)).as_deref(),
+            Some("Noise: native itself varied by 20% (ep). Trust ratios more than values.")
+        );
+        assert!(disturbed(list(0.12)).is_some_and(|line| line.contains("CPUs: 12% (ep). Stop")));
+        assert!(varied("native itself", list(0.14)).is_none() && disturbed(list(0.09)).is_none());
     }
 
     #[test]

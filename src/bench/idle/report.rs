@@ -147,12 +147,6 @@ impl Measured {
     pub fn cell(&self, policy: Idle) -> Option<&Cell> {
         self.measured.cells.iter().find(|c| c.scenario == policy.name() && c.state == State::Ok)
     }
-
-    /// The most that others had of the CPUs in any run.
-    pub fn others(&self) -> f64 {
-        let samples = self.measured.cells.iter().flat_map(|c| &c.samples);
-        samples.filter_map(|s| s.output["others"].as_f64()).fold(0.0, f64::max)
-    }
 }
 
 fn figures(cell: &Cell, native: Option<&Throughput>) -> Figures {

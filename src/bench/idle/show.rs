@@ -2,14 +2,10 @@
 
 use super::super::harness::{Cell, NATIVE, Spread, State};
 use super::super::markdown::{self, head, line};
+use super::super::noise;
 use super::super::table::{close, interruption, number, spread};
 use super::report::{Figures, Kind, Measured, Report, Target};
 use ui::text::{plural, wrap};
-
-/// Above this, differences of a few percent say nothing.
-const NOISE: f64 = 0.15;
-/// The same, of what others have of the CPUs.
-const OTHERS: f64 = 0.1;
 
 pub fn text(report: &Report) -> String {
     let machine = &report.machine;
@@ -174,28 +170,13 @@ fn notes(report: &Report) -> Vec<String> {
             }
         }
     }
-    let of = |list: Vec<(&Measured, f64)>, above: f64| -> Vec<String> {
-        let noisy = list.into_iter().filter(|(_, noise)| *noise > above);
-        noisy.map(|(group, noise)| format!("{:.0}% ({})", noise * 100.0, place(group))).collect()
-    };
     let native = report.groups.iter().filter(|g| g.kind != Kind::Idle).filter_map(|g| {
         let cell = g.measured.cells.iter().find(|c| c.scenario == NATIVE)?;
-        Some((g, cell.value?.relative()))
+        Some((place(g), cell.value?.relative()))
     });
-    let noisy = of(native.collect(), NOISE);
-    if !noisy.is_empty() {
-        notes.push(format!(
-            "Noise: native itself varied by {}. Trust ratios more than values.",
-            noisy.join(", ")
-        ));
-    }
-    let others = of(report.groups.iter().map(|g| (g, g.others())).collect(), OTHERS);
-    if !others.is_empty() {
-        notes.push(format!(
-            "Noise: others had up to this part of the CPUs: {}. Stop what else runs.",
-            others.join(", ")
-        ));
-    }
+    notes.extend(noise::varied("native itself", native));
+    let others = report.groups.iter().map(|g| (place(g), g.measured.others()));
+    notes.extend(noise::disturbed(others));
     notes
 }
 

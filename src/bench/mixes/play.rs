@@ -190,23 +190,9 @@ impl Manager {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::child::{Scratch, Signals};
-    use super::super::super::machine::Machine;
+    use super::super::super::tests::{session, shell};
     use super::*;
     use std::os::unix::net::UnixListener;
-
-    fn session() -> Session {
-        Session {
-            machine: Machine::look(),
-            scratch: Scratch::create().expect("a folder"),
-            signals: Signals::block(),
-            lissom: "lissom".into(),
-        }
-    }
-
-    fn shell(script: &str) -> Vec<OsString> {
-        vec!["sh".into(), "-c".into(), script.into()]
-    }
 
     #[test]
     fn time_of_cpus() {

@@ -2,12 +2,10 @@
 
 use super::super::harness::{Spread, State};
 use super::super::markdown::{head, line, spread};
+use super::super::noise;
 use super::super::table::{self, close, interruption, number};
 use super::report::{Cell, IDLE, Means, Mix, Profile, Relative, Report, Summary};
 use ui::text::{plural, wrap};
-
-/// If others have more of the CPUs, in one scenario of one round, times say little.
-const NOISE: f64 = 0.1;
 
 pub fn text(report: &Report) -> String {
     let cpus = report.options.cpus;
@@ -179,15 +177,7 @@ fn scaling(report: &Report) -> Vec<String> {
 fn notes(report: &Report) -> Vec<String> {
     let mut notes = report.notes.clone();
     notes.extend(report.interrupted.map(interruption));
-    let noisy = report.mixes.iter().filter(|m| m.others() > NOISE);
-    let noisy: Vec<String> =
-        noisy.map(|m| format!("{} of {}", percent(m.others()), m.name())).collect();
-    if !noisy.is_empty() {
-        notes.push(format!(
-            "Noise: others had up to this part of the CPUs: {}. Stop what else runs.",
-            noisy.join(", ")
-        ));
-    }
+    notes.extend(noise::disturbed(report.mixes.iter().map(|m| (m.name(), m.others()))));
     // What is wrong with all of them, a manager that does not start, say, is said once.
     let mut errors: Vec<(String, Vec<String>)> = Vec::new();
     let mut add = |error: String, mix: &Mix| match errors.iter_mut().find(|(e, _)| *e == error) {

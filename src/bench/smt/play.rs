@@ -190,7 +190,7 @@ impl Play<'_> {
         for (i, copy) in self.copies.iter().enumerate() {
             let mut command = (self.around)(self.is_told && i == 0 && copy.server.is_none());
             command.extend((copy.load.command)(self.amount));
-            let begun = now();
+            let begun = process::monotonic().as_secs_f64();
             let load = Running::start(&command, &session.scratch, &format!("load{i}"), None)?;
             running.push((load, begun));
         }
@@ -199,7 +199,8 @@ impl Play<'_> {
             for ((load, begun), done) in running.iter_mut().zip(&mut done) {
                 if done.is_none() {
                     let exited = load.poll()?;
-                    *done = exited.map(|exited| Loaded { exited, window: (*begun, now()) });
+                    let window = (*begun, process::monotonic().as_secs_f64());
+                    *done = exited.map(|exited| Loaded { exited, window });
                 }
             }
             if done.iter().all(Option::is_some) {
@@ -249,16 +250,6 @@ fn window(loaded: &Loaded) -> (f64, f64) {
     }
 }
 
-fn now() -> f64 {
-    // SAFETY: the call writes to a structure on the stack.
-    let time = unsafe {
-        let mut time: libc::timespec = std::mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time);
-        time
-    };
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
 fn add(used: &mut Used, more: &Used) {
     used.user_seconds += more.user_seconds;
     used.system_seconds += more.system_seconds;
@@ -277,23 +268,9 @@ fn with(mut value: Value, used: &Used) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::child::{Scratch, Signals};
-    use super::super::super::machine::Machine;
+    use super::super::super::tests::{session, shell};
     use super::super::application::{Load, Ready, Work};
     use super::*;
-
-    fn session() -> Session {
-        Session {
-            machine: Machine::look(),
-            scratch: Scratch::create().expect("a folder"),
-            signals: Signals::block(),
-            lissom: "lissom".into(),
-        }
-    }
-
-    fn shell(script: &str) -> Vec<OsString> {
-        vec!["sh".into(), "-c".into(), script.into()]
-    }
 
     /// The load fails unless its server answers.
     fn copy(session: &Session, name: &str, serve: &str) -> Copy {

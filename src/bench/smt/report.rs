@@ -198,12 +198,6 @@ impl Measured {
         let figures = measured.cells.iter().map(|cell| figures(cell, &measured.cells)).collect();
         Measured { paper, amount, measured, figures }
     }
-
-    /// The most that others had of the CPUs in any run.
-    pub fn others(&self) -> f64 {
-        let samples = self.measured.cells.iter().flat_map(|c| &c.samples);
-        samples.filter_map(|s| s.output["others"].as_f64()).fold(0.0, f64::max)
-    }
 }
 
 fn figures(cell: &Cell, cells: &[Cell]) -> Figures {

@@ -2,14 +2,10 @@
 
 use super::super::harness::{Cell, Spread, State};
 use super::super::markdown::{self, head, line};
+use super::super::noise;
 use super::super::table::{close, interruption, number, spread};
 use super::report::{ALONE, Figures, Measured, NEIGHBOUR, Report};
 use ui::text::{plural, wrap};
-
-/// Above this, differences of a few percent say nothing.
-const NOISE: f64 = 0.15;
-/// The same, of what others have of the CPUs.
-const OTHERS: f64 = 0.1;
 
 pub fn text(report: &Report) -> String {
     let mut lines = wrap(&report.machine.title(report.benchmark, report.options.cpus), "", 2);
@@ -114,28 +110,14 @@ fn notes(report: &Report) -> Vec<String> {
         }
         notes.extend(unmanaged(group));
     }
-    let of = |list: Vec<(&Measured, f64)>, above: f64| -> Vec<String> {
-        let noisy = list.into_iter().filter(|(_, noise)| *noise > above);
-        noisy.map(|(g, noise)| format!("{:.0}% ({})", noise * 100.0, g.measured.workload)).collect()
-    };
+    let place = |g: &Measured| g.measured.workload.clone();
     let alone = report.groups.iter().filter_map(|g| {
         let cell = g.measured.cells.iter().find(|c| c.scenario == ALONE)?;
-        Some((g, cell.value?.relative()))
+        Some((place(g), cell.value?.relative()))
     });
-    let noisy = of(alone.collect(), NOISE);
-    if !noisy.is_empty() {
-        notes.push(format!(
-            "Noise: alone, natively, throughput varied by {}. Trust ratios more than values.",
-            noisy.join(", ")
-        ));
-    }
-    let others = of(report.groups.iter().map(|g| (g, g.others())).collect(), OTHERS);
-    if !others.is_empty() {
-        notes.push(format!(
-            "Noise: others had up to this part of the CPUs: {}. Stop what else runs.",
-            others.join(", ")
-        ));
-    }
+    notes.extend(noise::varied("throughput alone, natively,", alone));
+    let others = report.groups.iter().map(|g| (place(g), g.measured.others()));
+    notes.extend(noise::disturbed(others));
     notes
 }
 
