@@ -6,6 +6,9 @@ use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
 
 /// Environment of the program to be: the caller's, with changes. Keeps duplicates and entries
 /// without `=` out, as the standard library does.
@@ -134,6 +137,12 @@ fn capabilities() -> u64 {
 pub fn is_locked_down() -> bool {
     let mode = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     mode.contains("[confidentiality]")
+}
+
+/// CLOCK_MONOTONIC, which is also the clock of bpf_ktime_get_ns.
+pub fn monotonic() -> Duration {
+    // It cannot fail: the kernel always has this clock.
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Those of this thread's affinity mask.

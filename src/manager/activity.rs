@@ -19,6 +19,7 @@ use procfs::process::Process;
 use super::allocation::Id;
 use super::sample::{Seen, has_runtime};
 use super::vector::ActivityVector;
+use crate::process;
 
 /// `ACTIVITY_LAST` of bpf/activity.h, and what it says about an entry's number.
 const ENTRIES: usize = 65;
@@ -85,7 +86,7 @@ impl Activity {
     /// Fails without the privileges, on kernels without types (CONFIG_DEBUG_INFO_BTF) or older than
     /// 5.12, and where process numbers are not the kernel's own.
     pub fn load() -> anyhow::Result<Activity> {
-        if !crate::process::in_first_pid_namespace() {
+        if !process::in_first_pid_namespace() {
             bail!(
                 "BPF counts processes by the numbers of the machine, and this is a PID namespace of its own"
             );
@@ -146,7 +147,7 @@ impl Activity {
     /// Discards what was counted until now: while the threads that run already were being found, a
     /// process seemed to have fewer than it has, for as long as this one waited for a CPU.
     fn begin(&mut self) {
-        let user = crate::process::euid();
+        let user = process::euid();
         for slot in 0..self.used() {
             let record = &self.records[slot];
             let (start, pid) =
@@ -172,7 +173,7 @@ impl Activity {
         let now = now();
         let period = now - self.until;
         self.until = now;
-        let (user, own) = (crate::process::euid(), std::process::id());
+        let (user, own) = (process::euid(), std::process::id());
         let used = self.used();
         let mut seen = Vec::new();
         for (slot, record) in self.records.iter().enumerate().take(used) {
@@ -325,10 +326,7 @@ fn totals(raw: &[i64; ENTRIES], now: u64) -> [u64; ENTRIES] {
 
 /// The clock of bpf_ktime_get_ns.
 fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is written, and nothing else.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    process::monotonic().as_nanos() as u64
 }
 
 /// A BPF map's values, read only.

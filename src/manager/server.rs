@@ -24,10 +24,9 @@ use nix::sys::socket::{
     self, AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr,
     UnixCredentials, sockopt,
 };
-use nix::time::{ClockId, clock_gettime};
 
 use super::allocation::Id;
-use crate::abi;
+use crate::{abi, process};
 
 /// Of one user, and in all: each costs two descriptors' worth of memory, and a page.
 const MAX_PROGRAMS_OF_A_USER: usize = 1024;
@@ -39,7 +38,7 @@ pub fn default_socket() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os(abi::ENV_MANAGER) {
         return Ok(path.into());
     }
-    if crate::process::euid() == 0 {
+    if process::euid() == 0 {
         return Ok(abi::MANAGER_SYSTEM.into());
     }
     let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|f| Path::new(f).is_absolute());
@@ -124,7 +123,7 @@ impl Server {
     /// Listens at `path`, of which the last folder is made. Whoever may connect: everybody if this
     /// is root, or else the same user.
     pub fn listen(path: &Path) -> anyhow::Result<Server> {
-        let user = crate::process::euid();
+        let user = process::euid();
         let is_root = user == 0;
         if let Some(folder) = path.parent() {
             let mut builder = DirBuilder::new();
@@ -273,8 +272,7 @@ impl Server {
     /// From now on for as long as `lasting`. A program that is not connected is left alone.
     pub fn set_target(&self, id: Id, target: &Target, lasting: Duration) {
         let Some(program) = self.programs.get(&id) else { return };
-        let Ok(now) = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from) else { return };
-        let until = (now + lasting).as_millis() as u64;
+        let until = (process::monotonic() + lasting).as_millis() as u64;
         let threads = u64::from(target.threads.clamp(1, abi::MAX_SLOTS as u32));
         // The program looks every few milliseconds: if it sees the one without the other, it soon
         // sees both.

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
-use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
 use super::audit::{Auditor, Scans};
@@ -17,6 +16,7 @@ use super::looks::Looks;
 use super::scope::{Only, Scope};
 use super::sites::Sites;
 use super::{kernel, limits, refuse, report, vcpus};
+use crate::process;
 use crate::stop::Stop;
 
 /// Schedule the threads of this machine, for more of them than there are CPUs
@@ -245,7 +245,7 @@ impl<'a> Daemon<'a> {
             _ => None,
         };
         let sites = Sites::new(&scheduler)?;
-        let (pid, started) = (std::process::id(), monotonic_ns()?);
+        let (pid, started) = (std::process::id(), process::monotonic().as_nanos() as u64);
         let state = State { version: VERSION, pid, started, detector, config };
         scheduler.attach(&state)?;
         let begin = Instant::now();
@@ -485,12 +485,6 @@ fn put_first() {
             std::io::Error::last_os_error()
         );
     }
-}
-
-/// The clock of bpf_ktime_get_ns.
-pub fn monotonic_ns() -> anyhow::Result<u64> {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
-    Ok(Duration::from(now).as_nanos() as u64)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `lissom sched status`: what schedules this machine, and what it has done.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -8,9 +10,9 @@ use super::branches::Hardware;
 use super::find::{self, Running};
 use super::kernel::SchedExt;
 use super::layout::{Config, Counts, Detector, Site, SiteInfo};
-use super::start::monotonic_ns;
 use super::{load, refuse, report, sites, stop};
 use crate::place::Places;
+use crate::process;
 
 /// Say which scheduler of sched_ext runs, and what lissom's has done
 ///
@@ -69,7 +71,9 @@ impl Seen {
         };
         Ok(Seen {
             pid: running.state.pid,
-            uptime_s: monotonic_ns()?.saturating_sub(running.state.started) as f64 / 1e9,
+            uptime_s: process::monotonic()
+                .saturating_sub(Duration::from_nanos(running.state.started))
+                .as_secs_f64(),
             config: running.state.config,
             detector: running.state.detector,
             counts,

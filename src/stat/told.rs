@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use nix::time::{ClockId, clock_gettime};
 
 use super::live::Copy;
 use crate::abi::{self, STATES};
+use crate::process;
 use crate::stats::{self, Names, SpinLoop};
 
 pub struct Told {
@@ -44,7 +44,7 @@ impl Told {
     pub fn new(copy: &Copy) -> Told {
         let live = copy.get();
         let number = |field: &AtomicU32| field.load(Relaxed).min(1 << 22);
-        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
+        let now = process::monotonic();
         let (running, demand) = (number(&live.running), number(&live.demand));
         Told {
             age: now.saturating_sub(Duration::from_nanos(live.heartbeat.load(Relaxed))),
