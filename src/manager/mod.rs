@@ -68,7 +68,7 @@ pub struct ManagerArgs {
     pub socket: Option<PathBuf>,
 
     /// Milliseconds between two decisions. Shorter: phases are followed sooner, at more CPU time
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(20..=60_000))]
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(20..=30_000))]
     pub period: u64,
 
     /// Milliseconds of a period that a program must have had as many runnable threads, or more,
@@ -253,6 +253,9 @@ fn listen(args: &ManagerArgs) -> anyhow::Result<Server> {
     Ok(server)
 }
 
+/// Longest time for which a target holds. The runtime ignores targets beyond a minute from now.
+const FAR: Duration = Duration::from_secs(59);
+
 /// Targets hold for some periods, so that one that comes late is no gap. A malleable program that
 /// is idle, or comes, may begin with what the active ones of the others leave.
 fn tell(
@@ -263,7 +266,7 @@ fn tell(
     cpus: &[usize],
     args: &ManagerArgs,
 ) {
-    let lasting = Duration::from_millis(args.period) * 3 + Duration::from_millis(200);
+    let lasting = (Duration::from_millis(args.period) * 3 + Duration::from_millis(200)).min(FAR);
     let needed: u32 = seen.iter().filter(|s| !s.malleable).map(|s| counts[&s.id]).sum();
     let given: u32 = shares.values().filter_map(|s| s.target_threads).sum();
     // Where there are more threads than CPUs, some of them would be tied to the same ones while the
@@ -277,10 +280,18 @@ fn tell(
     let left = target(left, &cpus[cpus.len().saturating_sub(left as usize)..]);
     for program in seen.iter().filter(|s| s.malleable) {
         let share = shares.get(&program.id);
-        let told = share.and_then(|s| Some(target(s.target_threads?, &s.cpus)));
-        server.set_target(program.id, told.as_ref().unwrap_or(&left), lasting);
+        if share.is_some_and(|s| is_outside(s, cpus)) {
+            continue;
+        }
+        let own = share.and_then(|s| Some(target(s.target_threads?, &s.cpus)));
+        server.set_target(program.id, own.as_ref().unwrap_or(&left), lasting);
     }
     server.set_first_target(left, lasting);
+}
+
+/// The program may use none of `cpus`: it gets no target, and keeps the CPUs that it has.
+fn is_outside(share: &Share, cpus: &[usize]) -> bool {
+    share.cpus.iter().all(|cpu| !cpus.contains(cpu))
 }
 
 /// A malleable program that did nothing is one that is idle: it has no use for CPUs now.
