@@ -22,7 +22,7 @@ struct orbit_memory {
 };
 
 struct orbit_attempt {
-    uint32_t steps; /* instructions that were interpreted, 4,000 and a few turns at most */
+    uint32_t steps; /* instructions that were interpreted, 2,000 and a few turns at most */
     bool uses_fs;   /* one of them reads through the fs segment */
     /* ORBIT_SPINS: the loop's first instruction in the outermost function of a turn: the same
      * whatever instruction was sampled */

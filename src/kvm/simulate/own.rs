@@ -201,7 +201,7 @@ fn rules(host: HostOf, sweep: &Sweep) -> Figure {
     table.note = "paper: from 8192, 4096 to 32768, step 1024, no margin, epochs of 1000 exits\n\
                   low: from 4096, 512 to 32768, step 512\n\
                   steady: as paper, with a margin of 5 % and epochs of 4000 exits\n\
-                  seeing: as low, but spins cut short by the scheduler count as wasted, too,\n\
+                  seeing: as paper, but spins cut short by the scheduler count as wasted, too,\n\
                   which KVM could not know"
         .into();
     let plot = Plot {
