@@ -43,9 +43,7 @@ pub fn varied(subject: &str, list: impl Iterator<Item = (String, f64)>) -> Optio
 /// The same: that other programs used too many of the CPUs. `list`: places and that share there.
 pub fn disturbed(list: impl Iterator<Item = (String, f64)>) -> Option<String> {
     let places = above(list, SHARE)?;
-    Some(format!(
-        "Noise: others had up to this part of the CPUs: {places}. Stop what else runs."
-    ))
+    Some(format!("Noise: others had up to this part of the CPUs: {places}. Stop what else runs."))
 }
 
 fn above(list: impl Iterator<Item = (String, f64)>, limit: f64) -> Option<String> {

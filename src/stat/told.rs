@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-
 use super::live::Copy;
 use crate::abi::{self, STATES};
 use crate::process;

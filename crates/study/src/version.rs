@@ -5,13 +5,18 @@ use std::process::Command;
 /// Lines of C that are comments as a whole, as an extended regular expression.
 const COMMENTS: &str = r"^[[:blank:]]*(//|/?\*)";
 
-/// Commits since `commit` that changed more than comments in one of `paths`, in the checkout around
+/// Commits since `commit` that changed more than comments in one of `paths`, and did more than delete
+/// files there, in the checkout around
 /// the current folder. None: there is no such checkout, it does not have the commit, or git is
 /// missing.
 pub fn changes_since(commit: &str, paths: &[&str]) -> Option<usize> {
     let mut git = Command::new("git");
     git.args(["log", "--patch", "--unified=0", "--no-color", "--no-ext-diff", "--format=commit"]);
-    git.args(["--ignore-blank-lines", &format!("--ignore-matching-lines={COMMENTS}")]);
+    git.args([
+        "--ignore-blank-lines",
+        "--diff-filter=d",
+        &format!("--ignore-matching-lines={COMMENTS}"),
+    ]);
     git.args([&format!("{commit}..HEAD"), "--"]);
     git.args(paths.iter().map(|p| format!(":/{p}")));
     let output = git.output().ok().filter(|o| o.status.success())?;

@@ -60,7 +60,7 @@ pub const ALL: &[(&str, Kind)] = &[
     ("barrier", Kind::Blocking),
     ("cond", Kind::Blocking),
     ("cg", Kind::Mixed),
-    ("particle", Kind::Mixed),
+    ("particlefilter", Kind::Mixed),
     ("stencil", Kind::Mixed),
     ("pathfinder", Kind::Mixed),
     ("pool", Kind::Mixed),

@@ -29,8 +29,8 @@ use super::{Bench, Common, Session};
 ///   none      ep (random numbers, OpenMP), blackscholes, blastn, pigz, xz, zstd,
 ///             sort: programs that hardly synchronize
 ///   blocking  histgb (scikit-learn), lightgbm, x264, fft3d (FFTW), barrier, cond
-///   mixed     cg, particle, stencil, pathfinder (OpenMP), pool (a thread pool
-///             like that of llama.cpp): they spin for a while, and then block
+///   mixed     cg, particlefilter, stencil, pathfinder (OpenMP), pool (a thread
+///             pool like that of llama.cpp): they spin for a while, and then block
 ///   spinning  pipeline, spin-barrier, omp-flags (as NPB's LU), omp-active
 ///
 /// Programs written from the specifications of suites, by name, or all of one by

@@ -45,8 +45,7 @@ pub const CLAIMS: &[Claim] = &[
             let ratio = value(panel, "dbench", "APPLE")? / value(panel, "dbench", "default")?;
             at_most(Some(ratio), 0.55, "{} x the default's")
         },
-        why: "In the model, even the best fixed window has 0.65 times the default's inefficiency. \
-              The default's window swings less than in the paper.",
+        why: "In the model, even the best fixed window has 0.65 times the default's inefficiency.",
     },
     Claim {
         number: 26,
