@@ -68,7 +68,8 @@ impl Measured {
         match changes {
             Some(0) if !self.dirty => None,
             Some(n) => Some(format!(
-                "Older than the code: measured at {short}{dirty}; {n} commits changed the code of {} since.",
+                "Older than the code: measured at {short}{dirty}; {} changed the code of {} since.",
+                ui::text::plural(n as u64, "commit"),
                 code.join(" or ")
             )),
             None if self.dirty => Some(format!("Measured at {short}{dirty}.")),
