@@ -5,8 +5,8 @@ use std::process::Command;
 /// Lines of C that are comments as a whole, as an extended regular expression.
 const COMMENTS: &str = r"^[[:blank:]]*(//|/?\*)";
 
-/// Commits since `commit` that changed more than comments in one of `paths`, and did more than delete
-/// files there, in the checkout around
+/// Commits since `commit` that changed more than comments in one of `paths`, and did more than
+/// delete files there, in the checkout around
 /// the current folder. None: there is no such checkout, it does not have the commit, or git is
 /// missing.
 pub fn changes_since(commit: &str, paths: &[&str]) -> Option<usize> {
@@ -36,8 +36,9 @@ mod tests {
 
     #[test]
     fn commits_without_a_difference_do_not_count() {
-        let log = "commit\n\ndiff --git a b\n+x\ndiff --git c d\n+y\ncommit\ncommit\n\ndiff --git a b\n+z\n";
-        assert_eq!(count(log), 2);
+        let first = "commit\n\ndiff --git a b\n+x\ndiff --git c d\n+y\n";
+        let log = format!("{first}commit\ncommit\n\ndiff --git a b\n+z\n");
+        assert_eq!(count(&log), 2);
         assert_eq!(count(""), 0);
         assert_eq!(count("commit\n"), 0);
     }

@@ -260,7 +260,9 @@ pub const CLAIMS: &[Claim] = &[
         judge: |panels| {
             at_most(geometric(&all(panels, "lissom")), 1.2, "{} x bound, geometric mean")
         },
-        why: "",
+        why: "A hand-over to a parked thread takes 0.5 to 1.2 us longer than one between two \
+              spinning CPUs, which takes 2.6 to 3 us here. A waiter at the head of aqs's queue \
+              writes to its own node, so most scans of it prove nothing.",
     },
     Claim {
         number: 18,
