@@ -350,7 +350,7 @@ mod tests {
             ),
             "{text}"
         );
-        assert!(text.contains("20% of blackscholes + ep"), "{text}");
+        assert!(text.contains("20% (blackscholes + ep)"), "{text}");
         assert!(text.contains("manager failed: lissom manager has ended"), "{text}");
         let markdown = markdown(&report);
         assert!(markdown.contains("| blackscholes + ep | manager | failed |"), "{markdown}");
