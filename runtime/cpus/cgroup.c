@@ -19,6 +19,8 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 enum { PATH = 4096, LINE = 8192 };
 
@@ -310,12 +312,28 @@ static uint32_t quota_v1(const char *folder, size_t n)
 }
 
 /* Post: not 0. */
-static uint32_t hash(const char *s, size_t n)
+static uint32_t hash(const void *bytes, size_t n)
 {
+    const uint8_t *byte = bytes;
     uint64_t h = HASH_BEGIN;
     for (size_t i = 0; i < n; i++)
-        h = hash_add(h, (uint8_t)s[i]);
+        h = hash_add(h, byte[i]);
     return (uint32_t)hash_end(h) | 1;
+}
+
+/* Identifies the group whose folder is the first n bytes of `folder`, by its inode number. Groups
+ * of different containers may have the same path, and one group has a device number for each
+ * cgroup namespace. Post: not 0. */
+static uint32_t identity(const char *folder, size_t n)
+{
+    static char path[PATH], full[PATH];
+    memcpy(path, folder, n);
+    path[n] = 0;
+    struct stat about;
+    if (!join(full, sizeof full, cgroup_root, path) ||
+        prim_syscall4(SYS_newfstatat, AT_FDCWD, full, &about, 0))
+        return hash(folder, n);
+    return hash(&about.st_ino, sizeof about.st_ino);
 }
 
 /* *least: 0, or what has been found elsewhere. */
@@ -328,7 +346,7 @@ static void least_quota(const struct group *g, uint32_t (*quota)(const char *, s
         uint32_t q = quota(g->folder, n);
         if (q && (!*least || q < *least)) {
             *least = q;
-            last_quota_group = hash(g->folder, n);
+            last_quota_group = identity(g->folder, n);
         }
         if (n <= g->top)
             return;
@@ -398,7 +416,7 @@ uint32_t cgroup_weight(uint32_t *weight)
         *weight = weight_of(v1 ? n * WEIGHT / SHARES : n);
     else if (root)
         return session_weight(weight);
-    return hash(g->path, strlen(g->path));
+    return *g->folder ? identity(g->folder, strlen(g->folder)) : hash(g->path, strlen(g->path));
 }
 
 /* --- cpusets ---------------------------------------------------------------------------------- */

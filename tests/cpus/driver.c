@@ -2,6 +2,7 @@
  *
  * driver ROOT...: what runtime/cpus/cgroup.c finds below each folder, one after the other: the
  * quota in CPUs, and the cpuset. driver --weight ROOT: whether there is a group, and its weight.
+ * driver --groups ROOT ROOT: whether both have the same group, by quota and by weight.
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
@@ -16,6 +17,18 @@ int main(int argc, char **argv) {
         cgroup_quota_cpus();
         printf("%s group", cgroup_weight(&weight) ? "a" : "no");
         printf(" of %u\n", weight);
+        return 0;
+    }
+    if (argc == 4 && !strcmp(argv[1], "--groups")) {
+        uint32_t quota[2], weighted[2], weight;
+        for (int i = 0; i < 2; i++) {
+            cgroup_root = argv[2 + i];
+            cgroup_quota_cpus();
+            quota[i] = cgroup_quota_group();
+            weighted[i] = cgroup_weight(&weight);
+        }
+        printf("quota %s, weight %s\n", quota[0] == quota[1] ? "same" : "different",
+               weighted[0] == weighted[1] ? "same" : "different");
         return 0;
     }
     for (int i = 1; i < argc; i++) {

@@ -258,6 +258,18 @@ done
 file /proc/self/autogroup '/autogroup-7 nice 10'$'\n'
 file /sys/fs/cgroup/cpu.weight '70'$'\n' # a container's root
 weigh 'a group of 70'
+
+# Two containers that see their own groups as the root, and one that sees the first one's files.
+for tree in pod-a pod-b; do
+    new $tree
+    file /proc/self/cgroup '0::/'$'\n'
+    file /proc/self/mountinfo "$v2"
+    file /sys/fs/cgroup/cpu.weight '70'$'\n'
+    file /sys/fs/cgroup/cpu.max '200000 100000'$'\n'
+done
+ln -s pod-a "$out/pod-a-again"
+compare "$("$out/driver" --groups "$out/pod-a" "$out/pod-b")" 'quota different, weight different'
+compare "$("$out/driver" --groups "$out/pod-a" "$out/pod-a-again")" 'quota same, weight same'
 for test in share_test beside_test clock_test; do
     timeout 60 "$out/$test" >"$out/$test.txt" 2>&1
     sed '$d' "$out/$test.txt"
