@@ -1,40 +1,48 @@
-# make demo     one oversubscribed program natively and under lissom (about a minute)
-# make test     what every change has to pass: unit tests, changed models, C drivers, cases once at each level
-# make test-all everything there is: all levels and ratios, models, mutants, breakages, virtual machines, clusters,
-#               packages, public suites, fuzzing (hours); PARTS="cases vm" some of it
-# make bench    the tables of docs/results-sync.md, on this machine (40 minutes)
-# make report   every figure of the study, at a quick look: lissom-study/report.html (20 minutes)
-# make fuzz     10 million inputs for each thing that reads what others write (FUZZ_INPUTS=; 15 minutes)
-# make lint     formatting and warnings, and the rules that scripts/lint.sh checks; scripts/format.sh formats
-# make conformance   glibc's thread tests, natively and under lissom (10 minutes); with SUITES=DIR also the public
-#               suites whose sources are there (tests/README.md; an hour); SUITE="ltp splash3" and TESTS= some of them
-# make model    the protocols with large bounds (slow)
-# make kmod     target/kmod/lissom_ple.ko, for `lissom kvm apple`; KDIR= another kernel's build tree
-# make slurm    target/slurm/lissom_spank.so, for `srun --lissom` (docs/slurm.md); `make install install-slurm` puts it
-#               beside the runtime
-# make test-slurm   the tests of it, with a Slurm that is started for them (a minute)
-# make test-dashboard   the dashboard of packaging/grafana: its queries, asked of a real Prometheus (a minute)
-# make test-kvm the tests of `lissom kvm` in virtual machines, in software emulation (5 minutes)
-# make test-vm  the tests of `lissom sched` in virtual machines, in software emulation (30 minutes);
-#               KERNELS="6.18 7.3", TESTS= some of them
-# make test-kubernetes   the node agent of packaging/kubernetes, in containerd's NRI and in a real containerd
-#               (10 minutes, most of them to build it)
-# make steps    what a wait and a wake cost, in instructions, and where they are (tests/steps)
-# make build    target/release/lissom
-# make install  into $(DESTDIR)$(PREFIX)
-# make dist     packages for Debian and pip, an archive and a container image: target/dist (docs/install.md)
-# make test-dist   installs and removes them in root file systems of Debian 11 and 12, and of musl (20 minutes, root);
-#               TESTS= some of them
+# make demo     run one oversubscribed program natively and under lissom (about a minute)
+# make test     run the tests that every change has to pass: unit tests, changed models, C drivers,
+#               cases once at each level
+# make test-all run all tests: all levels and ratios, models, mutants, breakages, virtual machines,
+#               clusters, packages, public suites, fuzzing (hours); PARTS="cases vm": only these
+# make bench    measure the tables of docs/results/sync.md on this machine (40 minutes)
+# make report   measure every figure of the study with few runs: lissom-study/report.html
+#               (20 minutes)
+# make fuzz     fuzz each parser of data from other processes with 10 million inputs
+#               (FUZZ_INPUTS=; 15 minutes)
+# make lint     check formatting, warnings and the rules of scripts/lint.sh; scripts/format.sh
+#               formats
+# make conformance   run glibc's thread tests natively and under lissom (10 minutes); with
+#               SUITES=DIR also the public suites with sources there (an hour;
+#               tests/conformance/README.md);
+#               SUITE="ltp splash3" and TESTS= select some
+# make model    check the protocols with large bounds (slow)
+# make kmod     build target/kmod/lissom_ple.ko for `lissom kvm apple`; KDIR=: another kernel's
+#               build tree
+# make slurm    build target/slurm/lissom_spank.so for `srun --lissom` (docs/operate/slurm.md);
+#               `make install install-slurm` puts it beside the runtime
+# make test-slurm   test the Slurm plugin in a Slurm of its own (a minute)
+# make test-dashboard   send the queries of packaging/grafana to a real Prometheus (a minute)
+# make test-kvm test `lissom kvm` in virtual machines, in software emulation (5 minutes)
+# make test-vm  test `lissom sched` in virtual machines, in software emulation (30 minutes);
+#               KERNELS="6.18 7.3" and TESTS= select some
+# make test-kubernetes   test the node agent of packaging/kubernetes with containerd's NRI and
+#               with a real containerd (10 minutes, mostly building it)
+# make steps    count the instructions of a wait and a wake, by function (tests/steps)
+# make build    build target/release/lissom
+# make install  install into $(DESTDIR)$(PREFIX)
+# make dist     build packages for Debian and pip, an archive and a container image: target/dist
+#               (docs/guide/install.md)
+# make test-dist   install and remove them in root file systems of Debian 11 and 12, and of musl
+#               (20 minutes, root); TESTS= selects some
 #
-# Each installs first what it lacks (apt packages as root or with sudo, Python packages into target/venv)
-# and says so.
+# Each target first installs what it lacks (apt packages as root or with sudo, Python packages into
+# target/venv) and prints that.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PREFIX ?= /usr/local
-# cargo's folder; scripts that run without make read the variable themselves.
+# cargo's target folder. Scripts that run without make read the variable themselves.
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
-# rustup's folder; a fresh login has it in PATH already.
+# rustup's folder, which is in PATH only after the next login.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 .PHONY: help demo test test-unit test-drivers test-cases test-all fuzz bench report lint model conformance steps kmod slurm test-slurm test-dashboard test-kvm test-vm dist test-dist test-kubernetes build install install-slurm uninstall clean
@@ -55,7 +63,7 @@ demo:
 	@scripts/venv.sh
 	@target/venv/bin/python3 scripts/demo.py
 
-# What every change has to pass. Its last line is `N passed, M failed, K skipped`.
+# Tests that every change has to pass. Last line: `N passed, M failed, K skipped`.
 test:
 	@scripts/need.sh test
 	@$(MAKE) --no-print-directory test-unit
@@ -67,7 +75,7 @@ test-unit:
 	@scripts/need.sh test
 	cargo test --locked --workspace --lib --bins
 
-# C programs that test one part of the runtime each.
+# C programs, each of which tests one part of the runtime.
 test-drivers:
 	@scripts/need.sh test
 	bash tests/patch/run.sh
@@ -113,13 +121,13 @@ model:
 	@scripts/need.sh model
 	bash docs/model/run.sh large
 
-# CONFORMANCE= further options, such as --list-left-out.
+# CONFORMANCE=: further options, such as --list-left-out.
 conformance:
 	@scripts/need.sh build conformance $(if $(SUITES),conformance_suites)
 	@scripts/release.sh --quiet
 	@python3 scripts/conformance $(if $(SUITES),--suites "$(SUITES)") $(SUITE:%=--suite %) $(CONFORMANCE) $(TESTS)
 
-# The kernel's own compiler may know more options than this machine's, and a module needs no BTF of its own.
+# The kernel's compiler may have options that this machine's lacks, and the module needs no BTF.
 KDIR ?= /lib/modules/$(shell uname -r)/build
 KMOD ?= $(TARGET)/kmod
 kmod:
@@ -128,7 +136,7 @@ kmod:
 	@cp kmod/Kbuild kmod/*.[ch] "$(KMOD)"
 	$(MAKE) -C "$(KDIR)" M="$(abspath $(KMOD))" CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= CONFIG_DEBUG_INFO_BTF_MODULES= modules
 
-# A plugin is for the Slurm version whose header it was built with.
+# A plugin works only with the Slurm version of the header that it was built with.
 SLURM ?= $(TARGET)/slurm
 slurm:
 	@mkdir -p "$(SLURM)"
@@ -165,7 +173,7 @@ test-kubernetes:
 	@scripts/release.sh --quiet
 	@bash packaging/kubernetes/tests/run.sh
 
-# `make build` as yourself, then `sudo make install`: root need not have Rust.
+# Run `make build` as yourself, then `sudo make install`: root need not have Rust.
 $(TARGET)/release/lissom:
 	$(MAKE) build
 
@@ -173,7 +181,7 @@ BINARY ?= $(TARGET)/release/lissom
 install: $(BINARY)
 	install -D -m 755 "$(BINARY)" "$(DESTDIR)$(PREFIX)/bin/lissom"
 	"$(BINARY)" unpack "$(DESTDIR)$(PREFIX)/lib/lissom"
-	cd "$(DESTDIR)$(PREFIX)/lib/lissom" && ln -sfn "$$(ls -t liblissom-*.so | head -n 1)" liblissom.so # whose name stays; unpack writes a new file, always
+	cd "$(DESTDIR)$(PREFIX)/lib/lissom" && ln -sfn "$$(ls -t liblissom-*.so | head -n 1)" liblissom.so # this name stays; unpack writes a new file each time
 	"$(BINARY)" man --dir "$(DESTDIR)$(PREFIX)/share/man/man1"
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
 	"$(BINARY)" completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
