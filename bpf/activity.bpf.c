@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How long each process has had how many runnable threads: running, or waiting for a CPU. Kernel
- * threads are not looked at.
+/* For how long each process has had how many runnable threads: running, or waiting for a CPU.
+ * Kernel threads are not counted.
  *
- * Each thread has a flag of its own that says whether it is counted as runnable, and only who
- * changes the flag changes the count. So it does not matter that sched_wakeup is told of threads
- * that never left the run queue, and what is missed is put right when the thread is next switched
- * from: it is what its state says.
+ * Each thread has a flag that says whether it is counted as runnable, and only the program that
+ * changes the flag changes the count. So it does not matter that sched_wakeup reports threads that
+ * never left the run queue. Missed events are corrected at the thread's next switch, by its state.
  *
  * Memory for a thread is taken where that is harmless, at its fork: never under a run queue's lock.
- * A thread without it is not counted. */
+ * A thread without memory is not counted. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -18,11 +17,11 @@
 char LICENSE[] SEC("license") = "GPL";
 
 struct thread {
-    /* of its process's slot. 0: it is not told yet. If the slot has another, the slot is somebody
-     * else's by now */
+    /* of its process's slot; 0: not known yet. If the slot has another one, it belongs to another
+     * process by now */
     __u64 start;
     __u32 slot;
-    __u32 adopted; /* it is among the slot's threads, or is about to be */
+    __u32 adopted; /* 1: it is among the slot's threads, or about to be */
     __u32 runnable;
 };
 
@@ -33,7 +32,7 @@ struct {
     __type(value, struct thread);
 } threads SEC(".maps");
 
-/* The size of these three is set when they are made. */
+/* The sizes of these three maps are set when they are created. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
@@ -61,7 +60,7 @@ struct activity_state state;
 
 static struct activity *slot_of(__u32 slot) { return bpf_map_lookup_elem(&processes, &slot); }
 
-/* NULL if the thread is not counted, or its process is gone. */
+/* Return the thread's process; NULL if the thread is not counted, or the process has ended. */
 static struct activity *process_of(struct thread *thread)
 {
     __u64 start = *(volatile __u64 *)&thread->start;
@@ -70,12 +69,12 @@ static struct activity *process_of(struct thread *thread)
     return process && process->start == start ? process : NULL;
 }
 
-/* `by` runnable threads more. */
+/* Add `by` to the number of runnable threads. */
 static void count(struct activity *process, int by)
 {
     __s32 before = __sync_fetch_and_add(&process->runnable, by), after = before + by;
     __s64 now = bpf_ktime_get_ns();
-    /* Below 0 for a moment, if the two of a pair come in the wrong order. */
+    /* Negative for a moment, if the changes of a pair come in the wrong order. */
     if (before < 0) before = 0;
     if (after < 0) after = 0;
     if (before > ACTIVITY_LAST) before = ACTIVITY_LAST;
@@ -105,7 +104,7 @@ static __u32 state_of(struct task_struct *task)
     return task->__state;
 }
 
-/* A slot for a process that has none. */
+/* Set up a slot for a process that has none. Returns false if there is no room. */
 static bool make_process(__u32 pid, __u32 *slot)
 {
     if (bpf_map_pop_elem(&free_slots, slot) != 0) {
@@ -135,11 +134,10 @@ static void free_process(__u32 slot)
     bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 }
 
-/* What is known of a thread's process. */
+/* Whether a thread's process has a slot. */
 enum process {
-    KNOWN, /* it has a slot, or there was no room for it */
-    /* it has none, whatever is found at its number: that is left from one that has ended but is not
-     * freed yet */
+    KNOWN, /* it has one, or there was no room for it */
+    /* it has none. One of its number belongs to a process that has ended but is not freed yet */
     NEW,
     UNKNOWN, /* it may have one */
 };
@@ -151,7 +149,7 @@ static bool find_process(__u32 pid, enum process is, __u32 *slot)
         *slot = *known;
         return true;
     }
-    /* If its leader found no room, nobody would free it. */
+    /* If its leader found no room, nothing would free the slot. */
     if (is == KNOWN) return false;
     if (!make_process(pid, slot)) {
         __sync_fetch_and_add(&state.lost, 1);
@@ -165,7 +163,7 @@ static bool find_process(__u32 pid, enum process is, __u32 *slot)
     return known;
 }
 
-/* Counts a thread from now on. Not under a run queue's lock. Post: its storage, or NULL. */
+/* Count a thread from now on. Returns its storage, or NULL. Pre: no run queue's lock is held. */
 static struct thread *adopt(struct task_struct *task, enum process is)
 {
     if (task->flags & PF_KTHREAD) return NULL;
@@ -179,8 +177,8 @@ static struct thread *adopt(struct task_struct *task, enum process is)
     __u32 slot;
     struct activity *process = find_process(task->tgid, is, &slot) ? slot_of(slot) : NULL;
     if (!process) {
-        /* While the threads that are there already are being found, its process may come later, and
-         * then the thread once more. */
+        /* While existing threads are being found, the process may get a slot later: then the thread
+         * is tried once more. */
         thread->adopted = 0;
         return NULL;
     }
@@ -191,7 +189,7 @@ static struct thread *adopt(struct task_struct *task, enum process is)
     return thread;
 }
 
-/* It runs no more. */
+/* Stop counting a thread that has run for the last time. */
 static void end(struct thread *thread)
 {
     set_runnable(thread, 0);
@@ -210,7 +208,8 @@ int BPF_PROG(forked, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(executed, struct task_struct *task)
 {
-    /* A kernel thread becomes a process so; any other has been adopted before. It runs. */
+    /* A kernel thread may become a process by this; any other thread has been adopted before. It
+     * runs. */
     struct thread *thread = adopt(task, UNKNOWN);
     if (!thread) return 0;
     set_runnable(thread, 1);
@@ -235,9 +234,9 @@ int BPF_PROG(woken, struct task_struct *task)
     return 0;
 }
 
-/* Under the run queue's lock, so `prev` cannot be woken meanwhile. Its state is read, and not taken
- * from the argument that newer kernels pass: up to 6.13 that does not say that a signal has kept
- * the thread runnable. */
+/* Runs under the run queue's lock, so `prev` cannot be woken meanwhile. Reads its state instead of
+ * taking it from the argument of newer kernels: up to 6.13 that does not show that a signal has
+ * kept the thread runnable. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(switched, bool preempt, struct task_struct *prev)
 {
@@ -252,8 +251,8 @@ int BPF_PROG(switched, bool preempt, struct task_struct *prev)
     return 0;
 }
 
-/* Some time after the last switch of the thread. The leader is the last one of its process; one
- * whom an exec in another thread has replaced leads no more. */
+/* Some time after the thread's last switch. The leader of a process is freed last. A leader that an
+ * exec in another thread has replaced is none any more. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(freed, struct task_struct *task)
 {
@@ -267,9 +266,9 @@ int BPF_PROG(freed, struct task_struct *task)
     return 0;
 }
 
-/* The threads that were there before; leaders that have ended, too, for their end frees the slot.
- * The state is looked at again afterwards: a thread that has gone to sleep before its flag was set
- * has not cleared it. */
+/* Adopt threads that existed before. Also leaders that have ended, since freeing them frees the
+ * slot. The state is read again afterwards: a thread that went to sleep before its flag was set has
+ * not cleared it. */
 SEC("iter/task")
 int found(struct bpf_iter__task *context)
 {

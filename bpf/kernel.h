@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the programs use of the kernel, and no more. Offsets, and whether a field is there, are
- * found when a program is loaded (CO-RE), so this need not have the layout of any kernel; a name
+/* The part of the kernel that the programs use, and no more. Offsets, and whether a field exists,
+ * are found when a program is loaded (CO-RE), so layouts need not be those of any kernel. A name
  * that ends in three underscores and a word is that of another version. */
 #pragma once
 
@@ -20,7 +20,7 @@ typedef __u64 __be64;
 typedef __u32 __wsum;
 #define NULL ((void *)0)
 
-/* Of linux/bpf.h. */
+/* From linux/bpf.h. */
 enum bpf_map_type {
     BPF_MAP_TYPE_HASH = 1,
     BPF_MAP_TYPE_ARRAY = 2,
@@ -37,7 +37,7 @@ enum {
     BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 };
 
-/* Of linux/sched.h. */
+/* From linux/sched.h. */
 enum {
     PF_KTHREAD = 0x00200000,
     TASK_RUNNING = 0,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What KVM does for each VM: entries and exits, pause-loop exits and what they cost, directed
+/* Count what KVM does for each VM: entries and exits, pause-loop exits and their cost, directed
  * yields, halt polling.
  *
- * Which vCPU a thread runs is learnt at a VM entry and kept with the thread, because later events
- * do not say it: kvm_exit's arguments differ between kernels, and kvm_vcpu_wakeup has none. An exit
+ * The vCPU of a thread is learnt at a VM entry and stored with the thread, because later events do
+ * not show it: kvm_exit's arguments differ between kernels, and kvm_vcpu_wakeup has none. An exit
  * whose entry was not seen is not counted.
  *
- * Counts are per CPU and VM, and changed by atomic additions: some of the events can be preempted
- * by others. */
+ * Counts are per CPU and VM, and changed by atomic additions: some of the events can preempt
+ * others. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -95,8 +95,8 @@ struct vcpu {
     struct kvm_vm vm;
     __u64 vcpu;
     __u64 entered;     /* 0: not in the guest */
-    __u64 exited, ran; /* when it last came out, and how long it had been in */
-    __u64 polls, poll_hits, poll_hit_ns, poll_miss_ns; /* KVM's statistics, as of the last look */
+    __u64 exited, ran; /* time of the last exit, and time in the guest before it */
+    __u64 polls, poll_hits, poll_hit_ns, poll_miss_ns; /* KVM's statistics when last read */
 };
 
 struct {
@@ -106,9 +106,9 @@ struct {
     __type(value, struct vcpu);
 } vcpus SEC(".maps");
 
-/* A CPU on which a vCPU has exited by PAUSE, and nothing useful has run since. */
+/* A CPU on which a vCPU has exited by PAUSE, and which has run nothing useful since. */
 struct paused {
-    __u64 since; /* 0: there is none */
+    __u64 since; /* 0: no such exit */
     __u64 vcpu;
     struct kvm_vm vm;
 };
@@ -159,7 +159,7 @@ static void count_in(__u64 *histogram, __u64 ns)
     if (i < KVM_BUCKETS) ADD(histogram[i], 1);
 }
 
-/* The CPU does something useful again. */
+/* End the switch: the CPU does something useful again. */
 static void end_pause(struct paused *pause, __u64 now, bool entered, __u64 vcpu)
 {
     __u64 since = pause->since;
@@ -178,7 +178,7 @@ static void end_pause(struct paused *pause, __u64 now, bool entered, __u64 vcpu)
         ADD(counts->back_to_other, 1);
 }
 
-/* What KVM's own statistics have grown by since the last look. counts may be NULL. */
+/* Add the growth of KVM's own statistics since they were last read. counts may be NULL. */
 static void take_polls(struct vcpu *thread, struct kvm_counts *counts)
 {
     struct kvm_vcpu *vcpu = (void *)thread->vcpu;
@@ -186,7 +186,7 @@ static void take_polls(struct vcpu *thread, struct kvm_counts *counts)
     __u64 hits = BPF_CORE_READ(vcpu, stat.generic.halt_successful_poll);
     __u64 hit_time = BPF_CORE_READ(vcpu, stat.generic.halt_poll_success_ns);
     __u64 miss_time = BPF_CORE_READ(vcpu, stat.generic.halt_poll_fail_ns);
-    /* Smaller, if it is another vCPU, where an old one was. */
+    /* Smaller: another vCPU at the address of an old one. */
     if (counts && polls >= thread->polls) {
         ADD(counts->polls, polls - thread->polls);
         ADD(counts->poll_hits, hits - thread->poll_hits);
@@ -214,7 +214,7 @@ static void meet(struct vcpu *thread, struct kvm_vcpu *vcpu)
 SEC("tp_btf/kvm_entry")
 int BPF_PROG(entered, struct kvm_vcpu *vcpu)
 {
-    /* The verifier wants to know, where the tracepoint is a module's. */
+    /* The verifier requires this if the tracepoint is a module's. */
     if (!vcpu) return 0;
     struct task_struct *task = bpf_get_current_task_btf();
     struct vcpu *thread = bpf_task_storage_get(&vcpus, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -233,8 +233,8 @@ int BPF_PROG(entered, struct kvm_vcpu *vcpu)
     return 0;
 }
 
-/* Whether the last exit was by PAUSE, and the window that led to it. The vCPU is the first member
- * of its container, on both. */
+/* Return whether the last exit was by PAUSE. Sets *window to the one that led to it. The vCPU is
+ * the first member of its container, for both vendors. */
 static bool is_pause(struct vcpu *thread, __u64 *window)
 {
     if (config.vendor == KVM_INTEL) {
@@ -270,8 +270,8 @@ static void pause_exit(struct vcpu *thread, struct kvm_counts *counts, __u64 win
     pause->since = thread->exited;
 }
 
-/* Not by the functions that handle such an exit: a program at a function can be preempted, and is
- * then skipped for the next one. */
+/* Counts all exits here, not those by PAUSE in the functions that handle them. A program at a
+ * function can be preempted, and is then skipped for the next event. */
 SEC("tp_btf/kvm_exit")
 int BPF_PROG(exited)
 {
@@ -289,7 +289,7 @@ int BPF_PROG(exited)
     return 0;
 }
 
-/* KVM is the only one who calls it, and kvm_vcpu_yield_to may have been inlined. */
+/* Only KVM calls yield_to; kvm_vcpu_yield_to may be inlined. */
 SEC("fexit/yield_to")
 int BPF_PROG(yielded, struct task_struct *to, bool preempt, int result)
 {

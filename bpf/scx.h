@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* The kernel's side of a sched_ext scheduler (Documentation/scheduler/sched-ext.rst), as far as
- * scx_lissom uses it, of Linux 6.18 to 7.3: where a function has changed its arguments or its
- * result, there is a version for each, and whichever the kernel has is called (bpf_ksym_exists is
- * decided when the program is loaded). What follows three underscores is not part of a kernel
+ * scx_lissom uses it, of Linux 6.18 to 7.3. A function that has changed its arguments or its result
+ * has a version for each. The one that the kernel has is called: bpf_ksym_exists is decided when
+ * the program is loaded. Three underscores, and all behind them, are not part of a kernel
  * function's name. */
 #pragma once
 
@@ -21,20 +21,20 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef __s64 s64;
 
-/* Fixed since sched_ext was merged. */
+/* Unchanged since sched_ext was merged. */
 #define SCX_DSQ_LOCAL ((1ULL << 63) | 2)
-#define SCX_DSQ_LOCAL_ON ((1ULL << 63) | (1ULL << 62)) /* and a CPU */
+#define SCX_DSQ_LOCAL_ON ((1ULL << 63) | (1ULL << 62)) /* combined with a CPU */
 #define SCX_KICK_IDLE (1ULL << 0)
 #define SCX_KICK_PREEMPT (1ULL << 1)
 #define SCX_TASK_QUEUED 1
-/* a wake-up is left to the CPU where it goes; select_cpu may not be asked then */
+/* queue a wake-up for the CPU where it goes; select_cpu may not be called then */
 #define SCX_OPS_ALLOW_QUEUED_WAKEUP (1ULL << 5)
 
 enum {
     BPF_MAP_TYPE_RINGBUF = 27,
 };
 
-/* Of linux/sched.h. */
+/* From linux/sched.h. */
 enum {
     SCHED_FIFO = 1,
     SCHED_RR = 2,
@@ -57,12 +57,12 @@ struct sched_entity {
     u64 sum_exec_runtime;
 };
 
-/* Defined, because functions that take it are only found for a structure, not for a name. */
+/* Defined, because functions that take it are only found for a structure, not for a mere name. */
 struct cpumask {
     unsigned long bits[1];
 };
 
-/* What a thread has beside what kernel.h names. */
+/* Fields of a thread beside those in kernel.h. */
 struct task_struct___scx {
     struct sched_ext_entity scx;
     struct sched_entity se;
@@ -113,7 +113,7 @@ struct bpf_iter_scx_dsq {
     u64 opaque[6];
 } __attribute__((aligned(8)));
 
-/* The kernel's operations, by name: those that are not here are left to their defaults. */
+/* The scheduler's operations, by name. Operations that are missing here keep their defaults. */
 struct sched_ext_ops {
     s32 (*select_cpu)(struct task_struct *p, s32 previous, u64 flags);
     void (*enqueue)(struct task_struct *p, u64 flags);
@@ -164,7 +164,7 @@ void bpf_task_release(struct task_struct *p) __ksym;
 struct cgroup *bpf_cgroup_ancestor(struct cgroup *group, int level) __ksym;
 void bpf_cgroup_release(struct cgroup *group) __ksym;
 
-/* 6.19: it says whether it was done. */
+/* 6.19: returns whether it was done. */
 bool scx_bpf_dsq_insert___v2___since_6_19(struct task_struct *p, u64 id, u64 slice,
                                           u64 flags) __ksym __weak;
 void scx_bpf_dsq_insert___until_6_18(struct task_struct *p, u64 id, u64 slice,
@@ -184,7 +184,7 @@ bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
 void scx_bpf_dsq_insert_vtime___until_6_18(struct task_struct *p, u64 id, u64 slice, u64 vtime,
                                            u64 flags) __ksym __weak;
 
-/* The queue is kept in the order of `at`. */
+/* Insert p into a queue in the order of `at`. */
 static inline void insert_at(struct task_struct *p, u64 queue, u64 slice, u64 at, u64 flags)
 {
     if (bpf_core_type_exists(struct scx_bpf_dsq_insert_vtime_args)) {
@@ -200,7 +200,7 @@ static inline void insert_at(struct task_struct *p, u64 queue, u64 slice, u64 at
 bool scx_bpf_dsq_move_to_local___v2___since_7_1(u64 id, u64 flags) __ksym __weak;
 bool scx_bpf_dsq_move_to_local___until_7_0(u64 id) __ksym __weak;
 
-/* Its first thread that may run on this CPU. False: there is none. */
+/* Run the queue's first thread that may run on this CPU. Returns false if there is none. */
 static inline bool take(u64 queue)
 {
     if (bpf_ksym_exists(scx_bpf_dsq_move_to_local___v2___since_7_1))
@@ -208,7 +208,7 @@ static inline bool take(u64 queue)
     return scx_bpf_dsq_move_to_local___until_7_0(queue);
 }
 
-/* 6.19; before, the field was written. */
+/* 6.19; before, the field is written. */
 bool scx_bpf_task_set_slice___since_6_19(struct task_struct *p, u64 slice) __ksym __weak;
 
 static inline struct task_struct___scx *scx(struct task_struct *p)
@@ -216,7 +216,7 @@ static inline struct task_struct___scx *scx(struct task_struct *p)
     return (struct task_struct___scx *)p;
 }
 
-/* Where in its queue a thread is: what it was inserted at. False: the queue is empty. */
+/* Set *at to what the queue's first thread was inserted at. Returns false if the queue is empty. */
 static inline bool first_at(u64 queue, u64 *at)
 {
     struct bpf_iter_scx_dsq it;
@@ -240,8 +240,7 @@ static inline void set_slice(struct task_struct *p, u64 slice)
         scx(p)->scx.slice = slice;
 }
 
-/* Ends the scheduler: the kernel's own takes over, and whoever loaded it is told `code` and the
- * text. */
+/* End the scheduler: the kernel's own takes over, and the loader gets `code` and the text. */
 #define scx_exit_with(code, text) \
     ({ \
         static char format[] = text; \

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Who goes round in a loop, by the CPU's last-branch records and its counts of misses: where the
- * hardware is there, beside the registers of scx_spin.bpf.h. Registers are never the same again
- * where one of them counts, or backs off; these loops become suspects here, and a loop that is
- * proven to wait is known at any of its instructions, in any frame.
+/* Detect threads in loops by the CPU's last-branch records and its counts of misses, if the
+ * hardware has them. This adds to the registers of scx_spin.bpf.h. Registers never repeat if one of
+ * them counts, or backs off; such loops become suspects here. A loop that is proven to wait is
+ * recognized at any of its instructions, in any frame.
  *
- * It is only the suspicion that comes from the records. The paper has such a thread give way at
- * once, but this is also what code looks like that computes in registers, or in memory that its
- * caches hold: so here, too, the tool has to prove first that the thread waits.
+ * The records only make a suspect. In the paper such a thread yields at once. But code that
+ * computes in registers, or in memory that its caches hold, looks the same. So the tool has to
+ * prove first that the thread waits.
  *
- * The loader keeps, on each CPU, an event open that has the CPU record the branches of user code,
- * and counts of misses. The records are read by the look itself, bpf_get_branch_snapshot(): the
- * interrupt and this program leave none, as they are not user code. An event that takes a sample
- * with its records (bpf_read_branch_records) would interrupt every so many cycles instead of ns, by
- * NMI, and read all records each time, before a program can say that nobody wants the CPU. What it
- * could do is AMD's BRS, which has no snapshots. */
+ * On each CPU the loader keeps an event open that has the CPU record the branches of user code, and
+ * counts of misses. The scan itself reads the records, by bpf_get_branch_snapshot(): the interrupt
+ * and this program leave none, as they are not user code. A sampling event with records
+ * (bpf_read_branch_records) would interrupt every so many cycles instead of ns, by NMI. It would
+ * read all records each time, before a program can say that no thread wants the CPU. Only such
+ * events work with AMD's BRS, which has no snapshots. */
 #pragma once
 
 #include "scx_branches.h"
 
 enum {
     BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
-    /* of each CPU: what keeps the records filled, L1D misses, dTLB misses
+    /* per CPU: the event that keeps the records filled, L1D misses, dTLB misses
      * (src/sched/branches.rs) */
     COUNTERS = 3,
-    LONGEST_REST = 31, /* looks */
+    LONGEST_REST = 31, /* scans */
 };
 
 struct bpf_perf_event_value {
@@ -61,7 +61,7 @@ static bool count(u32 which, u64 *value, u64 *blind_ns)
     return true;
 }
 
-/* The CPU as it is now, with the running thread p. */
+/* Read the state of this CPU, on which p runs. */
 static __always_inline void look_now(struct branch_look *now, struct task_struct *p)
 {
     u64 cycles;
@@ -71,7 +71,7 @@ static __always_inline void look_now(struct branch_look *now, struct task_struct
         now->thread = 0;
 }
 
-/* Since the last look at this CPU. */
+/* Classify the interval since the last scan of this CPU. */
 static enum branch_interval since_last(struct branch_cpu *b, struct task_struct *p)
 {
     struct branch_look now;
@@ -81,7 +81,7 @@ static enum branch_interval since_last(struct branch_cpu *b, struct task_struct 
     return interval;
 }
 
-/* How many, or a negative number. */
+/* Read the records. Returns their number, or a negative errno. */
 static s32 read_branches(struct branch_cpu *b, u64 ip)
 {
     if (config.made_up) {
@@ -105,16 +105,15 @@ static struct branch_cpu *branch_cpu(void)
     return bpf_map_lookup_elem(&branch_cpus, &zero);
 }
 
-/* To read all records takes microseconds. One that has none to show, or a loop of which nothing is
- * proven, is asked ever more seldom. */
+/* Read the thread's records ever more rarely: that takes microseconds, and they show no loop, or
+ * one of which nothing is proven. */
 static void rest(struct looked *l)
 {
     if (l->pause < LONGEST_REST) l->pause = l->pause * 2 + 1;
     l->rest = l->pause;
 }
 
-/* The loop where a thread waits, of which that is proven. NULL: it is in none, or nobody knows
- * yet. */
+/* Return the site of the loop in which the thread waits, if that is proven, or NULL. */
 static struct scx_site_info *loops_at(struct looked *l, const struct pt_regs_x86 *r,
                                       struct task_struct *p)
 {
@@ -122,8 +121,8 @@ static struct scx_site_info *loops_at(struct looked *l, const struct pt_regs_x86
     if (!b) return NULL;
     enum branch_interval interval = since_last(b, p);
     if (interval == BRANCHES_MISSED) l->loops = 0;
-    /* It has just come. If it is back in the loop where it gave way, that is enough, as it is for
-     * the registers. */
+    /* The thread has just come to the CPU. If it is back in the loop where it was preempted, that
+     * suffices, as for the registers. */
     bool is_back = interval == BRANCHES_UNKNOWN && l->left_loop;
     if (interval != BRANCHES_QUIET && !is_back) return NULL;
     if (interval == BRANCHES_QUIET && l->rest) {
@@ -156,8 +155,8 @@ static struct scx_site_info *loops_at(struct looked *l, const struct pt_regs_x86
     return info;
 }
 
-/* Before anything is scheduled: the loader runs a loop of its own, which has to be seen. Attached
- * to its thread alone. */
+/* Test the records before anything is scheduled: the loader runs a loop that they have to show.
+ * Attached to its thread alone. */
 SEC("perf_event")
 int try_branches(struct bpf_perf_event_data *event)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the kernel tells of cgroups: they come and go, threads move between them, and their weights
- * and limits change. What the weights mean is in scx_shares.bpf.h. */
+/* Operations of cgroups: they come and go, threads move between them, and their weights and limits
+ * change. scx_shares.bpf.h has the meaning of the weights. */
 #pragma once
 
 static bool has_limit(u64 quota_us) { return quota_us && quota_us < ~0ULL / 1000; }
@@ -34,13 +34,14 @@ void BPF_PROG(lissom_cgroup_set_weight, struct cgroup *cgroup, u32 weight)
     group_set_weight(cgroup, weight);
 }
 
-/* The kernel does not enforce cpu.max under sched_ext, and no user wants a limit that does
- * nothing. */
+/* End the scheduler: the kernel does not enforce cpu.max under sched_ext, and a limit that does
+ * nothing helps no user. */
 SEC("struct_ops/lissom_cgroup_set_bandwidth")
 void BPF_PROG(lissom_cgroup_set_bandwidth, struct cgroup *cgroup, u64 period_us, u64 quota_us,
               u64 burst_us)
 {
-    /* Of threads that are not ours it holds; the tool looks at the cgroups of those that are. */
+    /* The limit holds for threads of other schedulers; the tool checks the cgroups of this
+     * one's. */
     if (has_limit(quota_us) && !config.ignore_limits && !config.is_partial)
         scx_exit_with(SCX_EXIT_CODE_LIMIT, "a cgroup got a cpu.max");
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A scheduler for more threads than CPUs: docs/sched.md.
+/* A scheduler for more threads than CPUs: docs/operate/sched.md, docs/design/kernel-scheduler.md.
  *
  * Each CPU has two queues. RUN holds the threads that want to run, in the order of their virtual
- * time. SPIN holds those that were seen to wait in a loop (or that yielded): each is passed over
+ * time. SPIN holds those that were found waiting in a loop, or that yielded. Each is passed over
  * until all that stood in RUN when it came have run. Threads under `lissom run` that wait for
- * another one of their process are in neither (scx_park.bpf.h). A thread that wakes up goes back to
- * the CPU that it ran on before, unless one is idle, and waits there until the running one's time
- * is over: that a barrier wakes 30 threads is no reason to interrupt anybody, nor to move them. A
- * CPU that runs out takes from the others; one that has much less in its queue than another, now
- * and then.
+ * another thread of their process are in neither (scx_park.bpf.h).
  *
- * When all goes wrong (an error here, a thread that is not run for the time of ops.timeout_ms, the
- * loader's end), the kernel goes back to its own scheduler. */
+ * A woken thread goes back to the CPU where it ran last, unless another one is idle. It waits there
+ * until the running thread's time is over. So a barrier that wakes 30 threads preempts and migrates
+ * none. A CPU without threads steals from the others. A CPU with a much shorter queue than another
+ * takes a thread now and then.
+ *
+ * If anything goes wrong, the kernel returns to its own scheduler: an error here, a thread that
+ * does not run for ops.timeout_ms, or the end of the loader. */
 #include "scx_shares.bpf.h"
 #include "scx_spin.bpf.h"
 #include "scx_lissom.h"
@@ -20,13 +21,13 @@ char LICENSE[] SEC("license") = "GPL";
 
 enum {
     MAX_CPUS = 1024,
-    /* A thread that slept may be ahead of the others by so many slices, and no more: else who
-     * sleeps for long would then run for long. */
+    /* A thread that slept may be ahead of the others by so many slices at most. Otherwise a thread
+     * that sleeps for long would run for long. */
     CREDIT_SLICES = 1,
-    /* who waits for longer comes next, whatever its share: the kernel's watchdog takes no account
-     * of shares */
+    /* a thread that waits for longer is next, whatever its share: the kernel's watchdog ignores
+     * shares */
     PATIENCE_NS = 1000000000,
-    CARE_NS = 100000000, /* between two looks for such */
+    CARE_NS = 100000000, /* between two searches for such threads */
 };
 
 #define RUN(cpu) ((u64)(cpu))
@@ -52,22 +53,23 @@ struct {
     __type(value, struct scx_counts);
 } scx_counts SEC(".maps");
 
-/* Changed with the lock of its run queue held. */
+/* Changed under the lock of its run queue. */
 struct cpu {
-    u64 now;          /* virtual time of the furthest that has run here */
+    u64 now;          /* virtual time of the thread that has come furthest here */
     u64 runs;         /* threads taken from RUN */
     u32 pass, events; /* of SPIN: see put_aside */
-    u64 cared;        /* when it looked for threads that have waited for too long */
-    u64 balanced;     /* when it last looked at another queue */
-    u32 probe;        /* whose */
-    bool is_off;      /* it has gone, or is about to */
+    u64 cared;        /* time of the last search for threads that have waited for too long */
+    u64 balanced;     /* time of the last check of another queue */
+    u32 probe;        /* the next CPU to check */
+    bool is_off;      /* it is offline, or about to be */
     /* there may be threads in SPIN: asking a queue costs more than the rest of a dispatch */
     bool aside;
-    u64 aged;                         /* when it looked for threads that are parked for too long */
-    bool hands_on;                    /* a thread has just woken ... */
-    struct task_struct __kptr *woken; /* ... this one, ... */
-    u64 left_ns;                      /* ... with so much left of its slice ... */
-    int parker;                       /* ... and is to be parked itself: its number, or 0 */
+    /* time of the last search for threads that are parked for too long */
+    u64 aged;
+    bool hands_on;                    /* a thread has just woken `woken` */
+    struct task_struct __kptr *woken; /* the thread to run next */
+    u64 left_ns;                      /* rest of the waker's slice */
+    int parker;                       /* pid of the waker if it is to be parked, else 0 */
     bool has_stays; /* threads of a bulk wake-up may wait in RUN: scx_wake.bpf.h */
 };
 
@@ -80,21 +82,22 @@ struct {
 
 struct thread {
     u64 vtime;
-    u64 queued;          /* when it came into RUN or SPIN */
+    u64 queued;          /* when it entered RUN or SPIN */
     u64 moved;           /* when it came to its CPU from another one */
-    u64 charged;         /* its sum_exec_runtime, as far as it is in vtime */
-    s32 cpu;             /* whose virtual time vtime is of; -1: none yet */
-    u32 group;           /* of cgroups: index */
-    u32 counted;         /* the weight that is in its group's load; 0: it sleeps */
-    bool aside;          /* it goes to SPIN next */
+    u64 charged;         /* its sum_exec_runtime up to which vtime is charged */
+    s32 cpu;             /* CPU whose virtual time vtime follows; -1: none yet */
+    u32 group;           /* index in groups */
+    u32 counted;         /* its weight in its group's load; 0: it sleeps */
+    bool aside;          /* it enters SPIN next */
     volatile u32 parked; /* enum parking */
     bool in_ring;        /* of the CPU where it was first parked */
     u64 parked_at;
-    u64 turn;     /* struct cpu's `runs` from which it may be taken from SPIN */
-    u32 progress; /* struct cpu's `events` when it last did something else than to wait */
+    u64 turn;                  /* struct cpu's `runs` from which on it may be taken from SPIN */
+    u32 progress;              /* struct cpu's `events` when it last did something else than wait */
     volatile bool guest_spins; /* scx_vcpu.bpf.h */
-    /* scx_wake.bpf.h: when it last woke a thread, how often it had left a CPU by then, how many it
-     * woke in a row; and of a process's first thread, how many one of its threads lately did */
+    /* scx_wake.bpf.h. When it last woke a thread, its switches by then, and its wake-ups in a row.
+     * burst: of a process's first thread, how many threads one of its threads recently woke at
+     * once. */
     u64 woke_at, woke_switches;
     u32 wakes, burst;
     struct looked looked;
@@ -130,11 +133,10 @@ static struct scx_counts *counts(void)
         if (counts_) counts_->what++; \
     } while (0)
 
-/* A bit for each CPU in whose RUN or SPIN somebody may wait, so that a CPU that goes idle asks no
- * others: to find a queue by its number is a search. Set by who inserts, taken back by whoever
- * finds both empty. The kernel inserts only when lissom_enqueue has returned, so a bit may be taken
- * back just before: it comes back with the tick of that CPU, whose turn the thread has until
- * then. */
+/* A bit for each CPU in whose RUN or SPIN threads may wait. So an idle CPU asks no others: to find
+ * a queue by its number is a search. Set by a CPU that inserts, cleared by a CPU that finds both
+ * empty. The kernel inserts only after lissom_enqueue has returned, so a bit may be cleared just
+ * before. The next tick of that CPU sets it again. */
 enum { WORDS = MAX_CPUS / 64 };
 volatile u64 waiting[WORDS];
 
@@ -142,7 +144,7 @@ static void note_waiting(s32 cpu)
 {
     volatile u64 *word = &waiting[(u32)cpu / 64 % WORDS];
     u64 bit = 1ULL << ((u32)cpu % 64);
-    /* All write this line: a look is cheaper. */
+    /* All CPUs write this line: reading is cheaper. */
     if (!(*word & bit)) __sync_fetch_and_or(word, bit);
 }
 
@@ -153,7 +155,7 @@ static void note_empty(s32 cpu)
     if (*word & bit) __sync_fetch_and_and(word, ~bit);
 }
 
-/* Into RUN, by virtual time. Pre: cpu is the thread's. */
+/* Enqueue p in RUN, by virtual time. Pre: cpu is the thread's. */
 static void queue_up(struct task_struct *p, struct thread *t, s32 cpu, u64 flags)
 {
     t->queued = scx_bpf_now();
@@ -161,7 +163,8 @@ static void queue_up(struct task_struct *p, struct thread *t, s32 cpu, u64 flags
     note_waiting(cpu);
 }
 
-/* Not for a moment while its affinity changes: the kernel puts it elsewhere then. */
+/* Return whether p may run on cpu. It may not for a moment while its affinity changes: the kernel
+ * then moves it. */
 static bool may_run(struct task_struct *p, s32 cpu)
 {
     return bpf_cpumask_test_cpu(cpu, scx(p)->cpus_ptr);
@@ -181,7 +184,7 @@ static bool any_idle(void)
 #include "scx_vcpu.bpf.h"
 #include "scx_branches.bpf.h"
 
-/* What running for so long costs: the less the share, the more. */
+/* Return the virtual time for running `ns`: the smaller the share, the longer. */
 static u64 cost(const struct thread *t, u64 ns)
 {
     if (!t->group && t->counted == WEIGHT) return ns;
@@ -191,8 +194,8 @@ static u64 cost(const struct thread *t, u64 ns)
 
 #include "scx_wake.bpf.h"
 
-/* On a CPU with another virtual time, a thread keeps its distance. One that slept keeps no more
- * than the credit. */
+/* Move t's virtual time to the CPU c. t keeps its distance, but after a sleep it is ahead by the
+ * credit at most. */
 static void settle(struct thread *t, const struct cpu *c, s32 cpu)
 {
     struct cpu *from = t->cpu >= 0 ? cpu_at(t->cpu) : NULL;
@@ -207,7 +210,7 @@ static void settle(struct thread *t, const struct cpu *c, s32 cpu)
     if (is_before(t->vtime, earliest)) t->vtime = earliest;
 }
 
-/* What it has run since the last time, on the CPU where it ran. */
+/* Charge t for what it has run since the last time, on the CPU where it ran. */
 static void charge(struct task_struct *p, struct thread *t, struct cpu *c, s32 cpu)
 {
     u64 ran = scx(p)->se.sum_exec_runtime;
@@ -219,8 +222,8 @@ static void charge(struct task_struct *p, struct thread *t, struct cpu *c, s32 c
     t->guest_spins = false;
 }
 
-/* It is runnable. Here rather than in an operation of its own, which every wake-up would have to
- * pay for. */
+/* Count t as runnable. Called here rather than in an operation of its own, for which every wake-up
+ * would pay. */
 static void account(struct task_struct *p, struct thread *t)
 {
     if (t->counted) return;
@@ -236,9 +239,9 @@ static void account_no_more(struct thread *t)
     t->counted = 0;
 }
 
-/* Into SPIN. Of several that wait, all are tried before one is tried again (a pass), and first the
- * one that has waited for longest: where threads pass on work to each other, they then get their
- * turns in the order in which they need them, whatever the order was in which they came here. */
+/* Enqueue p in SPIN. All its threads run once before one runs again (a pass), and first the one
+ * that made progress longest ago. So threads that pass on work run in the order in which they need
+ * it, whatever order they came in. */
 static void put_aside(struct task_struct *p, struct thread *t, struct cpu *c, s32 cpu, u64 flags)
 {
     t->aside = false;
@@ -258,16 +261,16 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
 {
     s32 cpu = scx_bpf_task_cpu(p);
     struct thread *t = thread_of(p);
-    /* What it has run is charged when it is parked no more. */
+    /* Its run time is charged when it is no longer parked. */
     if (t && t->parked == PARKED && keep(p, t, cpu)) return;
     struct cpu *c = cpu_at(cpu);
-    /* The kernel's own threads that belong to a CPU do what all others wait for, and are soon
+    /* Run kernel threads that are bound to a CPU at once: others wait for them, and they are soon
      * done. */
     if (!t || !c || (p->flags & PF_KTHREAD && scx(p)->nr_cpus_allowed == 1)) {
         insert(p, SCX_DSQ_LOCAL, config.slice_ns, flags);
         return;
     }
-    /* One that slept has been charged when it went to sleep. */
+    /* A thread that slept has been charged when it went to sleep. */
     if (t->counted) charge(p, t, c, cpu);
     settle(t, c, cpu);
     account(p, t);
@@ -279,7 +282,7 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
 
 #include "scx_steal.bpf.h"
 
-/* The running thread goes on, if it is still due more than the first of the queue. */
+/* Return whether the running thread continues: it is still due more than the first of RUN. */
 static bool goes_on(struct task_struct *p, struct thread *t, s32 cpu)
 {
     u64 first;
@@ -288,7 +291,8 @@ static bool goes_on(struct task_struct *p, struct thread *t, s32 cpu)
     return is_before(vtime, first);
 }
 
-/* The first of SPIN, if all that it had to wait for have run, or there is nobody else. */
+/* Run the first of SPIN, if all threads that it had to wait for have run, or no other thread is
+ * left. */
 static bool take_aside(s32 cpu, struct cpu *c, bool is_alone)
 {
     struct bpf_iter_scx_dsq it;
@@ -310,7 +314,8 @@ static bool take_aside(s32 cpu, struct cpu *c, bool is_alone)
     return true;
 }
 
-/* The first thread of the queue that has waited for too long is run next. */
+/* Run the first thread of the queue that has waited for too long. Returns false if there is
+ * none. */
 static bool run_late(s32 cpu, u64 queue, u64 now)
 {
     struct bpf_iter_scx_dsq it;
@@ -349,7 +354,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         previous && scx(previous)->scx.flags & SCX_TASK_QUEUED ? thread_of(previous) : NULL;
     bool is_parking = t && t->parked == PARKED;
     if (t && (t->aside || is_parking)) t = NULL;
-    /* or the compiler asks something else than the pointer whether it is NULL, and the verifier
+    /* otherwise the compiler tests something else than the pointer for NULL, which the verifier
      * does not follow */
     barrier_var(t);
 
@@ -360,7 +365,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     end_old_parking(cpu, c);
     if (care(cpu, c)) return;
     if (c->aside && take_aside(cpu, c, false)) return;
-    /* Its time is over, or it gives way. */
+    /* The running thread's time is over, or it gives way. */
     if (t) {
         if (goes_on(previous, t, cpu)) {
             set_slice(previous, config.slice_ns);
@@ -376,8 +381,8 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         wake_thief(cpu, c);
         return;
     }
-    /* RUN is empty: whoever had to be waited for is gone, to another CPU perhaps. Before the
-     * running thread goes on, or it would do so for ever. */
+    /* RUN is empty: the threads to wait for have left, perhaps for another CPU. Checked before the
+     * running thread continues, or that would continue for ever. */
     if (c->aside && take_aside(cpu, c, true)) return;
     if (t) {
         set_slice(previous, config.slice_ns);
@@ -388,8 +393,8 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         COUNT(steals);
         return;
     }
-    /* Nobody else needs the CPU: who is parked may as well sleep, so that a CPU that goes idle has
-     * nobody to look after. */
+    /* No other thread needs the CPU: let parked threads sleep, so that an idle CPU has none to care
+     * for. */
     t = is_parking ? thread_of(previous) : NULL;
     if (t && ends_parking(t)) {
         COUNT(park_ends);
@@ -399,10 +404,9 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     }
 }
 
-/* It sleeps, or is about to change its class, its group or where it may run. What it has run is
- * charged here and in lissom_enqueue, rather than in an operation that comes at each switch: the
- * kernel brings sum_exec_runtime up to date only after this, so the last bit of it counts the next
- * time. */
+/* p sleeps, or is about to change its class, its group or its affinity. Its run time is charged
+ * here and in lissom_enqueue, rather than in an operation called at each switch. The kernel updates
+ * sum_exec_runtime only after this, so the last bit counts the next time. */
 SEC("struct_ops/lissom_quiescent")
 void BPF_PROG(lissom_quiescent, struct task_struct *p, u64 flags)
 {
@@ -415,7 +419,7 @@ void BPF_PROG(lissom_quiescent, struct task_struct *p, u64 flags)
     account_no_more(t);
 }
 
-/* Its nice value has changed. */
+/* p's nice value has changed. */
 SEC("struct_ops/lissom_set_weight")
 void BPF_PROG(lissom_set_weight, struct task_struct *p, u32 weight)
 {
@@ -426,7 +430,7 @@ void BPF_PROG(lissom_set_weight, struct task_struct *p, u32 weight)
     group_load(t->group, t->counted, 1);
 }
 
-/* It leaves for another class, perhaps without having run. */
+/* p leaves for another class, perhaps without having run. */
 SEC("struct_ops/lissom_disable")
 void BPF_PROG(lissom_disable, struct task_struct *p)
 {
@@ -443,7 +447,7 @@ void BPF_PROG(lissom_enable, struct task_struct *p)
     t->charged = scx(p)->se.sum_exec_runtime;
 }
 
-/* sched_yield: the others first, as they are now. */
+/* sched_yield: run the other threads that are here now first. */
 SEC("struct_ops/lissom_yield")
 bool BPF_PROG(lissom_yield, struct task_struct *from, struct task_struct *to)
 {
@@ -456,7 +460,7 @@ bool BPF_PROG(lissom_yield, struct task_struct *from, struct task_struct *to)
 #include "scx_look.bpf.h"
 #include "scx_paper.bpf.h"
 
-/* Where threads wait behind the running one, a CPU that has gone idle since they came is told. */
+/* Wake a CPU that has gone idle since threads came to wait behind the running one. */
 SEC("struct_ops/lissom_tick")
 void BPF_PROG(lissom_tick, struct task_struct *p)
 {
@@ -475,13 +479,13 @@ s32 BPF_PROG(lissom_init_task, struct task_struct *p, struct scx_init_task_args 
     struct thread *t = bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!t) return -12; /* ENOMEM */
     t->group = group_of(args->cgroup);
-    t->parked = TOLD; /* perhaps it was, before this scheduler came */
+    t->parked = TOLD; /* it may have been woken before this scheduler started */
     return 0;
 }
 
 #include "scx_cgroups.bpf.h"
 
-/* That these are here tells the kernel, too, that CPUs may come and go. */
+/* That these operations exist also shows the kernel that CPUs may come and go. */
 SEC("struct_ops/lissom_cpu_online")
 void BPF_PROG(lissom_cpu_online, s32 cpu)
 {
@@ -489,8 +493,9 @@ void BPF_PROG(lissom_cpu_online, s32 cpu)
     if (c) c->is_off = false;
 }
 
-/* What waits on a CPU that goes, and may run on no other, has to be seen by the kernel there, which
- * then lets it run elsewhere: before that the CPU does not go. */
+/* Let the kernel move the threads of a queue whose CPU goes offline. Those that may run on no other
+ * CPU must be seen by the kernel there, which then lets them run elsewhere. Before that the CPU
+ * does not go. */
 static void leave(u64 queue, s32 cpu)
 {
     struct bpf_iter_scx_dsq it;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The looks at running threads, which a clock of each CPU asks for (src/sched/looks.rs): who is
- * found waiting gives way. How it is found is in scx_spin.bpf.h, scx_branches.bpf.h and
- * scx_vcpu.bpf.h. */
+/* Scans of running threads, requested by a clock of each CPU (src/sched/looks.rs). A thread that is
+ * found waiting is preempted. scx_spin.bpf.h, scx_branches.bpf.h and scx_vcpu.bpf.h have the
+ * detection. */
 #pragma once
 
-/* Threads of other classes run before ours, or beside them. */
+/* Return whether this scheduler runs p. Threads of other classes run before its threads, or beside
+ * them. */
 static bool is_scheduled_here(struct task_struct *p)
 {
     u32 policy = scx(p)->policy;
@@ -12,7 +13,7 @@ static bool is_scheduled_here(struct task_struct *p)
     return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;
 }
 
-/* The running thread t waits, and another one wants its CPU: it goes to SPIN. */
+/* Preempt the running thread t, which waits although another one wants its CPU: it enters SPIN. */
 static __always_inline void give_way(struct bpf_perf_event_data *event, struct thread *t,
                                      struct scx_counts *n, s32 cpu)
 {
@@ -22,8 +23,8 @@ static __always_inline void give_way(struct bpf_perf_event_data *event, struct t
     scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* A look at the running thread (scx_spin.bpf.h, and by_branches scx_branches.bpf.h). The
- * interrupted one may be anybody. */
+/* Scan the running thread, which may be any: by registers (scx_spin.bpf.h) and, if by_branches, by
+ * branch records (scx_branches.bpf.h). */
 static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_branches)
 {
     struct pt_regs_x86 *r = &event->regs;
@@ -37,8 +38,8 @@ static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_br
     if (!is_scheduled_here(p)) return 0;
     if (!t) t = thread_of(p);
     struct scx_counts *n = counts();
-    /* A vCPU thread may be on its way already, by KVM's directed yield, but it goes no sooner than
-     * the next tick. */
+    /* A vCPU thread may already be about to yield, by KVM's directed yield, but it leaves no sooner
+     * than at the next tick. */
     if (!t || !n || (t->aside && !is_vcpu)) return 0;
     n->samples++;
     if (is_vcpu) {
@@ -57,7 +58,7 @@ static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_br
     return 0;
 }
 
-/* One of the two is attached, or look_paper. */
+/* One of these two, or look_paper, is attached. */
 SEC("perf_event")
 int look(struct bpf_perf_event_data *event) { return look_at(event, false); }
 

@@ -35,8 +35,8 @@ static struct scx_scan *scan_of(const struct task_struct *p)
     return bpf_map_lookup_elem(&scx_scans, &key);
 }
 
-/* Counts a decision at the branch that closes the loop, and sends the first, second, fourth ... of
- * them to the tool until there is a verdict. NULL: the map is full. */
+/* Count a decision at the branch that closes the loop. Sends the first, second, fourth ... of them
+ * to the tool until there is a verdict. Returns NULL if the map is full. */
 static struct scx_site_info *taken_at(u64 loop, const struct pt_regs_x86 *r,
                                       const struct task_struct *p)
 {
@@ -53,18 +53,18 @@ static struct scx_site_info *taken_at(u64 loop, const struct pt_regs_x86 *r,
     return info;
 }
 
-/* Scans every thread that is scheduled here, whether or not another one wants its CPU, as the paper
- * does. Without another one the thread keeps the CPU. */
+/* Scan every thread that is scheduled here, whether or not another one wants its CPU, as the paper
+ * does. If none does, the thread keeps the CPU. */
 SEC("perf_event")
 int look_paper(struct bpf_perf_event_data *event)
 {
     struct pt_regs_x86 *r = &event->regs;
-    /* The PAUSE exits of a vCPU thread. */
+    /* Not user code: the PAUSE exits of a vCPU thread. */
     if ((r->cs & 3) != 3) return look_at(event, false);
     struct task_struct *p = bpf_get_current_task_btf();
     struct branch_cpu *b = branch_cpu();
     if (!b) return 0;
-    /* First of all: each look ends an interval. */
+    /* First, since each scan ends an interval. */
     struct branch_look now;
     look_now(&now, p);
     enum branch_interval interval = paper_interval(&b->last, &now);

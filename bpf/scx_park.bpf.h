@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Virtual blocking (Huang et al., HPDC'21, section 3.1) for threads under `lissom run`: a thread
- * that waits for another one of its process does not sleep but is passed over, and to wake it is to
- * clear a flag. SCX_PARK in scx_lissom.h is the call, by which a thread hands its CPU to another
- * one: nothing is left to do of what a sleep and a wake-up cost but the switch.
+/* Virtual blocking (Huang et al., HPDC'21, section 3.1) for threads under `lissom run`. A thread
+ * that waits for another one of its process does not sleep but is passed over, and a wake-up clears
+ * a flag. By the call SCX_PARK (scx_lissom.h) a thread hands its CPU to another one. Of the cost of
+ * a sleep and a wake-up only the switch is left.
  *
- * A parked thread is runnable to the kernel and in no queue: the scheduler keeps it and inserts it
- * when it is woken, by the dispatch that follows the call of who wakes it, on the same CPU. What is
- * inserted while it is on its way off or on a CPU is disregarded by the kernel.
+ * A parked thread is runnable to the kernel, and in no queue: the scheduler keeps it. When it is
+ * woken, the dispatch that follows the waker's call inserts it, on the same CPU. The kernel ignores
+ * an insertion of a thread that is about to leave a CPU, or to run on one.
  *
- * Who parks has noted that in a word of the process first, and who wakes it has changed that word.
- * It may be early: then the thread is told, and does not park. So nobody is parked who was woken,
- * and the word need not be looked at here. One whose parking is ended before it would be kept, is
- * put into RUN like any other. A thread that was told but had come back already does not park the
- * next time, for nothing. docs/model/park.pml
+ * Before it parks, a thread notes that in a word of the process, and its waker changes that word. A
+ * waker may be early: it then marks the thread as woken, and the thread does not park. So no woken
+ * thread is parked, and the word need not be read here. A thread whose parking ends before it would
+ * be kept enters RUN like any other. If a marked thread had already returned, its next call
+ * needlessly returns without parking. docs/model/park.pml
  *
- * Bounded twice: a thread that is parked for longer than config.park_ns, or whose CPU has nothing
- * else to run, is run, finds its word unchanged and sleeps. For that each CPU has a ring of those
- * that were parked there, each once: who is woken stays in it until it comes to the front. A parked
- * thread gets no signal before. */
+ * Parking is bounded twice. A thread that is parked for longer than config.park_ns, or whose CPU
+ * has nothing else to run, is run, finds its word unchanged and sleeps. For that each CPU has a
+ * ring of the threads that were parked there, each once. A woken thread stays in it until it comes
+ * to the front. A parked thread gets no signal before. */
 #pragma once
 
 enum {
-    LEAST_NS = 50000, /* of a slice: who is left less waits in RUN */
-    RING = 2048,      /* threads: where there are more, the rest sleep */
-    LOOKS = 32,       /* at the ring's front, each time */
-    ALL = RING,       /* the same, by a CPU that has nothing else to do: it leaves nobody behind */
+    LEAST_NS = 50000, /* of a slice: with less left, a thread waits in RUN */
+    RING = 2048,      /* threads; further ones sleep */
+    LOOKS = 32,       /* threads checked at the ring's front, each time */
+    /* threads checked by a CPU that has nothing else to do: it leaves none behind */
+    ALL = RING,
 };
 
 struct ring {
@@ -45,29 +46,29 @@ static struct ring *ring_at(s32 cpu)
     return bpf_map_lookup_elem(&rings, &key);
 }
 
-/* struct thread's `parked`. Each change is a locked one: nothing before it is seen after, nor the
- * other way round. */
+/* struct thread's `parked`. Each change is a locked instruction, hence a full fence. */
 enum parking {
     NOT,
-    PARKED, /* it is parked, or going to be; who makes that NOT has it run */
-    TOLD,   /* it was woken before it was parked: the next time it is not, and the mark goes */
+    PARKED, /* it is parked, or about to be; the thread that makes this NOT has to run it */
+    TOLD,   /* woken before it was parked: its next call does not park it, and clears this */
 };
 
-/* True: it was PARKED, and the caller has it run. */
+/* End t's parking. Returns true if it was PARKED: the caller has to run it. */
 static bool ends_parking(struct thread *t)
 {
     return __sync_val_compare_and_swap(&t->parked, PARKED, NOT) == PARKED;
 }
 
-/* The same, and else it is told. */
+/* Wake t. Returns true if it was PARKED: the caller has to run it. Otherwise t is marked as
+ * woken. */
 static bool wakes(struct thread *t)
 {
     if (ends_parking(t)) return true;
-    /* PARKED: just now. Whoever else might end that means the same. */
+    /* PARKED: a moment ago. Another caller that ends that means the same. */
     return __sync_val_compare_and_swap(&t->parked, NOT, TOLD) == PARKED && ends_parking(t);
 }
 
-/* The calling thread itself. False: it was told. */
+/* Park the calling thread. Returns false if it was marked as woken; clears the mark. */
 static bool begins_parking(struct thread *t)
 {
     if (__sync_val_compare_and_swap(&t->parked, NOT, PARKED) == NOT) return true;
@@ -75,7 +76,7 @@ static bool begins_parking(struct thread *t)
     return false;
 }
 
-/* It is kept. False: there is no room, and it is not parked any more. */
+/* Keep a parked thread. Returns false if there is no room: it is no longer parked then. */
 static bool keep(struct task_struct *p, struct thread *t, s32 cpu)
 {
     t->parked_at = scx_bpf_now();
@@ -90,8 +91,8 @@ static bool keep(struct task_struct *p, struct thread *t, s32 cpu)
     return true;
 }
 
-/* The parked thread p runs on, and finds out why. Its CPU may be another one than where it was
- * parked first, and has to be: with its affinity it has moved. */
+/* Let the parked thread p run, and find out why. Returns its CPU. That is not the one where it was
+ * parked first, if its affinity has changed since. */
 static s32 put_back(struct task_struct *p, struct thread *t, s32 cpu)
 {
     s32 its = scx_bpf_task_cpu(p);
@@ -100,8 +101,8 @@ static s32 put_back(struct task_struct *p, struct thread *t, s32 cpu)
     return its;
 }
 
-/* The parking of those who were parked here before `until` ends, up to the first that is put into
- * this CPU's RUN. True: there is one. */
+/* End the parking of threads that were parked here before `until`, up to the first that enters this
+ * CPU's RUN. Returns whether there is one. */
 static bool end_parking(s32 cpu, u64 until, u32 looks)
 {
     struct ring *r = ring_at(cpu);
@@ -128,7 +129,7 @@ static bool end_parking(s32 cpu, u64 until, u32 looks)
     return done;
 }
 
-/* Now and then, because who is parked sleeps soon enough. */
+/* Not at each dispatch: parked threads sleep soon enough. */
 static void end_old_parking(s32 cpu, struct cpu *c)
 {
     u64 now = scx_bpf_now();
@@ -137,7 +138,8 @@ static void end_old_parking(s32 cpu, struct cpu *c)
     end_parking(cpu, now - config.park_ns, LOOKS);
 }
 
-/* Whom the thread that calls has woken. True: that one runs next. */
+/* Run the thread that the caller has woken next, or put it into RUN. Returns whether it runs
+ * next. */
 static bool hand_on(s32 cpu, struct cpu *c, bool caller_parks)
 {
     c->hands_on = false;
@@ -154,7 +156,7 @@ static bool hand_on(s32 cpu, struct cpu *c, bool caller_parks)
     return next;
 }
 
-/* The call, made by p. False: it is an ordinary sched_yield. */
+/* Perform the call, made by p. Returns false if it is an ordinary sched_yield. */
 static bool parks(struct task_struct *p, struct thread *t)
 {
     struct pt_regs *r = (struct pt_regs *)bpf_task_pt_regs(p);
@@ -168,8 +170,8 @@ static bool parks(struct task_struct *p, struct thread *t)
         parker = p->pid;
     }
     if (!r->dx) return true;
-    /* Somebody else has called here, and for threads of the kernel or of higher classes there has
-     * been no dispatch since: then who is to be woken sees its word when its parking ends. */
+    /* Another thread has called here, and kernel threads or higher classes have prevented a
+     * dispatch since. The thread to wake sees its word when its parking ends. */
     if (c->hands_on) return true;
     struct task_struct *other = bpf_task_from_vpid((s32)r->dx);
     if (!other) return true;

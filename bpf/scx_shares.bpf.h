@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What part of the machine a thread is due, by its nice value and the weights of its cgroups: as in
- * the kernel's own scheduler, a cgroup competes with the cgroups and threads beside it as one,
- * however many threads it has. The hierarchy is flattened, as in the kernel's
- * tools/sched_ext/scx_flatcg: a thread's virtual time grows the faster, the less its share is.
+/* A thread's share of the machine, by its nice value and the weights of its cgroups. As in the
+ * kernel's own scheduler, a cgroup competes with the cgroups and threads beside it as one, however
+ * many threads it has. The hierarchy is flattened, as in the kernel's tools/sched_ext/scx_flatcg:
+ * the smaller a thread's share, the faster its virtual time grows.
  *
- * Each group has the sum of the weights of what is runnable directly in it. A sum that leaves or
- * comes back to 0 takes the group itself out of its parent's sum or puts it there: so a thread that
- * wakes up in a group that is busy anyway costs one addition. The sums are changed by several CPUs
- * without a lock. What crosses, settles; a weight that is changed just then may be counted wrongly
- * until the group has been idle once. */
+ * Each group has the sum of the weights of all that is runnable directly in it. A sum that becomes
+ * 0 removes the group from its parent's sum; one that leaves 0 adds it. So a wake-up in a group
+ * that is busy anyway costs one addition. CPUs change the sums without a lock. Crossing changes
+ * settle, but a weight that changes just then may count wrongly until the group has been idle
+ * once. */
 #pragma once
 
 #include "scx.h"
 
 enum {
-    GROUPS = 4096, /* the first one is the root; groups beyond are taken for it */
-    LEVELS = 16,   /* groups further down compete on the last one */
-    WEIGHT = 100,  /* of who did not ask for another */
+    GROUPS = 4096, /* the first one is the root; further groups count as the root */
+    LEVELS = 16,   /* deeper groups compete on the last one */
+    WEIGHT = 100,  /* the default */
     SHARE_ONE = 1 << 16,
-    SHARE_NS = 1000000, /* a share is good for that long */
+    SHARE_NS = 1000000, /* how long a share holds */
 };
 
 struct group {
-    s64 load; /* sum of the weights of what is runnable in it */
+    s64 load; /* sum of the weights of all that is runnable in it */
     u64 id;   /* the cgroup's; 0: unused */
     u32 weight;
-    u32 counted; /* the weight that is in its parent's load now */
+    u32 counted; /* its weight in its parent's load now */
     u32 parent;  /* index */
-    u32 share;   /* SHARE_ONE: a thread of weight 100 in it counts like one in the root */
+    u32 share;   /* SHARE_ONE: its threads of weight 100 count like those in the root */
     u64 share_at;
 };
 
@@ -38,8 +38,8 @@ struct {
     __type(value, struct group);
 } groups SEC(".maps");
 
-/* From a cgroup's id. Not kept with the cgroup itself: the one that a new thread belongs to may
- * only be read. */
+/* Index by a cgroup's id. Not stored with the cgroup itself: that of a new thread may only be
+ * read. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, GROUPS);
@@ -103,7 +103,7 @@ static void group_set_weight(struct cgroup *cgroup, u32 weight)
     __sync_fetch_and_add(&parent->load, (s64)weight - (s64)before);
 }
 
-/* A thread of this weight became runnable (1) or ceased to be (-1) in the group. */
+/* A thread of this weight became runnable in the group (sign 1), or ceased to be (-1). */
 static void group_load(u32 index, s64 weight, s64 sign)
 {
     for (int level = 0; level < LEVELS; level++) {
@@ -118,7 +118,7 @@ static void group_load(u32 index, s64 weight, s64 sign)
     }
 }
 
-/* Of the group, in SHARE_ONE: the product of what each level leaves to it. */
+/* Return the group's share, in SHARE_ONE: the product of its parts on all levels. */
 static u32 group_share(u32 index, u64 now)
 {
     struct group *g = group_at(index);

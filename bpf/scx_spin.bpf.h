@@ -1,43 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Who waits in a loop: after Huang et al., HPDC'21, section 3.2. Its last-branch records, which
- * virtual machines seldom have, are in scx_branches.bpf.h.
+/* Detect threads that wait in loops, after Huang et al., HPDC'21, section 3.2. The paper's
+ * last-branch records, which virtual machines seldom have, are in scx_branches.bpf.h.
  *
- * A perf event interrupts each CPU every config.sample_ns. A thread whose registers, all of them,
- * are what they were at an earlier look has done nothing since but what it can undo: it waits in a
- * loop, or counts in memory alone. So a place where that is seen is sent to the tool, once, which
- * proves one or the other from the code (src/sched/judge.rs). Only then a thread that is found
- * there in a state that it was in before is made to give way, and only if somebody else wants its
- * CPU.
+ * A perf event interrupts each CPU every config.sample_ns. If all registers of a thread are as at
+ * an earlier scan, it has only done what it can undo since then. It waits in a loop, or it counts
+ * in memory alone. So such a place is sent once to the tool, which proves one or the other from the
+ * code (src/sched/judge.rs). From then on, a thread found there in an earlier state is preempted,
+ * if another one wants its CPU.
  *
- * What was seen is kept while the thread is off the CPU: one that still waits for the same word
- * when it is run again is found by the first look. So is one that waits at the same place, in the
- * same frame, for the next value: for a loop that is proven to be left at once when its word
- * changes, to be met there is evidence enough, and a mistake only costs a turn. */
+ * States outlast the thread's time off the CPU. So if it still waits for the same word when it runs
+ * again, the first scan finds it. The first scan also finds a thread that waits at the same place,
+ * in the same frame, for the next value. A loop that provably ends at once when its word changes
+ * needs no other evidence, and a mistake only costs a turn. */
 #pragma once
 
 #include "scx.h"
 #include "scx_lissom.h"
 
-/* A loop of several instructions is met at several of them. */
+/* Scans meet a loop of several instructions at several of them. */
 enum { STATES = 8, PLACES = 8 };
 
 struct looked {
-    u64 state[STATES]; /* hashes, the last ones */
-    u64 place[PLACES]; /* instruction and frame, where it had to give way */
+    u64 state[STATES]; /* hashes of the last ones */
+    u64 place[PLACES]; /* hashes of instruction and frame where it was preempted */
     u32 next, next_place;
-    u32 seen;    /* looks in succession that found a state again */
-    u64 data;    /* hash of the registers but ip and flags, when it last had to give way */
-    bool is_new; /* they were others than the time before: it has done something meanwhile */
+    u32 seen;    /* scans in a row that found a known state */
+    u64 data;    /* hash of the registers but ip and flags, at its last preemption */
+    bool is_new; /* this hash differed from the one before: it has made progress in between */
     /* By branch records (scx_branches.bpf.h); a loop is its last instruction. */
-    u64 loop;      /* where it was last seen to go round */
-    u64 left_loop; /* where it had to give way; 0: nowhere, or it has been elsewhere since */
-    u32 loops;     /* looks in succession that found it in `loop` */
-    /* looks for which its records are not read, and the length of such a pause */
+    u64 loop;      /* the last one in which it was seen */
+    u64 left_loop; /* the one where it was preempted; 0: none, or it has been elsewhere since */
+    u32 loops;     /* scans in a row that found it in `loop` */
+    /* rest: scans left without reading its records; pause: length of such a pause */
     u32 rest, pause;
 };
 
-/* Of the CPU's registers as at the interrupt: an array of r15 r14 r13 r12 bp bx r11 r10 r9 r8 ax cx
- * dx si di orig_ax ip cs flags sp ss. */
+/* The CPU's registers at the interrupt, in this order. */
 struct pt_regs_x86 {
     u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags,
         sp, ss;
@@ -61,8 +59,8 @@ struct {
 } scx_candidates SEC(".maps");
 
 enum {
-    SUSPECT = 3,   /* looks in succession after which a place is sent to the tool */
-    FLAGS = 0x8d5, /* of rflags, those of arithmetic */
+    SUSPECT = 3,   /* scans in a row after which a place is sent to the tool */
+    FLAGS = 0x8d5, /* of rflags: arithmetic flags */
 };
 
 #define MIX(hash, value) ((((hash) << 5 | (hash) >> 59) ^ (value)) * 0x9e3779b97f4a7c15ULL)
@@ -82,7 +80,7 @@ static u64 state_of(const struct pt_regs_x86 *r, u64 data)
     return MIX(MIX(data, r->ip), r->flags & FLAGS) ?: 1;
 }
 
-/* True: it was in this state before. */
+/* Return whether the thread was in this state before; otherwise remember the state. */
 static bool seen_before(struct looked *l, u64 state)
 {
     for (int i = 0; i < STATES; i++)
@@ -121,8 +119,8 @@ static void suspect(const struct scx_site *site, const struct pt_regs_x86 *r, u3
     bpf_ringbuf_submit(c, 0);
 }
 
-/* What is known of the site, if it is proven that threads wait there. Else NULL, and the tool is
- * asked if it was seen so often, and has not been. */
+/* Return what is known of the site if threads provably wait there, otherwise NULL. Asks the tool if
+ * the site was seen often enough, and is undecided. */
 static struct scx_site_info *proven(const struct scx_site *site, const struct pt_regs_x86 *r,
                                     const struct task_struct *p, u32 seen)
 {
@@ -130,7 +128,8 @@ static struct scx_site_info *proven(const struct scx_site *site, const struct pt
     if (info && info->verdict == SCX_SPINS) return info;
     if (seen < SUSPECT || (info && info->verdict == SCX_WORKS)) return NULL;
     if (info) {
-        /* It was lost, or could not be decided as it was just then: again, ever more seldom. */
+        /* The candidate was lost, or could not be decided as it was then: ask again, ever more
+         * rarely. */
         u64 times = ++info->seen;
         if (times & (times - 1)) return NULL;
     } else {
@@ -141,8 +140,7 @@ static struct scx_site_info *proven(const struct scx_site *site, const struct pt
     return NULL;
 }
 
-/* The site where a thread waits, of which that is proven. NULL: it does not, or nobody knows
- * yet. */
+/* Return the site where the thread waits, if that is proven, or NULL. */
 static struct scx_site_info *waits_at(struct looked *l, const struct pt_regs_x86 *r,
                                       const struct task_struct *p)
 {

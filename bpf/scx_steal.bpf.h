@@ -2,15 +2,16 @@
 /* A CPU takes threads from the queues of other CPUs: when it has nothing to run, and at intervals
  * to even out their lengths. */
 enum {
-    /* who has been moved since, is not taken by another CPU again: its caches would follow it for
+    /* no other CPU takes a thread for so long after a move: its caches would follow it for
      * nothing */
     MOVED_NS = 500000,
-    /* between two looks whether another CPU's queue is longer: a move costs the thread its
+    /* between two checks whether another CPU's queue is longer: a move costs the thread its
      * caches */
     BALANCE_NS = 10000000,
 };
 
-/* The first thread of another CPU's queue. Post: *any: there was one, which may have to stay. */
+/* Take the first thread of another CPU's queue. Returns false if none was taken. *any: there was
+ * one, which may have to stay. */
 static bool steal_from(u64 queue, u64 now, bool *any)
 {
     struct bpf_iter_scx_dsq it;
@@ -26,7 +27,8 @@ static bool steal_from(u64 queue, u64 now, bool *any)
     return settled && take(queue);
 }
 
-/* Pre: this CPU has nothing to run. */
+/* Take a thread from another CPU. Returns false if there is none. Pre: this CPU has nothing to
+ * run. */
 static bool steal(s32 cpu)
 {
     u64 now = scx_bpf_now();
@@ -35,7 +37,7 @@ static bool steal(s32 cpu)
         u32 word = (own + i) % words;
         u64 bits = waiting[word % WORDS];
         if (!bits) continue;
-        /* From the next one on, so that not all go to the same. */
+        /* Start from the next one, so that not all go to the same. */
         bpf_for(j, 1, 65) {
             u32 bit = (cpu + j) % 64, other = word * 64 + bit;
             if (!(bits & 1ULL << bit) || other == (u32)cpu) continue;
@@ -50,7 +52,8 @@ static bool steal(s32 cpu)
     return false;
 }
 
-/* Threads that never sleep are woken nowhere, and would stay where they once were. */
+/* Take a thread from a longer queue. Otherwise threads that never sleep, and so are never woken
+ * elsewhere, would stay where they are. */
 static bool balance(s32 cpu, struct cpu *c)
 {
     u64 now = scx_bpf_now();
@@ -59,7 +62,7 @@ static bool balance(s32 cpu, struct cpu *c)
     u32 other = c->probe++ % nr_cpus;
     if (other == (u32)cpu) other = c->probe++ % nr_cpus;
     struct cpu *o = cpu_at(other);
-    /* Nobody else runs what a CPU has left behind. */
+    /* No other CPU runs what an offline CPU has left behind. */
     if (o && o->is_off) return take(RUN(other)) || take(SPIN(other));
     return scx_bpf_dsq_nr_queued(RUN(other)) > scx_bpf_dsq_nr_queued(RUN(cpu)) + 1 &&
            take(RUN(other));

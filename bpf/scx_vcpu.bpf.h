@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Threads that run a guest's CPU, and spin there. Such a thread's registers say nothing: what
- * interrupts it brings the CPU back from the guest, and is taken in the kernel. But where the CPU
- * notices that a guest repeats PAUSE (Intel: pause-loop exiting, AMD: pause filter), or the guest
- * says itself that it spins (an enlightenment of Hyper-V), KVM calls kvm_vcpu_on_spin on the thread
- * of that vCPU, to yield to another one of the same guest. That is noted with the thread, and the
- * next look at it has it give way to whoever wants its CPU, KVM's or not.
+/* vCPU threads whose guests spin. The registers of such a thread show nothing: an interrupt takes
+ * the CPU out of the guest, and is handled in the kernel. But the CPU may notice that a guest
+ * repeats PAUSE (Intel: pause-loop exiting, AMD: pause filter). Or the guest may report that it
+ * spins (an enlightenment of Hyper-V). KVM then calls kvm_vcpu_on_spin on the thread of that vCPU,
+ * to yield to another one of the same guest. The thread is marked, and the next scan preempts it
+ * for any thread that wants its CPU, KVM's or not.
  *
- * Not at once, because a kick of the own CPU from inside of a function that is traced bypasses the
- * scheduler. The note does not outlast a look, nor the thread's turn: a vCPU that spun before may
- * have got its lock since. */
+ * Not at once, because inside of a traced function a kick of the own CPU bypasses the scheduler.
+ * The mark ends with a scan, or with the thread's turn: a vCPU that spun may have got its lock
+ * since. */
 #pragma once
 
-/* Loaded only where KVM is there and has the function (src/sched/vcpus.rs). */
+/* Loaded only if KVM exists and has the function (src/sched/vcpus.rs). */
 SEC("fentry/kvm_vcpu_on_spin")
 int BPF_PROG(guest_spins)
 {
@@ -20,7 +20,8 @@ int BPF_PROG(guest_spins)
     return 0;
 }
 
-/* The running thread, if its guest has spun since the last look. The note is taken. */
+/* Return the running thread if its guest has spun since the last scan, and clear its mark;
+ * otherwise NULL. */
 static struct thread *spinning_vcpu(void)
 {
     struct thread *t = thread_of(bpf_get_current_task_btf());

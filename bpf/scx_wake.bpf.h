@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Wake-ups of threads that sleep in the kernel: what virtual blocking gives to programs that are
- * not preloaded. The kernel has dequeued such a thread, and no scheduler can prevent that;
- * docs/sched.md lists what remains. One rule is here.
+/* Wake-ups of threads that sleep in the kernel: the part of virtual blocking that is left for
+ * programs without preloading. The kernel has dequeued such a thread, which no scheduler can
+ * prevent; docs/design/kernel-scheduler.md ("Without preloading") lists what remains. One rule is
+ * here.
  *
- * A thread that wakes at least as many threads at once as there are CPUs leaves each of them on the
- * CPU where it ran last, idle or not: the next one it wakes is that other CPU's own. Each CPU keeps
- * its share, and only what is above that moves to an idle CPU. If another CPU is still idle when
- * the first of them run, it is woken to steal. */
+ * A thread that wakes at least as many threads at once as there are CPUs leaves each on the CPU
+ * where it ran last, idle or not. The next one that it wakes belongs to that other CPU. Each CPU
+ * keeps its share, and only threads above that move to an idle CPU. If another CPU is still idle
+ * when the first of them run, it is woken to steal. */
 #pragma once
 
 enum {
@@ -15,8 +16,8 @@ enum {
 
 #define SCX_WAKE_FORK 4ULL
 
-/* To be called at each wake-up, by the waker. Returns the number of threads that it wakes at once:
- * those so far, or what its process woke lately, if that is more. */
+/* Note a wake-up; called by the waker for each. Returns the number of threads that it wakes at
+ * once: those so far, or what its process woke recently, if that is more. */
 static u32 burst(void)
 {
     struct task_struct *waker = bpf_get_current_task_btf();
@@ -31,7 +32,7 @@ static u32 burst(void)
     w->woke_switches = switches;
     w->wakes = is_new ? 1 : w->wakes + 1;
     if (!process) return w->wakes;
-    /* Several threads may do this at the same time; it is a guess anyway. */
+    /* Several threads may write this at the same time: a guess anyway. */
     u32 lately = process->burst;
     if (is_new) lately -= (lately + 7) / 8;
     if (lately < w->wakes) lately = w->wakes;
@@ -39,7 +40,7 @@ static u32 burst(void)
     return lately;
 }
 
-/* Pre: the woken thread p is one of so many. True: it stays on the CPU where it ran last. */
+/* Return whether the woken thread p, one of `burst`, stays on the CPU where it ran last. */
 static bool stays(struct task_struct *p, s32 previous, u32 burst)
 {
     u32 allowed = scx(p)->nr_cpus_allowed;
@@ -52,8 +53,8 @@ SEC("struct_ops/lissom_select_cpu")
 s32 BPF_PROG(lissom_select_cpu, struct task_struct *p, s32 previous, u64 flags)
 {
     u32 woken = nr_cpus < 2 || flags & SCX_WAKE_FORK ? 0 : burst();
-    /* When all are busy there is nothing to look for, and the search is what costs: it takes the
-     * cache lines of all. */
+    /* If all CPUs are busy there is nothing to search for, and the search is expensive: it takes
+     * the cache lines of all. */
     if (!any_idle()) return previous;
     bool is_idle = false;
     s32 cpu = previous;
@@ -74,7 +75,8 @@ s32 BPF_PROG(lissom_select_cpu, struct task_struct *p, s32 previous, u64 flags)
     return cpu;
 }
 
-/* Pre: this CPU has just taken a thread from RUN. */
+/* Wake an idle CPU to steal, if threads of a bulk wake-up wait in RUN. Pre: this CPU has just taken
+ * a thread from RUN. */
 static void wake_thief(s32 cpu, struct cpu *c)
 {
     if (!c->has_stays) return;

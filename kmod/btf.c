@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Offsets of members of types that no header declares, from the BTF that the kernel made of itself
- * and of its modules when they were built. It is read here, and not handed over by whoever loads
- * the module: so nothing that is out of date, or of another kernel, can be handed over.
+ * Offsets of members of types that no header declares, from the BTF of the kernel and of its
+ * modules, which their builds have made. The module reads it itself. Offsets from the module's
+ * loader might be out of date, or of another kernel.
  */
 #include <linux/btf.h>
 #include <linux/mm.h>
 
 #include "lissom_ple.h"
 
-/* Bytes behind a type's struct btf_type; -1: no kind that is known. */
+/* Return the number of bytes behind a type's struct btf_type; -1: unknown kind. */
 static long extra(const struct btf_type *t)
 {
 	u32 count = BTF_INFO_VLEN(t->info);
@@ -46,7 +46,8 @@ static long extra(const struct btf_type *t)
 	return -1;
 }
 
-/* The type behind this one, NULL at the end or if the file is damaged. `t` NULL: the first one. */
+/* Return the type behind this one, or NULL at the end, or if the file is damaged. t NULL: the first
+ * one. */
 static const struct btf_type *next(const struct btf_file *file, const struct btf_type *t)
 {
 	const void *end = file->types + file->types_size;
@@ -172,8 +173,7 @@ static bool is_as_expected(const struct btf_file *file, u32 id, enum member_kind
 	case MEMBER_POINTER:
 		if (is != BTF_KIND_PTR)
 			return false;
-		/* Where the file does not need to know more, it may only know that there is such a
-		 * struct. */
+		/* If the file does not need more, it may only have the name of the struct. */
 		t = without_qualifiers(file, t->type);
 		is = t ? BTF_INFO_KIND(t->info) : BTF_KIND_UNKN;
 		return (is == BTF_KIND_STRUCT || is == BTF_KIND_FWD) &&

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/lissom_ple. Reading gives a line about the module and one for each VM. Writing "vm PID
- * window N" asks for a window, "vm PID default" gives it up. What was asked for through an open
- * file is given up when that is closed, in whatever way its process ends.
+ * /dev/lissom_ple. Reading returns a line about the module and one for each VM. Writing "vm PID
+ * window N" asks for a window, "vm PID default" gives it up. When an open file is closed, however
+ * its process ends, all windows that were asked for through it are given up.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -28,7 +28,7 @@ static int show(struct seq_file *m, void *unused)
 	u32 i, room, count = ple_views(NULL, 0);
 	struct vm_view *views;
 
-	/* VMs that come meanwhile have their line next time. */
+	/* VMs that are created meanwhile are listed next time. */
 	room = count + 8;
 	views = kvcalloc(room, sizeof(*views), GFP_KERNEL);
 	if (!views)
@@ -47,7 +47,7 @@ static int show(struct seq_file *m, void *unused)
 
 static int control_open(struct inode *inode, struct file *file)
 {
-	/* misc_open leaves its device here, which single_open does not bear. */
+	/* misc_open stores its device here, but single_open needs NULL. */
 	file->private_data = NULL;
 	return single_open(file, show, NULL);
 }

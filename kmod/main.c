@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Loading and unloading, and where the kernel is asked to tell of what happens. */
+/* Loading and unloading, and the probes in the kernel. */
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
@@ -8,13 +8,13 @@
 
 #include "lissom_ple.h"
 
-/* KVM exports these for its own parts, without a header for others. Their checksums are compared
- * when this is loaded. */
+/* KVM exports these for its own modules, without a header for others. Their checksums are compared
+ * when this module is loaded. */
 extern struct tracepoint __tracepoint_kvm_entry, __tracepoint_kvm_exit;
 
 static struct tracepoint *sched_switch;
 
-/* A thread with preemption notifiers is one inside of KVM_RUN. */
+/* A thread with preemption notifiers is inside of KVM_RUN. */
 static void on_switch(void *data, bool preempt, struct task_struct *previous,
 		      struct task_struct *next, unsigned int previous_state)
 {
@@ -36,7 +36,7 @@ static int on_destroy(struct kprobe *probe, struct pt_regs *regs)
 
 static struct kprobe destroy = { .symbol_name = "kvm_arch_destroy_vm", .pre_handler = on_destroy };
 
-/* kvm_intel or kvm_amd may go while there are no VMs, and come back with other parameters. */
+/* kvm_intel or kvm_amd may be unloaded while there are no VMs, and loaded with other parameters. */
 static int on_module(struct notifier_block *block, unsigned long what, void *data)
 {
 	const struct module *module = data;
@@ -54,7 +54,7 @@ static struct notifier_block modules = { .notifier_call = on_module };
 
 static void stop_probes(void)
 {
-	/* Entries first: what they replace, exits put back. */
+	/* Entries first: exits restore what entries have replaced. */
 	tracepoint_probe_unregister(&__tracepoint_kvm_entry, ple_entry, NULL);
 	tracepoint_synchronize_unregister();
 	tracepoint_probe_unregister(&__tracepoint_kvm_exit, ple_exit, NULL);
@@ -115,7 +115,7 @@ no_notifier:
 	return error;
 }
 
-/* Nobody has the device open, so no window is replaced: ple_release has seen to that. */
+/* The device is not open, so no window is replaced: ple_release has restored them. */
 static void __exit stop(void)
 {
 	control_unregister();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Files of sysfs, as the kernel's own code has no other way to what other modules tell there. */
+/* Read files of sysfs: the kernel's own code has no other access to what modules publish there. */
 #include <linux/fs.h>
 #include <linux/mm.h>
 
 #include "lissom_ple.h"
 
-/* Not kernel_read_file(): that is for what is going to be loaded, and security modules have rules
- * for each such kind. */
+/* Not kernel_read_file(): that is for files to be loaded, and security modules have rules for each
+ * kind of them. */
 char *read_file(const char *path, size_t *size)
 {
 	struct file *file = filp_open(path, O_RDONLY, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Where KVM keeps a vCPU's window, and how the hardware is told of it. */
+/* Where KVM keeps a vCPU's window, and how the hardware gets it. */
 #include <linux/mm.h>
 #include <linux/uaccess.h>
 #include <asm/svm.h>
@@ -9,11 +9,11 @@
 
 struct ple_vendor ple_vendor;
 
-/* In struct vcpu_vmx, or in struct vcpu_svm. */
+/* Offsets from the vCPU in struct vcpu_vmx, or in struct vcpu_svm. */
 static u32 window_at, dirty_at, vmcb_at;
 static u32 filter_threshold;
 
-/* A number that KVM was loaded with, -1 if there is no such parameter. */
+/* Return a parameter with which KVM was loaded; -1 if there is no such parameter. */
 static long long parameter(const char *module, const char *name)
 {
 	long long value = -1;
@@ -50,8 +50,8 @@ static int no_ple(const char *why)
 }
 
 /*
- * What headers declare was compiled in. With checksums of symbols, the kernel also loads a module
- * that was built for another one of nearly the same version, so it is compared.
+ * Layouts that headers declare are compiled in. With checksums of symbols, the kernel also loads a
+ * module that was built for another kernel of nearly the same version. So they are compared.
  */
 #define MEMBER(type, member) \
 	{ #type, #member, offsetof(struct type, member), sizeof_field(struct type, member) }
@@ -113,8 +113,8 @@ static int find_amd(const struct btf_file *file)
 	int vcpu =
 		btf_member(file, "vcpu_svm", "vcpu", MEMBER_STRUCT, sizeof(struct kvm_vcpu), NULL);
 	int vmcb = btf_member(file, "vcpu_svm", "vmcb", MEMBER_POINTER, sizeof(void *), "vmcb");
-	/* The VMCB is the hardware's, and a header has it. That this one says the same costs
-	 * nothing to see. */
+	/* The VMCB is the hardware's, and a header declares it. Checking that the kernel's is the
+	 * same costs nothing. */
 	int count = btf_member(file, "vmcb_control_area", "pause_filter_count", MEMBER_INTEGER,
 			       sizeof(u16), NULL);
 	int clean =
@@ -178,7 +178,8 @@ static struct vmcb_control_area *control(struct kvm_vcpu *vcpu)
 	return &vmcb->control;
 }
 
-/* Of the vCPU's VMCS, which is the CPU's current one from before kvm_entry to behind kvm_exit. */
+/* Read the vCPU's VMCS, which is the CPU's current one from before kvm_entry until after kvm_exit.
+ * Returns 0 on failure. */
 static u32 vmcs(unsigned long field)
 {
 	unsigned long value = 0;
@@ -200,11 +201,11 @@ void ple_set_window(struct kvm_vcpu *vcpu, u32 window)
 {
 	if (ple_vendor.is_intel) {
 		WRITE_ONCE(*vmx_window(vcpu), window);
-		/* vmx_vcpu_run writes it into the VMCS, behind the tracepoint kvm_entry. */
+		/* vmx_vcpu_run writes it into the VMCS, after the tracepoint kvm_entry. */
 		WRITE_ONCE(*vmx_dirty(vcpu), 1);
 	} else {
 		control(vcpu)->pause_filter_count = window;
-		/* VMCB_INTERCEPTS, which the pause filter counts with, is bit 0. */
+		/* Bit 0 is VMCB_INTERCEPTS, to which the pause filter belongs. */
 		control(vcpu)->clean &= ~1u;
 	}
 }
@@ -217,7 +218,7 @@ bool ple_had_window(struct kvm_vcpu *vcpu, u32 window)
 
 bool ple_is_why(struct kvm_vcpu *vcpu)
 {
-	/* All 32 bits: with the highest one set, the entry has failed. */
+	/* All 32 bits: if the highest one is set, the entry has failed. */
 	return ple_vendor.is_intel ? vmcs(VM_EXIT_REASON) == EXIT_REASON_PAUSE_INSTRUCTION
 				   : control(vcpu)->exit_code == SVM_EXIT_PAUSE;
 }
@@ -226,7 +227,7 @@ bool ple_is_plausible(struct kvm_vcpu *vcpu, bool has_never_run)
 {
 	u32 window;
 
-	/* If it is not where it should be, what is read as a pointer may be anything. */
+	/* At a wrong offset, what is read as a pointer may be anything. */
 	if (!ple_vendor.is_intel) {
 		struct vmcb *vmcb = *(struct vmcb **)((void *)vcpu + vmcb_at);
 		u16 count;
@@ -234,18 +235,18 @@ bool ple_is_plausible(struct kvm_vcpu *vcpu, bool has_never_run)
 		if (!PAGE_ALIGNED(vmcb) ||
 		    get_kernel_nofault(count, &vmcb->control.pause_filter_count))
 			return false;
-		/* VMRUN fails without both, so that a page of something else hardly has them. */
+		/* VMRUN fails without both, so a page of something else hardly has them. */
 		if (!(vmcb->control.intercepts[INTERCEPT_VMRUN / 32] & BIT(INTERCEPT_VMRUN % 32)) ||
 		    !vmcb->control.iopm_base_pa || !PAGE_ALIGNED(vmcb->control.iopm_base_pa))
 			return false;
 	}
 	window = ple_window(vcpu);
-	/* The VMM has switched these exits off (KVM_X86_DISABLE_EXITS_PAUSE). */
+	/* The VMM has disabled these exits (KVM_X86_DISABLE_EXITS_PAUSE). */
 	if (!window)
 		return true;
 	if (window < ple_vendor.window || window > ple_vendor.largest_own)
 		return false;
-	/* KVM adapts only what has exited. */
+	/* KVM only adapts windows of vCPUs that have exited. */
 	if (has_never_run && window != ple_vendor.window)
 		return false;
 	if (!ple_vendor.is_intel)

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A record for each VM and vCPU that has been entered, and what is done at entries and exits.
+ * Records of the VMs and vCPUs that have been entered, and the work at entries and exits.
  *
- * A window that was asked for is in the vCPU from one entry to the exit that follows, all of it in
- * the vCPU's own thread with interrupts off. Outside of the guest the vCPU always has KVM's own
- * window. So KVM's own adaptation goes on as if nothing were here, and nothing has to be put right
- * in vCPUs that do not run, when windows are given up or when the module goes away.
+ * A window that was asked for is in the vCPU from one entry to the next exit. The vCPU's own thread
+ * sets and restores it, with interrupts off. Outside of the guest the vCPU always has KVM's own
+ * window. So KVM's own adaptation continues undisturbed. A vCPU that does not run needs no repair
+ * when its window is given up or the module is unloaded.
  *
- * `vcpu` and `kvm` of a record are only compared: no record's pointer is followed, but in the
- * thread of that vCPU, which has it as the tracepoint's argument anyway. So a record that outlives
- * its VM does no harm.
+ * `vcpu` and `kvm` of a record are only compared. Only the thread of a vCPU follows its pointer,
+ * which it has as the tracepoint's argument anyway. So a record that outlives its VM does no harm.
  */
 #include <linux/hashtable.h>
 #include <linux/percpu.h>
@@ -32,36 +31,36 @@ struct vm {
 	pid_t pid;
 	u64 id;
 	u32 window;	    /* asked for; 0: none */
-	const void *holder; /* who asked */
+	const void *holder; /* that asked */
 	struct rcu_head rcu;
 };
 
-/* Counters are written in the vCPU's thread only, but for `switches`. */
+/* Only the vCPU's thread writes counters, except `switches`. */
 struct vcpu {
 	struct hlist_node hashed; /* in `vcpus` */
 	struct list_head node;	  /* in vm->vcpus */
 	const struct kvm_vcpu *vcpu;
 	struct vm *vm;
 	u32 own;	  /* KVM's window at the last entry */
-	u32 in_force;	  /* in the guest */
+	u32 in_force;	  /* in force in the guest */
 	bool is_replaced; /* the vCPU has the window that was asked for */
 	u64 entries, applied, ple, spun, before, guest;
 	atomic64_t switches;
 	struct rcu_head rcu;
 };
 
-/* Of this CPU. Others only take records out, when their VM is destroyed. */
+/* The state of a CPU. Other CPUs only remove records, when their VM is destroyed. */
 struct here {
-	struct vcpu *inside; /* that is in the guest */
+	struct vcpu *inside; /* vCPU in the guest */
 	u64 entered;
-	struct vcpu *left; /* exited for a pause loop, and nothing was entered since */
+	struct vcpu *left; /* exited for a pause loop; nothing was entered since */
 	u64 since;
 };
 
 static DEFINE_PER_CPU(struct here, heres);
 static DEFINE_HASHTABLE(vcpus, 10);
 static LIST_HEAD(vms);
-static DEFINE_RAW_SPINLOCK(lock); /* for changes of `vcpus`, `vms`, and of windows and holders */
+static DEFINE_RAW_SPINLOCK(lock); /* protects changes of `vcpus`, `vms`, windows and holders */
 static u64 last_id;
 
 bool ple_is_refused;
@@ -88,8 +87,8 @@ static struct vm *find_vm(const struct kvm *kvm)
 	return NULL;
 }
 
-/* In the vCPU's thread: so nobody else makes a record of the same vCPU, and `current` is a thread
- * of the VMM. */
+/* Add a record; NULL: no memory. Runs in the vCPU's thread: no other one adds a record of the same
+ * vCPU, and `current` is a thread of the VMM. */
 static struct vcpu *add(const struct kvm_vcpu *key)
 {
 	struct vcpu *v = kzalloc(sizeof(*v), GFP_NOWAIT | __GFP_NOWARN);
@@ -120,8 +119,7 @@ static struct vcpu *add(const struct kvm_vcpu *key)
 	return v;
 }
 
-/* The CPU that a vCPU has left for a pause loop has found something to do: until now was the
- * switch. */
+/* End the switch: the CPU that a vCPU has left for a pause loop has found something to do. */
 static void end_switch(struct here *here, u64 now)
 {
 	struct vcpu *v;
@@ -148,11 +146,11 @@ static void refuse(const struct kvm_vcpu *vcpu)
 		task_tgid_nr(current));
 }
 
-/* Whether the guest is one that this knows how to deal with. */
+/* Return whether this guest is of a supported kind. */
 static bool is_ours(struct kvm_vcpu *vcpu)
 {
-	/* Confidential guests keep their state elsewhere; a nested guest's pauses are its own
-	 * hypervisor's business. */
+	/* Confidential guests keep their state elsewhere; a nested guest's pauses concern its own
+	 * hypervisor. */
 	return READ_ONCE(ple_vendor.ready) && vcpu->kvm->arch.vm_type == KVM_X86_DEFAULT_VM &&
 	       !(vcpu->arch.hflags & HF_GUEST_MASK);
 }
@@ -179,7 +177,7 @@ void ple_entry(void *data, struct kvm_vcpu *vcpu, bool force_immediate_exit)
 			return;
 		}
 	}
-	/* Still replaced: the last entry has failed, and there was no exit. */
+	/* Still replaced: the last entry has failed, without an exit. */
 	if (!v->is_replaced)
 		v->own = ple_window(vcpu);
 	if (v->own && (v->own < ple_vendor.window || v->own > ple_vendor.largest_own)) {
@@ -227,7 +225,8 @@ void ple_exit(void *data, struct kvm_vcpu *vcpu, u32 isa)
 	WRITE_ONCE(here->left, v);
 }
 
-/* Pre: `lock` is held. Records are freed when no tracepoint can be using them any more. */
+/* Remove a VM. Its records are freed when no tracepoint can use them any more. Pre: `lock` is
+ * held. */
 static void drop(struct vm *vm)
 {
 	struct vcpu *v, *after;
@@ -235,7 +234,7 @@ static void drop(struct vm *vm)
 
 	list_for_each_entry_safe(v, after, &vm->vcpus, node) {
 		hash_del_rcu(&v->hashed);
-		/* Its vCPUs run no more, so no CPU gets hold of it again. */
+		/* Its vCPUs run no more, so no CPU gets hold of a record again. */
 		for_each_possible_cpu(cpu) {
 			struct here *here = per_cpu_ptr(&heres, cpu);
 
@@ -314,7 +313,7 @@ void ple_release(const void *holder)
 		had = true;
 	}
 	raw_spin_unlock_irqrestore(&lock, flags);
-	/* An interrupt ends a stay in the guest, and its handler runs behind kvm_exit. */
+	/* An interrupt ends a stay in the guest, and its handler runs after kvm_exit. */
 	if (had)
 		on_each_cpu(nothing, NULL, 1);
 }

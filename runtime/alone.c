@@ -22,14 +22,14 @@ void lissom_sigaction_restorer(void); /* sched/switch.S */
 
 enum {
     SIGNAL = 33,       /* glibc: SIGSETXID */
-    FIRST_US = 20000,  /* CPU time until the first look, ... */
-    MOST_US = 1600000, /* ... doubling to this */
-    AGAIN_US = 4000,   /* ... and if the thread was in libc */
-    DELAY_SHARE = 8,   /* contended: it has waited for so many parts of the time */
-    TRIES = 50,        /* to find it elsewhere */
-    ROOM = 65536,      /* bytes of the stack, for a frame and what follows */
+    FIRST_US = 20000,  /* CPU time until the first check */
+    MOST_US = 1600000, /* maximum CPU time between checks, which doubles */
+    AGAIN_US = 4000,   /* CPU time until the next attempt, if the thread was in libc */
+    DELAY_SHARE = 8,   /* contended: it has waited for 1/DELAY_SHARE of the time */
+    TRIES = 50,        /* attempts to find the thread elsewhere */
+    ROOM = 65536,      /* bytes needed on the stack, for a frame and what follows */
     DEEPEST = 64 << 20,
-    SLEEPS_US = 10000,     /* CPU time for each sleep, at least */
+    SLEEPS_US = 10000,     /* minimum CPU time per sleep */
     RESTORER = 0x04000000, /* the kernel's SA_RESTORER */
 };
 
@@ -42,12 +42,12 @@ struct range {
 static struct {
     void (*begin)(void);
     bool forks;
-    uint32_t tries;   /* left to begin: it waits, as of the last look */
-    int32_t armed_by; /* the process; 0: none */
+    uint32_t tries;   /* attempts left to begin; 0: it was not waiting at the last check */
+    int32_t armed_by; /* pid; 0: no timer */
     int32_t timer;
     uint32_t period_us;
     struct range libc, loader;
-    uint64_t ran, delay, sleeps; /* at the last look; ns, ns, number */
+    uint64_t ran, delay, sleeps; /* at the last check; ns, ns, number */
 } own;
 
 static bool is_in(struct range r, uintptr_t address) { return address - r.lo < r.hi - r.lo; }
@@ -72,7 +72,7 @@ static void set_timer(uint32_t us)
     prim_syscall4(SYS_timer_settime, own.timer, 0, &after, 0);
 }
 
-/* Returns whether the thread has waited for its CPU, and has hardly slept, since the last look. */
+/* Return whether the thread has waited for its CPU, and has hardly slept, since the last check. */
 static bool waits(void)
 {
     struct rusage usage;
@@ -88,7 +88,7 @@ static bool waits(void)
     return is;
 }
 
-/* Returns whether sp is on the main thread's first stack, which has room. */
+/* Return whether sp is on the main thread's first stack, and has room. */
 static bool is_on_main_stack(uintptr_t sp)
 {
     struct rlimit most;
@@ -97,8 +97,8 @@ static bool is_on_main_stack(uintptr_t sp)
            end - sp + ROOM < most.rlim_cur && end - sp < DEEPEST;
 }
 
-/* The runtime can begin: no lock of libc or of the loader is held, as far as that can be told, and
- * a handler may use the program's stack. */
+/* Return whether the runtime can begin: as far as is known, no lock of libc or the loader is held,
+ * and a handler may use the program's stack. */
 static bool may_begin(const ucontext_t *uc)
 {
     const greg_t *g = uc->uc_mcontext.gregs;
@@ -111,15 +111,15 @@ static long action(const struct kernel_sigaction *set, struct kernel_sigaction *
     return prim_syscall4(SYS_rt_sigaction, SIGNAL, set, before, 8);
 }
 
-/* With no signal blocked but the program's, and not on the alternate stack, which is the runtime's
- * from now on. */
+/* Begin the runtime, in a signal handler that blocks only the program's signals. It does not run on
+ * the alternate stack, which is the runtime's from now on. */
 static void begins(int sig, siginfo_t *info, void *context)
 {
     ucontext_t *uc = context;
     (void)sig, (void)info;
     if (own.begin)
         own.begin();
-    /* rt_sigreturn(2) sets what it finds there */
+    /* rt_sigreturn(2) sets the alternate stack from there */
     prim_syscall3(SYS_sigaltstack, 0, &uc->uc_stack, 0);
 }
 
@@ -142,7 +142,7 @@ static void expired(int sig, siginfo_t *info, void *context)
         set_timer(AGAIN_US);
     } else {
         action(&next, 0);
-        prim_syscall3(SYS_tgkill, pid, pid, sig); /* when this handler has returned */
+        prim_syscall3(SYS_tgkill, pid, pid, sig); /* delivered when this handler has returned */
     }
 }
 
@@ -151,7 +151,8 @@ static bool is_own(const struct kernel_sigaction *a)
     return a->handler == expired || a->handler == begins;
 }
 
-/* 2 us. What the thread has done so far counts at the first look. */
+/* Set the timer. Returns false if that is impossible, or the program uses the signal. Takes 2 us.
+ * The first check counts all that the thread has done before. */
 static bool arm(void)
 {
     static const struct kernel_sigaction a = {.handler = expired,
@@ -172,7 +173,7 @@ static bool arm(void)
     return true;
 }
 
-/* The child has no timer. */
+/* Set a timer in a fork's child, which inherits none. */
 static void forked(void)
 {
     if (!own.armed_by)
@@ -238,7 +239,7 @@ static void *answer(long r)
 __attribute__((visibility("default"))) void *mmap(void *at, size_t size, int protection, int flags,
                                                   int fd, off_t offset)
 {
-    bool shared = flags & MAP_SHARED; /* also a bit of MAP_SHARED_VALIDATE */
+    bool shared = flags & MAP_SHARED; /* also set in MAP_SHARED_VALIDATE */
     void *p =
         real_mmap
             ? real_mmap(at, size, protection, flags, fd, offset)

@@ -27,8 +27,8 @@ static bool is_of(const struct thread *t, long tid) { return !tid || (int32_t)ti
 
 static bool is_in_process(int32_t tid) { return prim_syscall3(SYS_tgkill, sched.pid, tid, 0) == 0; }
 
-/* Of thread `tid`; 0: t. A thread that is not known yet either finds the note when it begins, or is
- * known once the note is made. */
+/* Pin thread `tid`, or t if that is 0, for attributes of its own. A thread that is not registered
+ * yet either finds the note when it registers, or is registered once the note is made. */
 static void pin_for_attributes(struct thread *t, int32_t tid)
 {
     struct thread *of = tid ? thread_by_tid(tid) : t;
@@ -64,8 +64,8 @@ long attributes_leave_namespace(struct thread *t, struct user_registers *r)
 {
     (void)r;
     identity_changes(t, LISSOM_PIN_identity);
-    events_give_up(); /* descriptors may not be shared any more */
-    /* some namespaces are for processes of one thread: one that sleeps only disturbs */
+    events_give_up(); /* descriptors may no longer be shared */
+    /* some namespaces are for processes of one thread, which a sleeping monitor would prevent */
     monitor_restart();
     return ACTION_DIRECT;
 }
@@ -87,7 +87,7 @@ long attributes_set_rseq(struct thread *t, struct user_registers *r)
 long attributes_count_events(struct thread *t, struct user_registers *r)
 {
     if (is_of(t, r->rsi))
-        thread_pin(t, LISSOM_PIN_identity); /* it counts what its kernel thread does */
+        thread_pin(t, LISSOM_PIN_identity); /* it counts events of its kernel thread */
     return ACTION_DIRECT;
 }
 
@@ -99,7 +99,7 @@ long attributes_set_class(struct thread *t, struct user_registers *r)
         thread_look_at_class(t);
         return ACTION_RETURN;
     }
-    /* It may have begun, or seen that it is to be pinned, before the call. */
+    /* Again: the thread may have registered, or handled to_be_pinned, before the call. */
     struct thread *other = thread_by_tid((int32_t)r->rdi);
     if (other)
         pin(t, other);
@@ -126,7 +126,7 @@ long attributes_set_affinity(struct thread *t, struct user_registers *r)
     if (!other) {
         cpu_will_be_own((uint64_t)(int32_t)r->rdi);
         r->rax = prim_syscall3(SYS_sched_setaffinity, r->rdi, r->rsi, r->rdx);
-        /* meanwhile, perhaps before it was to be expected */
+        /* it may have registered before cpu_will_be_own */
         other = thread_by_tid((int32_t)r->rdi);
         if (!other)
             return ACTION_RETURN;
@@ -139,11 +139,11 @@ long attributes_set_affinity(struct thread *t, struct user_registers *r)
     if (other == t)
         attributes_were_set(t);
     else
-        __atomic_store_n(&other->to_be_pinned, true, __ATOMIC_RELAXED); /* or not any more */
+        __atomic_store_n(&other->to_be_pinned, true, __ATOMIC_RELAXED); /* or unpinned */
     return ACTION_RETURN;
 }
 
-/* The binding to a slot's CPU is ours alone. */
+/* Hide the binding to a slot's CPU, which the runtime has set. */
 long attributes_get_affinity(struct thread *t, struct user_registers *r)
 {
     struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
@@ -156,7 +156,7 @@ long attributes_get_affinity(struct thread *t, struct user_registers *r)
         m = &place;
     } else if (!cpu_is_hidden(other)) {
         r->rax = prim_syscall3(SYS_sched_getaffinity, r->rdi, r->rsi, r->rdx);
-        if (!cpu_is_hidden(other)) /* not even from now on */
+        if (!cpu_is_hidden(other)) /* nor has it been bound meanwhile */
             return ACTION_RETURN;
     }
     r->rax = user_copy(t, (void *)r->rdx, m->word, m->bytes) ? -EFAULT : (long)m->bytes;

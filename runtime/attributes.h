@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * System calls that set or tell attributes of kernel threads: what follows for who is carried where
- * (docs/identity.md).
+ * System calls that set or read attributes of kernel threads, and which threads they pin
+ * (docs/design/identity.md).
  */
 #ifndef LISSOM_ATTRIBUTES_H
 #define LISSOM_ATTRIBUTES_H
 
 #include "sched/thread.h"
 
-/* By t. Each returns an ACTION_*. Pre, but for attributes_get_affinity: t is at home. */
+/* Perform the call for t. Each returns an ACTION_*. Pre: the caller is t; t is at home, except for
+ * attributes_get_affinity. */
 /* sched_setscheduler(2), sched_setparam(2), sched_setattr(2). */
 long attributes_set_class(struct thread *t, struct user_registers *r);
 long attributes_set_affinity(struct thread *t, struct user_registers *r);

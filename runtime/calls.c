@@ -43,7 +43,7 @@ long call_natively(struct thread *t, struct user_registers *r, const char *reaso
     return release_call(t, r);
 }
 
-/* --- calls that the kernel answers by the calling thread for some arguments only -------------- */
+/* --- calls that depend on the calling thread for some arguments only -------------------------- */
 
 static long clock_gettime_call(struct thread *t, struct user_registers *r)
 {
@@ -52,8 +52,8 @@ static long clock_gettime_call(struct thread *t, struct user_registers *r)
     return ACTION_DIRECT;
 }
 
-/* /proc/thread-self is another link on each kernel thread. What is below it is opened at home
- * anyway. */
+/* Migrate t home if the path may be /proc/thread-self, which is another link on each kernel thread.
+ * Files below it are opened at home anyway. */
 static long path_call(struct thread *t, uintptr_t path)
 {
     char begins[7] = "";
@@ -110,7 +110,7 @@ static long exit_call(struct thread *t, struct user_registers *r)
     return ACTION_DIRECT;
 }
 
-/* futex_waitv(2), futex_wait(2): in the kernel, in ways our queues do not know. */
+/* futex_waitv(2), futex_wait(2): wait in the kernel, in ways that the queues do not know. */
 static long foreign_wait(struct thread *t, struct user_registers *r)
 {
     (void)r;
@@ -120,7 +120,7 @@ static long foreign_wait(struct thread *t, struct user_registers *r)
     return ACTION_CALL;
 }
 
-/* futex_wake(2), of Linux 6.7: as FUTEX_WAKE_BITSET if it is one of ours. */
+/* futex_wake(2) of Linux 6.7: FUTEX_WAKE_BITSET, if it is of a kind that the queues have. */
 static long futex2_wake(struct thread *t, struct user_registers *r)
 {
     if (r->r10 != (0x02 | 128 /* FUTEX2_SIZE_U32 | FUTEX2_PRIVATE */))
@@ -140,7 +140,7 @@ static long rt_sigaction_call(struct thread *t, struct user_registers *r)
     return actions_call(r);
 }
 
-/* A descriptor for all signals would read our preemption signals. */
+/* Keep the signalfd from reading the runtime's preemption signals. */
 static long signalfd_call(struct thread *t, struct user_registers *r)
 {
     uint64_t mask;
@@ -149,7 +149,7 @@ static long signalfd_call(struct thread *t, struct user_registers *r)
         return ACTION_DIRECT;
     if (mask & signal_bit(PREEMPT_QUIET))
         preempt_leave_quiet();
-    mask_take_back(t); /* the kernel blocks SIGURG from now on */
+    mask_take_back(t); /* from now on the kernel may block SIGURG */
     mask &= ~signal_bit(PREEMPT_COUNTED);
     r->rax = prim_syscall4(r->rax, r->rdi, &mask, r->rdx, r->r10);
     return ACTION_RETURN;
@@ -162,9 +162,9 @@ static long mq_notify_call(struct thread *t, struct user_registers *r)
     return ACTION_DIRECT;
 }
 
-/* --- calls after which the process runs natively ---------------------------------------------- */
+/* --- calls that make the process native ------------------------------------------------------- */
 
-/* Calls of ours that the filter does not know might be the end of the process. */
+/* Make the process native for good: a filter might kill it for calls of the runtime. */
 static long sandbox_call(struct thread *t, struct user_registers *r)
 {
     enum { OTHERS_MS = 2000 };
@@ -189,8 +189,8 @@ static long prctl_call(struct thread *t, struct user_registers *r)
 static long ioctl_call(struct thread *t, struct user_registers *r)
 {
     if ((uint32_t)r->rsi == (uint32_t)UFFDIO_API) {
-        /* A page fault may then last until another thread of the program ends it, and meanwhile
-         * keeps the kernel thread that it is taken on, which may be the other one's. */
+        /* A page fault may then last until another thread of the program resolves it. Meanwhile it
+         * occupies its kernel thread, which may be that other thread's. */
         enum { OTHERS_MS = 2000 };
         return call_natively(t, r, REASON_USERFAULTFD, OTHERS_MS);
     }
@@ -219,7 +219,7 @@ static long arch_prctl_call(struct thread *t, struct user_registers *r)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-/* Numbers that older headers do not have. */
+/* Numbers that older headers lack. */
 enum {
     IO_URING_ENTER = 426,
     CLONE3 = 435,
@@ -249,14 +249,14 @@ static const uint16_t blocking[] = {
     SYS_recvmsg, SYS_recvmmsg, SYS_read, SYS_readv, SYS_write, SYS_writev, SYS_sendto, SYS_sendmsg,
     SYS_sendmmsg, SYS_flock, SYS_msgrcv, SYS_semop, SYS_semtimedop, SYS_io_getevents,
     IO_URING_ENTER, SYS_mq_timedreceive, SYS_fsync, SYS_fdatasync, SYS_restart_syscall,
-    SYS_sendfile, /* from here on a signal cuts short what is transferred: */ SYS_splice, SYS_tee,
+    SYS_sendfile, /* from here on a signal cuts the transfer short: */ SYS_splice, SYS_tee,
     SYS_vmsplice, SYS_copy_file_range, SYS_preadv2, SYS_pwritev2, SYS_getrandom, SYS_fallocate,
     SYS_mq_timedsend,
 };
 
 /* clang-format on */
 
-/* The calls of the other kinds. All that are in no list are CALL_HOME, without a function. */
+/* Calls of the other kinds. A call in no list is CALL_HOME, without a function. */
 static const struct row {
     uint16_t nr;
     uint8_t kind;

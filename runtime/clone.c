@@ -16,8 +16,8 @@
 #include <errno.h>
 #include <linux/sched.h>
 
-/* A child that shares nothing with us: the usual fork. It comes back here, on its copy of this
- * stack. */
+/* Create a child that shares nothing with the parent: the usual fork. The child returns here, on
+ * its copy of this stack. */
 static long fork_here(struct thread *t, struct user_registers *r)
 {
     /* Block signals to the child until lissom_forked has emptied the deferred queue, which holds
@@ -73,7 +73,7 @@ long clone_call(struct thread *t, struct user_registers *r)
         stack = a.stack;
         tls = a.tls;
     }
-    /* those that it has made before are to run, too, or they pile up */
+    /* let the threads that it has created before run, too, or they pile up */
     if ((flags & CLONE_THREAD) && slot_over_slice(t))
         slot_yield(t);
     carrier_migrate_home(t);
@@ -83,7 +83,7 @@ long clone_call(struct thread *t, struct user_registers *r)
         if (t->own_affinity)
             cpu_will_be_own(tls);
         if (!(flags & CLONE_SETTLS)) {
-            /* Two kernel threads with one TLS, and so one struct thread: cannot be told apart. */
+            /* Two kernel threads would have one TLS, and so one struct thread. */
             lissom_give_up("a thread was created without thread-local storage of its own");
             return release_call(t, r);
         }
@@ -92,8 +92,8 @@ long clone_call(struct thread *t, struct user_registers *r)
         return ACTION_DIRECT;
     }
     if ((flags & CLONE_VM) && !(flags & CLONE_VFORK)) {
-        /* It runs beside us, waits and wakes as natively on the same words, and may have our
-         * TLS. */
+        /* The child runs beside this process, waits and wakes natively on the same words, and may
+         * have the caller's TLS. */
         enum { OTHERS_MS = 200 };
         return call_natively(t, r, "a process was created that shares the memory", OTHERS_MS);
     }
@@ -104,11 +104,11 @@ long clone_call(struct thread *t, struct user_registers *r)
     return (flags & CLONE_VM) || stack ? ACTION_DIRECT : fork_here(t, r);
 }
 
-/* The new program inherits the mask, and pending signals: leave it none of the runtime's. */
+/* The new program inherits the signal mask and pending signals: leave none of the runtime's. */
 long exec_call(struct thread *t, struct user_registers *r)
 {
     (void)r;
-    t->clone_state = CLONE_COPIED; /* if it fails, as after a clone */
+    t->clone_state = CLONE_COPIED; /* if the call fails, as after a clone */
     cpu_set_free(t);
     slot_release(t);
     mask_give_kernel(t, true);

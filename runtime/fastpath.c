@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Servers ask for what is not there all the time: a descriptor with O_NONBLOCK is read until it
- * says EAGAIN. Such a call is made at once, as are those that find what they want. What is there is
- * taken by the call itself, told not to wait: to ask first and call then could lose events that are
- * told once (EPOLLET), and somebody else may have taken what was there.
+ * Servers often ask for data that is not there: they read a descriptor with O_NONBLOCK until
+ * EAGAIN. The runtime issues such a call at once, as well as a call whose data is there. The call
+ * itself takes the data, without waiting for more. A poll before the call could lose events that
+ * are reported once (EPOLLET), and another thread may take the data in between.
  */
 #include "fastpath.h"
 #include "sched/actions.h"
@@ -22,8 +22,8 @@ static bool belong_to_threads;
 
 void fastpath_at_home_only(void) { __atomic_store_n(&belong_to_threads, true, __ATOMIC_SEQ_CST); }
 
-/* Away from home the kernel would take it for another thread's call. A write may end in a signal
- * for who makes it. */
+/* Return whether t has to make the call at home. Away from home the kernel takes it for the call of
+ * another thread, and a write may raise a signal for its caller. */
 static bool needs_home(const struct thread *t, long nr)
 {
     struct kernel_sigaction pipe, size;
@@ -35,20 +35,20 @@ static bool needs_home(const struct thread *t, long nr)
     pipe = action_of(SIGPIPE);
     size = action_of(SIGXFSZ);
     /* A signal that t blocks stays pending for t, which may fetch it by sigtimedwait(2). A signal
-     * that only the carrier's home thread blocks would fail to end the process. */
+     * that only the carrier's home thread blocks would not end the process. */
     bool blocked = (t->home->mask | t->carrier->mask) & (signal_bit(SIGPIPE) | signal_bit(SIGXFSZ));
     return blocked || action_has_handler(&pipe) || action_has_handler(&size);
 }
 
-/* What descriptors were seen as: a guess. O_NONBLOCK belongs to the open file: it may have been
- * changed through another descriptor, or by another process, or a call that we do not see may have
- * closed this one. So a call on one that never waits is made at home, on the program's stack, where
- * it may block and be interrupted as natively; the monitor finds its slot then. */
+/* How each descriptor was last seen: a guess. O_NONBLOCK belongs to the open file, so it may be
+ * changed through another descriptor or by another process. A call that the runtime does not see
+ * may close the descriptor. So a call on one that never waits is made at home, on the program's
+ * stack. There it may block and be interrupted as natively, and the monitor finds its slot. */
 enum { DESCRIPTORS = 4096 };
 enum seen_as {
-    NEVER_WAITS, /* O_NONBLOCK, or a regular file, whose calls no signal cuts short */
+    NEVER_WAITS, /* O_NONBLOCK, or a regular file: no signal cuts its calls short */
     MAY_WAIT,
-    IS_DEVICE, /* a character device: a signal cuts short what is read of it */
+    IS_DEVICE, /* a character device: a signal cuts its reads short */
     SEEN_AS
 };
 static uint64_t seen[SEEN_AS][DESCRIPTORS / 64];
@@ -99,7 +99,7 @@ static bool is_poll(long nr)
     return nr == SYS_poll || nr == SYS_epoll_wait || nr == SYS_epoll_pwait;
 }
 
-/* Whether the call never waits, by its arguments. */
+/* Return whether the call never waits, by its arguments. */
 static bool never(const struct user_registers *r)
 {
     switch (r->rax) {
@@ -142,11 +142,12 @@ static bool is_nonblocking_now(long descriptor)
     return flags >= 0 && (flags & O_NONBLOCK);
 }
 
-enum { SAME_WAIT_US = 5 }; /* between two polls of one wait at most */
+enum { SAME_WAIT_US = 5 }; /* between two polls of one wait, at most */
 
-enum { NOT_MADE = -4096 }; /* no error of the kernel's */
+enum { NOT_MADE = -4096 }; /* not an error of the kernel */
 
-/* The call, told not to wait; NOT_MADE: it cannot be told. */
+/* Make the call without waiting. Returns its result, or NOT_MADE if the call is still to be
+ * made. */
 static long made_at_once(const struct user_registers *r)
 {
     switch (r->rax) {
@@ -159,7 +160,7 @@ static long made_at_once(const struct user_registers *r)
                                     : prim_syscall4(SYS_epoll_wait, r->rdi, r->rsi, r->rdx, 0);
         return n ? n : NOT_MADE;
     }
-    case SYS_read: { /* of a socket; of nothing it would come back at once */
+    case SYS_read: { /* of a socket; a read of 0 bytes never waits */
         long n = r->rdx ? prim_syscall6(SYS_recvfrom, r->rdi, r->rsi, r->rdx, MSG_DONTWAIT, 0, 0)
                         : NOT_MADE;
         return n == -ENOTSOCK ? NOT_MADE : n;
@@ -168,7 +169,7 @@ static long made_at_once(const struct user_registers *r)
         return r->r10 & MSG_WAITALL ? NOT_MADE
                                     : prim_syscall6(SYS_recvfrom, r->rdi, r->rsi, r->rdx,
                                                     r->r10 | MSG_DONTWAIT, r->r8, r->r9);
-    /* What is written may be cut short, as on a descriptor with O_NONBLOCK only. */
+    /* A write may be cut short on descriptors with O_NONBLOCK only. */
     case SYS_write: {
         long n = r->rdx && is_nonblocking_now(r->rdi)
                      ? prim_syscall6(SYS_sendto, r->rdi, r->rsi, r->rdx, MSG_DONTWAIT, 0, 0)
@@ -191,12 +192,12 @@ static long made_at_once(const struct user_registers *r)
     return NOT_MADE;
 }
 
-/* t has polled with a time limit of 0, and found nothing. If it polls again at once, it is taken
- * for waiting, and yields as at a hint site (docs/spin.md). */
+/* t has polled with a zero timeout and found nothing. If it polls again at once, it counts as
+ * waiting, and yields as at a hint site (docs/design/busy-waiting.md). */
 static void found_nothing(struct thread *t)
 {
     uint64_t now = tsc(), us = sched.tsc_per_us;
-    uint64_t turns = (now - t->polled_at) / (us / 10 + 1); /* of a tenth of a us each */
+    uint64_t turns = (now - t->polled_at) / (us / 10 + 1); /* 0.1 us each */
     if (now - t->polled_at > SAME_WAIT_US * us) {
         t->polls_since = now;
         t->counts_on = 0;
@@ -205,7 +206,7 @@ static void found_nothing(struct thread *t)
         if (t->counts_on)
             t->counts_on -= turns < t->counts_on ? (uint32_t)turns : t->counts_on;
         else if (thread_stays(t) && now - t->mounted_at < SAME_WAIT_US * us)
-            ; /* a switch to another kernel thread takes as long */
+            ; /* a switch to another kernel thread would take as long */
         else if (slot_ready_count(t->slot) || waiting_any_over(t->slot, now, true))
             slot_yield_spinning(t, now);
         now = tsc();
@@ -219,20 +220,20 @@ bool fastpath_call(struct thread *t, struct user_registers *r)
     if (t->carrier != t->home && needs_home(t, r->rax))
         return false;
     if (never(r)) {
-        /* poll is interrupted by the preemption signal, too, which is none of the program's
-         * business */
+        /* The preemption signal interrupts poll, too, but the program must not see that. */
         do {
             n = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
         } while (n == -EINTR && !t->pending_work);
         if (n == 0 && sched.detect_spinning && is_poll(r->rax))
             found_nothing(t);
     } else {
-        /* Not at the end of a slice: others are to run. Nor where the call can be made as it is. */
+        /* Not at the end of a slice, since other threads are to run, nor if the call can be made as
+         * it is. */
         if (!threads_exceed_slots() || slot_over_slice(t) ||
             (t->carrier == t->home && fastpath_likely(r)))
             return false;
         n = made_at_once(r);
-        /* by the preemption signal, perhaps: if it is for the program, the call itself will see
+        /* EINTR may come from the preemption signal; if it is the program's, the call itself sees
          * it */
         if (n == NOT_MADE || n == -EINTR)
             return false;
@@ -243,12 +244,12 @@ bool fastpath_call(struct thread *t, struct user_registers *r)
     return true;
 }
 
-/* Calls that transfer in parts: a preemption signal that comes in between ends them with what they
- * have transferred, where natively they would go on. They are made without a slot, for then none
- * comes. */
+/* Return whether the call transfers in parts: a preemption signal in between would end it with a
+ * partial result, where natively it would continue. Such a call is made without a slot, since no
+ * preemption signal comes then. */
 static bool may_be_cut_short(const struct user_registers *r)
 {
-    enum { WHOLE = 1024, RANDOM_WHOLE = 256 }; /* bytes that are not divided, if there is room */
+    enum { WHOLE = 1024, RANDOM_WHOLE = 256 }; /* bytes that are not divided if there is room */
     switch (r->rax) {
     case SYS_read: return r->rdx > WHOLE && look_at(r->rdi) == IS_DEVICE;
     case SYS_readv: return look_at(r->rdi) == IS_DEVICE;
@@ -282,14 +283,14 @@ bool fastpath_may_block(const struct user_registers *r)
     case SYS_recvmmsg:
     case SYS_accept:
     case SYS_accept4:
-        return !threads_exceed_slots() /* nobody takes the slot */ ||
+        return !threads_exceed_slots() /* no thread takes the slot */ ||
                prim_syscall3(SYS_poll, &p, 1, 0) == 0;
     case SYS_write:
     case SYS_writev:
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_sendmmsg:
-        /* room for a little, at least: what then still blocks is the monitor's to find */
+        /* room for a little at least; if the call still blocks, the monitor finds it */
         p.events = POLLOUT;
         return (threads_exceed_slots() || sched.lone_contended || sched.neighbours) &&
                prim_syscall3(SYS_poll, &p, 1, 0) == 0;

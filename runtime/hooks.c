@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The hooks of the core (sched/hooks.h): which layers each of them concerns.
+ * The hooks of the core (sched/hooks.h): each calls the layers that it concerns.
  */
 #include "sched/hooks.h"
 #include "calls.h"

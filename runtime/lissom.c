@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The constructor, the options, the kill switch, and what happens at fork.
+ * The constructor, fork, giving up, and the threads of OpenMP runtimes.
  *
  * The library is linked with -z initfirst: this constructor runs before those of all other objects,
- * while there is one thread and before libc's own, so it takes the environment from its arguments
+ * while there is one thread, and before libc's own. So it takes the environment from its arguments,
  * and calls nothing of libc.
  */
 #include "alone.h"
@@ -49,8 +49,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of a process that has none in the region. Whole pages, so that the kernel can wipe it in
- * children. */
+/* The record of a process that has none in the region. Whole pages, so that the kernel can zero it
+ * in a fork's child. */
 static union {
     struct lissom_record record;
     char pages[(sizeof(struct lissom_record) + 4095) / 4096 * 4096];
@@ -82,7 +82,7 @@ static void claim_record(void)
     }
     r->pid = (uint32_t)sched.pid;
     r->slots = sched.slots;
-    /* of the main thread, in a child of the only one. /proc takes 30 us there */
+    /* of the main thread, or of the only thread of a fork's child, where /proc would take 30 us */
     prim_syscall3(SYS_prctl, PR_GET_NAME, (long)r->comm, 0);
     record = r;
 }
@@ -95,7 +95,7 @@ static void open_region(void)
     if (!prim_cannot_shrink(options.stats_fd) ||
         prim_pread(options.stats_fd, &h, sizeof h, 0) != sizeof h || h.magic != LISSOM_ABI_MAGIC ||
         h.version != LISSOM_ABI_VERSION || h.record_bytes != sizeof(struct lissom_record))
-        return; /* a descriptor of the program's that happens to have this number */
+        return; /* a descriptor of the program that happens to have this number */
     void *p = prim_mmap(NULL, LISSOM_REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
                         options.stats_fd, 0);
     if (!prim_is_error(p))
@@ -137,15 +137,16 @@ static void site_left(const char *object, uintptr_t offset, const char *reason)
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-/* libgomp, libomp, libiomp, under the names that Python packages give their copies too. */
+/* Return whether it is libgomp, libomp or libiomp, also as a copy that a Python package has
+ * renamed. */
 static bool is_openmp(const char *name)
 {
     return begins(name, "libgomp") || begins(name, "libomp") || begins(name, "libiomp");
 }
 
-/* Where they are: pthread_create asks, and must not take the loader's lock for that as dladdr does.
- * Whoever holds it may be in a constructor that waits for the thread to be created. Written under
- * that lock; lo is 0 or valid. */
+/* Code of OpenMP libraries, for pthread_create. That must not take the loader's lock, as dladdr
+ * does: the holder may be in a constructor that waits for the new thread. Written under that lock;
+ * lo is 0 or valid. */
 static struct {
     uintptr_t lo, hi;
 } openmp[8];
@@ -188,14 +189,15 @@ static struct patch_config patch_config = {
 typedef int pthread_create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static pthread_create_function *real_pthread_create;
 
-/* dlsym, by the version that every glibc knows it by: libc's since 2.34; before that libdl's, which
- * need not be there. */
+/* dlsym by the version that every glibc knows: in libc since 2.34, before in libdl, which may be
+ * missing. */
 __asm__(".symver loaders_dlsym, dlsym@GLIBC_2.2.5");
 extern void *loaders_dlsym(void *, const char *) __attribute__((weak));
 
-/* Takes the loader's lock: called from the constructor, and again only if the function comes with
- * an object that is loaded later (libpthread before glibc 2.34), which dlsym does not see if it was
- * not loaded for all. */
+/* Return the function of that name behind this library; 0 if there is none. Takes the loader's
+ * lock. Called by the constructor. Called again only for a function of an object that is loaded
+ * later (libpthread before glibc 2.34). dlsym does not see such an object unless it was loaded
+ * globally. */
 static uintptr_t function_behind(const char *name)
 {
     uintptr_t f = loaders_dlsym ? (uintptr_t)loaders_dlsym(RTLD_NEXT, name) : 0;
@@ -207,9 +209,9 @@ static void find_pthread_create(void)
     real_pthread_create = (pthread_create_function *)function_behind("pthread_create");
 }
 
-/* AddressSanitizer's runtime, which asks for it by name, wants to be the first library. That
- * another one is first matters to it if that one brings an allocator, and ours does not. A
- * program's own function of this name goes before ours. */
+/* AddressSanitizer's runtime calls this function by name. It wants to be the first library, in case
+ * another one brings an allocator; this one does not. A program's own function of this name comes
+ * before this one. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__asan_default_options(void)
 {
@@ -219,8 +221,8 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 typedef int clock_gettime_function(clockid_t, struct timespec *);
 static clock_gettime_function *real_clock_gettime;
 
-/* The kernel's answer for the calling thread's CPU time is that of the carrier, and comes from the
- * vDSO, whose code is not redirected. */
+/* Ask the kernel for the calling thread's CPU time by a redirected call: the vDSO, which is not
+ * redirected, would answer for the carrier. */
 __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *t)
 {
     if (clock == CLOCK_THREAD_CPUTIME_ID || !real_clock_gettime)
@@ -228,19 +230,19 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
     return real_clock_gettime(clock, t);
 }
 
-/* Threads were made by system calls of the program's own; or, before glibc 2.34, by a library whose
- * constructor ran before ours: the loader lets one library go first, the last one that asks, and
- * that may be libpthread. */
+/* Return whether threads exist already. The program has created them by system calls of its own.
+ * Or, before glibc 2.34, a library's constructor has run before this one: the loader lets one
+ * library go first, the last one that asks, and that may be libpthread. */
 static bool is_late(void)
 {
     struct stat tasks;
-    enum { ALONE = 3 }; /* two links that each folder has, and one for each thread */
+    enum { ALONE = 3 }; /* two links that each folder has, and one per thread */
     return prim_syscall4(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 &&
            tasks.st_nlink > ALONE;
 }
 
-/* With user shadow stacks, nobody may return but to who called it; we return from signals
- * elsewhere, and switch stacks. */
+/* Return whether user shadow stacks are on. They only allow returns to the caller, but the runtime
+ * returns from signals elsewhere, and switches stacks. */
 static bool has_shadow_stacks(void)
 {
     enum { ARCH_SHSTK_STATUS = 0x5005, ARCH_SHSTK_SHSTK = 1 }; /* asm/prctl.h of Linux 6.6 */
@@ -256,13 +258,14 @@ static void say_state(void)
                sched.active ? "" : ": ", record->reason);
 }
 
-/* Not there: another libc, a child's musl for example, which gives constructors no arguments. */
+/* NULL: another libc. A child may have musl, for example, which gives constructors no arguments. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-/* Older versions of glibc 2 have not been tried. A container may bring any. */
+/* Minor versions of glibc 2, of which a container may bring any: the oldest that has been tried,
+ * the first with clone3, and the first that is one library. */
 enum { LIBC_OLDEST = 31, LIBC_CLONE3 = 34, LIBC_ONE_LIBRARY = 34 };
 
-/* Of version 2.N: N; of others 0. */
+/* Return N for version 2.N, otherwise 0. */
 static uint32_t libc_minor(void)
 {
     const char *v = gnu_get_libc_version ? gnu_get_libc_version() : "";
@@ -274,11 +277,11 @@ static uint32_t libc_minor(void)
     return minor;
 }
 
-/* Returns the reason why the process has to run natively; NULL: it need not. */
+/* Return why the process has to run natively, or NULL. */
 static const char *unfit_process(void)
 {
     if (is_late())
-        return "threads were made before the runtime could begin";
+        return "threads were created before the runtime could start";
     if (has_shadow_stacks())
         return "user shadow stacks are on";
     if (sched.openmp_binds && libc_minor() < LIBC_ONE_LIBRARY)
@@ -286,13 +289,14 @@ static const char *unfit_process(void)
     return frames_fit() ? NULL : "the signal frames of this CPU are too large";
 }
 
-/* The process is about to have two threads, or waits for others: from here on it is managed. */
+/* Begin to manage the process: it is about to have two threads, or waits for others. unfit: why it
+ * cannot be managed, or NULL. */
 static void begin(const char *unfit)
 {
     alone_end();
     sched.pid = prim_pid();
     if (record->pid != (uint32_t)sched.pid)
-        claim_record(); /* a child of the process that was executed */
+        claim_record(); /* a child of the executed process */
     state(LISSOM_STATE_starting, "");
     sched.slots = cpus_init(options.cpus, sched.openmp_binds);
     record->slots = sched.slots;
@@ -347,18 +351,18 @@ static void begin(const char *unfit)
         actions_end();
     if (options.verbose && patch_needs_mprotect())
         report("code was made writable for a moment: %s",
-               options.patch_by_mprotect ? "LISSOM_PATCH asks for it"
-                                         : "/proc/self/mem takes no forced writes");
+               options.patch_by_mprotect ? "LISSOM_PATCH requests it"
+                                         : "/proc/self/mem refuses forced writes");
     say_state();
 }
 
-/* A process of one thread, in a signal handler. */
+/* Begin in a process of one thread, in a signal handler. */
 static void begin_alone(void)
 {
     notice_now(true);
     if (!sched.active)
         return;
-    sched_yield(); /* a redirected call: the thread gets its slot */
+    sched_yield(); /* redirected: the thread gets its slot */
     sched.has_made_threads = true;
     monitor_kick();
 }
@@ -366,15 +370,15 @@ static void begin_alone(void)
 __attribute__((constructor)) static void start(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;
-    /* also where nothing else is done */
+    /* also if nothing else is done */
     restrict_init(function_behind);
     alone_init(function_behind);
     real_clock_gettime = (clock_gettime_function *)function_behind("clock_gettime");
     uint32_t libc = libc_minor();
     if (libc < LIBC_OLDEST)
         return;
-    /* It has rights that who started it has not, and whose the environment is. The loader drops
-     * LD_PRELOAD for it, but not what /etc/ld.so.preload says. */
+    /* The program has rights that the user who started it, and set its environment, does not have.
+     * The loader drops LD_PRELOAD for it, but not /etc/ld.so.preload. */
     if (getauxval(AT_SECURE))
         return;
     if (!options_read(environment))
@@ -407,7 +411,7 @@ void lissom_before_restriction(void)
     say_state();
 }
 
-/* --- changes while it runs -------------------------------------------------------------------- */
+/* --- changes at run time ---------------------------------------------------------------------- */
 
 static void path_of(int fd, char *path, size_t size)
 {
@@ -419,7 +423,7 @@ static void path_of(int fd, char *path, size_t size)
 
 void lissom_object_mapped(uintptr_t base, size_t len, int fd)
 {
-    static char path[4096]; /* ld.so's lock is held */
+    static char path[4096]; /* the loader's lock is held */
     const char *unsafe;
     path_of(fd, path, sizeof path);
     patch_mapped(base, len, path, &unsafe);
@@ -439,7 +443,7 @@ long lissom_object_munmap(uintptr_t base, size_t len)
 
 void lissom_give_up(const char *reason)
 {
-    /* First: who sees native_waits sleeps where only those look who see this
+    /* First: a thread that sees native_waits waits where only wakers that see this wake it
      * (docs/model/giveup.pml). */
     __atomic_fetch_add(&futex_foreign_waiters, 1, __ATOMIC_SEQ_CST);
     if (__atomic_exchange_n(&sched.native_waits, true, __ATOMIC_SEQ_CST))
@@ -453,7 +457,7 @@ void lissom_give_up(const char *reason)
         report("gives up: %s", reason);
 }
 
-/* What threads that OpenMP makes are to run. */
+/* The start of a thread that an OpenMP runtime creates. */
 struct start {
     void *(*function)(void *);
     void *argument;
@@ -470,7 +474,7 @@ void lissom_forked(struct thread *t)
     if (t->home->closed)
         mask = t->home->mask;
     starts_lock.word = 0;
-    starts_free = NULL; /* another thread may have been changing it */
+    starts_free = NULL; /* another thread of the parent may have been changing it */
     patch_after_fork();
     thread_forget_others(t);
     futex_after_fork();
@@ -499,7 +503,7 @@ void lissom_forked(struct thread *t)
     signals_set_mask(mask);
 }
 
-/* --- what kind of thread it is ---------------------------------------------------------------- */
+/* --- threads of OpenMP runtimes --------------------------------------------------------------- */
 
 static struct start *start_get(void)
 {

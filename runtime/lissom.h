@@ -4,21 +4,21 @@
 
 #include "sched/thread.h"
 
-/* Why a process runs natively, for people to read. */
+/* Why a process runs natively, for the user. */
 #define REASON_USERFAULTFD "the program handles its own page faults (userfaultfd)"
-#define REASON_NO_CODE "a policy forbids to change code, or to make memory executable"
+#define REASON_NO_CODE "a policy forbids changing code or making memory executable"
 #define REASON_RESTRICTS "the program restricts its system calls"
 
-/* In a fork's child, by its only thread. */
+/* Initialize the runtime in a fork's child. Pre: the caller is its only thread. */
 void lissom_forked(struct thread *t);
-/* The program is about to forbid itself system calls, perhaps those that the runtime would make
- * when the second thread is made. */
+/* Run natively if the runtime has not begun. The program is about to restrict its system calls,
+ * perhaps those that the runtime would make when it begins. */
 void lissom_before_restriction(void);
-/* From now on the process runs natively; `reason` is shown to who asks. */
+/* Make the process native for good. reason: for the user. */
 void lissom_give_up(const char *reason);
-/* The dynamic loader has mapped the object whose file is open as fd. */
+/* Patch an object that the dynamic loader has mapped. fd: its file. */
 void lissom_object_mapped(uintptr_t base, size_t len, int fd);
-/* The dynamic loader unmaps these pages: munmap(2). Post: 0 or -errno. */
+/* Perform munmap(2) for the dynamic loader. Returns 0 or a negated errno. */
 long lissom_object_munmap(uintptr_t base, size_t len);
 
 #endif

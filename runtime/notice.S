@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where libc's clone and __clone3 jump to while the process has one thread (notice.h), in the place
- * of
+ * Targets of the jumps in libc's clone and __clone3 while the process has one thread (notice.h).
+ * Each replaces the first instruction of
  *
  *     mov $number,%eax ; syscall
  *
- * behind which they test rax: flags need not be kept, nor what the call itself destroys (rax, rcx,
- * r11).
+ * libc tests rax afterwards. So this code keeps neither flags nor the registers that the call
+ * itself destroys (rax, rcx, r11).
  */
 #define CLONE_VM     0x100
 #define CLONE_VFORK  0x4000
@@ -18,7 +18,8 @@
 
         .text
 
-/* In: rax = flags of the call. Shares memory for longer than a vfork, or is a thread: jumps. */
+/* In: rax = flags of the call. Jump if it creates a thread, or a process that shares memory for
+ * longer than a vfork. */
 .macro JUMP_IF_BESIDE_US to
         test    $CLONE_THREAD, %eax
         jnz     \to
@@ -29,7 +30,7 @@
 1:
 .endm
 
-/* The jump's target for the call of that number, whose flags are `flags`. */
+/* Define the jump target for call `number`, whose flags are `flags`. */
 .macro TARGET name, number, flags
         .globl  notice_at_\name, notice_make_\name
         .hidden notice_at_\name, notice_make_\name
@@ -51,9 +52,9 @@ notice_make_\name:
         TARGET  clone, 56, %rdi
         TARGET  clone3, 435, (%rdi)              /* struct clone_args begins with the flags */
 
-/* Blocks all signals, and calls notice_call(sp), once, on a stack of its own: there may be little
- * room on the caller's. A handler that ran after the mark is set and made a thread would wait for
- * ever, so signals are blocked first. Keeps all registers but rax, rcx, r11 and flags. */
+/* Block all signals, and call notice_call(sp) once, on a separate stack: the caller's may have
+ * little room. Signals are blocked before notice_begun is set. Otherwise a handler in between that
+ * creates a thread would wait for ever. Keeps all registers but rax, rcx, r11 and flags. */
         .globl  notice_begins
         .hidden notice_begins
         .type   notice_begins, @function
@@ -70,7 +71,7 @@ notice_begins:
         push    %r8
         push    %r9
         push    %r10
-        push    $0                               /* the mask */
+        push    $0                               /* signal mask */
         mov     $RT_SIGPROCMASK, %eax
         mov     $SIG_BLOCK, %edi
         lea     notice_all_signals(%rip), %rsi
@@ -93,7 +94,7 @@ notice_begins:
         xor     %edx, %edx
         mov     $8, %r10d
         syscall
-        pop     %r10                             /* the mask */
+        pop     %r10                             /* signal mask */
         pop     %r10
         pop     %r9
         pop     %r8

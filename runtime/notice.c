@@ -9,18 +9,19 @@
 #include <ucontext.h>
 
 void notice_at_clone(void), notice_at_clone3(void);     /* notice.S */
-void notice_make_clone(void), notice_make_clone3(void); /* the same, of the call itself */
+void notice_make_clone(void), notice_make_clone3(void); /* notice.S: make the call only */
 void notice_begins(void);
 void notice_call(uintptr_t sp);
 
-/* notice.S: where the call is made again when f has returned, and the instruction behind it. */
+/* For notice.S: where to repeat the call after f has returned, and the instruction after the
+ * call. */
 uintptr_t notice_clone_again, notice_clone_behind, notice_clone3_again, notice_clone3_behind;
 
 enum { CLONE_NR = 56, CLONE3_NR = 435, SITE_BYTES = 10, CALL_BYTES = 7, JUMP_BYTES = 5 };
 
 struct call {
     uint32_t number;
-    uintptr_t site; /* 0: libc has none */
+    uintptr_t site; /* 0: none */
     void (*at)(void), (*make)(void);
     uintptr_t *again, *behind;
 };
@@ -32,9 +33,9 @@ static struct call calls[] = {
 enum { CALLS = sizeof calls / sizeof *calls };
 
 static notice_function *function; /* NULL: nothing is arranged */
-static int32_t arranged_by;       /* the process */
+static int32_t arranged_by;       /* pid of the caller of notice_second_thread */
 
-/* mov $number,%eax ; syscall ; test %rax,%rax */
+/* Store the code of a call: mov $number,%eax ; syscall ; test %rax,%rax */
 static void site_bytes(const struct call *c, uint8_t bytes[SITE_BYTES])
 {
     static const uint8_t call[SITE_BYTES] = {0xb8, 0, 0, 0, 0, 0x0f, 0x05, 0x48, 0x85, 0xc0};
@@ -42,7 +43,8 @@ static void site_bytes(const struct call *c, uint8_t bytes[SITE_BYTES])
     __builtin_memcpy(bytes + 1, &c->number, 4);
 }
 
-/* Horspool's: the byte under the last one of `bytes` says how far they can be moved at once. */
+/* Find `bytes` in [lo, hi). Returns 0 if they are not there. Horspool's algorithm: the byte under
+ * the last one of `bytes` says how far to advance. */
 static uintptr_t search(uintptr_t lo, uintptr_t hi, const uint8_t bytes[SITE_BYTES])
 {
     enum { LAST = SITE_BYTES - 1 };
@@ -57,8 +59,8 @@ static uintptr_t search(uintptr_t lo, uintptr_t hi, const uint8_t bytes[SITE_BYT
     return 0;
 }
 
-/* Writes the jumps, or what was there before. Returns false if the code is as it was: then of all
- * calls. */
+/* Write the jumps, or the code that was there before. Returns false if the code of a call could not
+ * be written. */
 static bool write_calls(bool jumps)
 {
     int memory = patch_memory();
@@ -98,7 +100,7 @@ bool notice_second_thread(uintptr_t clone, bool has_clone3, notice_function *f)
         c->site = 0;
         if (c->number == CLONE3_NR && !has_clone3)
             continue;
-        /* __clone3 has no name; it is not far behind clone in all of them */
+        /* __clone3 has no symbol; in all versions it is not far behind clone */
         uintptr_t end = c->number == CLONE_NR && clone + CLONE_SIZE < hi ? clone + CLONE_SIZE : hi;
         c->site = search(clone, end, bytes);
         if (!c->site && c->number == CLONE3_NR)
@@ -117,9 +119,9 @@ bool notice_second_thread(uintptr_t clone, bool has_clone3, notice_function *f)
     return true;
 }
 
-/* A child that shares its memory with its parent until it executes a program: what it does to
- * itself does not concern the parent, whose code this is. `unknown`: if the kernel does not
- * tell. */
+/* Return whether the caller is a child that shares its memory with its parent until it executes a
+ * program. Its changes to itself do not concern the parent, whose code this is. unknown: the result
+ * if the kernel does not say. */
 static bool is_vfork_child(bool unknown)
 {
     enum { KCMP_VM = 1 };
@@ -136,7 +138,7 @@ static void forget(void)
     function = NULL;
     if (write_calls(false))
         return;
-    /* The jumps stay: from now on only the calls are made there. */
+    /* Let the jumps, which stay, make the calls only. */
     for (uint32_t i = 0; i < CALLS; i++)
         *calls[i].again = (uintptr_t)calls[i].make;
 }
@@ -161,7 +163,7 @@ void notice_now(bool for_thread)
 
 extern char *__libc_stack_end __attribute__((weak));
 
-/* Finds the addresses that handlers return to, usually one. Returns their number. */
+/* Find the addresses to which signal handlers return, usually one. Returns their number. */
 static uint32_t restorers(uintptr_t found[], uint32_t room)
 {
     uint32_t n = 0;
@@ -178,9 +180,9 @@ static uint32_t restorers(uintptr_t found[], uint32_t room)
     return n;
 }
 
-/* If the thread is created by a signal handler, the interrupted code is somewhere. Its address must
- * not become the middle of a window. Looks for signal frames on the stack, which may also be left
- * over: of these, too, the address is kept as it is. Returns false if that cannot be told. */
+/* Keep windows clear of interrupted code, which exists if a signal handler creates the thread: its
+ * address must not become the middle of a moved window. Searches the stack for signal frames,
+ * including stale ones. Returns false if the addresses cannot be determined. */
 static bool spare_interrupted(uintptr_t sp)
 {
     enum { RESTORERS = 4, FAR = 64 << 20 };
@@ -189,11 +191,12 @@ static bool spare_interrupted(uintptr_t sp)
     stack_t stack;
     if (!n)
         return true;
-    /* The kernel says only whether the caller is on it, which is on a stack of ours. */
+    /* The kernel only says whether the caller is on the alternate stack; this is a stack of the
+     * runtime. */
     if (prim_syscall3(SYS_sigaltstack, 0, &stack, 0) || sp - (uintptr_t)stack.ss_sp < stack.ss_size)
         return false;
     if (sp >= end || end - sp > FAR)
-        return true; /* a coroutine's stack. Handlers do not make threads there */
+        return true; /* a coroutine's stack: handlers create no threads there */
     for (uintptr_t p = sp; p + sizeof(ucontext_t) + 8 < end; p += 8) {
         const ucontext_t *uc = (const ucontext_t *)(p + 8);
         bool is = false;
@@ -215,6 +218,6 @@ void notice_call(uintptr_t sp)
     if (*calls[0].again != calls[0].site)
         unfit = REASON_NO_CODE;
     else if (!spare_interrupted(sp))
-        unfit = "a signal handler has made the second thread";
+        unfit = "a signal handler created the second thread";
     f(unfit);
 }

@@ -20,7 +20,7 @@ static const char *value_of(char **environment, const char *name)
     return NULL;
 }
 
-/* Post: a number of 1..max, or 0 for anything else. */
+/* Return the number in s if it is 1..max, otherwise 0. */
 static uint32_t number(const char *s, uint32_t max)
 {
     uint32_t n = 0;
@@ -34,19 +34,19 @@ static uint32_t number(const char *s, uint32_t max)
     return n <= max ? n : 0;
 }
 
-/* Its threads are to be bound to places. */
+/* Return whether the program asks OpenMP to bind its threads to places. */
 static bool openmp_binds(char **environment)
 {
     static const char *const names[] = {"OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"};
     const char *v = value_of(environment, "OMP_PROC_BIND");
-    if (v && (v[0] == 'f' || v[0] == 'F')) /* false, in any case */
+    if (v && (v[0] == 'f' || v[0] == 'F')) /* false, in upper or lower case */
         return false;
     for (unsigned i = 0; i < sizeof names / sizeof *names && !(v && *v); i++)
         v = value_of(environment, names[i]);
     return v && *v;
 }
 
-/* Where `lissom run` has made a private folder: of several the first that is there. */
+/* Open the cache in the first private folder of `lissom run` that exists. */
 static void open_cache(char **environment)
 {
     if (patch_cache_in("/run", "/lissom") ||

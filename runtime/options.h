@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The options that `lissom run` passes on in the environment (abi.h, LISSOM_ENV_*).
+ * Options that `lissom run` passes on in the environment (abi.h, LISSOM_ENV_*).
  */
 #ifndef LISSOM_OPTIONS_H
 #define LISSOM_OPTIONS_H
@@ -17,14 +17,14 @@ struct options {
     bool at_once;
     int stats_fd; /* -1: none */
     uint32_t cpus;
-    uint32_t max_threads; /* of teams; 0: as the program asks */
+    uint32_t max_threads; /* of an OpenMP team; 0: as the program asks */
     uint32_t active_threads;
 };
 /* Written once, by options_read. */
 extern struct options options;
 
-/* Reads them, and sets those of sched, of the spin threshold and of the manager. Calls nothing of
- * libc. Returns false if the user has switched lissom off. */
+/* Read the options, and set those of sched, of the spin threshold and of the manager. Calls nothing
+ * of libc. Returns false if the user has switched lissom off. */
 bool options_read(char **environment);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One line for the user on stderr, without stdio: `%s`, `%u`, `%x` only.
+ * Print one line to the user on stderr, without stdio. Conversions: `%s`, `%u` and `%x` only.
  */
 #ifndef LISSOM_REPORT_H
 #define LISSOM_REPORT_H

@@ -21,7 +21,7 @@ static long answer(long r)
     return r;
 }
 
-/* Until libc's are found, and where they are not. */
+/* Used until libc's functions are found, or if there are none. */
 static long own_syscall(long nr, long a, long b, long c, long d, long e, long f)
 {
     return answer(prim_syscall6(nr, a, b, c, d, e, f));
@@ -53,7 +53,7 @@ void restrict_init(uintptr_t (*find)(const char *))
 /* prctl and syscall jump to libc's functions, so arguments on the stack stay where they are, and
  * calls may return twice.
  *
- * Keeps the arguments, rdi to r9; al is 0 in calls of functions whose arguments vary. */
+ * Keeps the arguments, rdi to r9. Leaves 0 in al, as in calls of variadic functions. */
 #define NOTE_RESTRICTION \
     "    push %rdi\n" \
     "    push %rsi\n" \

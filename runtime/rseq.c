@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 
 enum {
-    BYTES = 32, /* of an area in the first version of the interface */
+    BYTES = 32, /* size of an area in the first version of the interface */
     UNREGISTER = 1,
-    SIGNATURE = 0x53053053, /* in front of where sequences are aborted to; glibc's on x86 */
-    ANOTHER = -22,          /* EINVAL: an area is registered, and it is another one */
+    SIGNATURE = 0x53053053, /* in front of each abort handler; glibc's on x86 */
+    ANOTHER = -22,          /* EINVAL: another area is registered */
 };
 
 bool rseq_is_registered(void)
@@ -27,7 +27,7 @@ bool rseq_is_registered(void)
 
 extern struct r_debug _r_debug __attribute__((weak)); /* the dynamic loader's */
 
-/* By an object that is neither the loader nor libc. */
+/* Set *used if an object other than the loader and libc uses glibc's areas. */
 static int look_for_use(struct dl_phdr_info *info, size_t size, void *used)
 {
     struct object o;
@@ -36,21 +36,21 @@ static int look_for_use(struct dl_phdr_info *info, size_t size, void *used)
         return 0;
     if (elf_object(&o, info->dlpi_name, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum)) {
         elf_dynamic(&o, info->dlpi_phdr, info->dlpi_phnum);
-        /* a program may have a copy of the loader's */
+        /* a program may have a copy of the loader's variable */
         *(bool *)used |= elf_imported(&o, "__rseq_offset") || elf_defined(&o, "__rseq_offset");
     } else {
-        *(bool *)used |= o.code_hi != 0; /* it is not understood; others are data alone */
+        *(bool *)used |= o.code_hi != 0; /* cannot be parsed: assume use, if it has code */
     }
     return 0;
 }
 
 struct areas {
-    uint32_t *size;          /* __rseq_size: what is registered; NULL before glibc 2.35 */
-    const ptrdiff_t *offset; /* __rseq_offset: where, from the thread pointer */
+    uint32_t *size;          /* __rseq_size: bytes registered; NULL before glibc 2.35 */
+    const ptrdiff_t *offset; /* __rseq_offset: from the thread pointer */
 };
 
-/* By the loader's own tables: dlsym(3) would leave an error for the program where there are
- * none. */
+/* Find glibc's variables in the loader's own tables. If they do not exist, dlsym(3) would leave an
+ * error for the program. */
 static struct areas areas(void)
 {
     struct object o;
@@ -70,8 +70,8 @@ static struct areas areas(void)
     return a;
 }
 
-/* The word is among what the loader has made read-only. No other thread is there to see it change.
- */
+/* Write a word that the loader has made read-only. No other thread exists that could see it
+ * change. */
 static bool write_word(uint32_t *at, uint32_t value)
 {
     void *page = (void *)((uintptr_t)at & ~(PATCH_PAGE - 1));
@@ -82,8 +82,8 @@ static bool write_word(uint32_t *at, uint32_t value)
     return true;
 }
 
-/* New threads have an area if the one that makes them has. Objects that are loaded later, and those
- * that ask dlsym(3), learn by the size that there are none. */
+/* New threads have an area if their creator has one. Objects that are loaded later, and callers of
+ * dlsym(3), see by the size that there are none. */
 bool rseq_end_of_libc(void)
 {
     bool used = false;
@@ -94,7 +94,7 @@ bool rseq_end_of_libc(void)
     objects_each(look_for_use, &used);
     if (used || !write_word(a.size, 0))
         return false;
-    /* what glibc has registered: __rseq_size may be less, but not more */
+    /* the size that glibc has registered: __rseq_size may be less, but not more */
     if (!prim_syscall4(SYS_rseq, (char *)__builtin_thread_pointer() + *a.offset,
                        size < BYTES ? BYTES : size, UNREGISTER, SIGNATURE))
         return true;

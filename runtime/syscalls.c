@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The entry from an intercepted system call: runs the handlers that calls.c lists for its number
- * before the call, in place of it, and after it.
+ * Entry of an intercepted system call: run the handlers that calls.c lists for its number, before
+ * the call, in place of it, and after it.
  */
 #include "calls.h"
 #include "attributes.h"
@@ -20,11 +20,11 @@
 
 #include <sys/mman.h>
 
-/* --- objects that appear ---------------------------------------------------------------------- */
+/* --- new objects ------------------------------------------------------------------------------ */
 
-/* ld.so maps an object's segments and then closes its file, all before any of its code runs. The
- * first mapping has the length of the whole object; where segments want more than pages as
- * alignment, it is made inside a larger anonymous reservation whose ends are then unmapped. */
+/* The dynamic loader maps an object's segments and then closes its file, before any of the object's
+ * code runs. The first mapping has the length of the whole object. If segments need more than page
+ * alignment, it is made inside a larger anonymous reservation, whose ends are then unmapped. */
 static struct {
     uintptr_t reserved, reserved_end;
     uintptr_t base, end;
@@ -88,21 +88,20 @@ static long descriptor_call(struct thread *t, struct user_registers *r)
     return r->rax == SYS_close && t->site->loader ? rtld_call(t, r) : ACTION_DIRECT;
 }
 
-/* t waits in the kernel, without a slot. */
+/* Let t make a call that waits in the kernel, without a slot. */
 static long kernel_waits(struct thread *t, struct user_registers *r)
 {
     mask_before_wait(t, r, true);
+    /* lets signals_took_preempt distinguish a preemption signal from one of the program */
     if (r->rax == SYS_rt_sigtimedwait && !r->rsi)
-        r->rsi =
-            (long)&t
-                ->taken; /* so that a preemption signal can be told from a signal of the program */
+        r->rsi = (long)&t->taken;
     return ACTION_CALL;
 }
 
 static long blocking_call(struct thread *t, struct user_registers *r)
 {
     if (!sched.has_made_threads) {
-        /* nobody wants its slot, and only t could make somebody who does */
+        /* no thread wants the slot, and only t could create one that does */
         mask_before_wait(t, r, true);
         return ACTION_DIRECT;
     }
@@ -130,7 +129,7 @@ static long blocking_call(struct thread *t, struct user_registers *r)
 static long by_kind(struct thread *t, struct user_registers *r, enum call_kind kind)
 {
     switch (kind) {
-    case CALL_ANYWHERE: return rtld_call(t, r); /* others do not come here */
+    case CALL_ANYWHERE: return rtld_call(t, r); /* only the loader's calls come here */
     case CALL_DESCRIPTORS: return descriptor_call(t, r);
     case CALL_BLOCKS: return blocking_call(t, r);
     case CALL_HOME: call_at_home(t); break;
@@ -143,7 +142,7 @@ static long by_kind(struct thread *t, struct user_registers *r, enum call_kind k
 __attribute__((noinline)) static long call(struct user_registers *r, struct thread *t, long nr)
 {
     long action;
-    if (t->ended) { /* thread_exit has been called, and a signal has made it begin exit(2) again */
+    if (t->ended) { /* thread_exit has run, and a signal has made t begin exit(2) again */
         t->pending_work = 0;
         return ACTION_DIRECT;
     }
@@ -159,9 +158,9 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
     enum call_kind kind = call_kind_of(nr);
     if (kind == CALL_BLOCKS)
         waitmask_begins(t, nr);
-    /* Interrupted between giving up its slot and the call. Were it to queue for a slot first,
-     * signals that keep coming would interrupt it there each time, and it would never make the
-     * call. */
+    /* A signal has interrupted t between releasing its slot and the call. If t queued for a slot
+     * first, signals that keep coming would interrupt it there each time, and it would never make
+     * the call. */
     if (!t->has_slot && kind == CALL_BLOCKS)
         return kernel_waits(t, r);
     if (!t->has_slot && nr != SYS_exit)
@@ -179,7 +178,7 @@ __attribute__((noinline)) static long call(struct user_registers *r, struct thre
     return action;
 }
 
-/* Nothing is to be done before t's call, or in its place. */
+/* Return whether nothing is to be done before t's call, or in its place. */
 static bool is_plain(const struct thread *t)
 {
     return t->has_slot && !t->pending_work && !t->kernel_has_mask && !t->kernel_wait &&
@@ -187,7 +186,7 @@ static bool is_plain(const struct thread *t)
            t->site != &lissom_omp_site && !giving_up() && !carrier_is_reserved(t);
 }
 
-/* From switch.S, on t's runtime stack. */
+/* Called by switch.S on t's runtime stack. Returns an ACTION_*. */
 long lissom_syscall(struct user_registers *r, struct thread *t)
 {
     long nr = r->rax;
@@ -204,7 +203,7 @@ long lissom_syscall(struct user_registers *r, struct thread *t)
     return call(r, t, nr);
 }
 
-/* From switch.S, after an ACTION_CALL. */
+/* Called by switch.S after an ACTION_CALL. Returns an ACTION_*. */
 long lissom_syscall_done(struct user_registers *r, struct thread *t)
 {
     futex_call_done(t, r);

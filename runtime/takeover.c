@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/vfs.h>
 
-enum { MQUEUE_MAGIC = 0x19800202 }; /* linux/magic.h has it not */
+enum { MQUEUE_MAGIC = 0x19800202 }; /* not in linux/magic.h */
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
@@ -43,7 +43,7 @@ static bool has_folders(const char *path)
     return false;
 }
 
-/* The number behind `name:` in /proc/self/fdinfo/NUMBER; 0: there is none. */
+/* Return the hexadecimal number after `name` in /proc/self/fdinfo/NUMBER; 0 if there is none. */
 static uint64_t fdinfo_hex(const char *number, const char *name)
 {
     char path[64], text[512];
@@ -66,7 +66,7 @@ static uint64_t fdinfo_hex(const char *number, const char *name)
     return 0;
 }
 
-/* It would read our preemption signals. */
+/* Keep the signalfd from reading the runtime's preemption signals. */
 static void look_at_signalfd(const char *number)
 {
     uint64_t mask = fdinfo_hex(number, "sigmask:");
@@ -91,7 +91,7 @@ static void look_at_descriptor(const char *number, struct found *f)
     f->userfaultfd |= same(link, "anon_inode:[userfaultfd]");
     if (same(link, "anon_inode:[signalfd]"))
         look_at_signalfd(number);
-    /* only links that may be: the queues' own file system has no folders */
+    /* links of other forms are no queues: the file system of queues has no folders */
     struct statfs s;
     if (link[0] == '/' && !has_folders(link) && !prim_syscall3(SYS_statfs, path, &s, 0))
         f->mqueue |= s.f_type == MQUEUE_MAGIC;
@@ -115,9 +115,10 @@ static struct found look_at_descriptors(void)
     return f;
 }
 
-/* --- both ------------------------------------------------------------------------------------- */
+/* --- the process ------------------------------------------------------------------------------ */
 
-/* POSIX timers may count the thread's CPU time, or send to its kernel thread. */
+/* Return whether there are POSIX timers: they may count the thread's CPU time, or signal its kernel
+ * thread. */
 static bool has_timers(void)
 {
     char byte;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Takes over the state of a process that has run with one thread and without the runtime
- * (docs/start.md).
+ * Take over the state of a process that has run with one thread and without the runtime
+ * (docs/design/lifecycle.md).
  */
 #ifndef LISSOM_TAKEOVER_H
 #define LISSOM_TAKEOVER_H
 
-/* Takes up what the program has done since. Sets sched.first_is_tied if its thread has something
- * that the kernel keeps for kernel threads. Returns why the process cannot be managed, or NULL.
- * Pre: one thread; the signal actions are known. */
+/* Adopt what the program has set up so far. Sets sched.first_is_tied if the kernel keeps state for
+ * the program's kernel thread. Returns the reason why the process cannot be managed, or NULL. Pre:
+ * the process has one thread; the signal actions are known (actions_init). */
 const char *takeover(void);
 
 #endif

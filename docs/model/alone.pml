@@ -1,12 +1,15 @@
-/* The monitor ends by itself when the process has one thread (docs/slots.md, The monitor). What is
- * checked: what a thread has put on a list before it wakes the monitor, or has made busy, is looked
- * at (else: an invalid end state), and there is one monitor at most, since all of them have the
- * same stack.
+/* The monitor ends when the process has one thread (docs/design/slot-protocol.md, Start and end of
+ * the monitor).
  *
- * A sleep may time out at any time. The futex's wait is one step, as the kernel's is. Memory is
- * sequentially consistent; what would need a fence is a mutant.
+ * Checked:
+ *   - The monitor sees everything that a thread lists before it wakes the monitor, and each slot
+ *     that becomes busy. Otherwise: an invalid end state.
+ *   - At most one monitor exists at a time, since all monitors use the same stack.
  *
- * -D P=wakes of each thread, M=mutant: each breaks one thing, and run.sh wants an error for it.
+ * A sleep may time out at any time. The futex wait is one step, as in the kernel. Memory is
+ * sequentially consistent; each place that needs a fence has a mutant.
+ *
+ * -D P=wakes of each thread, M=mutant. Each mutant breaks one thing; run.sh expects an error.
  */
 #ifndef P
 #define P 2
@@ -14,20 +17,20 @@
 #ifndef M
 #define M 0
 #endif
-#define M_LOOK_FIRST 1 /* looks at the word before it says that there is none */
-#define M_NO_LOCK    2 /* ends without the lock */
-#define M_NO_JOIN    3 /* the next one does not wait until the stack is free */
-#define M_NO_AGAIN   4 /* who finds one under the lock does not wake it: a wake may be undone */
-#define M_NO_RECHECK 5 /* who stirs it does not look whether it has ended in between */
+#define M_LOOK_FIRST 1 /* end: reads the word before it clears `started` */
+#define M_NO_LOCK    2 /* end: does not take the lock */
+#define M_NO_JOIN    3 /* start: does not wait until the stack is free */
+#define M_NO_AGAIN   4 /* wake: finds a monitor under the lock and does not wake it again */
+#define M_NO_RECHECK 5 /* busy slot: does not check whether the monitor has ended meanwhile */
 
 #define T 2
 mtype = { DOZING, AWAKE, ASLEEP };
 mtype word = DOZING;
 bit started, lock;
-byte stack;   /* monitors on it */
-byte work;    /* things on lists that nobody has looked at */
-bit busy;     /* two slots are: it is to know, but need not look at once */
-byte done;    /* threads that have ended */
+byte stack;   /* number of monitors on it */
+byte work;    /* listed items that no monitor has seen */
+bit busy;     /* two slots are busy: the monitor has to notice, but not at once */
+byte done;    /* number of threads that have ended */
 
 proctype Monitor() {
 	bit needed;
@@ -49,7 +52,7 @@ AWAKE_:	work = 0; busy = 0;
 	fi;
 	if
 	:: word != ASLEEP -> goto AWAKE_
-	:: true                                      /* it has slept for long enough */
+	:: true                                      /* the sleep times out */
 	fi;
 #if M != M_NO_LOCK
 	atomic { if :: lock == 0 -> lock = 1 :: else -> goto SLEEP fi };
@@ -89,7 +92,7 @@ inline wake() {
 		there = 0;
 		if                                           /* kick_started */
 		:: started ->
-			word = AWAKE;                        /* and wakes who sleeps on it */
+			word = AWAKE;                        /* and wake the sleeper */
 			if
 			:: started -> there = 1
 			:: else ->
@@ -112,7 +115,7 @@ inline wake() {
 				run Monitor()
 			:: else ->
 #if M != M_NO_AGAIN
-				word = AWAKE                         /* as above */
+				word = AWAKE /* again: a wake may be undone */
 #else
 				skip
 #endif
@@ -148,7 +151,7 @@ proctype Thread() {
 	done++
 }
 
-/* All threads have ended, and nothing is left: waits for ever if something is. */
+/* Waits for ever, an invalid end state, if anything is left after all threads have ended. */
 proctype Judge() {
 	done == T;
 	work == 0 && !busy

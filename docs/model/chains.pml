@@ -1,20 +1,20 @@
-/* The chains of a wait queue (docs/slots.md, Chains): the queue of one bucket, with a chain for
- * each of two slots.
+/* Chains of a wait queue (docs/design/virtual-blocking.md, Chains): the queue of one bucket, with a
+ * chain for each of two slots.
  *
- * Threads wait on one of two words, which share the bucket and the chains. In its round n, a thread
- * waits until word 0 is n at least. Wakers count word 0 up and wake: all at once (ALL), one by one
- * until nobody is left (ONE), or one thread without counting (ONCE). Nobody stores to word 1: who
- * waits there, or is moved there by a requeue (MOVE), is ended by a signal (SIG), or in the end by
- * Last.
+ * Threads wait on one of two words, which share the bucket and the chains. In round n, a thread
+ * waits until word 0 is at least n. Wakers increment word 0 and wake all at once (ALL), or one by
+ * one until none is left (ONE). Or they wake one thread without incrementing (ONCE). Word 1 never
+ * changes. A signal (SIG), or Last at the end, ends waits on it, also those of threads that a
+ * requeue (MOVE) has moved there.
  *
- * What is checked: who is woken waits, and is owned by one (asserts); all rounds end, and who has
- * been sent a signal does not wait on (otherwise: an invalid end state).
+ * Checked: a woken thread was waiting, and has one owner (asserts). All rounds end, and no thread
+ * keeps waiting after it was sent a signal (otherwise: an invalid end state).
  *
- * Lists are sets: the order in them is not modelled. Memory is sequentially consistent: what needs
- * a fence is a mutant that does the two the other way round. A region under a lock whose accesses
- * nobody else sees is one step.
+ * Lists are sets: their order is not modelled. Memory is sequentially consistent: each place that
+ * needs a fence has a mutant with the two accesses swapped. A critical section whose accesses no
+ * other process sees is one step.
  *
- * -D N=threads R=rounds ALL= ONE= ONCE= SIG= MOVE= how many of each M=mutant
+ * -D N=threads R=rounds M=mutant; ALL= ONE= ONCE= SIG= MOVE= number of processes of each kind
  */
 #ifndef N
 #define N 2
@@ -40,40 +40,40 @@
 #ifndef M
 #define M 0
 #endif
-#define M_COMPARE_FIRST 1 /* wait: compares the word before the bit is set */
+#define M_COMPARE_FIRST 1 /* wait: compares the word before it sets the bit */
 #define M_LOOK_FIRST    2 /* wake: reads the bits before the store to the word is visible */
-#define M_NO_EPOCH      3 /* dequeue: takes who has the chain's name for who is in it */
-#define M_CLEAR_LATE    4 /* wake: clears the bit after it has dropped the chain's lock */
-#define M_CLEAR_ALWAYS  5 /* wait: clears the bit although others are in the chain */
-#define M_NO_FOLD       6 /* wake one: looks at the bucket's queue only */
-#define M_QUEUE_FIRST   7 /* wake: looks whether the queue is empty before the chains */
-#define M_NAME_LATE     8 /* fold: names the queue in the threads after the chain's lock */
-#define M_NO_SECOND     9 /* dequeue: does not read the chain's name again after the epoch */
+#define M_NO_EPOCH      3 /* dequeue: takes a thread whose T.chain names the chain to be in it */
+#define M_CLEAR_LATE    4 /* wake: clears the bit after it has released the chain's lock */
+#define M_CLEAR_ALWAYS  5 /* wait: clears the bit although the chain has other threads */
+#define M_NO_FOLD       6 /* wake one: searches the bucket's queue only */
+#define M_QUEUE_FIRST   7 /* wake: checks the queue before the chains */
+#define M_NAME_LATE     8 /* fold: sets T.bucket and T.chain after it releases the chain's lock */
+#define M_NO_SECOND     9 /* dequeue: does not read T.chain again after the epoch */
 #define M_OTHER_WORD   10 /* wake: detaches a chain whatever its address */
-#define M_NO_LOOK      11 /* wait: does not look for a signal again once it is in a queue */
+#define M_NO_LOOK      11 /* wait: does not check for a signal after it has joined a queue */
 
 #define BIT(x) (1 << (x))
 #define IN(m, x) (((m) >> (x)) & 1)
 
 byte word[2];
-bit bl, cl[2];            /* locks: of the bucket, of the chains */
+bit bl, cl[2];            /* locks of the bucket and the chains */
 byte queue, qaddress;     /* the bucket's queue; bit t of qaddress: t waits on word 1, not 0 */
 byte chain[2];            /* sets of threads */
 bit caddress[2];
 byte epoch[2];
-byte bits;                /* of the bucket: chains that are not empty */
-bit tqueue[N];            /* T.bucket: in the bucket's queue */
-byte tchain[N];           /* T.chain: 1 + the chain's slot; 0: none */
+byte bits;                /* bucket.chains: set for chains that are not empty */
+bit tqueue[N];            /* T.bucket: T is in the bucket's queue */
+byte tchain[N];           /* T.chain: 1 + number of the chain; 0: none */
 byte tepoch[N];
 byte ready;               /* the slots' run queues */
 bit pending[N];
-bit waits[N];             /* ghost: between its entry into a queue and who takes it out */
+bit waits[N];             /* ghost: from joining a queue until taken out of it */
 byte finished, wakers_left = ALL + ONE + ONCE + MOVE, signals_left = SIG;
 
 #define lock(l) atomic { !l -> l = 1 }
 #define unlock(l) l = 0
 
-/* Who has taken the threads of m out of a queue makes them ready. */
+/* Makes the threads of m ready and clears m. Pre: the caller took them out of a queue. */
 inline make_ready(m) {
 	atomic {
 		assert(!(ready & m));
@@ -81,7 +81,7 @@ inline make_ready(m) {
 		m = 0
 	}
 }
-/* Takes the threads of m, which is not empty, out: each waits. */
+/* Marks the threads of m as taken out of their queue. Asserts that each waits. */
 inline taken(m) {
 	assert(!IN(m, 0) || waits[0]);
 	assert(!IN(m, 1) || waits[1]);
@@ -146,7 +146,8 @@ inline fold() {
 	left = 0
 }
 
-/* out = a thread of the bucket's queue that waits on word a. Pre: the bucket's lock. */
+/* Takes a thread that waits on word a out of the bucket's queue: `out` is its bit, 0 if there is
+ * none. Pre: the bucket's lock. */
 inline take_one(a) {
 	atomic {
 		if
@@ -195,7 +196,7 @@ inline wake_chain(i) {
 	fi
 }
 
-/* wake(&word[0], for ever) */
+/* wake(&word[0], INT_MAX) */
 proctype WakeAll() {
 	byte left, j, out, late;
 #if M == M_LOOK_FIRST
@@ -232,7 +233,7 @@ proctype WakeAll() {
 	wakers_left--
 }
 
-/* wake(&word[0], 1) until nobody is left */
+/* wake(&word[0], 1) until none is left */
 proctype WakeOne() {
 	byte left, j, out, late;
 	word[0]++;
@@ -262,7 +263,7 @@ proctype WakeOnce() {
 	wakers_left--
 }
 
-/* Those that wait on word 0 wait on word 1 from now on. */
+/* Requeue: moves all waiters of word 0 to word 1. */
 proctype Move() {
 	byte left, j, out, late;
 	lock(bl);
@@ -270,6 +271,7 @@ proctype Move() {
 	atomic { qaddress = qaddress | queue; unlock(bl); wakers_left-- }
 }
 
+/* Takes thread t out of its queue or chain. Post: got: t was there, and the caller owns it. */
 inline dequeue(t, got) {
 	got = 0;
 	do
@@ -326,7 +328,7 @@ inline dequeue(t, got) {
 	c = 0; here = 0
 }
 
-/* Sends a signal to any thread. One that has finished, or is in no queue, finds it later. */
+/* Sends a signal to any thread. A thread that is in no queue sees it later. */
 proctype Signal() {
 	byte c; bit here, got; byte t;
 	if
@@ -357,7 +359,7 @@ again:		value = word[a];
 		:: a == 0 && value >= n -> goto next
 		:: else
 		fi;
-		if                             /* its slot; as the wakers have learnt */
+		if                             /* any slot, or the bucket's queue */
 		:: i = 0; lock(cl[0]); goto join
 		:: i = 1; lock(cl[1]); goto join
 		:: goto plain
@@ -413,7 +415,7 @@ queued:
 		:: else ->
 			atomic { IN(ready, me) -> assert(!waits[me]); ready = ready & ~BIT(me) }
 		fi;
-		tchain[me] = 0;                /* who has woken a chain has not */
+		tchain[me] = 0;                /* wakers of chains leave it set */
 		if
 		:: pending[me] || a -> pending[me] = 0
 		:: else -> i = 0; goto again
@@ -423,7 +425,7 @@ next:		atomic { a = 0; i = 0; value = 0 }
 	finished++
 }
 
-/* In the end, who waits on word 1 and was not sent a signal is sent one. */
+/* Sends, at the end, a signal to each thread that waits on word 1 without one. */
 #define LEFT(t) (waits[t] && !pending[t] && (IN(queue, t) && IN(qaddress, t) || \
                  tchain[t] && IN(chain[tchain[t] - 1], t) && caddress[tchain[t] - 1]))
 proctype Last() {

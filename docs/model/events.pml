@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Waits for events (docs/events.md), on top of the slot protocol: here a thread is granted a slot in one step, and a waker that makes a thread
- * ready gives it an idle slot or lists it in one step, since slots.pml checks that. What is checked: no thread is left blocked whose
- * events are there, in any interleaving of waits, events, leaders and slots that become idle; each wake-up is the right thread's. And (with
- * LIVE, which only says how the verifier is to look) that no slot that becomes idle goes on for ever to look after watchers of whom none runs. (Two that
- * rouse each other may do so for ever, if each looks just while the other is ready: both are at work then, and see all events.)
+ * Waits for events (docs/design/event-loops.md), on top of the slot protocol. slots.pml checks that
+ * protocol; so here granting a slot is one step, and so is making a thread ready: it gets an idle
+ * slot or is listed.
  *
- * N threads, S slots, E events that come from outside; SIG: a signal ends one wait of thread 0; END: the last thread blocks for
- * good in some other way (1), or computes for good (2; with another slot). M: a mutant.
+ * Checked, in any interleaving of waits, events, leaders and slots that become idle:
+ *   - No thread stays blocked whose events are there. Each wake-up is the right thread's.
+ *   - LIVE (which only selects the verifier's search): no idle slot attends for ever to watchers
+ *     of which none runs. Two watchers may rouse each other for ever, if each checks while the
+ *     other is ready. Both run then, and see all events.
+ *
+ * -D N=threads, S=slots, E=events from outside, M=mutant.
+ * SIG=1: a signal ends one wait of thread 0. END: the last thread blocks for ever in another way
+ * (1), or computes for ever (2; needs another slot).
  */
 #ifndef N
 #define N 3
@@ -28,22 +33,22 @@
 #define M 0
 #endif
 
-bit there[N];      /* events of thread i that it has not taken: what its own epoll instance says */
-bit armed[N];      /* i's instance is in the process's one, and would be told of */
-bit word[N];       /* i has been told */
-bit listed[N];     /* i is in its wait queue, and its waker's to take */
-bit registered[N]; /* i may be told */
-bit counted[N];    /* i is one of the watchers */
-bit leads[N];      /* i is the leader: only the kernel wakes it */
+bit there[N];      /* thread i's own epoll instance has events that i has not taken */
+bit armed[N];      /* i's instance is armed in the runtime's instance */
+bit word[N];       /* i.events_notified */
+bit listed[N];     /* i is in its wait queue; its waker may take it out */
+bit registered[N]; /* i is enrolled: it may be notified */
+bit counted[N];    /* i is counted in `watchers` */
+bit leads[N];      /* i is the leader: only the kernel can wake it */
 bit ready[N], granted[N];
-bit in_kernel[N];  /* i sleeps there, for itself */
-byte idle = 0;     /* slots */
+bit in_kernel[N];  /* i waits in the kernel on its own instance */
+byte idle = 0;     /* number of idle slots */
 byte watchers = 0;
 bit leader = 0;
 byte left = E;
 bit signal = SIG;
 byte running = 0;
-bit gone = 0; /* the last one */
+bit gone = 0; /* the last thread has ended its part (END) */
 
 inline make_ready(x) {
 	atomic {
@@ -54,7 +59,8 @@ inline make_ready(x) {
 	}
 }
 
-/* of the caller's slot: to a ready thread, or to nobody. Post: none == 1: it is idle */
+/* Passes the caller's slot to a ready thread. Post: none == 1: no thread was ready, the slot is
+ * idle. */
 inline pass_on() {
 	atomic {
 		running--;
@@ -71,21 +77,23 @@ inline pass_on() {
 
 inline uncount(x) { atomic { if :: counted[x] -> counted[x] = 0; watchers-- :: else fi } }
 
-/* What x has to see, under the lock that x takes to withdraw: of the wait that is told, and not of its next one, after which nobody would look. M == 7:
- * not under one lock. Pre: registered[x] */
+/* Notifies x: sets its word and uncounts it, under the lock that x takes to withdraw. So both apply
+ * to the wait that is notified, and not to the next one, to which nobody would attend. M == 7: the
+ * lock does not cover the count. Pre: registered[x] */
 inline mark(x) {
 	word[x] = 1;
 	if :: counted[x] && M != 6 && M != 7 -> counted[x] = 0; watchers-- :: else fi
 }
 
-/* After that. It may be in its next wait by now, and is woken for nothing. Post: mine: x was waiting, and is ready. */
+/* Wakes x after mark(). x may be in its next wait by now: a spurious wake-up. Post: mine: x was
+ * waiting, and is ready. */
 inline wake(x) {
 	if :: M == 7 -> uncount(x) :: else fi;
 	atomic { if :: listed[x] -> listed[x] = 0; mine = 1 :: else -> mine = 0 fi }
 	if :: mine -> make_ready(x) :: else fi
 }
 
-/* Whoever has taken x's event out of the process's instance. */
+/* Notifies x. Pre: the caller has taken x's event out of the runtime's instance. */
 inline tell(x) {
 	atomic { mine = registered[x]; if :: mine -> mark(x) :: else fi }
 	if :: mine -> wake(x) :: else fi
@@ -108,7 +116,8 @@ inline poll() {
 	od
 }
 
-/* A slot that is about to be idle, or an idle one that the caller has claimed: somebody is to wait for the others. Pre: the caller holds a slot. */
+/* Rouses a watcher, so that a thread waits in the kernel for all. Pre: the caller holds a slot,
+ * which is about to be idle, or was idle and claimed by the caller. */
 inline rouse() {
 	k = 0;
 	do
@@ -128,7 +137,7 @@ inline rouse() {
 	od
 }
 
-/* go_idle, from where IDLE has been published */
+/* The rest of go_idle, after it has published IDLE. */
 inline attend() {
 	do
 	:: none && watchers > 0 && !leader && M != 1 ->
@@ -177,7 +186,7 @@ again:
 	if
 	:: END == 1 && me == N - 1 && !there[me] -> gone = 1; release(); goto end
 	:: END == 2 && me == N - 1 && !there[me] -> gone = 1; goto end
-	:: signal && me == 0 -> signal = 0; goto again /* the wait ends, the program comes back */
+	:: signal && me == 0 -> signal = 0; goto again /* EINTR: the program waits again */
 	:: atomic { there[me] -> there[me] = 0; goto again }
 	:: !there[me] && !(signal && me == 0)
 	fi;
@@ -226,7 +235,7 @@ in_the_kernel:
 		armed[me] = 1;
 		release();
 		do
-		:: word[me] && M != 5 -> break /* its event was taken by another, who puts it back */
+		:: word[me] && M != 5 -> break /* another poll took its event */
 		:: me == 0 && signal -> break
 		:: (armed[0] && there[0]) || (armed[1 % N] && there[1 % N]) || (armed[2 % N] && there[2 % N]) || (armed[3 % N] && there[3 % N]) -> poll(); break
 		od;
@@ -286,7 +295,7 @@ init {
 		od;
 		run outside()
 	}
-	/* Nothing can move: nobody's events wait, no slot is idle beside a ready thread, and none has been lost. */
+	/* Nothing can move: no events are left, no thread is ready, and no slot is lost. */
 	timeout -> if :: gone -> there[N - 1] = 0 :: else fi;
 	assert(!there[0] && !there[1 % N] && !there[2 % N] && !there[3 % N] && !signal);
 	assert(!ready[0] && !ready[1 % N] && !ready[2 % N] && !ready[3 % N]);

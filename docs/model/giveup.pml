@@ -3,11 +3,12 @@
  * Giving up while threads wait on a futex (runtime/lissom.c: lissom_give_up;
  * runtime/sched/release.c; runtime/futex/futex.c: wait_queued, wake).
  *
- * Waiters wait while the word is what it was. A waker changes the word and wakes. Another thread gives up at any moment. Each of
- * them may leave the runtime at its next call from then on: it then waits, or wakes, in the kernel only.
+ * Waiters wait while the word has its old value. A waker changes the word and wakes. Another thread
+ * gives up at any moment. From then on each thread may leave the runtime at its next call: it then
+ * waits, or wakes, in the kernel only.
  *
- * Checked: no waiter stays where nobody wakes it, and none counts twice. A wait that ends for no reason is looked at again, as
- * programs have to do.
+ * Checked: no waiter stays where no waker wakes it. A waiter repeats its check after a spurious
+ * wake-up, as programs have to do.
  */
 #ifndef W
 #define W 2             /* waiters */
@@ -16,18 +17,24 @@
 #define ROUNDS 2        /* changes of the word */
 #endif
 #ifndef M
-#define M 0 /* mutants: 1 foreign is counted after native, 2 the waiter does not look at native under the lock, 3 it looks before it takes the lock,
-             * 4 the queue is emptied before native, 5 the fast path does not look at foreign */
+/* Mutants:
+ *   1 `foreign` is set after `native`
+ *   2 the waiter does not check `native` under the lock
+ *   3 the waiter checks `native` before it takes the lock
+ *   4 the queue is emptied before `native` is set
+ *   5 the waker does not check `foreign`
+ */
+#define M 0
 #endif
 
 bool native = false;
 byte foreign = 0;       /* futex_foreign_waiters */
 byte word = 0;
-bool locked = false;    /* the bucket's lock, ... */
-byte queued = 0;        /* ... its count of waiters, ... */
-bool in_queue[W];       /* ... and its queue */
+bool locked = false;    /* bucket.lock */
+byte queued = 0;        /* number of waiters in the bucket's queue */
+bool in_queue[W];       /* the bucket's queue */
 bool in_kernel[W];
-byte kernel_count = 0;  /* the bucket's count of those who wait in the kernel by way of the runtime */
+byte kernel_count = 0;  /* bucket.kernel_waiters; not used here */
 bool ready[W];
 
 inline lock() { atomic { !locked -> locked = true } }
@@ -53,7 +60,7 @@ proctype waiter(byte me) {
 	:: word != seen -> seen = word
 	:: else ->
 		if
-		:: native ->            /* released, or on its way: the kernel compares and sleeps in one step */
+		:: native ->            /* released, or about to be: the kernel compares and sleeps */
 			atomic { if :: word == seen -> in_kernel[me] = true :: else fi };
 			!in_kernel[me]
 		:: !native || M ->
@@ -84,7 +91,7 @@ proctype waker() {
 		word = n;
 		if
 		:: native -> wake_kernel()      /* released */
-		:: true ->                      /* it may have come in before */
+		:: true ->                      /* it may have entered the runtime before */
 			held = locked;
 			if :: held || queued > 0 -> wake_queue() :: else fi;
 			if

@@ -1,16 +1,16 @@
-/* Signals that the kernel lets through although the program blocks them (docs/signals.md, "Masks").
- * One such signal is sent to the process. The kernel gives it to any thread that does not block it
- * in the kernel, that is to any but one that waits in sigtimedwait(2): there the kernel knows the
- * program's mask.
+/* Signals that the kernel delivers although the program blocks them (docs/design/signals.md,
+ * "Masks"). One such signal is sent to the process. The kernel gives it to any thread that does not
+ * block it in the kernel: to any but one in sigtimedwait(2), where the kernel has the program's
+ * mask.
  *
- * What is checked: the signal is handled once at most; when nothing moves any more it has been
- * handled, or it is in the list, every thread blocks it and none waits for it.
+ * Checked: the signal is handled at most once. When nothing moves any more it has been handled, or
+ * it is in the list, every thread blocks it, and none waits for it.
  *
- * A handler runs at once when its thread is outside of the runtime; under the lock all signals are
- * blocked. Memory is sequentially consistent: where the code has a fence, a mutant has the two
- * steps the wrong way round.
+ * A handler runs at once when its thread is outside of the runtime. Under the lock all signals are
+ * blocked. Memory is sequentially consistent: where the code has a fence, a mutant swaps the two
+ * steps.
  *
- * -D N=threads, R=changes of its mask or waits of each, M=mutant: run.sh wants an error for each.
+ * -D N=threads, R=mask changes or waits of each, M=mutant. run.sh expects an error of each mutant.
  */
 #ifndef N
 #define N 2
@@ -21,21 +21,22 @@
 #ifndef M
 #define M 0
 #endif
-#define M_SCAN_FIRST  1 /* looks for a thread before the signal is in the list */
-#define M_LOOK_FIRST  2 /* looks at the list before the new mask is stored */
-#define M_WAITS_LATE  3 /* looks at the list before it says that it waits */
-#define M_NO_LOCK     4 /* takes from the list without the lock */
-#define M_NO_SCAN     5 /* the list is for those that change their masks only */
-#define M_NO_RETURN   6 /* does not look at what it has pending after its wait */
+#define M_SCAN_FIRST  1 /* hold: searches for a thread before it lists the signal */
+#define M_LOOK_FIRST  2 /* unblock: reads the list before it stores the new mask */
+#define M_WAITS_LATE  3 /* wait: reads the list before it publishes that it waits */
+#define M_NO_LOCK     4 /* take: does not take the lock */
+#define M_NO_SCAN     5 /* hold: does not search for a thread that could handle the signal */
+#define M_NO_RETURN   6 /* wait: drops signals that are pending after it */
 
 bit blocks[N], waits[N];
 bit lock;
-byte pending[N];  /* in the kernel, for this thread */
+byte pending[N];  /* signals pending in the kernel for this thread */
 byte listed, handled;
 
 inline take_lock() { atomic { lock == 0 -> lock = 1 } }
 
-/* mask_hold: the handler of thread `me` has a signal that the program blocks there. */
+/* mask_holds: the handler of a thread lists a signal that the program blocks there. It forwards the
+ * signal instead to a thread that does not block it or waits for it. */
 inline hold() {
 	take_lock();
 #if M != M_SCAN_FIRST
@@ -62,7 +63,7 @@ inline hold() {
 	lock = 0
 }
 
-/* mask_take: what is listed becomes pending for `me`. */
+/* Makes a listed signal pending for `me`. */
 inline take() {
 	if
 	:: listed > 0 ->
@@ -107,10 +108,10 @@ proctype Thread(byte me) {
 			waits[me] = 1; take();
 #endif
 			if
-			:: true ->                    /* until a signal comes, perhaps for ever */
+			:: true ->                    /* until a signal arrives, perhaps for ever */
 end_wait:			atomic { pending[me] > 0 -> pending[me]-- };
 				handled++
-			:: true                       /* its time is over, or another signal */
+			:: true                       /* a timeout, or another signal */
 			fi;
 			waits[me] = 0;
 #if M == M_NO_RETURN

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Malleable loops (docs/omp.md): N threads take CHUNKS chunks of a loop for which TARGET are to work, TWICE: and then of the next one, without a barrier.
- * Checked: nobody is left waiting, without the monitor's help (an invalid end state); who begins to wait leaves enough others at work.
+ * Malleable loops (docs/design/malleable-openmp.md): N threads take CHUNKS chunks of a loop, of
+ * which TARGET threads should work.
  *
- * BLK: the first chunk ends only when another one has been begun; its thread blocks for that. END: the thread of the first chunk ends in the middle of it.
- * CHG: the target changes once. M: a mutant.
+ * Checked: no thread stays waiting, without the monitor's help (otherwise: an invalid end state).
+ * A thread that begins to wait leaves enough others at work.
+ *
+ * TWICE=1: a second loop follows, without a barrier.
+ * BLK=1: the first chunk ends only after another has begun; its thread blocks for that.
+ * END=1: the thread of the first chunk ends in the middle of it.
+ * CHG: the target changes once: 1: grows, 2: shrinks. M: mutant.
  */
 #ifndef N
 #define N 3
@@ -34,10 +39,10 @@
 byte target = TARGET;
 byte working = 0, waiters = 0, word = 0;
 bit queued[N];        /* in the futex queue of the loop's word */
-byte taken = 0;       /* chunks, of both loops: one after the other */
+byte taken = 0;       /* number of chunks taken, of both loops in turn */
 byte begun = 0;
 
-/* Bumps the word, and takes n out of the queue. */
+/* Lets n waiters go: changes the word and takes them out of the queue. */
 inline let_go(n) {
 	if :: M != 2 -> word++ :: else fi;
 	atomic {
@@ -74,7 +79,7 @@ proctype thread(byte me) {
 	byte k, left, seen, round = 0;
 	bit at_work, chunk, done;
 loop:
-	/* asks, or asks again */
+	/* The thread asks for a chunk. */
 	if
 	:: !at_work && working >= target -> wait()
 	:: !at_work && working < target
@@ -87,7 +92,7 @@ loop:
 		fi;
 		if :: done -> done = 0; wait() :: else fi
 	fi;
-	/* the library's own function; the loops end at CHUNKS and at twice as many */
+	/* The library's own function. The loops end at CHUNKS and at 2 * CHUNKS. */
 	atomic {
 		chunk = taken < CHUNKS * (round + 1);
 		if :: chunk -> taken++; begun = taken :: else fi;

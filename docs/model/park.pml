@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Parking under `lissom sched` (bpf/scx_park.bpf.h, runtime/sched/carrier.c: carrier_sleep_attached, grant).
+ * Parking under `lissom sched` (bpf/scx_park.bpf.h; runtime/sched/carrier.c:
+ * carrier_sleep_attached, grant).
  *
- * One thread waits, on its word, as long as nobody grants it a slot; another one grants it. The waiter parks by a call of the scheduler, which may end the parking for
- * no reason at any time (its bounds, or a scheduler that comes, goes, or is another one: then the call does nothing and comes back), and then sleeps in the kernel.
- * The granter looks at what the word was: by that it wakes a sleeper or calls the scheduler.
+ * A waiter waits on its word until a granter grants it a slot. The waiter parks with a call of the
+ * scheduler, and then sleeps in the kernel. Parking may end early at any time, because of a bound,
+ * or because the scheduler starts, stops or is replaced. In the latter cases the call returns
+ * without effect. From the word's old value the granter knows whether to wake a sleeper or to call
+ * the scheduler.
  *
- * Checked: whoever was granted runs again (no deadlock: a waiter that stays parked or asleep for good is an invalid end state), and nobody is taken for granted who
- * was not. The bounds are left out, unless AGES=1: the protocol does not live by them.
+ * Checked: a granted waiter runs again (a waiter that stays parked or asleep is an invalid end
+ * state), and no waiter continues that was not granted. Bounds on parking are modelled with AGES=1
+ * only: the protocol does not depend on them.
  */
 #ifndef ROUNDS
 #define ROUNDS 3
@@ -16,32 +20,41 @@
 #define AGES 0
 #endif
 #ifndef M
-#define M 0 /* mutants: 1 who comes too early to wake tells nobody, 2 who wakes calls before it grants, 3 an insertion does not wait for the enqueue, 4 who wakes
-             * looks once, 5 who was told parks all the same, 6 a scheduler begins with nobody told */
+/* Mutants:
+ *   1 a wake before the waiter parks leaves no mark
+ *   2 the granter calls the scheduler before it grants
+ *   3 the insertion does not wait for the enqueue
+ *   4 a wake checks the flag once
+ *   5 a waiter parks although it is marked as woken
+ *   6 a new scheduler begins with NOT
+ */
+#define M 0
 #endif
 
 mtype = { ATTACHED, ASLEEP, GRANTED, PARKED };
 
 mtype word = ATTACHED;
-bool there = true;      /* the scheduler */
+bool there = true;      /* the scheduler runs */
 mtype:flag = { NOT, PARK, TOLD };
-mtype:flag parked[2];     /* enum parking, of this scheduler and of the next; one that comes does not know who was woken before, so all begin as TOLD */
-/* The waiter, to the kernel: ops_state. */
+/* enum parking, of this scheduler and the next. A new scheduler does not know which threads were
+ * woken before, so all begin with the mark of a woken thread. */
+mtype:flag parked[2];
+/* The kernel's state of the waiter (ops_state): */
 #define RUNS 0
-#define QUEUEING 1      /* enqueue is looking at it: who wants to insert it waits */
-#define KEPT 2          /* it stands in no queue, and runs again if it is inserted */
+#define QUEUEING 1      /* in enqueue: an insertion waits */
+#define KEPT 2          /* in no queue; runs again when it is inserted */
 byte state = RUNS;
 bool inserted = false;
-byte ends = 0;          /* of the scheduler: all threads run again */
+byte ends = 0;          /* times that the scheduler ended: all threads then run again */
 bool in_futex = false;
 byte grants = 0, resumed = 0;
 
-/* sched_yield(SCX_PARK, 1, ...) by the waiter */
+/* The waiter's sched_yield(SCX_PARK, 1, ...). */
 inline call_park()
 {
     if
     :: atomic { there -> now = ends };
-        atomic {                                    /* begins_parking: a compare-and-swap */
+        atomic {                                    /* begins_parking: compare-and-swap */
             if
             :: parked[now] == NOT -> parked[now] = PARK
             :: else
@@ -67,12 +80,13 @@ inline call_park()
     fi
 }
 
-/* sched_yield(SCX_PARK, 0, waiter) by the granter, and the dispatch that follows it */
+/* The granter's sched_yield(SCX_PARK, 0, waiter), and the dispatch that follows it. */
 inline call_wake()
 {
     if
     :: atomic { there -> its = ends };
-        atomic { was = parked[its] == PARK; if :: was -> parked[its] = NOT :: else fi };      /* wakes: compare-and-swaps */
+        /* wakes: compare-and-swaps */
+        atomic { was = parked[its] == PARK; if :: was -> parked[its] = NOT :: else fi };
         if
         :: !was && M != 1 ->
             atomic { was = parked[its] == PARK; if :: parked[its] == NOT -> parked[its] = TOLD :: else fi };
@@ -91,7 +105,7 @@ inline call_wake()
             atomic {
                 if
                 :: state == KEPT -> inserted = true
-                :: else                             /* disregarded: it runs, or enqueue will find the flag clear */
+                :: else                     /* ignored: it runs, or enqueue finds the flag clear */
                 fi
             }
         :: else
@@ -124,7 +138,7 @@ proctype waiter()
         :: else
         fi;
         do
-        :: atomic { word == ASLEEP -> in_futex = true };  /* FUTEX_WAIT looks at the word */
+        :: atomic { word == ASLEEP -> in_futex = true };  /* FUTEX_WAIT compares the word */
             !in_futex
         :: word != ASLEEP -> break
         od;
@@ -143,7 +157,7 @@ proctype granter()
     do
     :: grants < ROUNDS ->
         resumed == grants;                          /* one grant for each wait */
-        /* the waiter may be anywhere on its way to sleep */
+        /* The waiter may be at any step on its way to sleep. */
         if
         :: M == 2 && word == PARKED -> call_wake()
         :: M == 2 && word != PARKED
@@ -160,7 +174,7 @@ proctype granter()
     od
 }
 
-/* `lissom sched stop`, and another start */
+/* `lissom sched stop`, then perhaps another start. */
 proctype administrator()
 {
     atomic { there = false; ends++ };

@@ -1,30 +1,44 @@
 /*
- * The deferred queue of docs/signals.md.  docs/model/run.sh builds and runs it in several configurations.
+ * The deferred-signal queue of docs/design/signals.md.  docs/model/run.sh builds and runs this
+ * model in several configurations.
  *
- * What stands for what
- *   Carrier (pid 0, 1)    the kernel threads K, home of H and the one that the signals are sent to, and K2.  t is the thread carried.
- *   Interrupt (pid 2, 3)  our handler, when it interrupts the runtime or an idle carrier: the Carrier stands still meanwhile (inh).  When it interrupts
- *                         a thread outside of the runtime it is part of Carrier, since that thread may go on elsewhere: the labels from APP on.
- *   APP                   a thread outside of the runtime.  look[t]: in the exit window, before it reads pending_work.
- *                         Without calls left a thread spins for ever, so only the preemption makes its carrier do anything.
- *   fr[t]                 the state in which t was interrupted outside of the runtime is in its save area; it answers the preemption in the runtime.
- *   Outside               who sends the signals 1, 2, ... (all have the same, queued number), and the monitor.
+ * Names
+ *   Carrier (pid 0, 1)    kernel threads: K, the home of H, to which all signals are sent; and K2.
+ *                         t is the thread carried.
+ *   Interrupt (pid 2, 3)  our handler, when it interrupts the runtime or an idle carrier.  The
+ *                         Carrier makes no steps meanwhile (inh).  When the handler interrupts a
+ *                         thread outside of the runtime it is part of Carrier (labels from APP on),
+ *                         since that thread may continue on another carrier.
+ *   APP                   a thread outside of the runtime.  Without calls left it spins for ever,
+ *                         so only the preemption signal makes its carrier act.
+ *   look[t]               t is in the exit window, before it reads pending_work.
+ *   fr[t]                 t was interrupted outside of the runtime: its save area has that state,
+ *                         and t answers the preemption in the runtime.
+ *   Outside               the sender of signals 1, 2, ... (all of one queued number); the monitor.
  *
- * What is abstracted, and why that is sound
- *   - Memory is sequentially consistent.  Where signals.md says "fence" there is a mutant with the two accesses the wrong way round.
- *   - Which slot a thread gets does not matter here: a carrier takes any ready thread or idles, and an idle one wakes for a ready thread.  More happens
- *     than with slots.md, except that a reserved thread comes first, as there.
- *   - Steps that are merged touch only what this kernel thread uses.  Of the queue others see only whether it is empty.
+ * Abstractions, and why they are sound
+ *   - Memory is sequentially consistent.  Where signals.md says "fence" a mutant swaps the two
+ *     accesses.
+ *   - Slots do not matter here: a carrier takes any ready thread or idles, and an idle carrier
+ *     wakes for a ready thread.  That allows more behaviours than slot-protocol.md.  As there, a
+ *     reserved thread goes first.
+ *   - Merged steps access only data of this kernel thread.  Others see of the queue only whether
+ *     it is empty.
  *   - The program's handler is one step: it makes no calls.
  *
- * What is checked
+ * Checked
  *   1. Each signal is handled once, in the order sent (handle), by H on K.
- *   2. Whoever is told, or ends a wait with EINTR, has a non-empty deferred queue; nobody tells while H empties it.
- *   3. Outside of the runtime a kernel thread's mask is closed if and only if it is K and K is closed; the queue never overflows.
- *   4. When nothing can happen any more, all is handled, empty and open (Last).  LIVE: nothing goes on for ever (all scripts are finite).
+ *   2. The deferred queue is not empty when H is notified, or ends a wait with EINTR.  No thread
+ *      notifies H while H empties the queue.
+ *   3. Outside of the runtime a kernel thread's mask is CLOSED if and only if it is K and K is
+ *      closed, or H has blocked the signal itself.  The queue never overflows.
+ *   4. When nothing can happen any more, all signals are handled, all queues empty and all masks
+ *      open (Last).  LIVE: nothing repeats for ever (all scripts are finite).
  *
- * Configuration (-D)   SIGS signals, CAP places in the queue, WAITS futex waits of H, YLD yields of H, MSK calls of rt_sigprocmask, CALLS of X (each a yield or a wake),
- *                      BELLS: how many preemptions without a reason (the monitor's preemption).  SIGW: what H has blocked it may take by sigwait.  LIVE: as said.  M: mutant, 0 none.
+ * Configuration (-D)   SIGS signals, CAP entries of the queue, WAITS futex waits of H, YLD yields
+ *                      of H, MSK calls of rt_sigprocmask, CALLS of X (each a yield or a wake),
+ *                      BELLS preemptions without a reason (by the monitor).  SIGW: H may take a
+ *                      signal that it blocks by sigwait.  LIVE: as above.  M: mutant, 0 none.
  */
 #ifndef SIGS
 #define SIGS 2
@@ -57,33 +71,35 @@
 #define M 0
 #endif
 
-/* mutants: each breaks one thing; run.sh mutants wants an error for each, but for 7 */
-#define M_BELL_BLOCKED   1   /* the preemption is blocked too while K is closed */
-#define M_TELL_FIRST     2   /* H is told before the signal is in the queue */
-#define M_WAIT_NO_LOOK   3   /* H does not look at pending_work once it is in the queue */
-#define M_FRAME_MASK     4   /* a frame of our handler returns with the mask that it was entered with */
-#define M_NEXT_BLIND     5   /* who is mounted next does not look at unnotified */
-#define M_IDLE_BLIND     6   /* nor an idle carrier */
-#define M_UNNOTIFIED_LATE 7   /* cleared after notifying: no error, H cannot come home in between */
-#define M_NO_ROTATION    8   /* a delivered signal is itself, not the oldest sent again */
-#define M_EMPTY_OPEN     9   /* the queue is emptied without all blocked */
-#define M_STAYS_CLOSED  10   /* closed is not undone when the queue is emptied */
-#define M_EXIT_DIRECT   11   /* in the exit window a new signal is handled at once though older ones are kept */
-#define M_AGAIN_BEHIND  12   /* what is sent again goes behind what was sent again earlier */
-#define M_ATTN_LATE     13   /* no fence: looks at the queue before pending_work is visible */
-#define M_UNNOTIFIED_STAYS  14   /* H empties the queue and leaves unnotified */
-#define M_X_TELLS       15   /* unnotified is the interrupted thread's: it tells wherever it is */
+/* Mutants.  Each breaks one thing; run.sh expects an error of each but 7. */
+#define M_BELL_BLOCKED   1   /* the preemption signal is blocked too while K is closed */
+#define M_TELL_FIRST     2   /* H is notified before the signal is in the queue */
+#define M_WAIT_NO_LOOK   3   /* H does not read pending_work after it has joined the wait queue */
+#define M_FRAME_MASK     4   /* a frame of our handler returns with the mask at its entry */
+#define M_NEXT_BLIND     5   /* the thread mounted next does not read unnotified */
+#define M_IDLE_BLIND     6   /* an idle carrier does not read unnotified */
+#define M_UNNOTIFIED_LATE 7   /* unnotified is cleared after notifying: no error, H cannot come
+                                * home in between */
+#define M_NO_ROTATION    8   /* a delivered signal does not take the oldest listed one's place */
+#define M_EMPTY_OPEN     9   /* the queue is emptied without blocking all signals */
+#define M_STAYS_CLOSED  10   /* emptying the queue does not reset closed */
+#define M_EXIT_DIRECT   11   /* a new signal in the exit window is handled before older kept ones */
+#define M_AGAIN_BEHIND  12   /* signals sent again go behind those sent again earlier */
+#define M_ATTN_LATE     13   /* no fence: reads the wait queue before pending_work is visible */
+#define M_UNNOTIFIED_STAYS  14   /* H empties the queue and does not clear unnotified */
+#define M_X_TELLS       15   /* the interrupted thread notifies H on any carrier, not only on K */
 #define M_NO_PARK       16   /* the handler does not wake an idle carrier */
-#define M_NO_BELL       17   /* tell does not ring */
-#define M_OWN_UNNOTIFIED 18   /* not set when H itself is interrupted in the runtime */
+#define M_NO_BELL       17   /* tell does not send the preemption signal */
+#define M_OWN_UNNOTIFIED 18   /* unnotified is not set when H is interrupted in the runtime */
 #define M_ATTN_ENOUGH   19   /* pending_work alone ends a wait */
-#define M_CLEAR_LATE    20   /* H looks at its queue and then clears pending_work */
-#define M_X_BLIND       21   /* the handler does not set pending_work of the interrupted thread */
-#define M_NOT_MOVED     22   /* a delivered signal without the mark does not move to the end */
-#define M_TELL_INSIDE   23   /* the handler tells at once though it has interrupted the runtime */
+#define M_CLEAR_LATE    20   /* H reads its queue and then clears pending_work */
+#define M_X_BLIND       21   /* the handler does not set the interrupted thread's pending_work */
+#define M_NOT_MOVED     22   /* a delivered unmarked signal does not move to the end */
+#define M_TELL_INSIDE   23   /* the handler notifies at once although it interrupted the runtime */
 #define M_H_BLIND       24   /* H, when it is mounted on K, does not read unnotified */
-#define M_UNLISTED      25   /* the mask is changed before what has arrived is handled; what is sent again blocked is not listed */
-#define M_MASK_FIRST    26   /* the same, listed: wrong if sigwait reads it */
+#define M_UNLISTED      25   /* the mask changes before arrived signals are handled; those sent
+                              * again while blocked are not listed */
+#define M_MASK_FIRST    26   /* the mask changes before arrived signals are handled (sigwait) */
 
 #define H 0
 #define X 1
@@ -91,33 +107,35 @@
 #define NONE 2
 
 #define BASE   0
-#define CLOSED 1             /* all but the preemption; also H's own mask when it has blocked the signal */
+#define CLOSED 1             /* all but the preemption signal; also H's mask while H blocks the
+                              * signal */
 #define ALL    2
 
 chan pend = [SIGS] of { byte, bit };   /* pending on K: signal, mark (sent again) */
 chan defer = [CAP] of { byte };
-chan again = [SIGS] of { byte };       /* what was sent again, in order */
-bit  bell[2];                          /* the preemption is pending */
+chan again = [SIGS] of { byte };       /* signals sent again, in order */
+bit  bell[2];                          /* a preemption signal is pending */
 byte mask[2];
-bit  closed, unnotified;                   /* K's */
-bit  own;                              /* H has blocked the signal by rt_sigprocmask: the mask to go back to on K is not BASE */
+bit  closed, unnotified;               /* K.closed, K.unnotified */
+bit  own;                              /* H has blocked the signal by rt_sigprocmask: the mask to
+                                        * restore on K is not BASE */
 byte cur[2] = NONE;                           /* K.current */
 bit  park[2];
-bit  inh[2];                           /* an Interrupt is under way */
+bit  inh[2];                           /* an Interrupt is running */
 
 bit  inrt[2] = 1;                          /* T.in_runtime */
 bit  attn[2];                          /* T.pending_work */
 bit  look[2], fr[2];
-byte on[2] = NONE;                            /* the carrier that is on T's stack */
-byte from[2];                          /* M_FRAME_MASK: the mask that T's frame was entered with */
+byte on[2] = NONE;                         /* the carrier on T's stack */
+byte from[2];                          /* M_FRAME_MASK: the mask at the entry of T's frame */
 bit  rdy[2];                           /* T is on a run queue */
-bit  homing, resv;                     /* H is on its way home; K.reserved == H */
-bit  call;                             /* it goes home for rt_sigprocmask */
-bit  q, told;                          /* H is in the queue of a futex, and was taken out by who told it */
+bit  homing, resv;                     /* H is migrating home; K.reserved == H */
+bit  call;                             /* H migrates home for rt_sigprocmask */
+bit  q, told;                          /* H is in a futex queue; the notifier took H out */
 bit  bl;                               /* bucket.lock */
 byte waits = WAITS, yields = YLD, masks = MSK, calls = CALLS, bells = BELLS;
 byte handled;
-bit  telling;                          /* ghost */
+bit  telling;                          /* ghost: tell() is running */
 
 #define MASK(c)     ((c) == K && (closed || own) -> CLOSED : BASE)
 #define INSIDE(c)   (cur[c] == NONE || inrt[cur[c]])
@@ -130,9 +148,10 @@ bit  telling;                          /* ghost */
 #define FREE(x)     (rdy[x] && on[x] == NONE)
 #define SOMEBODY(c) (HOME(c) || FREE(H) || FREE(X))
 
-#define k _pid             /* of a Carrier */
+#define k _pid             /* in Carrier */
 
-/* the kernel delivers a signal on K: s is the one that it counts as, the oldest that was sent again, if any was */
+/* The kernel delivers a signal on K.  s: the signal that it counts as: the oldest one sent again,
+ * if there is one. */
 inline deliver(s) {
 	pend?s,m;
 	if
@@ -153,7 +172,7 @@ inline keep(s) {
 	if :: len(defer) == CAP -> closed = 1 :: else fi
 }
 
-/* On K, while H is not home, with all blocked or out of our handler */
+/* Notifies H.  Pre: on K, while H is not on K, with all signals blocked or outside our handler. */
 inline tell(c) {
 	atomic { telling = 1; assert(len(defer) > 0 || M == M_TELL_FIRST) };
 #if M != M_ATTN_LATE
@@ -177,7 +196,9 @@ inline notify_home() {
 #endif
 }
 
-/* H, at home, with all blocked, to itself.  They are older than those sent again earlier that have not come through since, and go before them. */
+/* Sends the kept signals to H again, and clears the state of the queue.  They are older than those
+ * sent again earlier and not delivered since, so they go before them.  Pre: H is at home, with all
+ * signals blocked. */
 inline send_again() {
 	atomic { n = (M == M_AGAIN_BEHIND -> 0 : len(again)); assert(!telling && k == K && t == H) };
 	do
@@ -205,7 +226,7 @@ active [2] proctype Carrier() provided (!inh[_pid]) {
 
 	atomic { t = k; cur[k] = k; on[k] = k; goto MOUNTED };
 
-APP:	atomic {                                             /* t outside of the runtime */
+APP:	atomic {                                     /* t is outside of the runtime */
 		assert(mask[k] == MASK(k));
 		if
 		:: k == K && mask[K] == BASE && len(pend) > 0 -> mask[K] = ALL; deliver(s);
@@ -213,7 +234,7 @@ APP:	atomic {                                             /* t outside of the ru
 			:: t == H && (len(defer) == 0 || M == M_EXIT_DIRECT) -> handle(s); mask[K] = MASK(K); goto APP
 			:: else -> goto KEEP
 			fi
-		:: RINGS(k) -> bell[k] = 0; fr[t] = 1; inrt[t] = 1;      /* all blocked, and then no more */
+		:: RINGS(k) -> bell[k] = 0; fr[t] = 1; inrt[t] = 1;   /* signals blocked, unblocked */
 #if M == M_FRAME_MASK
 			from[t] = mask[k];
 #endif
@@ -230,7 +251,7 @@ APP:	atomic {                                             /* t outside of the ru
 		goto APP
 	};
 
-	/* our handler outside of the runtime: kept */
+	/* Our handler, outside of the runtime: the signal is kept. */
 KEEP:
 #if M == M_TELL_FIRST
 	if :: t == X -> tell(k) :: else fi;
@@ -241,7 +262,7 @@ KEEP:
 #endif
 KEPT:	atomic { mask[K] = MASK(K); goto APP };
 
-	/* the preemption: in the runtime, with the carrier's mask */
+	/* The preemption is answered in the runtime, with the carrier's mask. */
 ANSWER:	atomic { if :: t == H && len(defer) > 0 && k != K -> goto GO_HOME :: else -> goto YIELD fi };
 ANSWERED: atomic { mask[k] = ALL };
 	if
@@ -252,7 +273,7 @@ ANSWERED: atomic { mask[k] = ALL };
 	fi;
 	atomic { fr[t] = 0; inrt[t] = 0; mask[k] = (M == M_FRAME_MASK -> from[t] : MASK(k)); goto APP };
 
-	/* ---------------------------------------------------------------- in the runtime */
+	/* -------------------------------- in the runtime */
 WAIT:	atomic { !bl -> q = 1 };                             /* under bucket.lock */
 #if M != M_WAIT_NO_LOOK
 	atomic { if :: !attn[H] || (len(defer) == 0 && M != M_ATTN_ENOUGH) -> goto SWITCH :: else fi };
@@ -262,7 +283,8 @@ WAIT:	atomic { !bl -> q = 1 };                             /* under bucket.lock 
 WAKE:	atomic { !bl -> bl = 1 };
 	atomic { if :: q -> q = 0; rdy[H] = 1 :: else fi; bl = 0; goto LEAVE };
 SIGMASK: atomic { if :: k != K -> call = 1; goto GO_HOME :: else -> call = 0 fi };
-	atomic { len(again) == 0 || mask[K] != BASE -> mask[K] = ALL };      /* what a thread sends to itself the kernel delivers at once */
+	/* The kernel delivers at once what a thread sends to itself. */
+	atomic { len(again) == 0 || mask[K] != BASE -> mask[K] = ALL };
 	atomic {
 #if M != M_UNLISTED && M != M_MASK_FIRST
 		if :: len(defer) > 0 -> masks++; attn[H] = 1; mask[K] = MASK(K); goto LEAVE :: else fi;
@@ -272,7 +294,7 @@ SIGMASK: atomic { if :: k != K -> call = 1; goto GO_HOME :: else -> call = 0 fi 
 GO_HOME: atomic { homing = 1; goto SWITCH };
 YIELD:	rdy[t] = 1;
 
-	/* K leaves t for u, which may be t: it has been woken meanwhile, or nothing else was to be run */
+	/* The carrier switches to u, which may be t: t was woken meanwhile, or is the only one. */
 SWITCH:	atomic {
 		if
 		:: HOME(k) -> u = H; resv = 0
@@ -289,7 +311,7 @@ MOUNTED:
 #if M != M_NEXT_BLIND
 	atomic { if :: k == K && unnotified && (t == X || M != M_H_BLIND) -> attn[t] = 1 :: else fi };
 #endif
-RESUME:	atomic { if :: t == H && told -> told = 0; assert(len(defer) > 0) :: else fi;        /* EINTR */
+RESUME:	atomic { if :: t == H && told -> told = 0; assert(len(defer) > 0) :: else fi;  /* EINTR */
 		if :: t == H && call -> goto SIGMASK :: else fi };
 
 LEAVE:	atomic { if :: fr[t] -> goto ANSWERED :: else fi;
@@ -314,7 +336,7 @@ OUT:	atomic { inrt[t] = 0; look[t] = 1; goto APP };
 CLEAR:	atomic { attn[t] = 0; goto OUT };
 #endif
 
-	/* ---------------------------------------------------------------- nothing to carry */
+	/* -------------------------------- an idle carrier */
 IDLE:
 #if M != M_IDLE_BLIND
 	if
@@ -359,7 +381,8 @@ active proctype Outside() {
 	byte sent;
 	do
 	:: atomic { sent < SIGS -> sent++; pend!sent,0 }
-	:: atomic { resv && !bell[K] && !INSIDE(K) && !(LIVE && look[cur[K]]) -> bell[K] = 1 }    /* after a slice, and again */
+	/* The monitor preempts X on K for H, after a slice, and again. */
+	:: atomic { resv && !bell[K] && !INSIDE(K) && !(LIVE && look[cur[K]]) -> bell[K] = 1 }
 	:: atomic { bells > 0 -> bells--; if :: bell[0] = 1 :: bell[1] = 1 fi }
 	od
 }

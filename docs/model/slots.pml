@@ -1,56 +1,87 @@
 /*
- * The slot protocol of docs/slots.md.  docs/model/run.sh builds and runs it in several configurations.
+ * The slot protocol of docs/design/slot-protocol.md.  docs/model/run.sh builds and runs this model
+ * in several configurations.
  *
- * What stands for what
- *   proctype Carrier(k)   a kernel thread; k is also the number of the thread whose home it is.  Its control flow is the runtime's;
- *                         t is the context on whose stack it is, s the slot it holds.
- *   a context             data: attach[t], tslot[t], q[t] and where it is in its script (rnd, arr, ...).  A context is switched away only
- *                         inside block(), yield() and migrate_home(), and what it does next follows from its script, so no stack is needed.
- *   proctype Monitor      the monitor's overcommit().
- *   SPIN                  application code of a context in a busy-wait loop of its own, with a slot: it blocks until its word has changed or park()
- *                         may find something; calls of park() in between change nothing.   wtg[s]  slot.waiting.
- *   proctype Clock        the bounded time after which a parked thread's wait counts as over.
- *   proctype Keeper       the monitor's look for gathered threads: slots_kept.pml.
- *   on[t]                 ghost: a carrier is on t's stack.       mounted[s]  ghost: contexts in application code that hold s.
- *   inop                  ghost: carriers inside an operation of the protocol (neither in application code nor asleep).
+ * Names
+ *   Carrier(k)   a kernel thread; k is also the number of its home thread.  Its control flow is the
+ *                runtime's.  It is on the stack of context t and holds slot s.
+ *   a context    data: attach[t], tslot[t], q[t] and its position in its script (rnd, arr, ...).
+ *                A context is switched away only inside block(), yield(), park() and
+ *                migrate_home().  Its next step follows from its script, so it needs no stack.
+ *   Monitor      the monitor's overcommit().
+ *   SPIN         application code of a context in a busy-wait loop of its own, with a slot.  It
+ *                blocks until its word has changed or park() may find a thread: calls of park()
+ *                in between change nothing.
+ *   Clock        the bounded time after which the wait of a parked thread counts as over.
+ *   Keeper       the monitor's check for gathered threads: slots_kept.pml.
+ *   on[t]        ghost: a carrier is on t's stack.
+ *   mounted[s]   ghost: contexts in application code that hold s.
+ *   inop         ghost: carriers inside an operation of the protocol (neither in application code
+ *                nor asleep).
  *
- * What is abstracted, and why that is sound
- *   - Memory is sequentially consistent.  x86-TSO differs only in store -> load order, and the protocol depends on that in the places
- *     where slots.md says "fence" or "seq_cst": go_idle (IDLE, then the lists), make_ready (the
- *     list, then idle_count), wait (the lock, then the word), wake (the word, then the lock, then
- *     waiters).  Each has a mutant with the two the wrong way round, which is what a missing fence is.
- *     Every other hand-over is an xchg / cas, or store-release / load-acquire, which TSO keeps.
- *   - A locked region is one atomic step if at most one of its accesses can be seen without the lock: the others commute with what everybody
- *     else does (Lipton).  That holds for slot.lock (seen outside: idle_count, or the list) and free.lock (K.reserved).  bucket.lock
- *     is a real lock here (bl), since wait() touches waiters and the word inside.
- *   - Accesses to what one owns (T.slot, K.order before K.park) are merged into the next shared step.
- *   - Run queues, the bucket and the free list are sets from which any member may be taken: more behaviours than FIFO, so safety carries over.
- *   - Polling for a bounded time before go_idle is only delay: pick happens at any time anyway.
- *   - So are the waiting lists, and an over thread and a ready one are taken in any order (WORK 2 has an order).  That a wait is over is read under slot.lock while the word is
- *     stored without: here it stays over until the thread itself runs, so reading it early changes nothing.  A word that changes back: TOV.
+ * Abstractions, and why they are sound
+ *   - Memory is sequentially consistent.  x86-TSO differs only in store -> load order.  The
+ *     protocol depends on that order where slot-protocol.md says "fence" or "seq_cst": go_idle
+ *     (IDLE, then the lists), make_ready (the list, then idle_count), wait (the lock, then the
+ *     word), wake (the word, then the lock, then waiters).  Each has a mutant with the two accesses
+ *     swapped, which is the effect of a missing fence.  Every other hand-over is an xchg or cas, or
+ *     a store-release and load-acquire, which TSO keeps.
+ *   - A critical section is one atomic step if at most one of its accesses can be seen without the
+ *     lock: the other accesses commute with those of other processes (Lipton).  That holds for
+ *     slot.lock (seen outside: idle_count, or the list) and free.lock (K.reserved).  bucket.lock is
+ *     a real lock here (bl), since wait() accesses waiters and the word inside.
+ *   - Accesses to data that the carrier owns (T.slot, K.order before K.park) are merged into the
+ *     next shared step.
+ *   - Run queues, waiting lists, the bucket and the free list are sets, from which any member may
+ *     be taken.  That allows more behaviours than FIFO, so safety carries over.
+ *   - Polling for a bounded time before go_idle is only delay: pick may happen at any time anyway.
+ *   - Over threads (parked threads whose wait is over) and ready ones are taken in any order; only
+ *     WORK 2 has an order.
+ *   - The end of a wait is read under slot.lock, while the word is stored without.  Here a wait
+ *     stays over until its thread runs, so an early read changes nothing.  TOV models a word that
+ *     changes back.
  *   - Sets and counts are small; all futex words share one bucket, the worst hash.
  *
- * What is checked
- *   1. mounted[s] <= (BUSY ? 1 : 0) + overcommit when a context enters application code; on[t] is never set twice.
- *   2. check(), whenever inop is 0: no ready or parked thread while a slot is IDLE; nobody on two lists; each slot has exactly as many runners as it should;
- *      as many free carriers as detached contexts.
- *   3. free is never empty in dispatch; nobody is granted twice.
- *   4. no invalid end state: every script ends (a lost wake-up, hand-over or context is a deadlock; so is a spinner nobody gives the CPU to).
+ * Checked
+ *   1. mounted[s] <= (BUSY ? 1 : 0) + overcommit when a context enters application code; on[t] is
+ *      never set twice.
+ *   2. check(), whenever inop is 0: no thread is ready or parked while a slot is IDLE; no thread is
+ *      on two lists; each slot has the right number of runners; there are as many free carriers as
+ *      detached contexts.
+ *   3. The free list is never empty in dispatch; no thread is granted twice.
+ *   4. No invalid end state: every script ends.  A lost wake-up, hand-over or context is a
+ *      deadlock, and so is a spinner that gets no CPU.
  *
  * Configuration (-D)
- *   N threads (<= 4), S slots (<= 3), R rounds, WORK: 0 barrier (wake all), 1 semaphore ring with TOK tokens (wake one),
- *   2 threads 0 and 1 pass a flag to each other for ever, spinning; the others do not wait
- *   PIN, TIM, KW, SYS, YLD: masks of threads: pinned for good; timed waits in even rounds; wait in the kernel in even rounds;
- *   one blocking system call a round; one yield a round.  TMO, SIG: how many timeouts / signals in all.  OC: how many overcommits.
- *   CON: how often in all a thread that acquires takes a place beside a slot's thread (others want the CPUs); with OC or CON an extra thread that
- *   leaves may hand its place on, or end it.  PLACE: make_ready may choose any slot.  FWD: how many signals for threads that are carried elsewhere.
- *   RSZ: how often slot S - 1 is closed or opened again (the monitor's close and open, here done by whichever carrier runs the application).
- *   SPN: mask of threads that wait busily instead of on the futex (with WORK 1 nobody wakes them: a store is all).  TOV: how many parked threads' waits
- *   end by time.
- *   KEEP: how often a thread is made ready for its slot alone.
- *   KEEPER: the monitor looks for these.
- *   LIVE: liveness instead, for acceptance cycles under weak fairness: all scripts end however the spinners are scheduled (WORK 2: the others').
- *   EXIT: threads go home and their carriers end (needed for TIM, KW, SYS unless the thread is pinned).   M: mutant, 0 none.
+ *   N       threads, at most 4
+ *   S       slots, at most 3
+ *   R       rounds
+ *   WORK    0: barrier (wake all); 1: semaphore ring with TOK tokens (wake one); 2: threads 0 and 1
+ *           pass a flag to each other for ever, spinning, and the others do not wait
+ *   PIN     mask of threads that are pinned for good
+ *   TIM     mask of threads with timed waits in even rounds
+ *   KW      mask of threads that wait in the kernel in even rounds
+ *   SYS     mask of threads with a blocking system call per round
+ *   YLD     mask of threads that yield once per round
+ *   SPN     mask of threads that busy-wait instead of waiting on the futex (WORK 1: a store ends
+ *           such a wait, without a wake)
+ *   TMO     number of timeouts in all
+ *   SIG     number of signals in all
+ *   OC      number of overcommits
+ *   CON     number of times in all that acquire() makes an extra runner (other programs want the
+ *           CPUs).  With OC or CON, an extra runner that leaves may be replaced or not.
+ *   PLACE   make_ready may choose any slot
+ *   FWD     number of signals for threads carried elsewhere
+ *   RSZ     number of times that slot S - 1 is closed or opened (in the code by the monitor; here
+ *           by any carrier in application code)
+ *   TOV     number of waits of parked threads that time ends
+ *   KEEP    number of times that a thread is made ready for its slot alone
+ *   KEEPER  the monitor checks for such threads
+ *   LIVE    check liveness instead, by acceptance cycles under weak fairness: all scripts end
+ *           however the spinners are scheduled (WORK 2: the scripts of the other threads)
+ *   EXIT    threads migrate home and their carriers end (needed for TIM, KW and SYS unless the
+ *           thread is pinned)
+ *   M       mutant, 0: none
  */
 #ifndef N
 #define N 3
@@ -101,53 +132,55 @@
 #define M 0
 #endif
 
-/* mutants: each breaks one thing; run.sh mutants wants an error for each */
+/* Mutants.  Each breaks one thing; run.sh expects an error of each. */
 #define M_DETACH_EARLY   1   /* rest: T becomes DETACHED before K is on the free list */
-#define M_NO_RECHECK     2   /* go_idle: does not look at the lists after IDLE */
-#define M_COUNT_EARLY    3   /* make_ready: no fence: reads idle_count before the push is visible */
+#define M_NO_RECHECK     2   /* go_idle: does not read the run queues after IDLE */
+#define M_COUNT_EARLY    3   /* make_ready: no fence: reads idle_count before its push is visible */
 #define M_NO_GRANTED     4   /* finish: ignores GRANTED */
 #define M_COMPARED_EARLY 5   /* wait: the word is compared before the lock is held */
 #define M_WAKE_EARLY     6   /* wake: no fence: reads waiters before the word is visible */
 #define M_ASLEEP_STORE   7   /* rest: stores ASLEEP instead of cas */
 #define M_SIGNAL_STORE   8   /* signal: stores ATTACHED instead of cas ASLEEP -> ATTACHED */
-#define M_NO_COMPARE     9   /* rest: goes back to sleep after a signal without ASLEEP (the waker then sees ATTACHED and wakes nobody) */
+#define M_NO_COMPARE     9   /* rest: sleeps again after a signal without ASLEEP, so the waker sees
+                              * ATTACHED and wakes no carrier */
 #define M_TIMEOUT_STEAL 10   /* timeout: acquires although a waker has dequeued it */
-#define M_NO_RESERVED   11   /* migrate_home: K goes free without looking at K.reserved */
+#define M_NO_RESERVED   11   /* migrate_home: K joins the free list without reading K.reserved */
 #define M_IDLE_OC       12   /* go_idle: sets IDLE although overcommit > 0 */
 #define M_NO_UNDO       13   /* grant: xchg on DETACHED is not undone */
-#define M_RESERVE_FIRST 14   /* migrate_home: H.reserved before K goes free */
-#define M_IDLE_READY    15   /* go_idle: does not look at its own list under the lock */
-#define M_NO_PARK_WORD  16   /* dispatch: wakes the carrier before the order is published */
-#define M_OC_UNPAID     17   /* block: the extra thread rests without overcommit-- */
+#define M_RESERVE_FIRST 14   /* migrate_home: sets H.reserved before K joins the free list */
+#define M_IDLE_READY    15   /* go_idle: does not read its own run queue under the lock */
+#define M_NO_PARK_WORD  16   /* dispatch: wakes the carrier before it publishes the order */
+#define M_OC_UNPAID     17   /* block: the extra runner rests without overcommit-- */
 #define M_STALE_ASLEEP  18   /* timeout: leaves ASLEEP, and rest takes "not ATTACHED" for GRANTED */
 #define M_KW_LATE       19   /* kernel_waiters++ after the kernel has compared */
-#define M_REST_RESERVED 20   /* rest: K goes free without looking at K.reserved */
-#define M_YIELD_RESERVED 21  /* yield: K with K.reserved puts T on the list and does not look for an idle slot */
-#define M_EXTRA_STAYS   22   /* block: the extra thread hands its place on and ends it too */
-#define M_EXTRA_IDLE    23   /* acquire: takes a place beside the thread of a slot that is idle */
-#define M_FWD_NO_LOOK   24   /* wait: does not look for a signal again once it is in the queue */
-#define M_WTG_RECHECK   25   /* go_idle: does not look at the waiting lists after IDLE */
-#define M_WTG_OWN       26   /* go_idle: does not look at its own waiting list under the lock */
+#define M_REST_RESERVED 20   /* rest: K joins the free list without reading K.reserved */
+#define M_YIELD_RESERVED 21  /* yield: with K.reserved, pushes T without looking for an idle slot */
+#define M_EXTRA_STAYS   22   /* block: the extra runner is replaced although it did overcommit-- */
+#define M_EXTRA_IDLE    23   /* acquire: becomes the extra runner of an idle slot */
+#define M_FWD_NO_LOOK   24   /* wait: does not check for a signal after it has joined the queue */
+#define M_WTG_RECHECK   25   /* go_idle: does not read the waiting lists after IDLE */
+#define M_WTG_OWN       26   /* go_idle: does not read its own waiting list under the lock */
 #define M_PARK_NO_LOOK  27   /* park: does not look for an idle slot */
-#define M_PARK_UNPAID   28   /* park: the extra thread rests without overcommit-- */
-#define M_PARK_SAVED    29   /* run_next: takes a parked thread's context for saved */
+#define M_PARK_UNPAID   28   /* park: the extra runner rests without overcommit-- */
+#define M_PARK_SAVED    29   /* run_next: takes the context of a parked thread to be saved */
 #define M_OVER_STAYS    30   /* pop: an over thread stays on the waiting list */
-#define M_PARK_EARLY    31   /* park: no fence: reads idle_count before the push is visible */
-#define M_EXTRA_NO_LOOK 32   /* park: the extra thread does not look for an idle slot */
-#define M_PARK_ALONE    33   /* park: T rests though there is nobody to take its slot */
-#define M_SPIN_RESERVED 34   /* park: does not look at K.reserved */
-#define M_NOT_OVER      35   /* a slot with nothing runnable leaves a parked thread whose wait is not over */
-#define M_OVER_FIRST    36   /* pop: an over thread always before a ready one */
-#define M_CLOSE_LEAVES  37   /* close: the slot's lists stay where they are */
+#define M_PARK_EARLY    31   /* park: no fence: reads idle_count before its push is visible */
+#define M_EXTRA_NO_LOOK 32   /* park: the extra runner does not look for an idle slot */
+#define M_PARK_ALONE    33   /* park: T rests although no thread takes its slot */
+#define M_SPIN_RESERVED 34   /* park: does not read K.reserved */
+#define M_NOT_OVER      35   /* a slot without a runnable thread does not take a parked one */
+#define M_OVER_FIRST    36   /* pop: takes parked threads whose wait is over before all ready ones */
+#define M_CLOSE_LEAVES  37   /* close: does not move the slot's threads */
 #define M_PUSH_CLOSED   38   /* make_ready: pushes to a closed slot */
 #define M_IDLE_CLOSED   39   /* go_idle: sets a closed slot IDLE */
-#define M_OPEN_NO_LOOK  40   /* open: does not look at the lists */
-#define M_CLOSED_PAID   41   /* block: the last runner of a closed slot does not say that it is gone */
-#define M_PARK_CLOSED   42   /* park: T on the waiting list of its slot, which was closed while it looked for a successor elsewhere */
+#define M_OPEN_NO_LOOK  40   /* open: does not read the lists */
+#define M_CLOSED_PAID   41   /* block: the last runner of a closed slot does not set CLOSED */
+#define M_PARK_CLOSED   42   /* park: T joins the waiting list of its slot, which was closed while T
+                              * searched other slots for a successor */
 #define M_CLOSE_IDLE    43   /* close: leaves an idle slot IDLE */
 #define M_STEP_UNPAID   44   /* step_back: without overcommit-- */
-#define M_KEPT_NO_LOOK  46   /* the monitor does not look for an idle slot */
-#define M_COUNT_FIRST   45   /* wake: reads waiters before it looks whether the lock is held */
+#define M_KEPT_NO_LOOK  46   /* kept_until passes: the monitor does not look for an idle slot */
+#define M_COUNT_FIRST   45   /* wake: reads waiters before the lock */
 
 #define DETACHED 0
 #define ATTACHED 1
@@ -159,16 +192,16 @@
 
 byte attach[N];            /* T.attach */
 byte tslot[N];             /* T.slot */
-byte q[N];                 /* T.queued: 0, or 1 + the word it waits for */
-bit  slpa[N];              /* somebody sleeps in FUTEX_WAIT(&T.attach, ASLEEP) */
+byte q[N];                 /* T.queued: 0, or 1 + the word that T waits for */
+bit  slpa[N];              /* a carrier sleeps in FUTEX_WAIT(&T.attach, ASLEEP) */
 byte kq[N];                /* T sleeps in the kernel on an application word: 0, or 1 + word */
 
 byte rdy[S];               /* slot.ready, a set */
 #if SPN
 byte wtg[S];               /* slot.waiting, a set */
-byte late;                 /* parked threads whose time has passed */
+byte late;                 /* parked threads whose time has passed, a set */
 #if WORK == 2
-bit  turn[S];              /* an over thread was taken before a ready one: it is the ready ones' turn */
+bit  turn[S];              /* an over thread was taken before a ready one: a ready one is next */
 #endif
 #endif
 bit  idle[S];              /* slot.state */
@@ -177,7 +210,7 @@ byte nidle;                /* slot_idle_count */
 #include "slots_kept.pml"
 #if RSZ
 bit  shut[S];              /* slot.closed */
-bit  gone[S];              /* slot.state CLOSED: and nobody runs on it any more */
+bit  gone[S];              /* slot.state == CLOSED: closed and without a runner */
 byte rsz = RSZ;
 #define GONE_(x)   gone[x]
 #define OPEN(x)    (!shut[x])
@@ -189,7 +222,7 @@ byte rsz = RSZ;
 byte free;                 /* the free list, a set of carriers */
 byte resv[N];              /* K.reserved: 0, or 1 + T */
 byte order[N]; byte oslot[N]; /* K.order = (T, slot) */
-bit  park[N];              /* K.park: 1: order is there.  K clears */
+bit  park[N];              /* K.park: 1: K.order is set.  K clears it */
 bit  slpp[N];              /* K sleeps in FUTEX_WAIT(&K.park, 0) */
 
 bit  bl;                   /* bucket.lock */
@@ -197,9 +230,9 @@ byte waiters, kwaiters;    /* bucket.waiters, bucket.kernel_waiters */
 
 byte word[N];              /* the application's futex words; barrier: word[0] is the generation */
 byte arrived;
-byte rnd[N];               /* script: round; */
-bit  arr[N];               /*   has arrived at the barrier in this round; */
-bit  sysd[N]; bit yldd[N]; /*   has done this round's system call, yield */
+byte rnd[N];               /* script: round */
+bit  arr[N];               /* script: has arrived at the barrier in this round */
+bit  sysd[N]; bit yldd[N]; /* script: has made this round's system call, yield */
 byte tmo = TMO, sig = SIG, con = CON, fwd = FWD;
 bit  attn[N];              /* T.pending_work: a signal was stored for T */
 byte done;
@@ -261,14 +294,14 @@ byte inop;
 #define ALLRDY (rdy[0] | rdy[1] | rdy[2])
 #endif
 #define ANYRUN     (ALLRDY | (ALLWTG & (PAST | late)))
-#define LISTS      (2 * S)   /* the scan of pick: what is runnable on each slot, then what waits on each */
+#define LISTS      (2 * S)   /* pick's scan: runnable threads of each slot, then parked ones */
 #else
 #define RUNNABLE(x) rdy[x]
 #define LISTS      S
 #endif
 #define RUNNERS(x) (mounted[x] == (1 - idle[x] - GONE_(x)) + oc[x] && !((idle[x] || GONE_(x)) && oc[x]))
 
-/* property 2; in the step in which the last carrier leaves the protocol */
+/* Property 2, in the step in which the last carrier leaves the protocol. */
 inline check() {
 	if
 	:: inop == 0 ->
@@ -306,10 +339,10 @@ inline check() {
 }
 inline op_end() { inop--; check() }
 
-/* under slot.lock, by a runner of closed slot x that leaves: an extra one, or the last */
+/* A runner of closed slot x leaves: an extra one, or the last.  Pre: slot.lock. */
 #define leave_closed(x) if :: oc[x] > 0 -> oc[x]-- :: else -> gone[x] = 1 fi
 
-/* any member of a set */
+/* Takes any member v out of set m. */
 inline any(v, m) {
 	if
 	:: IN(m,0) -> v = 0
@@ -324,7 +357,7 @@ inline any(v, m) {
 	m = m & ~BIT(v)
 }
 
-/* pop of what is runnable on slot x */
+/* Takes any runnable thread v of slot x off its list. */
 #if SPN
 #if WORK == 2
 #define FIRST(x)   ((OVER(x) && !(rdy[x] && turn[x])) -> OVER(x) : rdy[x])
@@ -351,14 +384,15 @@ inline pop(v, x) {
 #endif
 	late = late & ~BIT(v)
 }
-/* T is parked on s */
+/* Parks T on s. */
 inline push_waiting() { assert(!IN(ALLWTG, t)); wtg[s] = wtg[s] | BIT(t) }
-#define ENDS 15            /* park's p: the extra thread's place ends */
+#define ENDS 15            /* park's p: overcommit-- is done; no successor */
 #else
 #define pop(v, x) any(v, rdy[x])
 #endif
 
-/* order a carrier: K.order, then K.park (release), then FUTEX_WAKE(&K.park) */
+/* Orders carrier c to mount x on slot sl: K.order, then K.park (release), then
+ * FUTEX_WAKE(&K.park). */
 inline give_order(c, x, sl) {
 #if M == M_NO_PARK_WORD
 	atomic { if :: slpp[c] -> slpp[c] = 0; inop++ :: else fi };
@@ -369,7 +403,8 @@ inline give_order(c, x, sl) {
 #endif
 }
 
-/* dispatch(T, s): we own x, slot sl is BUSY and without a runner.  Grant by compare-and-swap unless DETACHED, else a carrier off the free list. */
+/* dispatch(T, s): grants by compare-and-swap unless x is DETACHED; otherwise takes a carrier off
+ * the free list.  Pre: the caller owns x; slot sl is BUSY and without a runner. */
 inline dispatch(x, sl) {
 	atomic {
 		tslot[x] = sl; old = attach[x];
@@ -381,7 +416,8 @@ inline dispatch(x, sl) {
 #endif
 	};
 	if
-	:: atomic { old == ASLEEP -> old = 0; if :: slpa[x] -> slpa[x] = 0; inop++ :: else fi }   /* FUTEX_WAKE(&T.attach) */
+	/* FUTEX_WAKE(&T.attach) */
+	:: atomic { old == ASLEEP -> old = 0; if :: slpa[x] -> slpa[x] = 0; inop++ :: else fi }
 	:: atomic { old == ATTACHED -> old = 0 }
 	:: atomic { old == DETACHED ->                        /* free.lock */
 #if M == M_NO_UNDO
@@ -393,7 +429,8 @@ inline dispatch(x, sl) {
 	fi
 }
 
-/* finish(prev), by a carrier that has left prev's stack */
+/* finish(T): marks x's context as saved, and dispatches x if it was granted meanwhile.  Pre: the
+ * carrier has left x's stack. */
 inline finish(x) {
 	atomic { old = attach[x]; attach[x] = DETACHED;
 		if :: old == GRANTED -> fin = 1 :: else fi; old = 0 };
@@ -406,31 +443,31 @@ inline finish(x) {
 	fi
 }
 
-/* what find() and pass() return to */
+/* Values of `ret`: where FIND and RELEASE continue. */
 #define RB  0    /* block */
-#define RMR 1    /* make_ready gives a claimed slot back */
+#define RMR 1    /* make_ready, with a claimed slot */
 #define RSY 2    /* release before a system call */
 #define REX 3    /* exit */
 #define RGH 4    /* migrate_home */
 #define RKW 5    /* release before a wait in the kernel */
 
 proctype Carrier(byte k) {
-	byte t, s;          /* the context carried, the slot held */
-	byte u, i, d;       /* the thread found, the slot being passed on, scan distance */
+	byte t, s;          /* context carried, slot held */
+	byte u, i, d;       /* thread found, slot being passed on, scan distance */
 	byte old, c;        /* dispatch */
-	byte wm, n;         /* wake: dequeued threads, how many more to wake */
+	byte wm, n;         /* wake: dequeued threads, number still to wake */
 	byte v;             /* rest, migrate_home: the reserved thread */
-	byte w;             /* the word to wake */
+	byte w;             /* word to wake */
 #if SPN
-	byte p;             /* park: 1 + the thread that follows, or ENDS */
+	byte p;             /* park: 1 + successor, or ENDS */
 #endif
 	byte ret;
-	bit  fin, att, acq; /* att: this rest stays attached; acq: make_ready is acquire's */
+	bit  fin, att, acq; /* att: t stays attached at rest; acq: make_ready by acquire */
 
-	/* a new thread, at home, without a slot */
+	/* A new thread is at home, without a slot. */
 	atomic { t = k; on[t] = 1; attach[t] = ATTACHED; goto ACQUIRE };
 
-/* ---------------------------------------------------------------- application code of t, holding s */
+/* -------------------------------- application code of t, holding s */
 APP:	atomic {
 		u = 0; i = 0; d = 0; v = 0; w = 0; n = 0; ret = 0; att = 0; acq = 0;
 		if
@@ -439,7 +476,7 @@ APP:	atomic {
 		fi;
 #if FWD
 		if
-		:: attn[t] -> attn[t] = 0                    /* raised on the way out of the runtime */
+		:: attn[t] -> attn[t] = 0                    /* handled on the way out of the runtime */
 		:: else
 		fi;
 		if
@@ -497,7 +534,7 @@ APP:	atomic {
 POST:	atomic {
 		w = (t + 1) % (WORK == 2 -> 2 : N); n = 1;
 #if SPN
-		if :: IN(SPN, w) -> word[w]++; goto APP :: else fi;  /* a store, and that is all */
+		if :: IN(SPN, w) -> word[w]++; goto APP :: else fi;  /* a store only */
 #endif
 #if M != M_WAKE_EARLY
 		word[w]++;
@@ -506,7 +543,7 @@ POST:	atomic {
 	};
 #endif
 
-/* ---------------------------------------------------------------- wait(addr, val) */
+/* -------------------------------- wait(addr, val) */
 WAIT:	atomic { if :: KWAIT(t) -> goto KERNEL_WAIT :: else fi };
 #define EARLY (M == M_COMPARED_EARLY)
 	atomic { if :: EARLY :: !EARLY && bl == 0 -> bl = 1 fi; inop++ };
@@ -521,13 +558,13 @@ WAIT:	atomic { if :: KWAIT(t) -> goto KERNEL_WAIT :: else fi };
 QUEUED:	atomic { mounted[s]--; att = PINNED(t) || TIMED(t) };
 	goto BLOCK;
 #if FWD
-LOOK:	atomic { bl == 0 ->                                  /* EINTR, unless a waker or the forwarder has dequeued it */
+LOOK:	atomic { bl == 0 ->          /* EINTR, unless a waker or the forwarder has dequeued t */
 		if
 		:: q[t] != 0 -> q[t] = 0; waiters--; attn[t] = 0; op_end(); goto APP
 		:: else -> goto QUEUED
 		fi
 	};
-/* a signal for x arrives on this carrier: stored, and then x is taken out of its queue if it is in one */
+/* A signal for thread w arrives on this carrier: stores it, then takes w out of its wait queue. */
 FORWARD: atomic { inop++; attn[w] = 1 };
 	atomic { bl == 0 ->
 		if
@@ -538,7 +575,7 @@ FORWARD: atomic { inop++; attn[w] = 1 };
 #endif
 
 #if RSZ
-/* close or open slot S - 1 */
+/* Closes or opens slot S - 1. */
 RESIZE:	inop++;
 	atomic {                                             /* slot.lock */
 		i = S - 1;
@@ -568,7 +605,8 @@ RESIZE:	inop++;
 	};
 #endif
 
-/* yield: T is ready, then as block.  K picks from this very list, so it need not look at idle_count; with K.reserved it does not pick: make_ready in full */
+/* yield: makes T ready, then continues as block.  K picks from the list to which it has pushed T,
+ * so it need not read idle_count.  With K.reserved it does not pick: it does all of make_ready. */
 YIELD:	atomic { inop++; mounted[s]--; att = PINNED(t);
 		if
 		:: resv[k] -> v = resv[k]; resv[k] = 0; wm = BIT(t)
@@ -576,8 +614,8 @@ YIELD:	atomic { inop++; mounted[s]--; att = PINNED(t);
 		:: !resv[k] && shut[s] -> leave_closed(s); wm = BIT(t); acq = 1; goto MADE_READY
 #endif
 #if OC || CON
-		:: !resv[k] && OPEN(s) && oc[s] > 0 && RUNNABLE(s) != 0 -> rdy[s] = rdy[s] | BIT(t); oc[s]--; goto REST   /* one runner fewer */
-		:: !resv[k] && OPEN(s) && oc[s] > 0 -> wm = BIT(t); acq = 1;      /* step_back: the same, whoever is runnable */
+		:: !resv[k] && OPEN(s) && oc[s] > 0 && RUNNABLE(s) != 0 -> rdy[s] = rdy[s] | BIT(t); oc[s]--; goto REST
+		:: !resv[k] && OPEN(s) && oc[s] > 0 -> wm = BIT(t); acq = 1;    /* step_back */
 #if M != M_STEP_UNPAID
 			oc[s]--;
 #endif
@@ -591,8 +629,9 @@ YIELD:	atomic { inop++; mounted[s]--; att = PINNED(t);
 	goto MADE_READY;
 
 #if SPN
-/* ---------------------------------------------------------------- a busy-wait loop, and park(T) when the loop has been found.
- * T goes on the waiting list only if its place ends or somebody takes it: otherwise it may as well spin. */
+/* -------------------------------- a busy-wait loop, and park(T)
+ * T joins the waiting list only if a successor takes its slot, or if it leaves without one as an
+ * extra runner.  Otherwise it may as well spin. */
 SPIN:	if
 	:: atomic { !SPINS(t) -> goto APP }
 	:: atomic { SPINS(t) && (!OPEN(s) || oc[s] > 0 || (resv[k] && M != M_SPIN_RESERVED) || ANYRUN || M == M_PARK_ALONE) ->
@@ -617,7 +656,7 @@ SPIN:	if
 			fi
 #endif
 #if OC || CON
-		:: oc[s] > 0 -> push_waiting();                      /* an extra thread */
+		:: oc[s] > 0 -> push_waiting();                      /* an extra runner */
 #if M != M_PARK_UNPAID
 			oc[s]--;
 #endif
@@ -626,7 +665,7 @@ SPIN:	if
 #else
 			p = ENDS; goto STOOD
 #endif
-		:: oc[s] > 0 && RUNNABLE(s) != 0 -> pop(u, s); push_waiting(); p = 1 + u; u = 0; goto STOOD    /* hands its place on */
+		:: oc[s] > 0 && RUNNABLE(s) != 0 -> pop(u, s); push_waiting(); p = 1 + u; u = 0; goto STOOD
 #endif
 		:: (!resv[k] || M == M_SPIN_RESERVED) && oc[s] == 0 && RUNNABLE(s) != 0 -> pop(u, s); push_waiting(); p = 1 + u; u = 0; goto STOOD
 		:: (!resv[k] || M == M_SPIN_RESERVED) && oc[s] == 0 && RUNNABLE(s) == 0 -> d = 1
@@ -639,17 +678,17 @@ STEAL:	atomic {
 #if M == M_PARK_ALONE
 		:: d == S -> d = 0; push_waiting(); goto REST
 #else
-		:: d == S -> d = 0; goto RESUME                      /* nobody: it spins on */
+		:: d == S -> d = 0; goto RESUME      /* no successor: t keeps spinning */
 #endif
 		fi
 	};
 	atomic {
 #if RSZ && M != M_PARK_CLOSED
-		if :: shut[s] -> wm = BIT(t); goto MADE_READY :: else fi;    /* its successor has the slot */
+		if :: shut[s] -> wm = BIT(t); goto MADE_READY :: else fi;  /* closed meanwhile */
 #endif
 		push_waiting()
 	};
-STOOD:	atomic {                                                     /* a fence, then as make_ready: no slot stays idle beside T */
+STOOD:	atomic {  /* a fence, then as make_ready: no slot stays idle beside T */
 #if M == M_PARK_NO_LOOK
 		goto MADE_READY
 #elif M == M_PARK_EARLY
@@ -660,7 +699,7 @@ STOOD:	atomic {                                                     /* a fence, 
 	};
 #endif
 
-/* ---------------------------------------------------------------- block(T) */
+/* -------------------------------- block(T) */
 BLOCK:	atomic { if :: resv[k] -> v = resv[k]; resv[k] = 0; goto RUN_RESERVED :: else fi };
 #if RSZ
 	atomic { if
@@ -682,19 +721,20 @@ BLOCK:	atomic { if :: resv[k] -> v = resv[k]; resv[k] = 0; goto RUN_RESERVED :: 
 #if M == M_EXTRA_STAYS
 		:: oc[s] > 0 && RUNNABLE(s) != 0 -> oc[s]--; i = s; ret = RB; pop(u, s); goto FOUND
 #else
-		:: oc[s] > 0 && RUNNABLE(s) != 0 -> i = s; ret = RB; pop(u, s); goto FOUND    /* hands its place on */
+		:: oc[s] > 0 && RUNNABLE(s) != 0 -> i = s; ret = RB; pop(u, s); goto FOUND  /* replaced */
 #endif
 		:: oc[s] == 0 fi };
 #endif
 	atomic { i = s; ret = RB; goto FIND };
 
-/* pick(i) and, if there is nothing, go_idle(i).  FOUND: u is ours and so is i.  NOTHING: i is no longer ours. */
+/* pick(i), and go_idle(i) if that finds no thread.  FOUND: the carrier owns u and i.  NOTHING: it
+ * no longer owns i. */
 FIND:	atomic {
 		if
 		:: d < S && RUNNABLE((i + d) % S) != 0 -> pop(u, (i + d) % S); d = 0; goto FOUND
 		:: d < S && (!RUNNABLE((i + d) % S) || PASSED_OVER((i + d) % S)) -> d++; goto FIND
 #if SPN
-		:: d >= S && d < LISTS && wtg[(i + d) % S] != 0 && M != M_NOT_OVER ->       /* nothing runnable: somebody may as well spin */
+		:: d >= S && d < LISTS && wtg[(i + d) % S] != 0 && M != M_NOT_OVER ->  /* any parked thread */
 			any(u, wtg[(i + d) % S]); late = late & ~BIT(u); d = 0; goto FOUND
 		:: d >= S && d < LISTS && (wtg[(i + d) % S] == 0 || M == M_NOT_OVER) -> d++; goto FIND
 #endif
@@ -719,7 +759,7 @@ FIND:	atomic {
 #if SPN
 		:: rdy[i] == 0 && wtg[i] == 0 && oc[i] > 0 -> oc[i]--; d = 0; goto NOTHING
 #else
-		:: rdy[i] == 0 && oc[i] > 0 -> oc[i]--; d = 0; goto NOTHING  /* an extra thread came meanwhile: it takes over */
+		:: rdy[i] == 0 && oc[i] > 0 -> oc[i]--; d = 0; goto NOTHING  /* overcommitted meanwhile */
 #endif
 #endif
 		:: else -> assert(!idle[i]); idle[i] = 1; nidle++
@@ -728,7 +768,7 @@ FIND:	atomic {
 #if M == M_NO_RECHECK
 	atomic { d = 0; goto NOTHING };
 #endif
-RECHECK: atomic {                                            /* every list is read by itself */
+RECHECK: atomic {                                            /* reads each list separately */
 		if
 		:: d < S && (!rdy[(i + d) % S] || PASSED_OVER((i + d) % S)) -> d++; goto RECHECK
 		:: d < S && rdy[(i + d) % S] != 0 -> d = 0
@@ -740,7 +780,7 @@ RECHECK: atomic {                                            /* every list is re
 		:: d == LISTS -> d = 0; goto NOTHING
 		fi
 	};
-	atomic {                                                     /* claim(i) again */
+	atomic {                                                     /* claims i again */
 		if
 		:: idle[i] -> idle[i] = 0; nidle--; goto FIND
 		:: else -> goto NOTHING
@@ -753,7 +793,7 @@ FOUND:	atomic { if :: ret == RB && u == t -> u = 0; i = 0; goto RESUME     /* wo
 	goto PASSED;
 NOTHING: atomic { if :: ret == RB -> i = 0; goto REST :: else -> goto PASSED fi };
 
-/* release: overcommit--, or pass slot i on; pass: only the latter.  Both go on at ret */
+/* release: does overcommit--, or passes slot i on; then continues at ret. */
 RELEASE:
 #if RSZ
 	atomic { if :: shut[i] -> leave_closed(i); goto PASSED :: else fi };
@@ -794,10 +834,10 @@ RUN_NEXT: atomic {
 	};
 	finish(u);
 	goto RESUME;
-HAND_OFF: dispatch(u, s);                                    /* u attached elsewhere, or t stays on its stack */
+HAND_OFF: dispatch(u, s);            /* u is attached elsewhere, or t stays on its stack */
 	goto REST;
 
-/* a scheduling point of K with K.reserved: t is where it belongs; mount v with s */
+/* A scheduling point with K.reserved set, after t has been queued: mounts v on s. */
 RUN_RESERVED: atomic {
 		v--; assert(v == k && attach[v] == DETACHED && !on[v]);
 		attach[v] = ATTACHED; tslot[v] = s; on[v] = 1; on[t] = 0; u = t; t = v; v = 0
@@ -805,7 +845,7 @@ RUN_RESERVED: atomic {
 	finish(u);
 	goto RESUME;
 
-/* ---------------------------------------------------------------- rest(T): no slot */
+/* -------------------------------- rest(T): no slot */
 REST:	atomic { u = 0; s = 0; if :: !att -> goto LEAVE :: else -> assert(k == t) fi };
 ATT:
 #if M == M_ASLEEP_STORE
@@ -844,7 +884,7 @@ ATT_SLEPT: atomic {
 		fi
 	};
 #if SIG
-SIGNAL:	atomic {                                             /* the handler: cas(T.attach, ASLEEP, ATTACHED) */
+SIGNAL:	atomic {                         /* the handler: cas(T.attach, ASLEEP, ATTACHED) */
 #if M == M_SIGNAL_STORE
 		attach[t] = ATTACHED
 #else
@@ -856,7 +896,7 @@ SIGNAL:	atomic {                                             /* the handler: cas
 #endif
 	goto TIMEOUT;
 #endif
-/* a timeout or a signal: still queued: take oneself out */
+/* A timeout or a signal: t takes itself out of the queue if it is still there. */
 TIMEOUT: atomic { bl == 0 ->
 		if
 #if M == M_TIMEOUT_STEAL
@@ -872,7 +912,7 @@ TIMEOUT: atomic { bl == 0 ->
 		fi
 	};
 
-/* not attached: on K's own small stack */
+/* Not attached: the carrier is on its own small stack. */
 LEAVE:	on[t] = 0;
 #if M == M_DETACH_EARLY
 	finish(t);
@@ -899,13 +939,13 @@ LEFT:	atomic {
 		:: else
 		fi
 	};
-PARK:	atomic {                                             /* FUTEX_WAIT(&K.park, 0) until there is an order */
+PARK:	atomic {                             /* FUTEX_WAIT(&K.park, 0) until K has an order */
 		if
 		:: park[k]
 		:: !park[k] -> slpp[k] = 1; op_end(); goto PARKED
 		fi
 	};
-	atomic {                                             /* mount the ordered thread */
+	atomic {                                             /* mounts the ordered thread */
 		t = order[k]; s = oslot[k]; order[k] = 0; oslot[k] = 0; park[k] = 0;
 		assert(attach[t] == DETACHED && !on[t]);
 		attach[t] = ATTACHED; tslot[t] = s; on[t] = 1; goto RESUME
@@ -917,7 +957,7 @@ PARKED:	if
 #endif
 	fi;
 
-/* back to application code, with slot s */
+/* Returns to application code, with slot s. */
 RESUME:	atomic {
 		mounted[s]++; assert(mounted[s] <= 1 - idle[s] - GONE_(s) + oc[s]); assert(on[t]);
 #if SPN
@@ -926,14 +966,14 @@ RESUME:	atomic {
 		op_end(); goto APP
 	};
 
-/* ---------------------------------------------------------------- wake(addr, n) */
+/* -------------------------------- wake(addr, n) */
 WAKE:	inop++;
 #if M == M_WAKE_EARLY
 	atomic { if :: bl == 0 && waiters == 0 && kwaiters == 0 -> d = 1 :: else fi };
 	atomic { word[w]++; if :: d -> d = 0; op_end(); goto APP :: else fi };
 #endif
 #if KW
-	atomic {                                             /* the real FUTEX_WAKE: they came first */
+	atomic {                             /* the real FUTEX_WAKE: kernel waiters came first */
 		if
 		:: kwaiters > 0 ->
 			d = 0;
@@ -953,7 +993,7 @@ WAKE:	inop++;
 		:: else -> d = 0
 		fi
 	};
-	atomic { bl == 0 ->                                  /* dequeue up to n that wait for w */
+	atomic { bl == 0 ->                                  /* dequeues up to n waiters of w */
 		wm = 0;
 #if WORK == 0
 		d = 0;
@@ -967,7 +1007,7 @@ WAKE:	inop++;
 	};
 	goto MADE_READY;
 
-/* ---------------------------------------------------------------- make_ready(T) for each of wm */
+/* -------------------------------- make_ready(T) for each of wm */
 MAKE_READY:
 #if M == M_COUNT_EARLY
 	atomic { d = (nidle > 0) };
@@ -999,10 +1039,10 @@ PUSHED:	atomic { if :: d == 0 -> goto MADE_READY :: else -> d = 0 fi };
 #else
 PUSHED:	atomic { if :: nidle == 0 -> goto MADE_READY :: else fi };
 #endif
-CLAIM:	atomic {                                             /* claim an idle slot, each under its own lock */
+CLAIM:	atomic {                             /* claims an idle slot, each under its own lock */
 		if
 		:: i < S && !idle[i] -> i++; goto CLAIM
-		:: i < S && idle[i] -> idle[i] = 0; nidle--; ret = RMR; goto FIND     /* pick and dispatch, or give back */
+		:: i < S && idle[i] -> idle[i] = 0; nidle--; ret = RMR; goto FIND  /* or go_idle */
 		:: i == S -> i = 0
 		fi
 	};
@@ -1020,7 +1060,7 @@ MADE_READY: atomic {
 	};
 	atomic { op_end(); goto APP };
 
-/* ---------------------------------------------------------------- acquire(T): attached, at home, no slot */
+/* -------------------------------- acquire(T): attached, at home, no slot */
 ACQUIRE: atomic { att = 1; acq = 1; i = tslot[t]; u = 0; d = 0; wm = 0; n = 0 };
 ACQ1:	atomic {
 		if
@@ -1030,7 +1070,7 @@ ACQ1:	atomic {
 		fi
 	};
 #if CON
-	atomic {                                             /* slot.lock: beside the slot's thread, as natively */
+	atomic {                     /* slot.lock: runs beside the slot's thread, as natively */
 		if
 #if M != M_EXTRA_IDLE
 		:: con > 0 && !idle[tslot[t]] && OPEN(tslot[t]) -> con--; s = tslot[t]; oc[s]++; wm = 0; goto RESUME
@@ -1043,12 +1083,12 @@ ACQ1:	atomic {
 #endif
 	goto MADE_READY;
 
-/* ---------------------------------------------------------------- a blocking system call */
+/* -------------------------------- a blocking system call */
 SYSCALL: atomic { inop++; mounted[s]--; i = s; ret = RSY; goto RELEASE };
 IN_KERNEL: atomic { op_end() };
 	atomic { inop++; goto ACQUIRE };
 
-/* a wait in the kernel, with the slot given up: kernel_waiters++ before the kernel compares */
+/* A wait in the kernel, without a slot: kernel_waiters++ before the kernel compares. */
 KERNEL_WAIT:
 #if KW
 	atomic { inop++; mounted[s]--;
@@ -1074,12 +1114,13 @@ KERNEL_WOKEN: atomic { kwaiters--; goto ACQUIRE };
 KERNEL_COMPARE: skip;
 #endif
 
-/* ---------------------------------------------------------------- migrate_home(T) from K != T.home =: H, with slot s */
-GO_HOME: atomic { inop++; mounted[s]--; on[t] = 0; attach[t] = DETACHED };    /* on K's own stack; T is ours: nobody grants */
+/* -------------------------------- migrate_home(T) from K to H = T.home, with slot s */
+/* On K's own stack.  T owns itself, so it cannot be granted. */
+GO_HOME: atomic { inop++; mounted[s]--; on[t] = 0; attach[t] = DETACHED };
 #if M == M_RESERVE_FIRST
 	atomic { if :: IN(free, t) -> free = free & ~BIT(t); c = t + 1 :: else -> resv[t] = 1 + t fi };
 #endif
-	atomic {                                             /* K goes free as in rest */
+	atomic {                                             /* K joins the free list as in rest */
 		if
 #if M != M_NO_RESERVED
 		:: resv[k] -> v = resv[k]; resv[k] = 0
@@ -1097,7 +1138,7 @@ GO_HOME: atomic { inop++; mounted[s]--; on[t] = 0; attach[t] = DETACHED };    /*
 		:: c != 0 -> c--
 		:: else -> t = 0;
 			if
-			:: v != 0 -> v--; t = v; v = 0;              /* its own thread was waiting for K: it gets the slot */
+			:: v != 0 -> v--; t = v; v = 0;              /* K's home thread waits for K: it gets the slot */
 				assert(t == k && attach[t] == DETACHED && !on[t]);
 				attach[t] = ATTACHED; on[t] = 1; tslot[t] = s; goto RESUME
 			:: else -> i = s; s = 0; ret = RGH; goto RELEASE
@@ -1108,7 +1149,7 @@ GO_HOME: atomic { inop++; mounted[s]--; on[t] = 0; attach[t] = DETACHED };    /*
 	atomic { t = 0; s = 0; goto LEFT };
 HOME_PASSED: goto LEFT;
 
-/* ---------------------------------------------------------------- exit */
+/* -------------------------------- exit */
 DONE:
 #if EXIT
 	atomic { if :: k != t -> goto GO_HOME :: else fi };
@@ -1124,7 +1165,7 @@ END:	skip
 }
 
 #if OC
-/* the monitor: a slot with a runnable thread gets an extra runner; it does so when it likes, OC times */
+/* The monitor: gives a slot with a runnable thread an extra runner, at any time, OC times. */
 proctype Monitor() {
 	byte u, old, c, i, b;
 	do
@@ -1148,7 +1189,7 @@ end:		atomic {
 #include "slots_kept.pml"
 
 #if TOV
-/* a parked thread's time passes; TOV times */
+/* Ends a parked thread's wait by time, TOV times. */
 proctype Clock() {
 	byte x, m, b;
 	do
@@ -1182,7 +1223,7 @@ init {
 #endif
 	}
 end:	(done == N && inop == 0);
-	atomic {                                             /* all is given back */
+	atomic {                                             /* no thread is lost, all slots are idle */
 #if SPN
 		assert(!ALLWTG && !late);
 #endif

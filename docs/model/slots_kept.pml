@@ -1,14 +1,15 @@
 /*
- * Part of slots.pml: threads that are gathered on a slot (docs/slots.md, "Gathering").  It is
- * included twice: for the names, and, where dispatch() is known, for the monitor.  kept[s]:
- * slot.kept_until has not passed, or the monitor has not looked since.
+ * Part of slots.pml: threads gathered on a slot (docs/design/virtual-blocking.md, "Gathering").
+ *
+ * slots.pml includes this file twice: for the declarations, and after dispatch() for the monitor.
+ * kept[s]: slot.kept_until has not passed, or the monitor has not checked the slot since.
  */
 #ifndef PASSED_OVER
 #if KEEP
 bit  kept[S];
 byte keep = KEEP;
 #define ANYKEPT            (kept[0] || kept[1])
-/* A thief that is d slots away may pass slot x over, or find that the time has passed. */
+/* A thief d slots away may skip slot x, or find that slot.kept_until has passed. */
 #define PASSED_OVER(x)     (d > 0 && kept[x])
 #else
 #define ANYKEPT            0

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Timed waits of carried threads (docs/slots.md, Timers): a thread that waits has no kernel thread
- * to keep its time, so the monitor does. What is checked:
+ * Timed waits of carried threads (docs/design/slot-protocol.md, Timers). A waiting thread has no
+ * kernel thread of its own that could keep its timeout, so the monitor keeps it. Checked:
  *
- *   1. A wait that only its timer can end does end (else: an invalid end state): the monitor never
- *      sleeps for long beside an armed timer.
+ *   1. A wait that only its timer can end does end (otherwise: an invalid end state). So the
+ *      monitor never sleeps for long beside an armed timer.
  *   2. A timer ends the wait that it was armed for, and no later one.
  *
- * Time is not counted: a monitor that sleeps for a tick wakes by itself, one that sleeps for long
- * does not, and an armed timer may be due at any look. The lock of a bucket is one atomic step;
- * that of a shard of timers is a real one, since a bucket's is taken within. Memory is sequentially
- * consistent; a missing fence is a mutant.
+ * Time is not counted. A monitor that sleeps for a tick wakes by itself, one that sleeps for long
+ * does not. An armed timer may be due at any scan. A bucket's critical section is one atomic step.
+ * The lock of a timer shard is a real lock, since a bucket's is taken within it. Memory is
+ * sequentially consistent; a missing fence is a mutant.
  *
- * -D R=rounds of each thread, W=waits that are ended by a wake, at most, E=times that the monitor
- * ends and is made again, M=mutant: each breaks one thing, and run.sh wants an error for it.
+ * -D R=rounds of each thread, W=maximum number of waits that a wake ends, E=times that the monitor
+ * ends and is started again, M=mutant. Each mutant breaks one thing; run.sh expects an error.
  */
 #ifndef R
 #define R 2
@@ -27,17 +27,17 @@
 #ifndef M
 #define M 0
 #endif
-#define M_READ_EARLY  1 /* arm: reads until before the timer is visible */
-#define M_SCAN_EARLY  2 /* sleep: looks for timers before it says that it sleeps for long */
+#define M_READ_EARLY  1 /* arm: reads `until` before the timer is visible */
+#define M_SCAN_EARLY  2 /* sleep: scans timers before it publishes its long sleep */
 #define M_NO_LOCK     3 /* disarm: does not take the lock */
-#define M_STALE_UNTIL 4 /* end: leaves until as it was, and nobody looks whether a timer is armed */
+#define M_STALE_UNTIL 4 /* end: leaves `until` unchanged; nobody checks for armed timers */
 #define M_CUT_LOST    5 /* cut_sleep: does not change the word that the monitor sleeps on */
 
 #define T 2
-bit long_sleep; /* until: the monitor looks again in a tick, or not before its sleep is cut */
-bit gone;       /* there is no monitor */
-byte word;      /* the futex word that the monitor sleeps on; changes with each cut */
-bit lock;       /* of the timers */
+bit long_sleep; /* until: 0: the monitor scans again in a tick; 1: not before cut_sleep */
+bit gone;       /* no monitor exists */
+byte word;      /* the futex word that the monitor sleeps on; cut_sleep changes it */
+bit lock;       /* of the timer shard */
 bit armed[T], queued[T], by_time[T];
 byte wait_of[T], timer_of[T], ended_by[T];
 byte ended_threads, monitor_ends;
@@ -58,7 +58,7 @@ proctype Thread(byte t) {
 	:: round < R ->
 		round++;
 		if
-		:: long_sleep || gone                        /* its kernel thread keeps the time */
+		:: long_sleep || gone                        /* its kernel thread keeps time */
 		:: !long_sleep && !gone ->
 			atomic { wait_of[t]++; queued[t] = 1; by_time[t] = 0 };
 #if M == M_READ_EARLY
@@ -98,7 +98,7 @@ AWAKE:	i = 0;
 	:: i == T -> break
 	:: i < T ->
 		atomic { lock == 0 -> lock = 1 };
-		due = armed[i];              /* and its time has come: or at a later look */
+		due = armed[i];              /* if it has expired; otherwise at a later scan */
 		if
 		:: due ->
 			atomic {
@@ -115,7 +115,7 @@ AWAKE:	i = 0;
 		lock = 0; i++
 	od;
 	if
-	:: goto AWAKE                                        /* a tick */
+	:: goto AWAKE                                        /* sleeps for a tick */
 	:: monitor_ends < E -> goto END
 	:: skip
 	fi;
@@ -140,12 +140,12 @@ END:	monitor_ends++;
 end_gone: ended_threads == T;
 	goto STOP;
 #else
-	long_sleep = 1;              /* monitor_restart: then looks for timers */
+	long_sleep = 1;              /* monitor_restart, which then scans timers */
 	if
 	:: armed[0] || armed[1] -> long_sleep = 0; goto AWAKE
 	:: else
 	fi;
-end_ended: word != seen;                                     /* made again by who cuts its sleep */
+end_ended: word != seen;                                     /* cut_sleep starts a new monitor */
 	long_sleep = 0;
 	goto AWAKE;
 #endif

@@ -1,18 +1,22 @@
-/* Processes that wait in loops for each other pass their turns on: runtime/sched/turns.h, whose
- * rules have these numbers.
+/* Turns: processes that wait for each other in loops pass their CPU on (runtime/sched/turns.h). The
+ * numbers of rules are those of that header.
  *
- * What is checked: while no process has died, those that are left never all sleep. So no sleep ends
- * by its time only (`timeout` is true if nothing else can happen). Each death, wherever it is,
- * costs two sleeps for their whole time at most, if that process was at no site during the first.
- * With LIVE: process 1 does not sleep for ever.
+ * Checked:
+ *   - While no process has died, the processes never all sleep. So no sleep ends by its timeout
+ *     only (`timeout` is true if nothing else can happen).
+ *   - Each death, at any step, costs at most two sleeps of full length, if that process was at no
+ *     site during the first.
+ *   - LIVE: process 1 does not sleep for ever.
  *
- * Memory is sequentially consistent; the code's accesses to words are. futex(2)'s wait is one step.
+ * Memory is sequentially consistent, as are the code's accesses to words. futex(2)'s wait is one
+ * step.
  *
- * -D N=processes, MOST=those that are to run at a time, KILL=those that die, at any step, LEAVE=1:
- * the first gives its turn up and ends, PUSH=1: a thread of the first becomes ready, while the
- * second computes with its turn; EARLY=sleeps that end early, as by a signal; ANY=1: a turn goes to
- * any process that wants one, else to the next; M=mutant: each breaks one thing, and run.sh wants
- * an error for it.
+ * -D N=processes, MOST=processes that should run at a time, KILL=processes that die,
+ * EARLY=sleeps that end early, as by a signal, M=mutant. Each mutant breaks one thing; run.sh
+ * expects an error.
+ * LEAVE=1: the first process gives up its turn and ends.
+ * PUSH=1: a thread of the first becomes ready while the second computes with its turn.
+ * ANY=1: a turn goes to any process that wants one; otherwise to the next.
  */
 #ifndef N
 #define N 3
@@ -40,10 +44,10 @@
 #endif
 #define M_GIVE_FIRST 1 /* gives before its own word is WANTED (rule 2) */
 #define M_NO_COMPARE 2 /* futex(2) does not compare (rule 2) */
-#define M_NO_LOOK    3 /* sleeps without a look for one that is HELD (rule 3) */
-#define M_KEEPS      4 /* one that has died keeps its turn (rule 4) */
-#define M_NO_LEAVE   5 /* ends without giving its turn up */
-#define M_READY_FIRST 6 /* looks for a ready thread before it says that it sleeps */
+#define M_NO_LOOK    3 /* sleeps without searching for a word that is HELD (rule 3) */
+#define M_KEEPS      4 /* a dead process keeps its turn (rule 4) */
+#define M_NO_LEAVE   5 /* ends without giving up its turn */
+#define M_READY_FIRST 6 /* checks for a ready thread before it publishes its sleep */
 
 #define NONE 0
 #define WANTED 1
@@ -71,7 +75,8 @@ inline give(e, done) {
 	fi
 }
 
-/* held, of which `before` have lower numbers; wanting, N: none */
+/* Counts the other processes that hold turns in `held`, those with lower numbers in `before`. Sets
+ * `wanting` to a process that wants a turn; N: none. */
 inline look(me) {
 	d_step { held = 0; before = 0; wanting = N; i = 1 };
 	do

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The mask with which the process was executed. libgomp binds the main thread to the first place of
- * OMP_PLACES in its constructor, so the mask is read in ours, which runs first (-z initfirst).
- * Before glibc 2.34 libpthread's takes that turn, and such a process runs natively (lissom.c).
+ * The affinity mask with which the process was executed. libgomp binds the main thread to the first
+ * place of OMP_PLACES in its constructor. So the runtime reads the mask in its own constructor,
+ * which runs first (-z initfirst). Before glibc 2.34 libpthread's constructor is first instead, and
+ * such a process runs natively (lissom.c).
  *
- * To read it when this object is relocated, by the resolver of an indirect function, would always
- * be early enough. But other loaders know no such relocation, and end the program: musl's, where
- * the library is preloaded by a path without $LIB.
+ * Rejected: to read the mask in the resolver of an indirect function, when this object is
+ * relocated. That would always be early enough, but other loaders do not know the relocation and
+ * end the program. One is musl's, if the library is preloaded by a path without $LIB.
  */
 #include "cpus/cpus.h"
 #include "prim/prim.h"

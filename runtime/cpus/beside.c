@@ -2,9 +2,9 @@
 #include "cpus/beside.h"
 
 enum {
-    HOLD_US = 100000,      /* before more slots are tried, doubling each time that they are ... */
-    HOLD_MAX_US = 1600000, /* ... of no use, to this */
-    CALM = 3,              /* looks: the others have left */
+    HOLD_US = 100000,      /* pause before more slots are tried */
+    HOLD_MAX_US = 1600000, /* maximum of the pause, which doubles after each useless try */
+    CALM = 3,              /* checks without others that show that they have left */
 };
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -17,7 +17,7 @@ static bool set(struct beside *b, uint32_t slots, uint64_t now)
     return changes;
 }
 
-/* There were too many. */
+/* Decrease the slots: there were too many. */
 static bool fewer(struct beside *b, uint32_t slots, uint64_t now)
 {
     b->hold_us = b->tries && b->hold_us ? least(b->hold_us * 2, HOLD_MAX_US) : HOLD_US;
@@ -28,13 +28,13 @@ static bool fewer(struct beside *b, uint32_t slots, uint64_t now)
 
 static bool more(struct beside *b, uint32_t slots, uint64_t now)
 {
-    if (b->tries) /* and the last ones were of use */
+    if (b->tries) /* the last increase was useful */
         b->hold_us = HOLD_US;
     b->tries = true;
     return set(b, slots, now);
 }
 
-/* No more slots than without others. */
+/* Decide while there are no more slots than without others. */
 static bool look_within(struct beside *b, const struct beside_look *l,
                         const struct beside_share *share)
 {
@@ -70,10 +70,11 @@ static bool look_beyond(struct beside *b, const struct beside_look *l,
     b->tries = false;
     if (l->now_us < b->retry_us)
         return false;
-    /* Are there others still? Among so many of the program's own threads that does not show. */
+    /* Check whether there are still others: among so many threads of the program they do not
+     * show. */
     b->hold_us = least(b->hold_us * 2, HOLD_MAX_US);
     b->slots = 0;
-    b->retry_us = l->now_us; /* the next look may set `exceeded` again */
+    b->retry_us = l->now_us; /* the next check may return to `exceeded` slots */
     return true;
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * /proc/self/cgroup names the process's group in each hierarchy, mountinfo where hierarchies are
- * mounted and which part of each. The group's folder is the mount point and what of the group's
- * path is below the mounted part; if it is not below it, as in a container that sees its group's
- * path on the host, the mount point itself. Limits are those of that folder and of all above it up
- * to the mount point.
+ * /proc/self/cgroup names the process's group in each hierarchy. mountinfo says where hierarchies
+ * are mounted, and which part of each. The group's folder is the mount point, followed by the
+ * group's path below the mounted part. If the path is not below that part, the folder is the mount
+ * point itself: a container may see its group's path on the host. Limits are those of the folder
+ * and of its ancestors up to the mount point.
  *
- * inotify would not tell of changes: what a container sees is another superblock than that in which
- * its manager writes, with inodes of its own. So the files are read again (monitor/limit.c says how
- * often), and mountinfo only if the process's groups have changed.
+ * inotify would not report changes: a container sees its cgroup through another superblock, with
+ * other inodes, than its manager writes. So the files are read again (monitor/limit.c says how
+ * often). mountinfo is read again only if the process's groups have changed.
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"
@@ -29,16 +29,16 @@ const char *cgroup_root = "";
 enum hierarchy { CPU_V1, CPUSET_V1, V2, HIERARCHIES };
 
 static struct group {
-    char path[PATH];   /* in the hierarchy; "" : none */
+    char path[PATH];   /* in the hierarchy; "": none */
     char folder[PATH]; /* "": not mounted */
-    size_t top;        /* length of the mount point in it */
+    size_t top;        /* length of the mount point in `folder` */
 } group[HIERARCHIES];
 static uint32_t last_quota_cpus;
 static uint32_t last_quota_group;
 
 /* --- text ------------------------------------------------------------------------------------- */
 
-/* Whether `word` is one of the comma-separated words of list. */
+/* Return whether `word` is one of the comma-separated words of `list`. */
 static bool has_word(const char *list, const char *word)
 {
     size_t n = strlen(word);
@@ -53,7 +53,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* Cuts the next word off *p at `end`. Post: it, or NULL: there is none. */
+/* Cut the next word off *p at `end`. Returns the word, or NULL if there is none. */
 static char *cut(char **p, char end)
 {
     char *word = *p;
@@ -67,7 +67,7 @@ static char *cut(char **p, char end)
     return word;
 }
 
-/* \040 and the like, in place. */
+/* Replace octal escapes such as \040, in place. */
 static void unescape(char *s)
 {
     char *to = s;
@@ -82,7 +82,7 @@ static void unescape(char *s)
     *to = 0;
 }
 
-/* Post: false: it does not fit. */
+/* Concatenate a and b. `to` may be a. Returns false if the result does not fit. */
 static bool join(char *to, size_t size, const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b);
@@ -114,8 +114,7 @@ static bool lines_of(const char *path)
     return reader.fd >= 0;
 }
 
-/* Post: the next line, or NULL at the end, when the file has been closed. A line that is too long
- * is cut. */
+/* Return the next line; NULL at the end, after closing the file. Skips lines that do not fit. */
 static char *line(void)
 {
     for (bool whole = true;;) {
@@ -126,7 +125,7 @@ static char *line(void)
                 reader.at = i + 1;
                 if (whole)
                     return found;
-                whole = true; /* that was the end of one that is too long */
+                whole = true; /* this was the end of a line that does not fit */
                 i = reader.at - 1;
             }
         memmove(reader.text, reader.text + reader.at, reader.used - reader.at);
@@ -145,7 +144,7 @@ static char *line(void)
     }
 }
 
-/* Post: its length, or -1. */
+/* Read a file of `folder`, NUL-terminated. Returns its length, or -1. */
 static long read_small(const char *folder, size_t folder_length, const char *name, char *to,
                        size_t size)
 {
@@ -186,7 +185,8 @@ static void group_is(struct group *g, const char *path, bool *changed)
     *changed = true;
 }
 
-/* Post: false: /proc cannot be read. */
+/* Read the groups of the process. Sets *changed if any has changed. Returns false if /proc cannot
+ * be read. */
 static bool read_groups(bool *changed)
 {
     if (!lines_of("/proc/self/cgroup"))
@@ -208,21 +208,21 @@ static const char *below(const char *path, const char *root)
 {
     size_t n = strlen(root);
     if (n == 1)
-        return path; /* "/" */
+        return path; /* root is "/" */
     return !memcmp(path, root, n < strlen(path) ? n : strlen(path)) && strlen(path) >= n &&
                    (!path[n] || path[n] == '/')
                ? path + n
                : NULL;
 }
 
-/* The first mount that has the group wins, or else the first of its hierarchy. */
+/* Use the first mount that contains the group, or else the first of its hierarchy. */
 static void mount_is(struct group *g, const char *root, const char *point)
 {
     const char *rest = *g->path ? below(g->path, root) : NULL;
     if (!*g->path || (*g->folder && !rest) || strlen(point) >= sizeof g->folder)
         return;
     if (*g->folder && g->top != strlen(g->folder))
-        return; /* has one that fits */
+        return; /* already has a mount that contains it */
     if (!join(g->folder, sizeof g->folder, point, rest && !same(rest, "/") ? rest : ""))
         return;
     g->top = strlen(point);
@@ -269,7 +269,7 @@ static bool find_groups(void)
 
 /* --- limits ----------------------------------------------------------------------------------- */
 
-/* Post: false: it is no number. */
+/* Parse a number and advance *p. Returns false if there is none. */
 static bool number(const char **p, uint64_t *n)
 {
     if (!is_digit(**p))
@@ -285,7 +285,7 @@ static uint32_t in_cpus(uint64_t quota, uint64_t period)
     return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-/* Post: 0: none, or nonsense. */
+/* Return the group's quota in CPUs; 0 if there is none, or the file is malformed. */
 static uint32_t quota_v2(const char *folder, size_t n)
 {
     char text[64];
@@ -311,7 +311,7 @@ static uint32_t quota_v1(const char *folder, size_t n)
     return in_cpus(quota, period);
 }
 
-/* Post: not 0. */
+/* Return a hash that is not 0. */
 static uint32_t hash(const void *bytes, size_t n)
 {
     const uint8_t *byte = bytes;
@@ -321,9 +321,9 @@ static uint32_t hash(const void *bytes, size_t n)
     return (uint32_t)hash_end(h) | 1;
 }
 
-/* Identifies the group whose folder is the first n bytes of `folder`, by its inode number. Groups
- * of different containers may have the same path, and one group has a device number for each
- * cgroup namespace. Post: not 0. */
+/* Return an identity of the group whose folder is the first n bytes of `folder`, not 0. It is made
+ * of the inode number: groups of different containers may have the same path, and a group has a
+ * device number for each cgroup namespace. */
 static uint32_t identity(const char *folder, size_t n)
 {
     static char path[PATH], full[PATH];
@@ -336,7 +336,8 @@ static uint32_t identity(const char *folder, size_t n)
     return hash(&about.st_ino, sizeof about.st_ino);
 }
 
-/* *least: 0, or what has been found elsewhere. */
+/* Lower *least to the smallest quota of g and its ancestors. *least: 0, or a quota found
+ * elsewhere. */
 static void least_quota(const struct group *g, uint32_t (*quota)(const char *, size_t),
                         uint32_t *least)
 {
@@ -371,14 +372,15 @@ uint32_t cgroup_quota_group(void) { return last_quota_group; }
 
 /* --- weights ---------------------------------------------------------------------------------- */
 
-enum { WEIGHT = 100, WEIGHT_MAX = 10000, SHARES = 1024 /* the same in version 1 */ };
+enum { WEIGHT = 100, WEIGHT_MAX = 10000, SHARES = 1024 /* default in version 1 */ };
 
 static uint32_t weight_of(uint64_t n)
 {
     return n < 1 ? 1 : n > WEIGHT_MAX ? WEIGHT_MAX : (uint32_t)n;
 }
 
-/* "/autogroup-7 nice -5": the name identifies it. */
+/* Read the autogroup of the session, "/autogroup-7 nice -5". Sets *weight. Returns a hash of its
+ * name; 0 if there is none. */
 static uint32_t session_weight(uint32_t *weight)
 {
     static const char on[] = "/proc/sys/kernel/sched_autogroup_enabled", about[] = "/proc/self";
@@ -407,7 +409,7 @@ uint32_t cgroup_weight(uint32_t *weight)
     const struct group *g = &group[v1 ? CPU_V1 : V2];
     bool root = !*g->path || same(g->path, "/");
     *weight = WEIGHT;
-    if (root && v1) /* it has shares, which say nothing */
+    if (root && v1) /* its cpu.shares mean nothing */
         return session_weight(weight);
     if (*g->folder &&
         read_small(g->folder, strlen(g->folder), v1 ? "/cpu.shares" : "/cpu.weight", text,
@@ -421,7 +423,7 @@ uint32_t cgroup_weight(uint32_t *weight)
 
 /* --- cpusets ---------------------------------------------------------------------------------- */
 
-/* "0-3,8". */
+/* Parse a list such as "0-3,8". Returns false if it is malformed. */
 static bool parse_list(const char *p, struct cpu_mask *m)
 {
     memset(m, 0, sizeof *m);

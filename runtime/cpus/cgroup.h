@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the cgroups of the process say of CPUs, as it sees them: version 1, 2 or both, through
- * whatever is mounted where, in containers the part that is mounted there.
+ * CPU quota, weight and cpuset of the cgroups of the process, as the process sees them: version 1,
+ * 2 or both, wherever they are mounted. A container sees its own part of the tree.
  */
 #ifndef LISSOM_CGROUP_H
 #define LISSOM_CGROUP_H
@@ -9,26 +9,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ceil(quota / period), the least of all ancestors' that can be seen. Post: 0: no limit, or the
- * last answer if /proc cannot be read. 5 us, and 3 for each level. One caller at a time. */
+/* Return the CPU quota in CPUs: ceil(quota / period), the smallest of the process's group and all
+ * visible ancestors. Returns 0 if there is no limit, and the last result if /proc cannot be read.
+ * Takes 5 us, and 3 us for each level. One caller at a time. */
 uint32_t cgroup_quota_cpus(void);
 
-/* Identifies the group that has the least quota, to all who see the same files; 0: none. Of the
- * last call of cgroup_quota_cpus. */
+/* Return a hash that identifies the group with the smallest quota, as the last call of
+ * cgroup_quota_cpus found it; 0: none. It is the same for all processes that see the same files. */
 uint32_t cgroup_quota_group(void);
 
-/* Identifies the group among whose likes the kernel shares CPUs: the process's cgroup, as
- * cgroup_quota_cpus has found it last, or its session's group where the kernel makes these
- * (sched(7), autogroup); 0: neither. *weight: 1..10000, of which 100 is usual. Weights of the
- * groups above are not looked at. 8 us. One caller at a time. */
+/* Return a hash that identifies the scheduling group of the process, among which the kernel shares
+ * CPUs. That is the process's cgroup, as cgroup_quota_cpus last found it, or the group of its
+ * session where the kernel makes these (sched(7), autogroup). Returns 0 if there is neither.
+ * *weight: of the group, 1 to 10000; 100 is usual. Weights of ancestors are ignored. Takes 8 us.
+ * One caller at a time. */
 uint32_t cgroup_weight(uint32_t *weight);
 
 struct cpu_mask;
-/* The CPUs that cpusets leave to the process, in the groups that cgroup_quota_cpus has found last,
- * or else those that are online. Post: false: neither can be read. One caller at a time. */
+/* Set *m to the CPUs that cpusets allow the process, in the groups that cgroup_quota_cpus last
+ * found. Without cpusets, these are the online CPUs. Returns false if neither can be read. One
+ * caller at a time. */
 bool cgroup_cpuset(struct cpu_mask *m);
 
-/* In front of all paths; "" unless for tests. */
+/* Prefix of all paths; "" except in tests. */
 extern const char *cgroup_root;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Affinity masks, and the masks of the process that no thread of ours has changed.
+ * Affinity masks, and the two masks of the process that the runtime has not changed.
  */
 #ifndef LISSOM_CPUS_H
 #define LISSOM_CPUS_H
@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CPU_MASK_WORDS = 128 }; /* 8192 CPUs, the largest that a kernel can be built for */
+enum { CPU_MASK_WORDS = 128 }; /* 8192 CPUs, the most that a kernel supports */
 
 struct cpu_mask {
     uint64_t word[CPU_MASK_WORDS];
-    uint32_t bytes; /* as many as the kernel has */
+    uint32_t bytes; /* size of the kernel's mask */
 };
 
 static inline uint32_t cpus_count(const struct cpu_mask *m)
@@ -24,16 +24,16 @@ static inline uint32_t cpus_count(const struct cpu_mask *m)
 }
 
 /* --- at_load.c -------------------------------------------------------------------------------- */
-void cpus_loaded(void);                    /* by the constructor */
-const struct cpu_mask *cpus_at_load(void); /* bytes 0: it cannot be read */
+void cpus_loaded(void);                    /* read the mask; by the constructor */
+const struct cpu_mask *cpus_at_load(void); /* bytes 0: unreadable */
 
 /* --- sentinel.c: by the monitor --------------------------------------------------------------- */
 
-/* A thread whose mask nobody of us sets: the caller's at this moment, and what becomes of it. Post:
- * false: there is none. */
+/* Start the sentinel: a kernel thread with the caller's mask, which the runtime never sets. Returns
+ * false if it cannot be created. */
 bool cpus_sentinel_begins(void);
 void cpus_sentinel_ends(void);
-long cpus_sentinel(void); /* its id; 0: none */
+long cpus_sentinel(void); /* tid; 0: none */
 void cpus_sentinel_after_fork(void);
 
 #endif

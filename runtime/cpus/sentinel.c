@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the affinity mask of the process is, while we have set the masks of all of its threads, and
- * the monitor's. `taskset -a` and cpusets change the mask of every thread, so one is kept whose
- * mask we never touch: what it has is what the process would have. It sleeps for good. Nothing else
- * tells reliably:
+ * The affinity sentinel: a sleeping kernel thread whose mask the runtime never sets. It shows the
+ * mask that the process would have, while the runtime has set the masks of all threads and of the
+ * monitor (docs/design/cpus.md, Confinement). `taskset -a` and cpusets change the mask of every
+ * thread, and so the sentinel's. Nothing else is reliable:
  *
- * - The kernel remembers what was set for a thread, gives as much of that as the cpuset allows, or
- *   all that this allows if that is nothing, and does not tell what it remembers. A monitor that
- *   was confined to {1} has {0} while the cpuset is {0}, and {1} when it is {0,1} again: for good,
- *   and as if somebody had chosen that.
- * - Who writes a cpuset changes its file first, and then the masks one by one; on a busy machine
- *   tens of milliseconds later. So whether a mask has become smaller by a cpuset or by somebody's
- *   choice cannot be seen by comparing the two at one moment, nor by trying to set another.
+ * - The kernel remembers the mask that was set for a thread, and does not report it. It applies as
+ *   much of it as the cpuset allows, or the whole cpuset if that is nothing. A monitor confined to
+ *   {1} has {0} while the cpuset is {0}, and {1} when the cpuset is {0,1} again. It then stays at
+ *   {1}, as if the user had chosen that.
+ * - A writer of a cpuset changes the file first and then the masks one by one, on a busy machine
+ *   tens of milliseconds later. So no comparison of file and mask at one moment shows whether the
+ *   cpuset or a user's choice has reduced a mask. An attempt to set another mask does not show it
+ *   either.
  */
 #include "cpus/cpus.h"
 #include "prim/kernel_thread.h"

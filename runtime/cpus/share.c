@@ -4,20 +4,21 @@
 #include <stdbool.h>
 
 enum {
-    CPU = 1 << 16,         /* parts of a CPU */
-    LOST = SHARE_PROGRAMS, /* of these, by rounding, at most */
-    GOLDEN = 40503,        /* of these, by the golden ratio: multiples are spread evenly */
-    NICE_0 = 1024,         /* weight */
+    CPU = 1 << 16,         /* units per CPU */
+    LOST = SHARE_PROGRAMS, /* units lost by rounding, at most */
+    GOLDEN = 40503,        /* units, by the golden ratio: its multiples are spread evenly */
+    NICE_0 = 1024,         /* weight of nice 0 */
 };
 
-/* One caller at a time: the monitor's stack is small. */
+/* Static, because the monitor's stack is small. One caller at a time. */
 static struct part {
-    uint64_t want, got; /* parts of a CPU */
+    uint64_t want, got; /* units */
     uint64_t weight;
     bool has_all;
 } part[SHARE_PROGRAMS], group[SHARE_PROGRAMS], member[SHARE_PROGRAMS];
 
-/* Shares `pool` out: everybody gets what he wants, or his weight's part of what those leave. */
+/* Give each part what it wants, but no more than its weight's part of what the others leave of
+ * `pool`. */
 static void fill(uint64_t pool, struct part *p, uint32_t n)
 {
     for (bool changed = true; changed;) {
@@ -48,7 +49,7 @@ static uint32_t first_of_group(const struct share_claim *claim, uint32_t i)
     return first;
 }
 
-/* part[i]: what program i gets. */
+/* Set part[i] to what program i gets. */
 static void share_out(uint32_t pool, const struct share_claim *claim, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -60,7 +61,7 @@ static void share_out(uint32_t pool, const struct share_claim *claim, uint32_t n
             g->weight = claim[i].group_weight;
     }
     for (uint32_t i = 0; i < n; i++)
-        group[i].has_all = !group[i].weight; /* it is no first of a group */
+        group[i].has_all = !group[i].weight; /* it is not the first of a group */
     fill((uint64_t)pool * CPU, group, n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t members = 0;
@@ -78,9 +79,10 @@ static void share_out(uint32_t pool, const struct share_claim *claim, uint32_t n
     }
 }
 
-/* The part of `other`, who has a CPU at least, is less than that. So p has a slot on that CPU, too,
- * for a part of the time: as much of it as brings what p is to have. The kernel shares the CPU by
- * weight meanwhile, and those are to each other as the parts are. */
+/* Return what p gets in slots, in units. `other` has a whole CPU, although its part is less. So p
+ * has a slot on that CPU, too, for a part of the time. The kernel then shares the CPU by weight,
+ * and the weights are to each other as the parts. p has the slot for as long as it needs to get its
+ * own part. */
 static uint64_t beside_crowd(const struct part *p, const struct part *other)
 {
     uint64_t uneven = p->got % CPU, time = uneven * (p->got + other->got) / p->got;
@@ -91,7 +93,7 @@ uint32_t share_of(uint32_t pool, const struct share_claim *claim, uint32_t n, ui
                   uint32_t turn)
 {
     uint64_t wanted = 0, before = 0, lost = (uint64_t)pool * CPU, offset = turn * GOLDEN % CPU;
-    uint32_t heaviest = n; /* of those whose part is less than a CPU; n: none */
+    uint32_t heaviest = n; /* program with the largest part below one CPU; n: none */
     for (uint32_t i = 0; i < n; i++)
         wanted += claim[i].want;
     if (wanted <= pool) {
@@ -102,7 +104,8 @@ uint32_t share_of(uint32_t pool, const struct share_claim *claim, uint32_t n, ui
     for (uint32_t i = 0; i < n; i++)
         lost -= part[i].got;
     for (uint32_t i = 0; i < n; i++) {
-        if (part[i].got < part[i].want) { /* the first who wants more has what fill rounded off */
+        /* the first program that wants more gets what fill rounded off */
+        if (part[i].got < part[i].want) {
             part[i].got += lost;
             lost = 0;
         }
@@ -111,8 +114,8 @@ uint32_t share_of(uint32_t pool, const struct share_claim *claim, uint32_t n, ui
             heaviest = i;
         before += i < self ? part[i].got : 0;
     }
-    /* The whole CPUs on a line of all parts, which begins elsewhere at each turn: so they are as
-     * many as there are. */
+    /* Put all parts on a line, and count the CPU boundaries in this program's part. So all programs
+     * together get as many CPUs as there are. Each turn shifts the line. */
     uint64_t from = before + offset, mine = part[self].got;
     if (heaviest != n) {
         from = offset;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Waits for events in user space. The protocol, and why nobody is left behind, is in
- * docs/events.md; docs/model/events.pml checks it.
+ * Virtual waits for events. docs/design/event-loops.md has the protocol, and why no thread is left
+ * behind; docs/model/events.pml checks it.
  *
- * One epoll instance of ours holds those of the threads that wait, each armed for one event
- * (EPOLLONESHOT) when its thread begins to wait. What it tells may be stale, or a thread may have
- * been told already: then that looks at its own instance for nothing. An event that is not told is
- * the mistake that must not be made.
+ * An epoll instance of the runtime holds those of the waiting threads, each armed for one event
+ * (EPOLLONESHOT) when its thread begins to wait. A reported event may be stale, or its thread may
+ * have been notified already. That thread then checks its own instance needlessly. An event that is
+ * not reported is the mistake that must not be made.
  */
 #include "events/events.h"
 #include "futex/futex.h"
@@ -22,27 +22,27 @@
 #include <sys/resource.h>
 
 enum {
-    DESCRIPTORS = 4096, /* those of higher numbers wait in the kernel */
-    /* the number of our descriptor, at least: out of the way of the program's, if its limit allows
-     * ... */
+    DESCRIPTORS = 4096, /* threads with higher ones wait in the kernel */
+    /* lowest number of the runtime's descriptor, out of the way of the program's */
     HIGH = 1000,
-    SPARE = 24, /* ... and else so far below that limit, ... */
-    LOW = 64,   /* ... but not here: programs count on getting the lowest numbers */
+    SPARE = 24, /* its distance from the limit of descriptors, if that is low */
+    LOW = 64,   /* smallest number that it may have: programs rely on getting the lowest ones */
     NOTIFIED_AT_ONCE = 16,
-    POLL_US = 50, /* between two looks, while all slots are busy */
+    POLL_US = 50, /* between two polls while all slots are busy */
 };
 
-static int instance = -1; /* our epoll instance; made when it is first needed */
+static int instance = -1; /* the runtime's epoll instance; created when first needed */
 static bool off;
-static uint32_t polling;   /* somebody is */
+static uint32_t polling;   /* 1: a thread polls */
 static uint64_t polled_at; /* tsc; a guess */
-/* of what follows; before a bucket's, and never held when a thread is made ready */
+/* of all below; taken before a bucket's, and not held while a thread is made ready */
 static struct lock lock;
-static struct thread *watcher[DESCRIPTORS];          /* by the number of its instance */
-static struct thread *enrolled_head, *enrolled_tail; /* all of those, by events_next */
-static struct thread *leading; /* of those, who sleeps in the kernel or is about to */
+/* enrolled threads, by the number of their instance */
+static struct thread *watcher[DESCRIPTORS];
+static struct thread *enrolled_head, *enrolled_tail; /* list of them, by events_next */
+static struct thread *leading; /* the enrolled thread that sleeps in the kernel, or is about to */
 
-/* --- who waits -------------------------------------------------------------------------------- */
+/* --- waiting threads -------------------------------------------------------------------------- */
 
 static void append(struct thread *t)
 {
@@ -74,8 +74,8 @@ static long arm(long descriptor)
     return r == -ENOENT ? prim_syscall4(SYS_epoll_ctl, instance, EPOLL_CTL_ADD, descriptor, &e) : r;
 }
 
-/* Post: true: a thread that learns of events of this instance notifies t. Only one thread can be
- * notified of an instance. */
+/* Enroll t, so that a thread that learns of events of this instance notifies t. Returns false if
+ * another thread is enrolled for the instance, or virtual waits have ended. */
 static bool enroll(struct thread *t, long descriptor, bool leads)
 {
     __atomic_store_n(&t->events_notified, 0, __ATOMIC_RELAXED);
@@ -107,28 +107,28 @@ static bool prepare(struct thread *t, long descriptor, bool leads)
         return false;
     if (arm(descriptor) == 0)
         return true;
-    withdraw(t, descriptor); /* instances in instances, too deep; or no memory */
+    withdraw(t, descriptor); /* instances nested too deep, or no memory */
     return false;
 }
 
-/* t has been notified, or has gone: it looks for itself, and does not depend on who looks for the
- * others. Were it counted until it runs again, a slot that becomes idle could look after it for
- * ever, on the very kernel thread that t is to run on. Pre: the lock, if the caller is not t: or it
- * may be t's next wait by now. */
+/* Uncount t, which has been notified or is leaving: it checks for itself, and does not rely on
+ * other threads. Otherwise, until t runs again, a slot that becomes idle could poll for it for
+ * ever, on the very kernel thread that is to run t. Pre: the lock, unless the caller is t: without
+ * it this may be t's next wait. */
 static void uncount(struct thread *t)
 {
     if (__atomic_exchange_n(&t->events_counted, 0, __ATOMIC_SEQ_CST))
         __atomic_fetch_sub(&sched.event_watchers, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Pre: the lock. */
+/* Notify t. Pre: the lock. */
 static void set_notified(struct thread *t)
 {
     __atomic_store_n(&t->events_notified, 1, __ATOMIC_SEQ_CST);
     uncount(t);
 }
 
-/* `by`: who does it, if that is the leader itself. */
+/* Notify the thread that waits for `descriptor`. by: the caller, if it is the leader. */
 static void notify(uint64_t descriptor, const struct thread *by)
 {
     struct thread *t;
@@ -141,9 +141,9 @@ static void notify(uint64_t descriptor, const struct thread *by)
     bool sleeps = t && leading == t && by != t;
     lock_drop(&lock);
     if (sleeps)
-        arm((long)descriptor); /* in the kernel, where only the event itself wakes it: which was
-                                  taken from there, and is put back */
-    else if (t)                /* it may have gone and come again: then it is woken for nothing */
+        arm((long)descriptor); /* only the event itself wakes the leader in the kernel: put it back,
+                                * since the poll took it */
+    else if (t)                /* it may have left and come again: a spurious wake-up */
         futex_wake_inside(&t->events_notified);
 }
 
@@ -153,15 +153,15 @@ static void notify_all(const struct epoll_event *e, long n, const struct thread 
         notify(e[i].data.u64, by);
 }
 
-/* --- who looks -------------------------------------------------------------------------------- */
+/* --- polling ---------------------------------------------------------------------------------- */
 
 bool events_due(uint64_t now)
 {
     return now - __atomic_load_n(&polled_at, __ATOMIC_RELAXED) > POLL_US * sched.tsc_per_us;
 }
 
-/* One at a time: making threads ready may lead here again. Whoever is turned away and has nothing
- * to run rouses a waiter. */
+/* Only one caller polls at a time, since making threads ready may lead here again. Another caller
+ * that has nothing to run rouses a waiting thread. */
 void events_poll(void)
 {
     struct epoll_event e[NOTIFIED_AT_ONCE];
@@ -173,14 +173,14 @@ void events_poll(void)
     __atomic_store_n(&polling, 0, __ATOMIC_RELEASE);
 }
 
-/* The thread whose kernel thread this is, if it waits for events: it can sleep here for everybody,
- * and t, which is away from home, cannot. */
+/* Wake the home thread of t's carrier, if it waits for events. It can sleep in the kernel for all
+ * on its own kernel thread, unlike t, which is away from home. Returns whether it was woken. */
 static bool rouse_at_home(const struct thread *t)
 {
     struct thread *other = t->carrier->home_thread;
     if (!events_watched())
         return false;
-    /* it may wait for something else: then this says nothing */
+    /* it may wait for something else: then this has no effect */
     __atomic_store_n(&other->events_notified, 1, __ATOMIC_SEQ_CST);
     return futex_wake_inside(&other->events_notified);
 }
@@ -192,7 +192,7 @@ void events_rouse(void)
         struct thread *t = enrolled_head;
         if (t) {
             take_out(t);
-            append(t); /* another one the next time */
+            append(t); /* take another one next time */
             set_notified(t);
         }
         lock_drop(&lock);
@@ -204,7 +204,7 @@ void events_rouse(void)
 
 /* --- the instance ----------------------------------------------------------------------------- */
 
-/* Pre: the caller is the only one. */
+/* Create the instance. Returns false if that is impossible. Pre: the lock. */
 static bool make_instance(void)
 {
     struct rlimit limit = {HIGH + SPARE, 0};
@@ -239,8 +239,8 @@ static bool usable(void)
 void events_give_up(void)
 {
     __atomic_store_n(&off, true, __ATOMIC_SEQ_CST);
-    /* Those that have not looked yet see it when they look at their own instance the next time;
-     * nobody enrols any more. */
+    /* Threads that have not checked yet see `off` at the next check of their own instance; no
+     * thread enrolls any more. */
     for (uint32_t i = __atomic_load_n(&sched.event_watchers, __ATOMIC_SEQ_CST); i > 0; i--)
         events_rouse();
 }
@@ -253,7 +253,7 @@ bool events_guard_descriptor(struct user_registers *r)
     case SYS_close:
         if (!is_ours(r->rdi))
             return false;
-        r->rax = -EBADF; /* the program has none of this number */
+        r->rax = -EBADF; /* the program has no descriptor of this number */
         return true;
     case SYS_dup2:
     case SYS_dup3:
@@ -276,7 +276,8 @@ bool events_guard_descriptor(struct user_registers *r)
     }
 }
 
-/* In the child the instance is the parent's, which would miss what the child takes out of it. */
+/* Close the instance in a fork's child. It is the parent's, which would miss events that the child
+ * takes from it. */
 void events_after_fork(void)
 {
     lock.word = 0;
@@ -292,7 +293,7 @@ void events_after_fork(void)
 
 /* --- the wait --------------------------------------------------------------------------------- */
 
-/* Milliseconds, rounded up, as epoll_wait(2) takes them; -1: for ever. */
+/* Return the time left in ms, rounded up, as epoll_wait(2) takes it; -1: no limit. */
 static int left(const struct deadline *deadline)
 {
     if (!deadline)
@@ -301,14 +302,14 @@ static int left(const struct deadline *deadline)
     return ns <= 0 ? 0 : (int)((ns + 999999) / 1000000);
 }
 
-/* Waits in the kernel for everybody. Pre: t has made itself the leader, is at home, enrolled and
- * armed, and holds its slot. Post: it holds a slot. */
+/* Wait in the kernel for all enrolled threads. t holds a slot on return. Pre: t has made itself the
+ * leader, is at home, enrolled and armed, and holds its slot. */
 static void lead(struct thread *t, const struct deadline *deadline)
 {
     struct epoll_event e[NOTIFIED_AT_ONCE];
     slot_release(t);
     long n = lissom_event_sleep(instance, e, NOTIFIED_AT_ONCE, left(deadline), &t->pending_work);
-    /* first: who is made ready goes behind t then, and no other kernel thread is woken */
+    /* first: threads made ready then queue behind t, and no other kernel thread is woken */
     bool has = slot_try_acquire(t);
     notify_all(e, n, t);
     if (!has)
@@ -324,7 +325,7 @@ static void lead(struct thread *t, const struct deadline *deadline)
     }
 }
 
-/* Post: 0, -ETIMEDOUT, or -EINTR: a signal for t waits. */
+/* Wait in user space. Returns 0, -ETIMEDOUT, or -EINTR if a signal for t is pending. */
 static long follow(struct thread *t, const struct deadline *deadline)
 {
     __atomic_fetch_add(&sched.event_watchers, 1, __ATOMIC_SEQ_CST);
@@ -336,7 +337,8 @@ static long follow(struct thread *t, const struct deadline *deadline)
     return n;
 }
 
-/* As natively: nobody else depends on t. Post: what the call has said. */
+/* Wait in the kernel for t only, as natively: no other thread relies on t. Returns the result of
+ * the call. */
 static long alone(struct thread *t, const struct user_registers *r, const struct deadline *deadline)
 {
     slot_release(t);
@@ -388,7 +390,7 @@ long events_wait(struct thread *t, struct user_registers *r)
         long n = 0, events = 0;
         if (!native && !ready && t->carrier != t->home && rouse_at_home(t))
             ready = true;
-        if (!ready && t->carrier != t->home) { /* only there it may sleep */
+        if (!ready && t->carrier != t->home) { /* only at home it may sleep in the kernel */
             thread_learn(t, true);
             carrier_migrate_home(t);
             continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Virtual blocking for event loops: docs/events.md, whose names these are.
+ * Virtual blocking for event loops. docs/design/event-loops.md has the protocol and its terms.
  */
 #ifndef LISSOM_EVENTS_H
 #define LISSOM_EVENTS_H
@@ -8,21 +8,23 @@
 #include "sched/hooks.h"
 #include "sched/thread.h"
 
-/* Whether no thread has looked for events for a while. Only asked while events_watched(). */
+/* Return whether no thread has polled for events for a while. Pre: events_watched(). */
 bool events_due(uint64_t now /* tsc */);
-/* Makes those ready whose events are there. */
+/* Poll for events, and make ready the threads whose events have come. */
 void events_poll(void);
-/* Makes one that waits ready: it will find nothing, and become the leader or wait again. */
+/* Make a waiting thread ready without an event: it becomes the leader, or waits again. */
 void events_rouse(void);
 
-/* epoll_wait(2), or epoll_pwait without a mask, by t, which holds its slot; nothing was there a
- * moment ago. Post: an ACTION_*, or EVENTS_NOT: the call is to be made as any other that blocks. */
+/* Perform a blocking epoll_wait(2), or epoll_pwait(2) without a mask, for t. Returns an ACTION_*,
+ * or EVENTS_NOT if the call is to be made like any other that blocks. Pre: the caller is t, which
+ * holds its slot; a moment ago the call found nothing. */
 enum { EVENTS_NOT = -1 };
 long events_wait(struct thread *t, struct user_registers *r);
 
-/* A system call that closes or replaces descriptors, by t. Post: true: r->rax is its result. */
+/* Keep a system call that closes or replaces descriptors from harming the runtime's own. Returns
+ * true if the call is done: r->rax is its result. */
 bool events_guard_descriptor(struct user_registers *r);
-/* From now on threads wait in the kernel; those that do not are woken. */
+/* From now on let threads wait in the kernel. Wakes all that wait in user space. */
 void events_give_up(void);
 void events_after_fork(void);
 

@@ -5,7 +5,7 @@
 
 static struct chain chains[CHAIN_SLOTS][CHAINS] __attribute__((aligned(4096)));
 _Static_assert(sizeof chains % 4096 == 0, "chains_init wipes whole pages");
-static bool wiped; /* by the kernel, in children */
+static bool wiped; /* the kernel zeroes them in a fork's child */
 
 void chains_init(void) { wiped = prim_wipe_on_fork(chains, sizeof chains); }
 
@@ -40,7 +40,7 @@ static void append(struct chain *c, struct thread *t)
         c->head = t;
     c->tail = t;
     c->count++;
-    /* is_in, under another chain's lock, relies on this order */
+    /* is_in, which may run under another chain's lock, relies on this order */
     __atomic_store_n(&t->wait_epoch, c->epoch, __ATOMIC_RELEASE);
     __atomic_store_n(&t->chain, c, __ATOMIC_RELEASE);
 }
@@ -57,7 +57,7 @@ long chain_join(struct thread *t, const struct slot *s, struct bucket *b, uintpt
         lock_drop(&c->lock);
         return USE_QUEUE;
     }
-    /* A full fence before the word is compared; if others are in the chain, the bit was set before
+    /* A full fence before the word is compared. If others are in the chain, the bit was set before
      * the lock was taken. */
     if (first)
         __atomic_fetch_or(&b->chains, bit(s->index), __ATOMIC_SEQ_CST);
@@ -73,9 +73,9 @@ long chain_join(struct thread *t, const struct slot *s, struct bucket *b, uintpt
     return result;
 }
 
-/* Returns whether t is in c. A waker that removes all threads of c does not touch them, so t->chain
- * may be stale: then the epoch differs. t may also be joining another chain now; it writes
- * wait_epoch before chain, so the second read of chain shows it. Pre: c->lock. */
+/* Return whether t is in c. A waker that removes all threads of c does not touch them, so t->chain
+ * may be stale: the epoch then differs. t may also be joining another chain now. It writes
+ * wait_epoch before chain, so the second read of chain shows that. Pre: c->lock. */
 static bool is_in(const struct chain *c, const struct thread *t)
 {
     return __atomic_load_n(&t->chain, __ATOMIC_ACQUIRE) == c &&
@@ -105,7 +105,7 @@ bool chain_leave(struct chain *c, struct thread *t)
     return here;
 }
 
-/* Removes all threads from c, a chain of b. Pre: c->lock. */
+/* Remove all threads from c, a chain of b. Pre: c->lock. */
 static void empty(struct chain *c, struct bucket *b)
 {
     c->head = c->tail = NULL;
@@ -114,13 +114,13 @@ static void empty(struct chain *c, struct bucket *b)
     clear_bit(b, slot_of(c));
 }
 
-/* Threads that are woken, linked by next. */
+/* Woken threads, linked by next. */
 struct list {
     struct thread *head, *tail;
     uint32_t count;
 };
 
-/* Removes all threads that wait at `address` from the slot's chain of b. */
+/* Remove all threads that wait at `address` from the slot's chain of b, and return them. */
 static struct list take(struct bucket *b, uint32_t slot, uintptr_t address)
 {
     struct chain *c = chain_of(b, slot);
@@ -132,7 +132,7 @@ static struct list take(struct bucket *b, uint32_t slot, uintptr_t address)
     return l;
 }
 
-/* Wakes the threads of a chain on their slot. */
+/* Wake the threads of a chain on their slot. Returns the number woken. */
 static uint32_t wake_there(struct bucket *b, uint32_t slot, uintptr_t address)
 {
     struct list l = take(b, slot, address);
@@ -141,7 +141,7 @@ static uint32_t wake_there(struct bucket *b, uint32_t slot, uintptr_t address)
     return l.count;
 }
 
-/* Wakes the threads of each chain on their slot, those of `own` last. */
+/* Wake the threads of each chain on their slot, those of `own` last. Returns the number woken. */
 static uint32_t wake_apart(const struct slot *own, struct bucket *b, uint64_t all,
                            uintptr_t address)
 {
@@ -154,7 +154,7 @@ static uint32_t wake_apart(const struct slot *own, struct bucket *b, uint64_t al
     return woken;
 }
 
-/* Wakes the threads of all chains on `own`. */
+/* Wake the threads of all chains on `own`. Returns the number woken. */
 static uint32_t wake_together(struct slot *own, struct bucket *b, uint64_t all, uintptr_t address,
                               uint64_t now)
 {
@@ -187,7 +187,7 @@ uint32_t chains_wake(struct slot *own, struct bucket *b, uintptr_t address)
     return woken;
 }
 
-/* Moves the threads of c to b's queue, in order of arrival. Pre: both locks. */
+/* Move the threads of c to b's queue, in order of arrival. Pre: both locks. */
 static void merge(struct bucket *b, const struct chain *c)
 {
     struct thread *at = b->head;
@@ -197,7 +197,7 @@ static void merge(struct bucket *b, const struct chain *c)
             at = at->wait_next;
         queue_insert(b, w, at);
         w->next = NULL;
-        __atomic_store_n(&w->chain, NULL, __ATOMIC_RELEASE); /* after T.bucket: dequeue */
+        __atomic_store_n(&w->chain, NULL, __ATOMIC_RELEASE); /* after w->bucket: see dequeue */
     }
 }
 
@@ -209,7 +209,7 @@ void chains_fold(struct bucket *b)
         lock_take(&c->lock);
         if (c->count && bucket_of(c->address) == b) {
             merge(b, c);
-            empty(c, b); /* the bit last: queue_is_empty */
+            empty(c, b); /* clears the bit last: see queue_is_empty */
         }
         lock_drop(&c->lock);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Chains: the part of a wait queue for threads that are woken all at once, with one chain for each
- * slot. docs/slots.md, "Chains"; docs/model/chains.pml.
+ * slot. docs/design/virtual-blocking.md, "Chains"; docs/model/chains.pml.
  */
 #ifndef LISSOM_FUTEX_CHAINS_H
 #define LISSOM_FUTEX_CHAINS_H
@@ -9,9 +9,9 @@
 #include "futex/queue.h"
 
 enum {
-    CHAIN_SLOTS = 64, /* threads of further slots wait in the bucket's queue */
+    CHAIN_SLOTS = 64, /* threads of slots with higher numbers wait in the bucket's queue */
     CHAINS = 64,      /* per slot; 64 buckets share each */
-    BULK = 4,         /* waiters join chains after so many bulk wakes in a row */
+    BULK = 4,         /* bulk wakes in a row after which waiters join chains */
 };
 
 /* The threads of one slot that wait at one address. */
@@ -26,20 +26,20 @@ struct chain {
 void chains_init(void);
 void chains_after_fork(void);
 
-/* t, of slot s, is to wait at `address` in b. Returns JOINED if it is in a chain from now on,
- * USE_QUEUE if it is to wait in the bucket's queue, and otherwise what the call returns. */
+/* Let t, of slot s, wait at `address` in b. Returns JOINED if t is in a chain now, USE_QUEUE if t
+ * has to wait in the bucket's queue, and otherwise the result of the call. */
 long chain_join(struct thread *t, const struct slot *s, struct bucket *b, uintptr_t address,
                 uint32_t value);
 
-/* Removes t from c. Returns false if t is not in c. */
+/* Remove t from c. Returns false if t is not in c. */
 bool chain_leave(struct chain *c, struct thread *t);
 
-/* Wakes all threads that wait at `address` in b's chains: each on its slot, those of slot `own`
- * last, or all on slot `own` (gather.h). Returns how many. */
+/* Wake all threads that wait at `address` in b's chains: each on its slot, those of slot `own`
+ * last, or all on slot `own` (gather.h). Returns the number woken. */
 uint32_t chains_wake(struct slot *own, struct bucket *b, uintptr_t address);
 
-/* Moves the threads of b's chains to its queue, behind those that are there, in the order in which
- * they came. Pre: b->lock. */
+/* Move the threads of b's chains to its queue, in order of arrival, behind those that joined the
+ * queue. Pre: b->lock. */
 void chains_fold(struct bucket *b);
 
 #endif

@@ -53,7 +53,7 @@ uint64_t deadline_ns(const struct deadline *d)
 {
     uint64_t ns;
     if (!d->at.tv_sec && !d->at.tv_nsec)
-        return 1; /* 0 is no time (thread.h) */
+        return 1; /* 0 means no timer (thread.h) */
     return __builtin_mul_overflow((uint64_t)d->at.tv_sec, (uint64_t)SECOND, &ns) ||
                    __builtin_add_overflow(ns, (uint64_t)d->at.tv_nsec, &ns)
                ? TIMERS_FOR_EVER - 1

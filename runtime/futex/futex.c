@@ -15,14 +15,12 @@
 
 struct bucket futex_buckets[BUCKETS] __attribute__((aligned(4096)));
 _Static_assert(sizeof futex_buckets % 4096 == 0, "futex_init wipes whole pages");
-static bool wiped; /* by the kernel, in children */
+static bool wiped; /* the kernel zeroes them in a fork's child */
 uint32_t futex_foreign_waiters;
-/* The program requeues. Modern libraries do not, so that is nobody but programs which do it
- * themselves. Their threads wait in the queues, where requeue knows them, in whatever order it is
- * done; ... */
+/* The program has requeued, as no modern library does. From then on its threads wait in the
+ * buckets' queues, where requeue finds them: neither in chains nor in the kernel by choice. */
 static bool requeues;
-/* ... but so many times some were in the kernel, and were moved: their buckets did not learn of
- * it */
+/* Number of requeues that moved threads in the kernel, without the knowledge of their buckets. */
 static uint32_t requeued_in_kernel;
 
 #define ADDRESSES_END 0x7ffffffff000ul
@@ -44,7 +42,8 @@ void futex_after_fork(void)
 
 /* --- waking ----------------------------------------------------------------------------------- */
 
-/* Takes up to n threads that wait on address out of b, into a list. Pre: b->lock. */
+/* Move up to n threads that wait on `address` from b to the list that ends at *tail. Returns their
+ * number. Pre: b->lock. */
 static int take_waiters(struct bucket *b, uintptr_t address, int n, uint32_t bitset,
                         struct thread ***tail)
 {
@@ -80,8 +79,8 @@ static bool foreign_waiters(void)
     return __atomic_load_n(&futex_foreign_waiters, __ATOMIC_SEQ_CST);
 }
 
-/* Wakes up to n threads of b (`all`: all), and learns from it whether those who come next are to
- * join chains. Returns how many. */
+/* Wake up to n threads of b, or all. Updates b->bulk, which says whether later waiters join chains.
+ * Returns the number woken. */
 static int wake_waiters(struct thread *t, struct bucket *b, uintptr_t address, int n, bool all,
                         uint32_t bitset)
 {
@@ -102,16 +101,16 @@ static int wake_waiters(struct thread *t, struct bucket *b, uintptr_t address, i
     return woken + taken;
 }
 
-/* Those who wait in the kernel by choice have come before those in the bucket's queue
- * (in_kernel_by_choice): they are woken first. */
+/* Wake up to n threads. Returns the number woken, or a negated errno. Wakes kernel waiters first:
+ * they queued before those in the bucket's queue (in_kernel_by_choice). */
 static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
 {
     struct bucket *b = bucket_of(address);
-    /* The kernel wakes one, too. */
+    /* The kernel wakes at least one, too. */
     if (n < 1)
         n = 1;
     bool all = n == INT_MAX && bitset == FUTEX_BITSET_MATCH_ANY;
-    /* Order the program's store to the word before the look at the bucket. */
+    /* Order the program's store to the word before the reads of the bucket. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     int woken = 0;
     long r = 0;
@@ -138,7 +137,7 @@ static long wake(struct thread *t, uintptr_t address, int n, uint32_t bitset)
     return r < 0 && !woken ? r : woken;
 }
 
-/* Of those that wait in the kernel. */
+/* Requeue the threads that wait in the kernel. Returns as futex(2). */
 static long requeue_in_kernel(const struct user_registers *r, bool compare)
 {
     long op = (compare ? FUTEX_CMP_REQUEUE : FUTEX_REQUEUE) | FUTEX_PRIVATE_FLAG;
@@ -149,9 +148,9 @@ static long requeue_in_kernel(const struct user_registers *r, bool compare)
     return n;
 }
 
-/* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE. The buckets stay locked, and who is woken stays asleep,
- * until the kernel has done its part: else one of them could be moved that has come to wait again,
- * at a value which is not the compared one. */
+/* Perform FUTEX_REQUEUE or FUTEX_CMP_REQUEUE. Keeps the buckets locked, and the woken threads
+ * asleep, until the kernel has done its part. Otherwise one of them could wait again, at another
+ * value than the compared one, and be moved. */
 static long requeue(struct user_registers *r, bool compare)
 {
     uintptr_t from = (uintptr_t)r->rdi, to = (uintptr_t)r->r8;
@@ -161,7 +160,7 @@ static long requeue(struct user_registers *r, bool compare)
     struct bucket *a = bucket_of(from), *b = bucket_of(to);
     struct thread *list = NULL, **tail = &list;
     uint32_t value;
-    /* before the locks: user.h */
+    /* fault before taking the locks: user.h */
     if (compare && lissom_guarded_load((const uint32_t *)from, &value))
         return -EFAULT;
     __atomic_store_n(&requeues, true, __ATOMIC_RELAXED);
@@ -198,8 +197,8 @@ static long requeue(struct user_registers *r, bool compare)
     return woken + moved;
 }
 
-/* futex(2), FUTEX_WAKE_OP: the operation on *second, atomically with respect to everything that the
- * program does. */
+/* Perform FUTEX_WAKE_OP. The operation on *second is atomic with respect to all that the program
+ * does. */
 static long wake_op(struct thread *t, struct user_registers *r)
 {
     uintptr_t first = (uintptr_t)r->rdi, second = (uintptr_t)r->r8;
@@ -244,8 +243,8 @@ static long wake_op(struct thread *t, struct user_registers *r)
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-/* Takes t out of its queue, if it is still there. Requeue may move it to another bucket
- * meanwhile. */
+/* Remove t from its queue. Returns false if a waker has removed it. Requeue may move t to another
+ * bucket meanwhile. */
 static bool dequeue(struct thread *t)
 {
     for (;;) {
@@ -254,7 +253,7 @@ static bool dequeue(struct thread *t)
             if (chain_leave(c, t))
                 return true;
             if (__atomic_load_n(&t->chain, __ATOMIC_ACQUIRE) == c)
-                return false; /* it has been taken out, and has not run since */
+                return false; /* a waker has taken its chain, and t has not run since */
             continue;         /* chains_fold has moved it */
         }
         struct bucket *b = __atomic_load_n(&t->bucket, __ATOMIC_ACQUIRE);
@@ -279,7 +278,7 @@ bool futex_interrupt(struct thread *t)
     return true;
 }
 
-/* In the kernel, as if lissom were not there but for the count that tells wakers to go there. */
+/* Wait in the kernel, as natively. t is counted in its bucket, so that wakers go there. */
 static long wait_in_kernel(struct thread *t, struct user_registers *r)
 {
     count(blocks_kernel);
@@ -304,8 +303,8 @@ void futex_call_done(struct thread *t, struct user_registers *r)
 
 enum { WAIT_ON = 1 };
 
-/* t, which is in a queue, waits there until it is woken. `s`: its slot before it was there. Post:
- * as wait_queued. */
+/* Block t, which is in a queue, until it is woken. s: its slot before it joined. Returns as
+ * wait_queued. */
 static long block(struct thread *t, struct slot *s, const struct deadline *deadline)
 {
     bool by_kernel = deadline && !deadline->by_monitor;
@@ -335,7 +334,7 @@ long futex_compare(uintptr_t address, uint32_t value)
     long fault = lissom_guarded_load((const uint32_t *)address, &now);
     if (fault)
         return fault;
-    if (giving_up()) /* futex_end_all_waits has been here, or waits for the lock */
+    if (giving_up()) /* futex_end_all_waits has run, or waits for the lock */
         return 0;
     return now == value ? JOINED : -EAGAIN;
 }
@@ -343,29 +342,30 @@ long futex_compare(uintptr_t address, uint32_t value)
 static long join_queue(struct thread *t, struct bucket *b, uintptr_t address, uint32_t value)
 {
     t->wait_since = 0;
-    lock_take(&b->lock); /* a full fence, before the word is compared */
+    lock_take(&b->lock); /* a full fence before the word is compared */
     long result = futex_compare(address, value);
     if (result == JOINED)
         queue_push(b, t);
-    /* A full fence: a thread that notifies t of a signal sets pending_work and then looks whether t
-     * is in a queue (deferred_notify). */
+    /* A full fence. A thread that notifies t of a signal sets pending_work, and then checks whether
+     * t is in a queue (deferred_notify). */
     lock_drop(&b->lock);
     return result;
 }
 
-/* t waits in the queue of `address`. Post: 0 or an error of futex(2); -EINTR: a signal for t waits;
- * WAIT_ON: it was for another thread. */
+/* Wait in the queue of `address`. Returns 0 or an error of futex(2). -EINTR: a signal for t is
+ * pending. WAIT_ON: the signal was for another thread. */
 static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uint32_t bitset,
                         const struct deadline *deadline)
 {
     struct bucket *b = bucket_of(address);
-    /* read before t is in the queue, from where on a waker may change it */
+    /* read before t is in the queue: from then on a waker may change it */
     struct slot *s = t->slot;
     uint32_t now;
     t->wait_address = address;
     t->wait_bitset = bitset;
     t->interrupted = 0;
-    if (lissom_guarded_load((const uint32_t *)address, &now)) /* before the lock: user.h */
+    /* fault before taking the lock: user.h */
+    if (lissom_guarded_load((const uint32_t *)address, &now))
         return -EFAULT;
     if (now != value)
         return -EAGAIN;
@@ -386,13 +386,13 @@ static long wait_queued(struct thread *t, uintptr_t address, uint32_t value, uin
     long n = signal ? -EINTR : block(t, s, deadline);
     if (timer)
         timer_disarm(t);
-    __atomic_store_n(&t->chain, NULL, __ATOMIC_RELEASE); /* who woke a whole chain did not */
+    __atomic_store_n(&t->chain, NULL, __ATOMIC_RELEASE); /* a waker of a whole chain left it */
     return n;
 }
 
 bool timer_ends_wait(struct thread *t) { return dequeue(t); }
 
-/* Post: an ACTION_*, or -1: try again. */
+/* Wait for `deadline` at most. Returns an ACTION_*, or -1: wait again. */
 static long wait_until(struct thread *t, struct user_registers *r, uint32_t bitset,
                        const struct deadline *deadline)
 {
@@ -407,7 +407,7 @@ static long wait_until(struct thread *t, struct user_registers *r, uint32_t bits
     }
     profile_wait(s, address, r);
     r->rax = wait_queued(t, address, value, bitset, deadline);
-    threshold_wait_ended(t->slot); /* the word had changed meanwhile */
+    threshold_wait_ended(t->slot); /* if the word had changed */
     if (r->rax == WAIT_ON)
         return -1;
     return r->rax == -EINTR ? signals_end_wait(t, r, deadline != NULL) : ACTION_RETURN;
@@ -484,8 +484,8 @@ static long finish(struct user_registers *r, long result)
     return ACTION_RETURN;
 }
 
-/* Waits and wakes that only the kernel does: other processes or the kernel itself may be on the
- * other side. */
+/* Pass on to the kernel waits and wakes that only it can do: the other side may be another process,
+ * or the kernel itself. Returns an ACTION_*. */
 static long in_kernel(struct thread *t, int command)
 {
     switch (command) {
@@ -494,7 +494,7 @@ static long in_kernel(struct thread *t, int command)
     case FUTEX_WAIT_REQUEUE_PI:
     case FUTEX_UNLOCK_PI:
     case FUTEX_TRYLOCK_PI:
-        /* the kernel compares the word with its own thread's id */
+        /* the kernel compares the word with the tid of its own thread */
         thread_pin(t, LISSOM_PIN_pi_futex);
         break;
     default: carrier_migrate_home(t);
@@ -512,9 +512,9 @@ static long in_kernel(struct thread *t, int command)
     }
 }
 
-/* Natively, where user space gives up or brings nothing: beside other programs it cannot tell which
- * of its threads has a CPU. Not while others are in the queue: whoever is in the kernel is woken
- * before them. */
+/* Return whether t is to wait in the kernel: after giving up, or where user space gains nothing.
+ * Beside other programs the runtime does not know which of its threads has a CPU. Not while other
+ * threads are in the queue, since wakers wake kernel waiters first. */
 static bool in_kernel_by_choice(const struct thread *t, uintptr_t address)
 {
     if (sched.native_waits || t->real_time)

@@ -2,29 +2,27 @@
 #include "futex/gather.h"
 
 enum {
-    TRIAL = 48,       /* bulk wakes of a trial */
-    USE = 2048,       /* bulk wakes until the next one; twice as many each time its result is the
-                         same, ... */
-    LONG_USE = 65536, /* ... up to so many */
-    /* what takes longer for each thread that was woken is work for several CPUs, and counts as if
-     * it took so long */
+    TRIAL = 48,       /* bulk wakes per trial */
+    USE = 2048,       /* bulk wakes until the next trial; doubled if its result is the same */
+    LONG_USE = 65536, /* maximum of those bulk wakes */
+    /* a longer time per woken thread means work for several CPUs, and counts as this */
     LONGEST_NS = 2000,
-    KEPT_NS = 1000,  /* for each thread, ... */
-    KEPT_MOST = 100, /* ... and for so many at most */
-    /* so many rounds in a row of twice the time of the trial's end the use of its result */
+    KEPT_NS = 1000,  /* how long gathered threads stay, per thread */
+    KEPT_MOST = 100, /* threads that count for that, at most */
+    /* rounds in a row of twice the trial's time that end the use of its result */
     SLOW = 8,
 };
 
 enum way { TRY_APART, TRY_TOGETHER, APART, TOGETHER };
 
-/* By all wakers, without a lock: guesses. */
+/* All wakers write these without a lock: guesses. */
 static struct {
     enum way way, last; /* last: APART or TOGETHER */
-    uint32_t rounds;    /* bulk wakes in this way */
+    uint32_t rounds;    /* bulk wakes since the last change of way */
     uint32_t use;
     uint32_t slow;
-    uint32_t threads; /* that the last bulk wake woke, ... */
-    uint64_t since;   /* ... and when; tsc */
+    uint32_t threads; /* that the last bulk wake woke */
+    uint64_t since;   /* tsc of the last bulk wake */
     struct trial {
         uint64_t time; /* ticks */
         uint64_t threads;
@@ -61,7 +59,7 @@ static bool is_slower(const struct trial *a, const struct trial *than)
     return a->time * than->threads > than->time * a->threads;
 }
 
-/* Whether the program must have changed since the trial. */
+/* Return whether the program must have changed since the trial. */
 static bool has_changed(const struct trial *together, uint64_t time)
 {
     bool slow = time * together->threads > 2 * together->time * tried.threads;
@@ -89,7 +87,7 @@ bool gather(uint64_t now)
         break;
     case TRY_TOGETHER:
         count_round(together, time);
-        if (together->time > apart->time) /* with many slots each round may be long */
+        if (together->time > apart->time) /* at once: with many slots each round may be long */
             use(APART);
         else if (tried.rounds >= TRIAL)
             use(is_slower(together, apart) ? APART : TOGETHER);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Buckets: hashed wait queues, first come first served.
+ * Buckets: hashed wait queues, first come, first served.
  */
 #ifndef LISSOM_FUTEX_QUEUE_H
 #define LISSOM_FUTEX_QUEUE_H
@@ -11,11 +11,11 @@ struct bucket {
     struct lock lock;
     /* threads that wait in the kernel on an address of this bucket (seq_cst) */
     uint32_t kernel_waiters;
-    struct thread *head, *tail; /* under lock; head is read without by wakers */
-    /* rounds of spinning here that were for nothing lately; a guess, updated without lock */
+    struct thread *head, *tail; /* under lock; wakers read head without */
+    /* recent spins here that were useless; a guess, updated without lock */
     uint16_t spin_long_waits;
     uint16_t spin_skipped;
-    /* wakes of all in a row, up to BULK (chains.h); under lock, a guess without */
+    /* wakes of all threads in a row, up to BULK (chains.h); under lock, a guess without */
     uint8_t bulk;
     uint64_t chains; /* bit i: slot i has a chain of this bucket that is not empty (seq_cst) */
 } __attribute__((aligned(64)));
@@ -28,9 +28,9 @@ static inline struct bucket *bucket_of(uintptr_t address)
     return &futex_buckets[((address >> 2) * 0x9e3779b97f4a7c15ull) >> 52];
 }
 
-/* Whether a waker that has changed a word of b finds nobody in the queue, chains aside. A waiter
- * compares the word under the lock, and is in the queue when it drops it: so a waiter that has not
- * seen the change is seen by the lock or, after that, by the queue. Pre: a full fence since the
+/* Return whether a waker that has changed a word of b finds no thread in the queue, chains aside. A
+ * waiter compares the word under the lock, and is in the queue when it drops the lock. So if it
+ * missed the change, the waker sees the lock or, after that, the queue. Pre: a full fence since the
  * change. */
 static inline bool queue_list_is_empty(const struct bucket *b)
 {
@@ -38,23 +38,24 @@ static inline bool queue_list_is_empty(const struct bucket *b)
            !__atomic_load_n(&b->head, __ATOMIC_RELAXED);
 }
 
-/* The same of all of the queue. A waiter in a chain sets its bit before it compares the word.
- * Chains first: their threads may be moved to the list, and the bit is cleared after that. */
+/* Return whether a waker that has changed a word of b finds no thread in queue or chains. A waiter
+ * in a chain sets its bit before it compares the word. Reads the chains first: chains_fold moves
+ * their threads to the queue, and then clears the bits. Pre: a full fence since the change. */
 static inline bool queue_is_empty(const struct bucket *b)
 {
     return !__atomic_load_n(&b->chains, __ATOMIC_ACQUIRE) && queue_list_is_empty(b);
 }
 
 enum {
-    JOINED = 2,    /* it may wait, or does */
-    USE_QUEUE = 3, /* chain_join */
+    JOINED = 2,    /* it may wait, or is in a queue */
+    USE_QUEUE = 3, /* result of chain_join */
 };
 
-/* Whether t may wait at `address`: JOINED, or what the call returns. Pre: the lock under which it
- * joins. */
+/* Return JOINED if t may wait at `address`, and otherwise the result of the call. Pre: the lock
+ * under which t joins. */
 long futex_compare(uintptr_t address, uint32_t value);
 
-/* Pre for all: b->lock. */
+/* Append t. Pre: b->lock. */
 static inline void queue_push(struct bucket *b, struct thread *t)
 {
     t->wait_next = NULL;
@@ -67,7 +68,7 @@ static inline void queue_push(struct bucket *b, struct thread *t)
     __atomic_store_n(&t->bucket, b, __ATOMIC_RELAXED);
 }
 
-/* Before `at`; NULL: at the tail. */
+/* Insert t before `at`; NULL: at the tail. Pre: b->lock. */
 static inline void queue_insert(struct bucket *b, struct thread *t, struct thread *at)
 {
     if (!at) {
@@ -84,6 +85,7 @@ static inline void queue_insert(struct bucket *b, struct thread *t, struct threa
     __atomic_store_n(&t->bucket, b, __ATOMIC_RELAXED);
 }
 
+/* Remove t. Pre: b->lock. */
 static inline void queue_remove(struct bucket *b, struct thread *t)
 {
     if (t->wait_prev)
@@ -97,11 +99,12 @@ static inline void queue_remove(struct bucket *b, struct thread *t)
     __atomic_store_n(&t->bucket, NULL, __ATOMIC_RELAXED);
 }
 
-/* A lock is often released within microseconds by a thread that runs on another slot. Unmounting
- * its waiter at once would lead every ready thread of this slot into the same lock. Most waits are
- * not like that: at a barrier nearly all spins are for nothing. So an address where they are is
- * only tried now and then.
- * Returns true if *word is not `value` any more. */
+/* Spin before a wait. Returns true if *word no longer equals `value`.
+ *
+ * A lock is often released within microseconds by a thread that runs on another slot. If its waiter
+ * unmounted at once, every ready thread of this slot would run into the same lock. Most waits are
+ * longer: at a barrier nearly all spins are useless. So where they are, only a wait now and then
+ * begins with one. */
 bool futex_spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32_t value);
 
 static inline void lock_two(struct bucket *a, struct bucket *b)

@@ -4,8 +4,8 @@
 #include "sched/user.h"
 
 enum {
-    SPIN_LONG_WAITS = 16, /* spins for nothing at an address, after which ... */
-    SPIN_RETRY = 32,      /* ... only every so many waits begin with one */
+    SPIN_LONG_WAITS = 16, /* useless spins at an address that make spins rare there */
+    SPIN_RETRY = 32,      /* then only one wait in so many begins with a spin */
 };
 
 bool futex_spin(struct thread *t, struct bucket *b, const uint32_t *word, uint32_t value)

@@ -8,7 +8,7 @@ stack. `lissom threads` lists all application threads, `lissom bt` shows where t
 import gdb
 import gdb.unwinder
 
-# As lissom_switch (sched/context.S) pushes them; behind them is the return address.
+# In the order in which lissom_switch (sched/context.S) pushes them; the return address follows.
 PUSHED = ("r15", "r14", "r13", "r12", "rbx", "rbp")
 ATTACHED = 0, 1, 2, 4  # enum attach of sched/thread.h: a kernel thread has it. 3 is DETACHED
 
@@ -43,7 +43,7 @@ class Carried(gdb.unwinder.Unwinder):
         sp, pc = pending.read_register("rsp"), pending.read_register("rip")
         if (int(sp), int(pc) & (1 << 64) - 1) != self.innermost:
             return None
-        # A low stack: gdb takes a frame whose stack is above the next one's for a broken one.
+        # A low stack address: gdb considers a frame broken if its stack is above the next one's.
         info = pending.create_unwind_info(FrameId(gdb.Value(8).cast(sp.type), pc))
         kind = gdb.lookup_type("unsigned long")
         for name, value in self.registers.items():

@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 
 enum {
-    SWITCHES = 8, /* a domain that is left stays mapped, for a thread may sleep in it */
+    /* domains mapped at most: one that is left stays mapped, since a thread may sleep in it */
+    SWITCHES = 8,
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
 };
 
@@ -22,9 +23,9 @@ static struct {
     struct lissom_domain *at;
     uint32_t switches;
     uint32_t unusable;          /* id of a domain that could not be opened */
-    uint32_t self;              /* as which turns_join was told, ... */
-    uint64_t mask;              /* ... with this hash */
-    struct lissom_domain *told; /* ... of this domain */
+    uint32_t self;              /* entry passed to turns_join */
+    uint64_t mask;              /* hash passed to turns_join */
+    struct lissom_domain *told; /* domain passed to turns_join */
 } own = {.fd = -1};
 
 void domain_begin(void)
@@ -60,7 +61,8 @@ static bool map(int fd, bool is_new)
     return true;
 }
 
-/* Takes fd over, and maps it unless it is mapped. Returns false if it is no domain of this user. */
+/* Take over fd, and map it unless it is mapped. Returns false if it is no domain of this user; the
+ * caller then closes fd. */
 static bool take(int fd, bool is_new)
 {
     struct stat about;

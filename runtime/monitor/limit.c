@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many slots there are to be: the CPUs of the affinity mask, which cpusets and unplugged CPUs
- * bound, but no more than the CPU quota of the process's cgroups is worth, nor than --cpus.
+ * The number of slots that there should be: the CPUs of the affinity mask, but at most the CPU
+ * quota of the process's cgroups, and at most --cpus. Cpusets and offline CPUs limit the mask.
  *
- * All of these change from outside while the program runs. The monitor looks twenty times a second
- * while threads of the program run: 15 us. Its own mask is what it looks at, since `taskset -a` and
- * cpusets change every thread's; its own is never bound to a slot's CPU. While the process is
- * confined (sched/bind.c) it is, too: what it takes is the quota's as well. Then there is a thread
- * beside it for that (cpus/sentinel.c).
+ * All of these change from outside while the program runs. The monitor checks them twenty times a
+ * second while threads of the program run; a check takes 15 us. It reads its own mask: `taskset -a`
+ * and cpusets change the mask of every thread, and the monitor is never bound to a slot's CPU.
+ * While the process is confined (sched/bind.c), so is the monitor: its CPU time counts towards the
+ * quota, too. Then there is an additional thread whose mask it reads (cpus/sentinel.c).
  */
 #include "monitor/limit.h"
 #include "cpus/cgroup.h"
@@ -20,8 +20,8 @@ static uint32_t asked_for; /* --cpus; 0: not given */
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* Whether the mask is all that the process may have, rather than chosen by somebody: it is then to
- * grow when more is allowed. */
+/* Returns whether the mask has all CPUs that are allowed, rather than a chosen set. It should then
+ * grow when more are allowed. */
 static bool is_all_allowed(const struct cpu_mask *m)
 {
     static struct cpu_mask allowed;
@@ -33,16 +33,16 @@ static bool is_all_allowed(const struct cpu_mask *m)
     return true;
 }
 
-static struct cpu_mask mask; /* at the last look */
+static struct cpu_mask mask; /* at the last check */
 static uint32_t quota;
 
 static uint32_t limit_by_mask(void)
 {
     if (!mask.bytes)
         return sched.slots ? sched.slots : 1;
-    quota = cgroup_quota_cpus(); /* before cpusets, which are of the same groups */
-    /* A cpuset that is being changed may be taken for a choice, since its file is changed first;
-     * until its threads' masks are, too. */
+    quota = cgroup_quota_cpus(); /* before cgroup_cpuset, which uses the groups found here */
+    /* A cpuset that is being changed may look like a choice: its file is changed first. That lasts
+     * until the masks of its threads are changed, too. */
     if (!cpus_is_mask(&mask))
         cpus_mask_is(&mask, is_all_allowed(&mask));
     uint32_t cpus = cpus_count(&mask), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
@@ -56,21 +56,21 @@ uint32_t cpus_limit(void)
     return limit_by_mask();
 }
 
-/* n slots are as many as the quota is worth, or more: it may stop threads that run on all. */
+/* Returns whether the quota may stop threads that run on all of n slots. */
 static bool quota_bounds(uint32_t n) { return quota && quota <= n; }
 
 uint32_t cpus_share(uint32_t limit)
 {
     if (!mask.bytes)
         return limit;
-    /* both are told, whoever decides */
+    /* inform both, whichever decides */
     uint32_t among_peers = peers_share(limit, &mask, quota), target = manager_target(limit, &mask);
     return target ? least(target, limit) : among_peers;
 }
 
 void cpus_settle(uint32_t n, uint32_t limit)
 {
-    /* With less than the limit, the rest is somebody else's: the kernel knows where he runs. */
+    /* With fewer slots than the limit, others use the rest, and the kernel knows where they run. */
     bool others =
         n < limit || contended(tsc()) || __atomic_load_n(&sched.threads, __ATOMIC_RELAXED) <= n;
     const struct cpu_mask *told = manager_cpus(&mask, n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The number of slots: limit.c says what it follows. By the monitor.
+ * The number of slots; limit.c says what it follows. Monitor only, except cpus_init.
  */
 #ifndef LISSOM_LIMIT_H
 #define LISSOM_LIMIT_H
@@ -10,18 +10,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How many slots there are to be: 1..LISSOM_MAX_SLOTS. option: --cpus, or 0. as_loaded: the main
- * thread's mask may be that of an OpenMP place by now. To be called while there is one thread. */
+/* Returns the number of slots to begin with: 1 to LISSOM_MAX_SLOTS. option: --cpus, or 0.
+ * as_loaded: the main thread's mask may be that of an OpenMP place by now, so use the one at load.
+ * Pre: there is one thread. */
 uint32_t cpus_init(uint32_t option, bool as_loaded);
-/* The same as of now. By the monitor, as are all below. */
+/* Returns the number of slots that mask, quota and --cpus allow now: 1 to LISSOM_MAX_SLOTS. */
 uint32_t cpus_limit(void);
-/* How many of these the process is to have beside others: 1..limit. */
+/* Returns how many of `limit` slots the process should have beside others: 1 to limit. */
 uint32_t cpus_share(uint32_t limit);
-/* The input of neighbours_look. n: cpus_share(limit). */
+/* Returns the input of neighbours_look. n: cpus_share(limit). */
 struct beside_share cpus_beside_others(uint32_t n, uint32_t limit);
-/* Whether a CPU quota may stop threads that run on all slots. */
+/* Returns whether a CPU quota may stop threads that run on all slots. */
 bool cpus_may_be_throttled(void);
-/* There are to be n slots, at most `limit`: what follows from it for masks is done. */
+/* Adapt the threads' masks to n slots, of the `limit` that would be allowed. */
 void cpus_settle(uint32_t n, uint32_t limit);
 
 #endif

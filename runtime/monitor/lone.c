@@ -12,44 +12,44 @@
 #include "spin/spin.h"
 
 enum {
-    LOOK_US = 12000, /* between two looks while the thread is contended */
-    /* ... a quarter more each time while it is not, up to this if it runs, ... */
+    LOOK_US = 12000, /* us between two checks while the thread is contended */
+    /* longest interval while it runs uncontended; grows by a quarter each time */
     RUNS_MAX_US = 200000,
-    IDLE_MAX_US = 1600000, /* ... and to this if it does not: 5 us a look */
-    DELAY_SHARE = 8,       /* contended: it has waited for so many parts of the time, ... */
-    RAN_SHARE = 32,        /* ... and has run for so many */
-    /* for how many looks more it is taken for contended, doubling from the first to the second */
+    IDLE_MAX_US = 1600000, /* longest interval while it does not run: 5 us per check */
+    DELAY_SHARE = 8,       /* contended: it waited for 1/DELAY_SHARE of the time */
+    RAN_SHARE = 32,        /* contended: it also ran for 1/RAN_SHARE of the time */
+    /* Further checks for which it counts as contended, doubling from HOLD_MIN to HOLD_MAX. */
     HOLD_MIN = 4,
     HOLD_MAX = 64,
-    FEW = 4, /* kernel threads that are looked at */
+    FEW = 4, /* kernel threads to check at most */
 
-    TICK_US = 1000,     /* between two scans while it is contended, doubling ... */
-    TICK_MAX_US = 8000, /* ticks are no rarer: other threads may be ready by then */
-    SCANS_A_TICK = 8,   /* ... after so many that have shown no wait, ... */
-    DOUBLINGS = 5,      /* ... so often */
-    JUST_SHARE = 4,     /* it has run for so many parts of the time since the last tick */
+    TICK_US = 1000,     /* us between two scans while contended */
+    TICK_MAX_US = 8000, /* maximum between two ticks: other threads may be ready by then */
+    SCANS_A_TICK = 8,   /* scans without a wait before the scan interval doubles */
+    DOUBLINGS = 5,      /* maximum number of doublings */
+    JUST_SHARE = 4,     /* it has just run: for 1/JUST_SHARE of the last tick */
 
-    CALLS = 4, /* of which the least time counts */
+    CALLS = 4, /* system calls to time; the shortest counts */
 };
 
 static struct {
-    uint32_t tids;        /* as of the last look. 0: none */
+    uint32_t tids;        /* sum of kernel thread ids at the last check; 0: none */
     uint64_t ran, delay;  /* ns */
-    uint64_t at;          /* tsc: of the last look */
-    uint64_t waits;       /* that were found until now */
-    uint32_t scans;       /* since the last of them, ... */
-    uint64_t scanned;     /* ... and the last one; tsc */
-    uint32_t period_us;   /* until the next look */
+    uint64_t at;          /* tsc: last check */
+    uint64_t waits;       /* waits found so far */
+    uint32_t scans;       /* scans since the last wait was found */
+    uint64_t scanned;     /* tsc: last scan */
+    uint32_t period_us;   /* until the next check */
     bool ticks;           /* the thread was alone, and contended, at the last tick */
-    bool held;            /* contended, as of that look or of hold */
-    uint32_t holds, left; /* see hold: looks */
+    bool held;            /* contended, by the last check or by hold */
+    uint32_t holds, left; /* checks: see hold */
     bool released;
-    bool watches;  /* as of the last tick */
-    bool can_look; /* it opens files, in a table of descriptors of its own */
+    bool watches;  /* at the last tick, one thread ran and no other could */
+    bool can_look; /* has a descriptor table of its own, so it may open files */
 } lone;
 
-/* A filter of system calls (seccomp), a tracer, and what the kernel does against faults of the
- * processor make all calls longer. */
+/* Time a system call without effect. Filters (seccomp), tracers, and the kernel's mitigations of
+ * processor bugs make all calls longer. */
 static void time_a_call(void)
 {
     uint64_t least = UINT32_MAX;
@@ -70,8 +70,8 @@ void lone_begin(bool own_descriptors)
     __atomic_store_n(&sched.lone_contended, false, __ATOMIC_RELAXED);
 }
 
-/* Returns the slot with the only thread of the process that runs; NULL: there is none, or several.
- * *alone: no other could run. */
+/* Returns the slot of the only running thread of the process; NULL: none runs, or several. *alone:
+ * no other thread could run. */
 static struct slot *only_busy(bool *alone)
 {
     struct slot *only = NULL;
@@ -89,9 +89,9 @@ static struct slot *only_busy(bool *alone)
     return only;
 }
 
-/* Of the kernel threads that run the slot: one, as a rule. */
+/* Times of the kernel threads that run a slot: usually one. */
 static struct {
-    uint32_t n, tids; /* their number, and the sum of their ids */
+    uint32_t n, tids; /* number of threads, and sum of their ids */
     uint64_t ran, delay;
 } sum;
 
@@ -121,9 +121,9 @@ static void sum_up(const struct slot *s, void (*add)(struct thread *))
         slices_on_runners(s, add);
 }
 
-/* A thread that yields or sleeps is not delayed, whoever wants the CPU. So it is taken for
- * contended for some looks more, and for twice as many each time that it is found contended again
- * at once. */
+/* Returns whether the thread counts as contended, from the result of a check. A thread that yields
+ * or sleeps is not delayed, even if others want the CPU. So it counts as contended for some further
+ * checks. Their number doubles each time that it is found contended again at once. */
 static bool hold(bool contended)
 {
     if (contended) {
@@ -143,7 +143,7 @@ static bool hold(bool contended)
     return false;
 }
 
-/* It calls sched_yield(2) by itself, to effect: there is nothing to do for it. */
+/* Returns whether the thread of s calls sched_yield(2) itself, to effect: it needs no help. */
 static bool gives_way(const struct slot *s, uint64_t now)
 {
     const struct thread *t = s ? __atomic_load_n(&s->runner, __ATOMIC_RELAXED) : NULL;
@@ -151,20 +151,20 @@ static bool gives_way(const struct slot *s, uint64_t now)
     return at && (int64_t)(now - at) < (int64_t)(LOOK_US * sched.tsc_per_us);
 }
 
-/* Whether s, the slot of the only thread that runs, is contended; as of the last look, if that was
- * a moment ago. */
+/* Returns whether s, the slot of the only running thread, is contended. Returns the last result if
+ * that is recent. */
 static bool is_contended(const struct slot *s, uint64_t now)
 {
     uint64_t ns = (now - lone.at) * 1000 / sched.tsc_per_us;
     if (ns < lone.period_us * 900ull) /* a timer has ended the sleep */
         return s && lone.held;
-    if (!s && lone.held) { /* several ran for a moment, or none; or it is alone no more */
+    if (!s && lone.held) { /* several threads run, or none, perhaps for a moment */
         lone.held = hold(false);
         lone.tids = 0;
         lone.at = now;
         return false;
     }
-    /* A timer of the monitor has probably just woken another thread: look again at the next
+    /* A timer of the monitor has probably just woken another thread: check again at the next
      * tick. */
     if (!s && ns < lone.period_us * 4000ull)
         return false;
@@ -186,9 +186,9 @@ static bool is_contended(const struct slot *s, uint64_t now)
     return s && lone.held;
 }
 
-/* Returns its slot, if the only thread that runs is contended, and no other is ready. Whether it is
- * contended does not depend on that: the ranks of a program with OpenMP have threads ready at every
- * other look. */
+/* Returns the slot of the only running thread if it is contended, and no other thread is ready.
+ * Contention itself does not depend on ready threads: MPI ranks with OpenMP have some at every
+ * other check. */
 static struct slot *contended_slot(uint64_t now)
 {
     lone.watches = false;
@@ -211,8 +211,9 @@ uint32_t lone_sleep_us(void)
     return sched.detect_spinning && lone.can_look && !giving_up() ? lone.period_us : 0;
 }
 
-/* Only then a look shows a wait: a thread that was away for long finds that what it waited for has
- * happened. On one CPU with the monitor it has most likely run until now if it has run just now. */
+/* Returns whether the thread of s has just run. Only then can a scan show a wait: a thread that was
+ * away for long finds that its wait is over. On a CPU shared with the monitor, a thread that has
+ * just run has most likely run until now. */
 static bool has_just_run(const struct slot *s, uint64_t now)
 {
     static uint64_t ran, at;
@@ -223,14 +224,14 @@ static bool has_just_run(const struct slot *s, uint64_t now)
     return ran - before >= ns / JUST_SHARE;
 }
 
-/* Of the kernel threads that has_just_run has looked at. */
+/* Returns whether the kernel thread that has_just_run has checked is running. */
 static bool is_running(void)
 {
     struct task_stat stat;
     return sum.n == 1 && task_stat((int32_t)sum.tids, &stat) && stat.state == 'R';
 }
 
-/* us: between two scans, the more of them have shown no wait. */
+/* Returns the us between two scans: the more scans have shown no wait, the longer. */
 static uint32_t scan_period_us(void)
 {
     uint32_t doublings = lone.scans / SCANS_A_TICK;
@@ -254,8 +255,8 @@ bool lone_tick(uint64_t now)
         lone.scans = 0;
     }
     bool due = now - lone.scanned >= scan_period_us() * sched.tsc_per_us / 2;
-    /* Not at the first tick: a call that has begun before it may block with the slot
-     * (fastpath_may_block), and the signal would end it. */
+    /* Not at the first tick: a call that began before may block with its slot (fastpath_may_block),
+     * and the signal would end it. */
     if (has_just_run(s, now) && due && before && is_running()) {
         lone.scans++;
         lone.scanned = now;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The process connects to the manager's socket and is handed a page of memory (struct
- * lissom_program), in which both write from then on: no signal is taken from the program, and
- * nothing that the manager does, or does not do, can stop it. The page is sealed, so that it cannot
- * be cut off under us; what is in it is clamped; a target holds for a short time only; and a
- * manager that ends closes the connection.
+ * The process connects to the manager's socket and receives a page of memory (struct
+ * lissom_program). Both write to that page from then on. So no signal is taken from the program,
+ * and nothing that the manager does, or fails to do, can stop it. The page is sealed, so nobody can
+ * truncate it. Its contents are clamped. A target holds for a short time only, and a manager that
+ * ends closes the connection.
  *
- * Nobody is woken when the target grows: the monitor looks every 3 ms while threads are ready, and
- * otherwise there is nobody to run.
+ * No thread is woken when the target grows: the monitor checks every 3 ms while threads are ready,
+ * and otherwise there is no thread to run.
  */
 #include "monitor/manager.h"
 #include "cpus/cpus.h"
@@ -25,7 +25,7 @@
 
 enum {
     RETRY_MS = 1000,
-    FAR_MS = 60000, /* a target that claims to hold for longer is none */
+    FAR_MS = 60000, /* ignore a target that claims to hold for longer */
     PATHS = 2,
 };
 
@@ -34,9 +34,9 @@ static struct sockaddr_un path[PATHS]; /* sun_path empty: none */
 static struct {
     bool forbidden;
     int socket;                     /* -1: not connected */
-    uint64_t retry;                 /* ms */
+    uint64_t retry;                 /* ms: time of the next attempt */
     struct lissom_program *program; /* NULL: not received */
-    bool has_target;                /* ... that holds */
+    bool has_target;                /* a target holds */
 } manager = {.forbidden = true, .socket = -1};
 
 static void path_is(struct sockaddr_un *a, const char *folder, const char *file)
@@ -73,7 +73,7 @@ static void disconnect(void)
     manager.socket = -1;
 }
 
-/* It runs as this user, or as root. */
+/* Returns whether the manager runs as this user, or as root. */
 static bool may_manage(int socket)
 {
     struct ucred c;
@@ -85,7 +85,7 @@ static bool may_manage(int socket)
 
 static void connect_to(const struct sockaddr_un *a)
 {
-    /* Looked for first: a program may be forbidden to make sockets, and where there is no manager
+    /* Check for the socket first: a program may be forbidden to make sockets, and without a manager
      * none is made. */
     struct stat about;
     if (!a->sun_path[0] || prim_syscall4(SYS_newfstatat, AT_FDCWD, a->sun_path, &about, 0) ||
@@ -98,7 +98,7 @@ static void connect_to(const struct sockaddr_un *a)
         disconnect();
 }
 
-/* A page that nobody can take away, or NULL. */
+/* Map a page that cannot be truncated. Returns NULL if fd is none. */
 static struct lissom_program *map(int fd)
 {
     struct stat about;
@@ -116,8 +116,8 @@ static struct lissom_program *map(int fd)
     return NULL;
 }
 
-/* The one message that comes is the page; what comes after it is the end. Post: false: there is
- * none to come. */
+/* Receive the page. It comes in the only message; anything after that is the end. Returns false if
+ * the connection is over. */
 static bool receive(void)
 {
     union {
@@ -126,7 +126,7 @@ static bool receive(void)
     } control;
     uint64_t hello = 0;
     struct iovec v = {&hello, sizeof hello};
-    /* Of more than one descriptor the kernel keeps the rest to itself, and says so. */
+    /* If there is more than one descriptor, the kernel drops the others and sets MSG_CTRUNC. */
     struct msghdr m = {.msg_iov = &v,
                        .msg_iovlen = 1,
                        .msg_control = &control,
@@ -148,7 +148,7 @@ static bool receive(void)
     return alone && manager.program;
 }
 
-/* Post: whether there is a page. */
+/* Connect if necessary, and receive the page. Returns whether there is one. */
 static bool is_connected(uint64_t now_ms)
 {
     if (manager.forbidden)
@@ -167,13 +167,13 @@ static bool is_connected(uint64_t now_ms)
 
 void manager_after_fork(void)
 {
-    manager.program = NULL; /* the page is not the child's, nor is the descriptor */
+    manager.program = NULL; /* the child has neither the page nor the descriptor */
     manager.has_target = false;
 }
 
 void manager_begin(bool own_descriptors)
 {
-    manager.socket = -1; /* of a table that is gone */
+    manager.socket = -1; /* the old descriptor table is gone */
     disconnect();
     manager.retry = 0;
     manager.forbidden = !own_descriptors;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The monitor: one kernel thread of our own that sleeps while no thread is ready, and looks every
- * slice while some are (monitor/scan.c).
+ * The monitor: a kernel thread of the runtime. It sleeps while no thread is ready, and scans the
+ * slots once per slice while some are (monitor/scan.c).
  *
- * It also sees how many CPUs there are (monitor/limit.c), and changes the number of slots. So it is
- * made when a second slot is first used, and then wakes twenty times a second as long as two are;
- * programs that never run two threads at a time have none, and it ends when only one thread is left
- * (docs/slots.md, The monitor). It has no TLS, no handlers (all signals
- * blocked, but the faults of guarded loads) and calls nothing of libc.
+ * It also checks how many CPUs there are (monitor/limit.c), and changes the number of slots. So it
+ * is started when a second slot is first used, and then wakes twenty times a second while two are.
+ * Programs that never run two threads at a time have no monitor. It ends when only one thread is
+ * left (docs/design/slots.md, The monitor).
+ *
+ * The monitor has no TLS and no handlers, and calls nothing of libc. All signals are blocked except
+ * the faults of guarded loads.
  */
 #include "cpus/cpus.h"
 #include "events/events.h"
@@ -44,25 +46,27 @@
 #include <time.h>
 
 enum {
-    TICK_US = SLICE_US, /* shorter (spin_period_us) where threads are looked at for busy-waiting */
-    /* without a ready thread, before it looks at nothing but the number of CPUs */
+    TICK_US = SLICE_US, /* shorter (spin_period_us) while threads are scanned for busy-waiting */
+    /* ticks without a ready thread, before the monitor only checks the number of CPUs */
     QUIET_TICKS = 32,
-    CPUS_US = 50000,  /* between two looks at that */
-    DOZE_US = 6000,   /* ... among other programs */
-    ALONE_US = 20000, /* that there has been one thread, before it ends */
+    CPUS_US = 50000,  /* between two checks of the number of CPUs */
+    DOZE_US = 6000,   /* between two such checks among other programs */
+    ALONE_US = 20000, /* with one thread, before the monitor ends */
     STACK = 16384,
-    SHORT_SLICE_NS = 100000, /* the least that there is */
+    SHORT_SLICE_NS = 100000, /* minimum of the kernel */
 };
 
 static char stack[STACK] __attribute__((aligned(64)));
-static uint32_t alive;   /* the kernel clears it and wakes its waiters when the monitor has gone */
-static uint32_t leaving; /* the monitor is asked to go */
-/* futex word: whoever changes what it has to look at has added one, and it does not sleep */
+static uint32_t alive;   /* the kernel clears it and wakes its waiters when the monitor has ended */
+static uint32_t leaving; /* the monitor is asked to end */
+/* Futex word. A thread that changes what the monitor has to check adds one, and the monitor does
+ * not sleep. */
 static uint32_t sleep_cuts;
-/* who made it has a mask of its own: not what all threads have, of which the monitor's tells */
+/* The thread that made the monitor has a mask of its own. The monitor's mask should be that of all
+ * threads. */
 static bool other_mask;
 
-/* Every slot's thread at every tick, whatever is ready. Post: true. */
+/* Scan every slot's thread, whether others are ready or not. Returns true. */
 static bool observe(void)
 {
     for (uint32_t i = 0; i < sched.slots; i++)
@@ -86,16 +90,17 @@ static bool look(void)
         if (__atomic_load_n(&s->ready_count, __ATOMIC_RELAXED) || extra ||
             waiting_any_over(s, now, false)) {
             ready = true;
-            if (!__atomic_load_n(&s->napping, __ATOMIC_RELAXED)) /* it is not blocked */
+            /* a napping thread is not blocked */
+            if (!__atomic_load_n(&s->napping, __ATOMIC_RELAXED))
                 scan_slot(s, now);
         }
         if (slot_ready_count(s) && !slot_is_kept(s) &&
             __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED))
-            slots_look_for_idle(s); /* nobody did when they were gathered there */
+            slots_look_for_idle(s); /* wakers do not while s is kept */
         s->monitor_seen = __atomic_load_n(&s->schedules, __ATOMIC_RELAXED);
     }
     if (events_watched() && __atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) < sched.slots) {
-        ready = true; /* perhaps: nobody else looks while threads compute */
+        ready = true; /* events may be there, and no other thread polls while all compute */
         if (events_due(now - TICK_US * sched.tsc_per_us))
             events_rouse();
     }
@@ -112,13 +117,13 @@ static bool look(void)
     return ready;
 }
 
-/* While two threads can run, there may be too many of them when CPUs go away. Otherwise it does not
- * matter. */
+/* Returns whether two threads may run. Only then can a lower number of CPUs make them too many. */
 static bool anything_runs(void) { return !slots_one_is_busy(); }
 
-/* The word is AWAKE, or else says how it sleeps: DOZING until the next look at the CPUs, or ASLEEP.
- * Who makes a slot busy counts it first and then looks at the word; the monitor first says that it
- * is ASLEEP and then looks at the count. */
+/* Values of sched.monitor_word: AWAKE, or how the monitor sleeps. DOZING: until the next check of
+ * the CPUs. ASLEEP_FOR_LONG: without such checks. A thread that makes a slot busy first counts it
+ * and then reads the word. The monitor first writes ASLEEP_FOR_LONG and then reads the count. So
+ * one of them sees what the other has written. */
 enum { DOZING, AWAKE, ASLEEP_FOR_LONG };
 
 static bool word_becomes(uint32_t from, uint32_t to)
@@ -129,7 +134,7 @@ static bool word_becomes(uint32_t from, uint32_t to)
 
 static bool is_started(void) { return __atomic_load_n(&sched.monitor_started, __ATOMIC_SEQ_CST); }
 
-/* If it sleeps for long, it is to look how it should sleep. */
+/* If the monitor sleeps for long, make it decide again how to sleep. */
 static void stir(void)
 {
     if (__atomic_load_n(&sched.monitor_word, __ATOMIC_SEQ_CST) == ASLEEP_FOR_LONG &&
@@ -143,7 +148,7 @@ void monitor_slot_busy(void)
         return;
     if (is_started())
         stir();
-    if (!is_started()) /* or it has ended in between */
+    if (!is_started()) /* also if it has ended meanwhile */
         monitor_kick();
 }
 
@@ -153,12 +158,12 @@ void monitor_one_is_left(void)
         stir();
 }
 
-static struct lock lifecycle; /* starting and ending: one stack, one monitor */
-static long tid;              /* of the monitor, perhaps of one that ends; under lifecycle */
+static struct lock lifecycle; /* serialises start and end: one stack, one monitor */
+static long tid;              /* of the monitor, also of one that is ending; under lifecycle */
 
-static uint64_t share_after; /* tsc */
+static uint64_t share_after; /* tsc: when the share is checked next */
 
-/* How many slots there are to be. 0: it is not time to look. */
+/* Returns how many slots there should be; 0: it is not time to check. */
 static uint32_t slots_to_be(void)
 {
     static uint64_t limit_after;
@@ -200,8 +205,8 @@ static void look_at_cpus(void)
     }
 }
 
-/* Sleeps while *word == value, for `us` at most (0: for ever), and not beyond the first timer; ends
- * the waits whose time is over. */
+/* Sleep while *word == value, for at most `us` (0: for ever), and not beyond the first timer. Then
+ * end the waits whose time is over. */
 static void sleep_on(uint32_t *word, uint32_t value, uint64_t us)
 {
     struct timers_look look = {us ? clock_ns(CLOCK_MONOTONIC) + us * 1000 : TIMERS_FOR_EVER,
@@ -220,23 +225,24 @@ static void sleep_on(uint32_t *word, uint32_t value, uint64_t us)
 
 static bool is_alone(void) { return __atomic_load_n(&sched.threads, __ATOMIC_SEQ_CST) <= 1; }
 
-/* Pre: `lifecycle`, or somebody else has it and waits until the monitor is gone. */
+/* Exit. A thread that starts or ends the monitor waits until this one is gone (join). */
 static _Noreturn void leave(void)
 {
     timers_watch(TIMERS_FOR_EVER);
     contention_can_ask(false);
-    domain_begin(); /* the entry will be another process's */
+    domain_begin(); /* another process will take the entry */
     cpus_leave();
     cpus_sentinel_ends();
     for (;;)
         prim_syscall3(SYS_exit, 0, 0, 0);
 }
 
-/* It has slept for long, and the process has one thread, as it should have to who counts them. Who
- * calls monitor_kick sees that there is none, or is seen here (docs/model/alone.pml). */
+/* End the monitor if the process has one thread, after a long sleep: a program that counts its
+ * kernel threads should find one. A thread in monitor_kick either sees that there is no monitor, or
+ * is seen here (docs/model/alone.pml). */
 static void end_alone(void)
 {
-    /* the timers first: who arms one from now on calls monitor_kick */
+    /* Timers first: a thread that arms one from now on calls monitor_kick. */
     if (timers_watch(TIMERS_FOR_EVER).ns != TIMERS_FOR_EVER || !is_alone() || giving_up() ||
         !lock_try(&lifecycle))
         return;
@@ -251,8 +257,8 @@ static void end_alone(void)
         leave();
 }
 
-/* Until somebody has something for it, or may_end for ALONE_US. Post: true: the one thread that
- * runs is contended. */
+/* Sleep until a thread has work for the monitor or, if may_end, for ALONE_US. Returns true if the
+ * only running thread is contended. */
 static bool sleep_for_long(bool may_end)
 {
     for (;;) {
@@ -268,7 +274,7 @@ static bool sleep_for_long(bool may_end)
     }
 }
 
-/* Until threads are ready, or it is to go. */
+/* Sleep until threads are ready, or the monitor is asked to end. Checks the CPUs meanwhile. */
 static void sleep_lightly(void)
 {
     bool tried = false;
@@ -280,8 +286,7 @@ static void sleep_lightly(void)
         if (slots_vacate() || scans)
             return;
         if (!anything_runs())
-            cpus_leave(); /* one thread runs at most: the kernel may move it to where there is room
-                           */
+            cpus_leave(); /* one thread runs at most: the kernel may move it */
         if (!word_becomes(DOZING, ASLEEP_FOR_LONG))
             continue;
         if (anything_runs() && word_becomes(ASLEEP_FOR_LONG, DOZING)) {
@@ -317,7 +322,7 @@ static uint32_t tick_us(void)
     return rarely || us > peers_period_us() ? peers_period_us() : us;
 }
 
-/* While slots nap, looks at what their threads wait for. */
+/* Sleep for a tick. While slots nap, check meanwhile what their threads wait for. */
 static void sleep_for_a_tick(uint32_t seen)
 {
     uint64_t left = tick_us(), pause;
@@ -329,7 +334,7 @@ static void sleep_for_a_tick(uint32_t seen)
     sleep_on(&sleep_cuts, seen, left);
 }
 
-/* All that is left to do: docs/limits.md, giving up. */
+/* Tick after giving up, which only releases threads: docs/design/lifecycle.md, Giving up. */
 static void release_tick(uint32_t seen)
 {
     if (release_others())
@@ -338,9 +343,9 @@ static void release_tick(uint32_t seen)
         sleep_on(&sleep_cuts, seen, TICK_US);
 }
 
-/* A copy of a message queue's descriptor that is closed ends the process's mq_notify(3). So the
- * monitor gets a table of its own only before the first one: it says that it is about to, and looks
- * at `notifies`; monitor_before_mq_notify sets that, and waits while the monitor is about to. */
+/* If a copy of a message queue's descriptor is closed, the process's mq_notify(3) ends. So the
+ * monitor gets a table of its own only before the first mq_notify. It sets `unshares` and then
+ * reads `notifies`. monitor_before_mq_notify sets `notifies`, and waits while `unshares` is set. */
 static uint32_t unshares, notifies;
 
 void monitor_before_mq_notify(void)
@@ -351,8 +356,9 @@ void monitor_before_mq_notify(void)
         prim_syscall4(SYS_futex, &unshares, PRIM_FUTEX_WAIT_PRIVATE, 1, &moment);
 }
 
-/* Gives the calling thread an empty table of descriptors: what it opens takes no number of the
- * program's, and it holds nothing open. Post: false: that is forbidden, or must not be. */
+/* Give the calling thread an empty descriptor table of its own. Files that it opens use no
+ * descriptors of the program, and it keeps none of the program's files open. Returns false if that
+ * is forbidden or would be wrong. */
 static bool take_own_descriptors(void)
 {
     __atomic_store_n(&unshares, 1, __ATOMIC_SEQ_CST);
@@ -362,10 +368,9 @@ static bool take_own_descriptors(void)
     return own;
 }
 
-/* It runs for some us, and is to do so when it wakes, not when the slices of others are over. The
- * kernel lets those go first that ask for short slices, from Linux 6.12; before, it takes no
- * notice.
- */
+/* Ask the kernel for short slices. The monitor runs for some us, and should do so when it wakes,
+ * not when the slices of others are over. From Linux 6.12, threads that ask for short slices run
+ * first; older kernels ignore the request. */
 static void ask_for_short_slices(void)
 {
     struct {
@@ -387,8 +392,9 @@ static _Noreturn void monitor(void)
     uint32_t quiet = 0;
     ask_for_short_slices();
     if (other_mask)
-        cpus_unbind_self(); /* at once: what somebody sets from now on is to hold */
-    /* Guarded loads of what parked threads wait for: the program may have taken the page away. */
+        cpus_unbind_self(); /* at once: a mask that is set from now on must hold */
+    /* Unblock the faults of guarded loads: the program may have unmapped words that parked threads
+     * wait for. */
     uint64_t faults = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1);
     prim_syscall4(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, &faults, 0, 8);
     bool own_descriptors = take_own_descriptors();
@@ -399,7 +405,7 @@ static _Noreturn void monitor(void)
     lone_begin(own_descriptors);
     neighbours_begin(own_descriptors);
     for (;;) {
-        /* then what it was changed for */
+        /* read first, so that later changes cut the sleep */
         uint32_t seen = __atomic_load_n(&sleep_cuts, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
             leave();
@@ -447,7 +453,8 @@ static void cut_sleep(void)
     prim_futex_wake(&sleep_cuts, 1);
 }
 
-/* Post: no monitor has the stack. Pre: lifecycle; it has been asked to go, or ends by itself. */
+/* Wait until no monitor has the stack. Pre: caller holds lifecycle; the monitor has been asked to
+ * end, or ends by itself. */
 static void join(void)
 {
     if (tid > 0)
@@ -455,7 +462,7 @@ static void join(void)
     tid = 0;
 }
 
-/* Pre: lifecycle. */
+/* End the monitor, if there is one, and wait until it is gone. Pre: caller holds lifecycle. */
 static void end(void)
 {
     if (sched.monitor_started) {
@@ -474,27 +481,28 @@ static void end(void)
 static void start(void)
 {
     join();
-    /* The child gets this stack and never returns; it has no TLS, and glibc does not know it. */
+    /* The child gets this stack and never returns. It has no TLS, and glibc does not know it. */
     alive = 1;
-    /* whose kernel thread this is */
+    /* thread whose kernel thread this is */
     const struct thread *of = lissom_self ? lissom_self->carrier->home_thread : NULL;
     other_mask = of && (of->bound || of->own_affinity);
-    /* Started as of its first instruction: it calls monitor_kick, too, and one that took
-     * `lifecycle` for that would wait for who ends it, who waits for it. */
+    /* Set before its first instruction, because the monitor calls monitor_kick, too. If it took
+     * `lifecycle` there, it would wait for the thread that ends it, and that thread for the
+     * monitor. */
     __atomic_store_n(&sched.monitor_started, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&sched.monitor_word, AWAKE, __ATOMIC_SEQ_CST);
     uint64_t mask = signals_block_all();
     tid = prim_kernel_thread(monitor, stack + STACK - 64, &alive);
     signals_set_mask(mask);
-    if (tid < 0) { /* no thread to be had now: tried again at the next monitor_kick */
+    if (tid < 0) { /* the kernel has no thread to give: retried at the next monitor_kick */
         alive = 0;
         __atomic_store_n(&sched.monitor_started, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&sched.monitor_word, DOZING, __ATOMIC_SEQ_CST);
     }
 }
 
-/* Post: true: there is a monitor, and it is awake; or it ends, and who ends it looks at what is
- * ready afterwards. */
+/* Wake the monitor. Returns true if there is one, and it is awake. It may be ending: then the
+ * thread that ends it checks afterwards what is ready. */
 static bool kick_started(void)
 {
     if (!is_started())
@@ -503,8 +511,8 @@ static bool kick_started(void)
         prim_futex_wake(&sched.monitor_word, 1);
     if (is_started())
         return true;
-    /* It has ended in between: the word would say for good that one is awake. (Should another be
-     * there by now, it goes on, and is woken once more.) */
+    /* It has ended meanwhile, and the word would say for good that one is awake. If another one has
+     * started since, it continues, and is woken once more. */
     word_becomes(AWAKE, DOZING);
     return false;
 }
@@ -521,7 +529,7 @@ void monitor_kick(void)
     if (!sched.monitor_started)
         start();
     else
-        kick_started(); /* the first one may have reset the word after another thread had set it */
+        kick_started(); /* the first call may have reset the word after another thread had set it */
     bool none = !sched.monitor_started;
     lock_drop(&lifecycle);
     if (none)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The monitor, for the layers on top of the core; the core has sched/hooks.h.
+ * The monitor, for the layers above the core. The core has sched/hooks.h.
  */
 #ifndef LISSOM_MONITOR_H
 #define LISSOM_MONITOR_H
@@ -11,7 +11,7 @@
  * it. */
 void monitor_before_mq_notify(void);
 void monitor_after_fork(void);
-/* Ends the monitor. Not by the monitor. */
+/* End the monitor, and wait until it is gone. Not by the monitor. */
 void monitor_end(void);
 
 #endif

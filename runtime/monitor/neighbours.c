@@ -13,22 +13,22 @@
 #include <time.h>
 
 enum {
-    LOOK_US = 12000,  /* between two looks while there are neighbours, ... */
-    CALM_US = 50000,  /* ... doubling to this while there are none */
-    DELAY_SHARE = 8,  /* a slot that waited for so many parts of the time has neighbours */
-    LEAST_SHARE = 32, /* of the time, that has to be known of to say anything */
-    MOST = 8,         /* slots that are looked at */
-    KNOWN = 64,       /* kernel threads that are remembered */
+    LOOK_US = 12000,  /* us between two checks while there are neighbours */
+    CALM_US = 50000,  /* longest interval without neighbours; doubles each time */
+    DELAY_SHARE = 8,  /* a slot that waited for 1/DELAY_SHARE of the time has neighbours */
+    LEAST_SHARE = 32, /* 1/LEAST_SHARE of the time must be known to conclude anything */
+    MOST = 8,         /* slots per check */
+    KNOWN = 64,       /* kernel threads remembered */
     CROWD_MAX = 16,
 };
 
 static struct {
     bool can_look, any;
     struct beside beside;
-    uint64_t at;        /* tsc: of the last look */
-    uint64_t cpu_time;  /* ns: of the process at it */
-    uint32_t period_us; /* until the next one */
-    uint32_t first;     /* slot to look at */
+    uint64_t at;        /* tsc: last check */
+    uint64_t cpu_time;  /* ns: CPU time of the process at the last check */
+    uint32_t period_us; /* until the next check */
+    uint32_t first;     /* next slot to check */
     bool scanned;       /* threads were to be scanned at the last tick */
 } own;
 
@@ -37,7 +37,7 @@ static struct {
     uint64_t ran, delay; /* ns, when last read */
 } known[KNOWN];
 
-/* Since the last look, of the kernel threads that run slots; ns. */
+/* Times of the kernel threads that run slots, since the last check; ns. */
 static struct {
     uint64_t ran, delay;
     bool others;
@@ -108,7 +108,7 @@ bool neighbours_look(uint64_t now, const struct beside_share *share, bool thrott
     own.period_us = own.any || own.beside.slots ? LOOK_US : own.period_us * 2;
     if (own.period_us > CALM_US)
         own.period_us = CALM_US;
-    if (n > share->slots) /* until each has had a turn */
+    if (n > share->slots) /* each slot should have run once */
         own.period_us = LOOK_US * n / share->slots;
     if (first || throttled || (own.any && all < ns / LEAST_SHARE))
         return false;
@@ -138,8 +138,8 @@ bool neighbours_tick(uint64_t now)
 {
     bool scans =
         own.any && sched.detect_spinning && !sched.traced && !giving_up() && !lone_watches();
-    /* Not at the first tick: a call that has begun before it may block with its slot
-     * (fastpath_may_block), and the signal would end it. */
+    /* Not at the first tick: a call that began before may block with its slot (fastpath_may_block),
+     * and the signal would end it. */
     for (uint32_t i = 0; scans && own.scanned && i < slots_open(); i++) {
         struct slot *s = &sched.slot[i];
         if (__atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_BUSY && !slot_ready_count(s) &&

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A file in shared memory, of an entry for each process. An entry is its process's that holds the
- * lock on it: the kernel drops the lock when the process ends, however it does. What the others
- * have written is taken for what it is, something that anybody may have written who runs as this
- * user: numbers are clamped, and what is old does not count. So the worst that an entry can do is
- * to leave a program with one slot for as long as it is kept fresh.
+ * The file of peers, in shared memory, with an entry for each process. An entry belongs to the
+ * process that holds the lock on it; the kernel drops the lock when the process ends, however it
+ * ends. Any process of this user may have written the other entries. So numbers are clamped, and
+ * old entries do not count. The worst that an entry can do is to leave a program one slot while the
+ * entry is kept fresh.
  */
 #include "monitor/peers.h"
 #include "cpus/cgroup.h"
@@ -23,21 +23,23 @@
 #include <time.h>
 
 enum {
-    AMONG_OTHERS_US = 2900, /* between two looks; a little less than the monitor's tick */
-    SQUEEZED_US = 500, /* ... times the square of their number, while it wants more slots, ... */
-    RARE_US = 12000,   /* ... at most: the more there are, the less is won if one leaves */
+    AMONG_OTHERS_US = 2900, /* between two checks; a little less than the monitor's tick */
+    /* between two checks while more slots are wanted, times the square of the number of programs */
+    SQUEEZED_US = 500,
+    RARE_US = 12000, /* longest interval: with many programs, little is gained if one leaves */
     ALONE_US = 12000,
-    LATELY_US = 200000,  /* others that sleep for less are back at any moment */
-    IDLE_US = 500,       /* no slot has been busy: this is no barrier */
-    SLEEPERS_US = 24000, /* between two looks at those whose monitors sleep */
-    LATE_US = 30000,     /* without a look of its own a process may have ended */
-    EXPIRY_US = 250000,  /* ... or has been stopped: it does not count */
-    TURN_US = 64000,     /* who gets the CPU that does not come out even */
-    WEIGH_US = 250000,   /* between two looks at its own weights */
-    RETRY_US = 1000000,  /* without a file, or an entry */
-    /* the monitor of a process that sleeps in its turn may sleep for so long */
+    LATELY_US = 200000,  /* others that sleep for less may be back at any moment */
+    IDLE_US = 500,       /* without a busy slot for so long, threads are not at a barrier */
+    SLEEPERS_US = 24000, /* between two checks of processes whose monitors sleep */
+    LATE_US = 30000,     /* without a heartbeat for so long, a process may have ended */
+    /* without a heartbeat for so long, a process does not count: it has been stopped */
+    EXPIRY_US = 250000,
+    TURN_US = 64000,    /* period after which a CPU left over by the division changes owner */
+    WEIGH_US = 250000,  /* between two reads of its own weights */
+    RETRY_US = 1000000, /* between two attempts without a file, or an entry */
+    /* The monitor of a process that sleeps in its turn may sleep for so long. */
     TURNS_EXPIRY_US = 2000000,
-    /* looks of which the highest demand counts: a barrier makes it vary from one to the next */
+    /* Number of checks whose highest demand counts: a barrier makes demand vary between checks. */
     DEMANDS = 3,
 };
 
@@ -47,22 +49,22 @@ static struct {
     int fd; /* -1: not open */
     bool forbidden;
     uint32_t self; /* entry; LISSOM_MAX_PEERS: none */
-    /* ns: when to try again, or to look whether the file is still the one that others find */
+    /* ns: when to try again, or to check that others still find the same file */
     uint64_t retry;
     struct lissom_peer_mask mask;
     struct lissom_peer entry;
     uint32_t demand[DEMANDS], next_demand;
-    uint64_t weighed; /* ns */
+    uint64_t weighed; /* ns: last read of its weights */
     bool any;
-    uint64_t lately; /* ns: there were others */
+    uint64_t lately; /* ns: when there were others */
     uint32_t period_us;
 } own = {.fd = -1, .forbidden = true, .self = LISSOM_MAX_PEERS, .period_us = ALONE_US};
 
 static struct lissom_peer peer[LISSOM_MAX_PEERS];
 
-/* What is known of those whose monitors sleep. */
+/* Processes whose monitors sleep. */
 static struct {
-    uint64_t since; /* its heartbeat: it may have been awake meanwhile */
+    uint64_t since; /* its heartbeat then; another one: it was awake meanwhile */
     uint32_t pid;
     bool runs;
     uint64_t cpu_time, at, checked; /* ns */
@@ -79,7 +81,7 @@ static long lock_entry(int command, uint32_t i, struct flock *lock)
     return prim_syscall3(SYS_fcntl, own.fd, command, lock);
 }
 
-/* Post: whether it is there, and this user's alone. */
+/* Open the file. Returns whether it is there, and this user's alone. */
 static bool open_file(void)
 {
     char path[64] = LISSOM_PEERS_PATH;
@@ -133,9 +135,9 @@ static bool is_there(uint64_t now)
     return take_entry();
 }
 
-/* --- what we tell ----------------------------------------------------------------------------- */
+/* --- own entry -------------------------------------------------------------------------------- */
 
-/* Post: false: it has CPUs that an entry has no room for. */
+/* Publish the mask. Returns false if it has CPUs for which an entry has no room. */
 static bool mask_is(const struct cpu_mask *m)
 {
     struct lissom_peer_mask cut;
@@ -158,7 +160,7 @@ static bool mask_is(const struct cpu_mask *m)
     return true;
 }
 
-/* Only the first thread's: so renice(1) and start programs. */
+/* Returns the nice value of the first thread, which renice(1) and start programs set. */
 static int32_t own_nice(void)
 {
     enum { IDLE = 5, PROCESS = 0, NICE_0 = 20 };
@@ -185,7 +187,7 @@ static void tell(uint64_t now)
     prim_pwrite(own.fd, &own.entry, sizeof own.entry, own.self * (long)sizeof own.entry);
 }
 
-/* --- what the others tell --------------------------------------------------------------------- */
+/* --- other entries ---------------------------------------------------------------------------- */
 
 static bool is_alive(uint32_t i)
 {
@@ -193,8 +195,8 @@ static bool is_alive(uint32_t i)
     return lock_entry(F_OFD_GETLK, i, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/* Whether a thread of it runs: its CPU time tells, and that can be asked for by anybody in the same
- * namespace of processes. */
+/* Returns whether a thread of a process with a sleeping monitor runs, by its CPU time. Any process
+ * in the same PID namespace may read that. */
 static bool sleeper_runs(uint32_t i, const struct lissom_peer *p, uint64_t now)
 {
     if (p->pid_namespace != own.entry.pid_namespace || !p->pid || p->pid > INT32_MAX)
@@ -228,7 +230,8 @@ static uint32_t demand_of(uint32_t i, uint64_t now)
     return p->demand < LISSOM_MAX_SLOTS ? p->demand : LISSOM_MAX_SLOTS;
 }
 
-/* How much of its demand is for CPUs of ours: as much as of its CPUs, rounded up. */
+/* Returns how much of a demand is for CPUs of this process: the part of their CPUs that is common,
+ * rounded up. */
 static uint32_t demand_here(uint32_t i, uint32_t demand)
 {
     const struct lissom_peer *p = &peer[i];
@@ -246,7 +249,7 @@ static uint32_t demand_here(uint32_t i, uint32_t demand)
     return all ? (demand * common + all - 1) / all : 0;
 }
 
-/* --- a look ----------------------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 static void knows_nobody(void)
 {
@@ -265,8 +268,8 @@ void peers_begin(bool own_descriptors)
     domain_begin();
 }
 
-/* quota: CPUs that its quota is worth, 0: none. Not --cpus, which bounds this process and not all
- * together. */
+/* Update the turns of processes that wait for each other. quota: CPUs that the quota is worth; 0:
+ * none. --cpus is not meant: it limits this process, not all together. */
 static void follow_turns(uint32_t quota, uint64_t now)
 {
     bool fresh[LISSOM_MAX_PEERS];
@@ -274,7 +277,7 @@ static void follow_turns(uint32_t quota, uint64_t now)
     bool any = own.entry.domain || __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < LISSOM_MAX_PEERS; i++) {
         fresh[i] =
-            i != own.self && peer[i].heartbeat && /* perhaps of a moment after `now` */
+            i != own.self && peer[i].heartbeat && /* may be later than `now` */
             now + TURNS_EXPIRY_US * 1000ull - peer[i].heartbeat < 2 * TURNS_EXPIRY_US * 1000ull;
         if (fresh[i] && i >= entries)
             entries = i + 1;
@@ -311,7 +314,7 @@ uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota
     weigh(now);
     tell(now);
 
-    /* In the order of entries, which is the same for all. The stack is small. */
+    /* In the order of entries, which is the same for all processes. Static: the stack is small. */
     static struct share_claim on_cpus[LISSOM_MAX_PEERS], in_quota[LISSOM_MAX_PEERS];
     uint32_t n_cpus = 0, self_cpus = 0, n_quota = 0, self_quota = 0;
     memset(peer, 0, sizeof peer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The programs of one user under lissom share the CPUs: docs/sharing.md. Each tells the others how
- * many threads it could run, and takes its share. All by the monitor, which has descriptors of its
- * own; a page of a file is read and an entry written, 2 us a look.
+ * The programs of one user under lissom share the CPUs: docs/design/sharing.md. Each publishes how
+ * many threads it could run, and takes its share. A check reads a page of a file and writes an
+ * entry: 2 us. Monitor only; it has a file descriptor table of its own.
  */
 #ifndef LISSOM_PEERS_H
 #define LISSOM_PEERS_H
@@ -12,22 +12,22 @@
 
 struct cpu_mask;
 
-/* The calling thread is the monitor now. own_descriptors: what it opens is not seen by the program;
- * if false, nothing is shared. */
+/* Begin anew: the calling thread is the monitor now. own_descriptors: the program does not see what
+ * the monitor opens. If false, nothing is shared. */
 void peers_begin(bool own_descriptors);
-/* How many slots the process is to have, if it is to have `limit` alone. mask: its CPUs. quota:
- * what its CPU quota is worth, 0: it has none. Post: 1..limit. */
+/* Returns how many slots the process should have: 1 to `limit`, which it would have alone. mask:
+ * its CPUs. quota: CPUs that its CPU quota is worth; 0: none. */
 uint32_t peers_share(uint32_t limit, const struct cpu_mask *mask, uint32_t quota);
-/* By each tick. Returns whether a look is due at once: others are there, no thread runs or is
- * ready, and they have been told otherwise. */
+/* Called at each tick. Returns whether a check is due at once: others are there, no thread runs or
+ * is ready, and the published demand says otherwise. */
 bool peers_are_owed(void);
-/* How soon peers_are_owed may return true, unless a thread runs. 0: not so. us. */
+/* Returns in how many us peers_are_owed may return true, unless a thread runs; 0: not at all. */
 uint32_t peers_may_be_owed_us(void);
-/* No look will follow for long. */
+/* Publish that the monitor will sleep for long. */
 void peers_asleep(void);
-/* Microseconds until the next look is due. */
+/* Returns the us until the next check is due. */
 uint32_t peers_period_us(void);
-/* Whether others were there at the last look, who want CPUs. */
+/* Returns whether other programs wanted CPUs at the last check. */
 bool peers_any(void);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The monitor keeps a memfd open in its own table of descriptors and writes a copy of the process's
- * numbers into it. Who may look into this process finds it below /proc/PID/task/TID/fd; nobody else
- * does. It needs no path, so there is nothing to guess, to clean up or to squat, and containers do
- * not matter.
+ * The monitor keeps a memfd open in its own descriptor table, and writes a copy of the process's
+ * statistics to it. A process that may inspect this one finds it below /proc/PID/task/TID/fd; no
+ * other process can. A memfd has no path: there is nothing to guess, to clean up or to squat, and
+ * containers do not matter.
  *
- * It is written to, not mapped: whatever is done to the file, nothing can happen to the program. It
- * is sealed, so a reader may map it.
+ * The file is written, not mapped: nothing that is done to it can affect the program. It is sealed,
+ * so readers may map it.
  */
 #include "monitor/publish.h"
 #include "prim/prim.h"
@@ -25,20 +25,20 @@ enum { PERIOD_US = 100000 };
 static struct {
     bool forbidden;
     int fd;         /* -1: none yet */
-    uint64_t after; /* tsc */
+    uint64_t after; /* tsc: time of the next write */
     struct lissom_live copy;
 } live = {.forbidden = true, .fd = -1};
 
 void publish_begin(bool own_descriptors)
 {
     live.forbidden = !own_descriptors;
-    live.fd = -1; /* of a table that is gone */
+    live.fd = -1; /* the old descriptor table is gone */
     live.after = 0;
 }
 
 void publish_limit(uint32_t limit) { live.copy.limit = limit; }
 
-/* Post: false: it is not to be had; not asked again. */
+/* Open the memfd, unless it is open. Returns false if that is impossible; it is not tried again. */
 static bool is_open(void)
 {
     if (live.fd >= 0 || live.forbidden)

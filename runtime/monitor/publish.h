@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the process is doing, for `lissom stat` and `lissom top` to look at from outside:
- * docs/stat.md. All by the monitor.
+ * Publish what the process does, for `lissom stat` and `lissom top`: docs/guide/stat.md. Monitor
+ * only.
  */
 #ifndef LISSOM_PUBLISH_H
 #define LISSOM_PUBLISH_H
@@ -9,15 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The calling thread is the monitor now. own_descriptors: what it opens is not seen by the program;
- * if false, nothing is published. */
+/* Begin anew: the calling thread is the monitor now. own_descriptors: the program does not see what
+ * the monitor opens. If false, nothing is published. */
 void publish_begin(bool own_descriptors);
-/* Ten times a second at most, something is written. */
+/* Write the statistics, but at most ten times a second. */
 void publish_now(void);
-/* The monitor will not look until two threads can run. */
+/* Write the statistics: the monitor will do so again only when two threads can run. */
 void publish_asleep(void);
-/* There are at most so many slots, by mask, CPU quota and --cpus; of these the process was given a
- * share. */
+/* Set the maximum number of slots by mask, CPU quota and --cpus, before the process takes a share
+ * of it. Written by the next publish_now. */
 void publish_limit(uint32_t limit);
 
 #endif

@@ -21,17 +21,17 @@
 #include <time.h>
 
 enum {
-    LOOKS = 64, /* at most, at the threads of one slot: 0.3 us each */
-    /* how often a thread is preempted, before another gets the slot beside it */
+    LOOKS = 64, /* threads of one slot to check at most: 0.3 us each */
+    /* preemptions of a thread before another one gets the slot beside it */
     PREEMPTIONS = 4,
 };
 
 void scan_runner(const struct slot *s) { slices_on_runners(s, signals_scan); }
 
-/* In ns, of a kernel thread. Post: 0: it is not known. */
+/* Returns the CPU time of a kernel thread in ns; 0: unknown. */
 static uint64_t cpu_time_of(int32_t tid) { return tid ? clock_ns(clock_of_thread(tid)) : 0; }
 
-/* It has used an eighth of the time since then, or more. */
+/* Returns whether `ns` is at least an eighth of the time from `since` to `now` (tsc). */
 static bool is_much(uint64_t ns, uint64_t since, uint64_t now)
 {
     return ns >= (now - since) / sched.tsc_per_us * 1000 / 8;
@@ -55,8 +55,7 @@ static enum use use_of(struct slot *s, uint64_t now)
     return use;
 }
 
-/* Of the threads that run on the scanned slot: the number that compute, and the one that has run
- * longest. */
+/* Threads that run on the scanned slot: how many compute, and which has run longest. */
 static struct {
     uint64_t now;
     uint32_t looks, computing;
@@ -68,7 +67,7 @@ static void look_at_one_of_several(struct thread *t)
     if (several.looks++ >= LOOKS)
         return;
     uint64_t cpu_time = cpu_time_of(t->carrier->tid);
-    /* That of its last look, if it had the slot then as well: it has hardly been another kernel
+    /* The last check must be recent: then the thread probably had the slot, and the same kernel
      * thread. */
     bool is_recent = several.now - t->monitor_looked <= 4 * SLICE_US * sched.tsc_per_us;
     if (is_recent && is_much(cpu_time - t->monitor_cpu_time, t->monitor_looked, several.now)) {
@@ -80,8 +79,8 @@ static void look_at_one_of_several(struct thread *t)
     t->monitor_looked = several.now;
 }
 
-/* Extra threads run on s because one was blocked, or blocked the preemption signal. When several
- * compute, sends one back to the run queue: otherwise all threads that compute would run in the
+/* Extra runners are on s because a thread was blocked, or blocked the preemption signal. If several
+ * compute, send one back to the run queue: otherwise all threads that compute would run in the
  * end, however few slots there are. */
 static void end_overcommit(const struct slot *s, uint64_t now)
 {
@@ -93,14 +92,14 @@ static void end_overcommit(const struct slot *s, uint64_t now)
         signals_step_back(several.longest);
 }
 
-/* Whether the kernel thread waits for a CPU, beside other programs, and is not blocked. */
+/* Returns whether the kernel thread waits for a CPU beside other programs, and is not blocked. */
 static bool waits_for_cpu(int32_t tid)
 {
     struct task_stat stat;
     return tid && !giving_up() && task_stat(tid, &stat) && stat.state == 'R';
 }
 
-/* Of the thread that runs on s; a guess. */
+/* Returns the slice of the thread that runs on s, in tsc ticks; 0: no thread. A guess. */
 static uint64_t slice_on(const struct slot *s)
 {
     const struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Preempt threads whose slice is over: docs/slots.md, end_slice, step_back. By the monitor.
+ * Preempt threads whose slice is over: docs/design/slots.md, Slices, Retaking a slot.
  */
 #ifndef LISSOM_SCAN_H
 #define LISSOM_SCAN_H
 
 #include "sched/thread.h"
 
-/* Threads are ready on s, or run on it beside the one that has it. Writes s->monitor_*, but
- * monitor_seen, which the caller writes afterwards. now: tsc. */
+/* Scan s, on which threads are ready, or extra runners run. Writes s->monitor_*, except
+ * monitor_seen, which the caller writes afterwards. now: tsc. Monitor only. */
 void scan_slot(struct slot *s, uint64_t now);
-/* Has the thread that runs on s examined for busy-waiting. */
+/* Scan the thread that runs on s for busy-waiting. */
 void scan_runner(const struct slot *s);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where redirected functions come to (patch/patch.h, patch_redirect), and the way into the runtime
- * for their threads.
+ * Entry of redirected functions (patch/patch.h, patch_redirect), and of their threads into the
+ * runtime.
  *
- * They are called like any C function, so that registers which a callee may change are free, and
+ * The functions are called like any C function: registers that a callee may change are free, and
  * the stack may be used.
  */
 #include "sched/offsets.h"
@@ -13,10 +13,10 @@
         .hidden lissom_omp_entry
         .type   lissom_omp_entry, @function
         .balign 32
-lissom_omp_entry:                                /* r11 = struct patch_redirect; else as called */
+lissom_omp_entry:                                /* r11 = struct patch_redirect *, else as called */
         .cfi_startproc
-        /* Once more in the same loop, and as many are at work as there are to be: this is what each
-         * chunk costs. */
+        /* Fast path, taken for each chunk: the thread asks again in the same loop, and as many
+         * threads work as should. */
         mov     lissom_self@gottpoff(%rip), %rax
         mov     %fs:(%rax), %rax
         test    %rax, %rax
@@ -48,7 +48,7 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         lea     8(%rsp), %rsp
         .cfi_adjust_cfa_offset -8
         ret
-.Lunknown:                                       /* has not come by the runtime yet */
+.Lunknown:                                       /* thread not registered with the runtime yet */
         testl   $OMP_TEAM, REDIRECT_WHAT(%r11)
         jnz     .Lteam
         jmp     *REDIRECT_REAL(%r11)
@@ -71,7 +71,7 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         push    %r9
         lea     -8(%rsp), %rsp
         mov     %r11, %rdi
-        mov     8(%rbp), %rsi                    /* and rdx as called */
+        mov     8(%rbp), %rsi                    /* return address; rdx as called */
         call    lissom_omp_before
         lea     8(%rsp), %rsp
         pop     %r9
@@ -80,8 +80,9 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         pop     %rdx
         pop     %rsi
         pop     %rdi
-        lea     -8(%rsp), %rsp                   /* the call's stack is aligned */
-        /* the eighth argument, of doacross loops with task reductions; none has more */
+        lea     -8(%rsp), %rsp                   /* aligns the stack for the call */
+        /* Arguments 7 and 8. Only doacross loops with task reductions have the latter; none has
+         * more. */
         push    24(%rbp)
         push    16(%rbp)
         call    *REDIRECT_REAL(%rbx)
@@ -97,8 +98,8 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         .cfi_same_value rbp
         ret
 
-        /* It may have arguments on the stack, any number of them: it is gone on with, not
-         * called. */
+        /* The function may have any number of arguments on the stack. So it is not called, but
+         * jumped to with the stack as it was. */
 .Lteam: push    %rbp
         .cfi_def_cfa_offset 16
         .cfi_offset rbp, -16
@@ -109,8 +110,8 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         push    %r8
         push    %r9
         push    %r11
-        lea     -8(%rsp), %rsp                   /* the call's stack is aligned */
-        push    %rdx                             /* struct team_call */
+        lea     -8(%rsp), %rsp                   /* aligns the stack for the call */
+        push    %rdx                             /* struct team_call: rdi, rdx */
         push    %rdi
         mov     %r11, %rdi
         mov     %rsp, %rsi
@@ -130,9 +131,9 @@ lissom_omp_entry:                                /* r11 = struct patch_redirect;
         .cfi_endproc
         .size   lissom_omp_entry, . - lissom_omp_entry
 
-/* void lissom_omp_call(struct loop *l, long what, long n): loops_call(), inside the runtime. What
- * stands for a system call of the program's is never made: "made directly" (for a thread that
- * shares its memory with another process) is to do nothing. */
+/* void lissom_omp_call(struct loop *l, long what, long n): call loops_call() inside the runtime.
+ * The system call of this site is never made. A thread that shares its memory with another process
+ * makes it "directly", which here has no effect. */
         .globl  lissom_omp_call
         .hidden lissom_omp_call
         .type   lissom_omp_call, @function

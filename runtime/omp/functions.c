@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * The functions of OpenMP runtimes that hand out chunks, and what their calls mean.
+ * Recognise the functions of OpenMP runtimes that hand out chunks, and handle calls of them.
  *
- * libgomp: a thread comes to a loop with GOMP_loop_*_start, or with its first *_next if the region
- * began with the loop (GOMP_parallel_loop_*), asks again with *_next, and leaves with
- * GOMP_loop_end*, mostly having been told before that nothing is left. LLVM's libomp: it comes with
- * __kmpc_dispatch_init_*, which says what kind of loop it is, and asks with __kmpc_dispatch_next_*.
- * It has libgomp's functions, too, which call these.
+ * libgomp: a thread enters a loop with GOMP_loop_*_start, or with its first *_next if the region
+ * began with the loop (GOMP_parallel_loop_*). It asks again with *_next. It leaves with
+ * GOMP_loop_end*, usually after the library has returned that nothing is left. LLVM's libomp: a
+ * thread enters with __kmpc_dispatch_init_*, which has the kind of loop, and asks with
+ * __kmpc_dispatch_next_*. It also has libgomp's functions, which call these.
  *
- * - OMP_START: comes to a loop, and gets its first chunk.
- * - OMP_START_ALONE: comes to a doacross loop, whose iterations wait for others. Left alone.
- * - OMP_NEXT: asks for a chunk.
- * - OMP_NEXT_ORDERED: the same in libgomp, and passes the turn on: a thread that waited before it
- *   would hold up all others.
- * - OMP_END: leaves.
- * - OMP_DISPATCH_INIT: comes to a loop. OMP_DISPATCH: asks for a chunk.
+ * - OMP_START: enter a loop, and get its first chunk.
+ * - OMP_START_ALONE: enter a doacross loop, whose iterations wait for others. It is left alone.
+ * - OMP_NEXT: ask for a chunk.
+ * - OMP_NEXT_ORDERED: ask libgomp for a chunk, and pass on the turn of an ordered loop. A thread
+ *   that waited before this call would hold up all others.
+ * - OMP_END: leave a loop.
+ * - OMP_DISPATCH_INIT: enter a loop of libomp.
+ * - OMP_DISPATCH: ask libomp for a chunk.
  * - OMP_DOACROSS, OMP_DOACROSS_END: begin and end a doacross loop.
- * - OMP_PARALLEL, OMP_PUSH_THREADS, OMP_FORK, OMP_SET_THREADS: of regions (teams.c).
+ * - OMP_PARALLEL, OMP_PUSH_THREADS, OMP_FORK, OMP_SET_THREADS: regions (teams.c).
  */
 #include "omp/loops.h"
 
-/* Post: what follows the prefix, or NULL. */
+/* Returns the part of s behind the prefix, or NULL. */
 static const char *after(const char *s, const char *prefix)
 {
     while (*prefix)
@@ -40,7 +41,7 @@ static bool is_type(const char *s)
     return is(s, "4") || is(s, "4u") || is(s, "8") || is(s, "8u");
 }
 
-/* Chunks of these are handed out one by one. */
+/* Returns the part of s behind a schedule whose chunks are handed out one by one, or NULL. */
 static const char *schedule(const char *s)
 {
     static const char *const names[] = {"dynamic_",
@@ -103,8 +104,9 @@ uint32_t omp_function_what(const char *name)
                                : OMP_NEXT;
 }
 
-/* The schedule of __kmpc_dispatch_init_*: enum sched_type of kmp.h. Not the ordered ones: there the
- * library may spin for the turn of a thread that waits, with a part of the loop that is its own. */
+/* Returns whether threads may wait in a loop of this kind: the schedule of __kmpc_dispatch_init_*,
+ * enum sched_type of kmp.h. They may not in ordered loops: each thread may have a part of its own,
+ * and the library may spin until a waiting thread has had its turn. */
 static bool may_wait(uint32_t kind)
 {
     enum { MODIFIERS = 3u << 29, DYNAMIC = 35, GUIDED = 36, RUNTIME = 37 };
@@ -112,8 +114,8 @@ static bool may_wait(uint32_t kind)
     return kind == DYNAMIC || kind == GUIDED || kind == RUNTIME;
 }
 
-/* Around every call of a redirected function, from entry.S; `caller`: where it returns to; `third`:
- * its third argument. */
+/* Called by entry.S before and after the call of a redirected function. caller: its return address;
+ * third: its third argument; result: al. */
 void lissom_omp_before(const struct patch_redirect *function, uintptr_t caller, uint32_t third);
 void lissom_omp_after(const struct patch_redirect *function, uint8_t result);
 
@@ -153,7 +155,7 @@ void lissom_omp_before(const struct patch_redirect *function, uintptr_t caller, 
     }
 }
 
-/* Of the functions that say whether there is a chunk. */
+/* Note the result of the functions that say whether there is a chunk. */
 void lissom_omp_after(const struct patch_redirect *function, uint8_t result)
 {
     struct thread *t = lissom_self;
@@ -167,6 +169,6 @@ void lissom_omp_after(const struct patch_redirect *function, uint8_t result)
     }
 }
 
-/* Nothing is left of the loop of the calling thread, which was at work. */
+/* Called by entry.S: the loop at which the calling thread worked has no chunk left. */
 void lissom_omp_over(void);
 void lissom_omp_over(void) { loop_got(lissom_self, false); }

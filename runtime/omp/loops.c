@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The protocol is in docs/omp.md; docs/model/omp.pml checks it. The names are the same.
+ * The protocol is in docs/design/malleable-openmp.md, with the same names; docs/model/omp.pml
+ * checks it.
  *
- * `asks`, `got` and `leaves` run as the program's code does: a handler of the program may interrupt
- * and even leave them. What takes locks of ours is done by loops_call, inside the runtime.
+ * `asks`, `got` and `leaves` run as code of the program: its handlers may interrupt and even
+ * abandon them. Everything that takes the runtime's locks is done inside the runtime, by
+ * loops_call.
  */
 #include "omp/loops.h"
 #include "futex/futex.h"
@@ -17,37 +19,36 @@
 
 enum {
     LOOPS = 256,
-    YOUNG_US = 500, /* of a loop that has just begun nobody waits: it may be at its end */
-    /* that no chunk was asked for, before a waiter is let go: somebody may wait for what it would
-     * do ... */
+    YOUNG_US = 500, /* no thread waits in a younger loop, which may end soon */
+    /* time without a request before a waiter is released: a thread may wait for its work */
     STILL_US = 10000,
-    /* ... or, where chunks are long, twice the time of the longest lately, but no more than this */
+    /* limit of that time where chunks are long: there it is twice the longest recent gap */
     STILL_MAX_US = 1000000,
-    LOOKS = 64,     /* at slots, at most: 0.3 us each */
-    IDLE_US = 3000, /* over which the use of the CPUs is looked at */
+    LOOKS = 64,     /* maximum number of slots to check: 0.3 us each */
+    IDLE_US = 3000, /* period over which the use of the CPUs is measured */
 };
 
 struct loop {
-    int32_t working; /* threads that have a chunk, and are not blocked */
-    uint32_t word;   /* futex: changes when waiters are to go on */
+    int32_t working; /* threads that have a chunk and are not blocked */
+    uint32_t word;   /* futex: changes when waiters are released */
     uint32_t waiters;
-    uint64_t began; /* tsc: when the first one began to work */
-    /* by the monitor */
-    /* tsc: its last look; when the last chunk was asked for; when a waiter was let go */
+    uint64_t began; /* tsc: when the first thread began to work */
+    /* Monitor only: */
+    /* tsc: the last check; the last new request for a chunk; the last release of a waiter */
     uint64_t looked, moved, roused;
-    uint64_t longest; /* tsc: between two chunks lately */
+    uint64_t longest; /* tsc: longest recent time between two chunks */
     uint32_t chunks, chunks_now;
 } __attribute__((aligned(128)));
 
 static struct loop loops[LOOPS] __attribute__((aligned(4096)));
 _Static_assert(sizeof loops % 4096 == 0, "loops_init wipes whole pages");
-static bool wiped;       /* by the kernel, in children */
-static uint32_t waiting; /* in all loops */
-static uint32_t initial; /* active threads until a manager decides; 0: one a slot */
+static bool wiped;       /* the kernel wipes `loops` in children */
+static uint32_t waiting; /* number of waiting threads, in all loops */
+static uint32_t initial; /* active threads until a manager decides; 0: one per slot */
 static bool managed;
-static bool shaken;        /* for tests: the target is another one at every turn */
-static int32_t goal;       /* how many are to work on a loop */
-int32_t lissom_omp_target; /* the same: entry.S knows it; -1: it is to ask here each time */
+static bool shaken;        /* for tests: the target changes at every request */
+static int32_t goal;       /* target: number of threads to work on a loop */
+int32_t lissom_omp_target; /* `goal`, for entry.S; -1: call the runtime each time */
 _Static_assert(offsetof(struct loop, working) == LOOP_WORKING, "offsets.h");
 
 static void set_target(int32_t n)
@@ -105,14 +106,15 @@ static uint32_t waiters(const struct loop *l)
 
 /* --- inside the runtime ----------------------------------------------------------------------- */
 
-/* Pre: inside the runtime, or the monitor. */
+/* Release n waiters. Pre: inside the runtime, or the monitor. */
 static void let_go(struct loop *l, int n)
 {
     __atomic_fetch_add(&l->word, 1, __ATOMIC_SEQ_CST);
     futex_wake_some_inside(&l->word, n);
 }
 
-/* Post: 0, or -EINTR: a signal for t waits. */
+/* Wait until released, unless fewer threads work than the target. Returns -EINTR if a signal for t
+ * is pending. */
 static long wait(struct thread *t, struct loop *l)
 {
     long n = 0;
@@ -131,7 +133,7 @@ static long wait(struct thread *t, struct loop *l)
 
 enum { CALL_WAIT, CALL_LET_GO };
 
-/* In entry.S: into the runtime, by way of lissom_omp_site. */
+/* Enter the runtime through lissom_omp_site, and call loops_call (entry.S). */
 void lissom_omp_call(struct loop *l, long what, long n);
 
 long loops_call(struct thread *t, struct user_registers *r)
@@ -165,8 +167,7 @@ static void stop_work(struct thread *t)
 {
     t->at_work = false;
     if (t->loop_blocked)
-        t->loop_blocked =
-            false; /* it does not count already: a handler during a call that blocks */
+        t->loop_blocked = false; /* t is not counted: a handler ran during a blocking call */
     else
         __atomic_fetch_sub(&t->loop->working, 1, __ATOMIC_SEQ_CST);
 }
@@ -207,7 +208,8 @@ void loop_asks(struct thread *t, uintptr_t caller)
         lissom_omp_call(l, CALL_WAIT, 0);
 }
 
-/* One of too many stops; never so many that fewer than the target go on. */
+/* Stop one of too many working threads, but never leave fewer than the target. Returns whether the
+ * caller is to stop. */
 static bool one_less(struct loop *l)
 {
     int32_t n = working(l);
@@ -264,7 +266,7 @@ void loop_got(struct thread *t, bool chunk)
         begin_work(t);
 }
 
-/* --- the monitor's looks ---------------------------------------------------------------------- */
+/* --- the monitor's checks --------------------------------------------------------------------- */
 
 static void add_chunks(struct thread *t)
 {
@@ -273,15 +275,15 @@ static void add_chunks(struct thread *t)
         l->chunks_now += __atomic_load_n(&t->chunks, __ATOMIC_RELAXED);
 }
 
-/* Who ran a slot at the last look, and the CPU time of that kernel thread. (The process's clock
- * counts, of threads that run on other CPUs than who asks, whole ticks of the kernel: 4 ms. By it
- * one of two CPUs that worked all the time looked idle in every fourth look.) */
+/* Thread that ran each slot at the last check, and the CPU time of its kernel thread. The process's
+ * clock is too coarse: for threads on other CPUs than the caller's it counts whole ticks of the
+ * kernel (4 ms). By that clock, one of two busy CPUs looked idle at every fourth check. */
 static struct {
     int32_t tid;
     uint64_t ns;
 } ran[LOOKS];
 
-/* For how much of `elapsed` ns nothing ran on slot i, as far as is known. */
+/* Returns for how many of `elapsed` ns nothing ran on slot i, as far as is known. */
 static uint64_t idle_time(uint32_t i, uint64_t elapsed)
 {
     const struct slot *s = &sched.slot[i];
@@ -299,8 +301,8 @@ static uint64_t idle_time(uint32_t i, uint64_t elapsed)
                : 0;
 }
 
-/* Whether about a CPU was left idle since the last look: somebody with a chunk is blocked in a way
- * that is not known here. */
+/* Returns whether about one CPU was idle since the last check: then a thread with a chunk is
+ * blocked in a way that the runtime does not know. */
 static bool cpu_idle(uint64_t now)
 {
     static uint64_t at;
@@ -311,7 +313,7 @@ static bool cpu_idle(uint64_t now)
     at = now;
     for (uint32_t i = 0; i < slots && i < LOOKS; i++)
         idle += idle_time(i, elapsed);
-    uint64_t meant = slots > to_work ? slots - to_work : 0; /* to be idle */
+    uint64_t meant = slots > to_work ? slots - to_work : 0; /* idle on purpose */
     return elapsed < STILL_US * 1000 && !contended(now) && idle > elapsed * meant + elapsed * 3 / 4;
 }
 
@@ -323,12 +325,12 @@ static void look_at(struct loop *l, uint64_t now, bool idle)
         bound = STILL_US * us;
     if (bound > STILL_MAX_US * us)
         bound = STILL_MAX_US * us;
-    if (now - l->looked > STILL_US * us) /* nobody waited */
+    if (now - l->looked > STILL_US * us) /* no thread was waiting */
         l->moved = l->roused = now;
     l->looked = now;
     if (l->chunks != l->chunks_now) {
         uint64_t gap = now - l->moved;
-        if (l->roused <= l->moved) /* by itself, not because a waiter was let go */
+        if (l->roused <= l->moved) /* by itself, not because a waiter was released */
             l->longest = gap > l->longest ? gap : l->longest - l->longest / 16;
         l->chunks = l->chunks_now;
         l->moved = now;

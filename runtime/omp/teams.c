@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Teams no larger than there are slots when their region begins (--omp-team=slots, docs/omp.md):
- * the number of threads that a region asks for is made smaller on its way into the OpenMP runtime.
+ * Limit teams to the number of slots when their region begins (--omp-team=slots,
+ * docs/design/malleable-openmp.md). The requested number of threads is reduced on its way into the
+ * OpenMP runtime.
  *
- * libgomp's functions have it as their third argument: 0 for as many as the calling thread's
- * default says. In LLVM's library it is told beforehand (__kmpc_push_num_threads), or not at all.
- * The default is what omp_get_max_threads of the same library says, which the program may call
- * where its regions begin, and so may we.
+ * libgomp's functions have that number as their third argument; 0 is the calling thread's default.
+ * LLVM's library receives it beforehand (__kmpc_push_num_threads), or not at all. The default is
+ * what omp_get_max_threads of the same library returns. The program may call that function where
+ * its regions begin, so it is safe to call it there.
  */
 #include "omp/teams.h"
 #include "omp/loops.h"
@@ -26,7 +27,7 @@ static uint32_t at_most(uint32_t n)
     return n < slots ? n : slots;
 }
 
-/* Post: 0: the default will do. */
+/* Returns the number to use in place of the default; 0: use the default. */
 static uint32_t in_place_of_default(const struct patch_redirect *f)
 {
     max_threads_function *max_threads = (max_threads_function *)f->beside[MAX_THREADS];
@@ -34,7 +35,7 @@ static uint32_t in_place_of_default(const struct patch_redirect *f)
     return n > 0 && at_most((uint32_t)n) < (uint32_t)n ? at_most((uint32_t)n) : 0;
 }
 
-/* A region of LLVM's for which nothing has been asked. */
+/* Limit a region of LLVM's library for which no number was requested. */
 static void push(const struct patch_redirect *f, void *location)
 {
     push_function *push_threads = (push_function *)f->beside[PUSH_NUM_THREADS];
@@ -48,7 +49,8 @@ static uint32_t ceiling;
 
 void teams_init(uint32_t n) { ceiling = n; }
 
-/* omp_set_num_threads(n) with a ceiling: n threads are active, and the team has all. */
+/* Handle omp_set_num_threads(n) with a ceiling: n threads become active, and teams have
+ * `ceiling`. */
 static void set_active(struct team_call *call)
 {
     int32_t n = (int32_t)call->first;
@@ -58,8 +60,8 @@ static void set_active(struct team_call *call)
 
 static void shrink(const struct patch_redirect *f, struct team_call *call)
 {
-    /* LLVM's library: the calling thread has set the size of its next team. Not of struct thread:
-     * a thread may not have come by the runtime yet. */
+    /* LLVM's library: the calling thread has set the size of its next team. Not in struct thread,
+     * since the thread may not be registered with the runtime yet. */
     static __thread bool team_asked;
     uint32_t asked = (uint32_t)call->third;
     switch (f->what) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory of our own: scratch that is given back, records that stay, and pages for stubs near an
- * object.
+ * The runtime's own memory: scratch that is released, records that stay, and pages for stubs near
+ * an object.
  */
 #include "internal.h"
 
@@ -14,7 +14,7 @@ static size_t pages(size_t bytes) { return (bytes + PATCH_PAGE - 1) & ~(PATCH_PA
 
 void *arena_scratch(size_t bytes)
 {
-    /* NORESERVE: bitmaps of large objects are mostly never touched. */
+    /* NORESERVE: most pages of large objects' bitmaps are never touched. */
     void *p = prim_mmap(NULL, pages(bytes), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return prim_is_error(p) ? NULL : p;
@@ -46,7 +46,7 @@ void *arena_keep(size_t bytes)
 
 /* --- a place for stubs ------------------------------------------------------------------------ */
 
-/* A mapping of ours beside the heap would stop its growth. */
+/* Space to leave free behind the heap: a mapping there would stop its growth. */
 #define HEAP_ROOM (1ul << 30)
 #define CANDIDATES 16
 
@@ -54,7 +54,7 @@ struct search {
     const struct object *o;
     size_t bytes;
     uintptr_t heap;
-    uintptr_t at[CANDIDATES]; /* by distance, nearest first */
+    uintptr_t at[CANDIDATES]; /* nearest first */
     unsigned found;
     uintptr_t end_before;
 };
@@ -84,7 +84,7 @@ static void consider(struct search *s, uintptr_t at)
     s->at[i] = at;
 }
 
-/* Both edges of a gap, so that what is left of it stays in one piece. */
+/* Consider both edges of a gap, so that the rest of it stays in one piece. */
 static void consider_gap(struct search *s, uintptr_t lo, uintptr_t hi, bool below_stack)
 {
     if (lo < MAPS_LOWEST)
@@ -109,7 +109,7 @@ static bool behind(void *argument, const struct mapping *m)
     return true;
 }
 
-/* Post: false if the list of mappings could not be read. */
+/* Consider all gaps. Returns false if the list of mappings could not be read. */
 static bool search_gaps(struct search *s)
 {
     if (!maps_walk(behind, s))
@@ -125,7 +125,7 @@ uint8_t *arena_stubs(const struct object *o, size_t bytes)
     if (!search_gaps(&s))
         return NULL;
     for (unsigned i = 0; i < s.found; i++) {
-        /* Other threads map things too, and kernels before 4.17 take the address for a hint. */
+        /* Other threads map memory, too, and kernels before 4.17 take the address for a hint. */
         uint8_t *p = prim_mmap((void *)s.at[i], s.bytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (prim_is_error(p))

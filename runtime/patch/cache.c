@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Keeps the sites of an object and their windows in a file, so that the next process need not
- * search for them again. That search takes 6 ms for libc, and up to a second for objects of 100 MB.
+ * Store the sites of an object and their windows in a file, so that the next process need not
+ * search for them. A search takes 6 ms for libc, and up to a second for objects of 100 MB.
  *
  * A file is for one build of an object (its build ID and its size in memory) and of the runtime. It
- * is only believed if nobody but this user can have written it: he owns the folder and the file,
- * and nobody else may write them. Beyond that, a checksum tells a damaged file, and each window has
- * to hold the bytes that it had.
+ * is only trusted if only this user can have written it: the user owns the folder and the file, and
+ * no other user may write them. Besides, a checksum detects a damaged file, and each window has to
+ * hold the bytes that it had.
  */
 #include "internal.h"
 
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 enum {
-    ID_BYTES = 20, /* of longer ones the beginning */
+    ID_BYTES = 20, /* the beginning of longer ones */
     MAX_BYTES = 16 << 20,
     FOLDER = 512,
     NAME = 64,
@@ -24,7 +24,7 @@ enum {
 #define MAGIC 0x316574697373696cull /* "lissite1" */
 
 struct entry {
-    uint32_t syscall, window; /* from the object's lowest byte */
+    uint32_t syscall, window; /* relative to the object's lowest byte */
     uint8_t window_len, before, after, harmless;
     char refused[52]; /* empty: it has a window */
     uint8_t original[32];
@@ -48,7 +48,7 @@ static bool is_note(const Elf64_Nhdr *n, const char name[4], uint32_t type)
     return n->n_type == type && n->n_namesz == 4 && !__builtin_memcmp(n + 1, name, 4);
 }
 
-/* Reads GNU's and Go's build IDs from the notes [at, end). */
+/* Read GNU's build ID, and whether there is one of Go's linker, from the notes [at, end). */
 static void look_at_notes(struct object *o, uintptr_t at, uintptr_t end)
 {
     enum { GO_BUILD_ID = 4 };
@@ -109,7 +109,7 @@ bool patch_cache_in(const char *base, const char *below)
     return true;
 }
 
-/* The path of the object's file; `suffix` makes it another one. */
+/* Store the path of the object's file. suffix: appended to it. */
 static void path_of(const struct object *o, const char *suffix, char path[FOLDER])
 {
     static const char hex[] = "0123456789abcdef";
@@ -138,7 +138,7 @@ static uint64_t sum_of(const struct entry *e, uint64_t sites)
 }
 _Static_assert(sizeof(struct entry) % 8 == 0 && sizeof(struct header) % 8 == 0, "whole words");
 
-/* Reads the file into scratch. Post: NULL, or *bytes of it. */
+/* Read the object's file into scratch memory of *bytes. Returns NULL if that fails. */
 static struct header *load(const struct object *o, size_t *bytes)
 {
     char path[FOLDER];
@@ -214,14 +214,14 @@ bool cache_read(struct object *o)
                                    .window = o->lo + e[i].window,
                                    .window_len = e[i].window_len};
     o->sites = h->sites;
-    o->cached = h; /* the reasons are there */
+    o->cached = h; /* the reasons point into it */
     o->cached_bytes = bytes;
     return true;
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* Under another name first, so that nobody reads half a file. */
+/* Write under another name first, so that no process reads half a file. */
 static void store(const struct object *o, const struct header *h, size_t bytes)
 {
     char suffix[16] = ".", path[FOLDER], temporary[FOLDER];

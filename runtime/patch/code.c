@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Instructions: Zydis behind the few questions we have, and the sweep that finds where they start.
+ * Decode instructions (Zydis), and find where they start by sweeping functions.
  *
- * x86 code cannot be decoded from an arbitrary byte, but compilers emit each function as one
+ * x86 code cannot be decoded from an arbitrary byte. But compilers emit each function as one
  * contiguous run of instructions, so decoding from its first byte to its last gives the true
- * boundaries. Data inside a function would break that; on x86-64 compilers put jump tables and
- * constants into .rodata, and assemblers who do otherwise rarely write unwind tables around them. A
- * sweep that does not come out exactly at the function's end is taken as a sign of it, and the
- * function is left alone.
+ * boundaries. Data inside a function would break that. Compilers for x86-64 put jump tables and
+ * constants into .rodata, and assembly that does otherwise rarely has unwind tables. A sweep that
+ * does not end exactly at the function's end is taken as a sign of data, and the function is left
+ * alone.
  */
 #include "internal.h"
 
@@ -15,7 +15,7 @@
 #include <Zydis/Register.h>
 
 static ZydisDecoder decoder;
-static ZydisDecoder lengths; /* of instructions, and little else: three times as fast */
+static ZydisDecoder lengths; /* decodes lengths and little else: three times as fast */
 
 void code_init(void)
 {
@@ -24,12 +24,12 @@ void code_init(void)
     ZydisDecoderEnableMode(&lengths, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
 }
 
-/* Everything that transfers control, may trap to the kernel on purpose, or means something at its
- * address. */
+/* Return whether an instruction must stay where it is: it transfers control, may trap to the kernel
+ * on purpose, or depends on its address. */
 static bool must_stay(const ZydisDecodedInstruction *d)
 {
     switch (d->meta.category) {
-    case ZYDIS_CATEGORY_CALL: /* would push the stub's address: unwinders do not know it */
+    case ZYDIS_CATEGORY_CALL: /* would push the stub's address, which unwinders do not know */
     case ZYDIS_CATEGORY_RET:
     case ZYDIS_CATEGORY_COND_BR: /* with loop, jrcxz and xbegin */
     case ZYDIS_CATEGORY_UNCOND_BR:
@@ -37,7 +37,7 @@ static bool must_stay(const ZydisDecodedInstruction *d)
     case ZYDIS_CATEGORY_SYSCALL:
     case ZYDIS_CATEGORY_SYSRET:
     case ZYDIS_CATEGORY_SYSTEM:
-    case ZYDIS_CATEGORY_CET: /* endbr64 must be where the indirect jump goes */
+    case ZYDIS_CATEGORY_CET: /* endbr64 must be where the indirect jump leads */
     case ZYDIS_CATEGORY_VTX:
     case ZYDIS_CATEGORY_UINTR:
     case ZYDIS_CATEGORY_SGX:
@@ -81,8 +81,8 @@ bool code_decode(uintptr_t addr, uintptr_t limit, struct insn *out)
         out->kind = INSN_SYSCALL;
     } else if ((d.attributes & ZYDIS_ATTRIB_HAS_MODRM) && d.raw.modrm.mod == 0 &&
                d.raw.modrm.rm == 5) {
-        /* RIP-relative in 64-bit mode. With an address-size prefix it is EIP-relative: cannot be
-         * re-based. */
+        /* RIP-relative in 64-bit mode. With an address-size prefix it is EIP-relative, and cannot
+         * be re-based. */
         if (d.address_width != 64 || d.raw.disp.size != 32)
             out->kind = INSN_FIXED;
         out->disp_at = d.raw.disp.offset;
@@ -125,12 +125,12 @@ static bool sweep(struct object *o, uintptr_t lo, uintptr_t hi)
     return true;
 }
 
-enum { UNKNOWN = 0, DECODED = 1, BROKEN = 2 }; /* two bits an FDE */
+enum { UNKNOWN = 0, DECODED = 1, BROKEN = 2 }; /* two bits per FDE */
 
 static bool sweep_fde(struct object *o, const struct fde *fde)
 {
-    /* The FDE of a signal trampoline starts a byte early, so that unwinders who look up "return
-     * address minus one" find it. Nothing in there is ever patched. */
+    /* The FDE of a signal trampoline starts a byte early, so that unwinders that search for "return
+     * address minus one" find it. Nothing there is patched. */
     if (fde->signal)
         return false;
     uint8_t *state = &o->swept[fde->index / 4];
@@ -140,9 +140,10 @@ static bool sweep_fde(struct object *o, const struct fde *fde)
     return (*state >> shift & 3) == DECODED;
 }
 
-/* glibc's clone and clone3 leave the call itself out of the unwind data, so that nobody unwinds
- * through a new thread's first frame. Where the last instruction of an FDE runs on into what
- * follows, that is code too, up to the first instruction which does not run on. */
+/* Sweep code between FDEs. glibc's clone and clone3 leave the call itself out of the unwind data,
+ * so that no unwinder passes a new thread's first frame. If the last instruction of an FDE
+ * falls through, the code behind it is swept, too, up to the first instruction that does not fall
+ * through. */
 static bool sweep_gap(struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t *hi)
 {
     struct fde fde;
@@ -177,7 +178,7 @@ bool code_sweep(struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t *hi)
         *hi = fde.hi;
         return sweep_fde(o, &fde);
     }
-    /* No memory of these: they are rare. */
+    /* The results are not stored: such functions are rare. */
     if (sweep_gap(o, addr, lo, hi))
         return true;
     *lo = *hi = 0;
@@ -187,7 +188,7 @@ bool code_sweep(struct object *o, uintptr_t addr, uintptr_t *lo, uintptr_t *hi)
 
 /* --- the call's number ------------------------------------------------------------------------ */
 
-/* What an instruction does to rax: leaves it, sets it to *value, or something else. */
+/* The effect of an instruction on rax: none, set to *value, or something else. */
 enum effect { RAX_KEPT, RAX_SET, RAX_LOST };
 
 static enum effect effect_on_rax(uintptr_t addr, uintptr_t limit, uint32_t *value)
@@ -216,7 +217,7 @@ static enum effect effect_on_rax(uintptr_t addr, uintptr_t limit, uint32_t *valu
     return RAX_KEPT;
 }
 
-/* True for the ways in which a number computed elsewhere gets into eax. */
+/* Return whether the instruction may put a number computed elsewhere into eax. */
 static bool writes_whole_rax(uintptr_t addr, uintptr_t limit)
 {
     ZydisDecodedInstruction d;
@@ -247,14 +248,14 @@ static bool futex_number(uint32_t nr)
 bool code_number(const struct object *o, const struct site *s, uint32_t *number)
 {
     if (!o->boundary)
-        return false; /* not swept: its windows were known */
-    /* Backwards, as long as execution can only have come from the instruction in front. */
+        return false; /* not swept: its windows came from the cache */
+    /* Go back as long as execution can only have come from the instruction before. */
     for (uintptr_t p = s->syscall, before; s->fn_lo < p && !target_is(s, p); p = before) {
         struct insn in;
         before = code_previous(o, p, s->fn_lo);
         if (!before || !code_decode(before, s->fn_hi, &in) || before + in.len != p)
             return false;
-        /* a jump not taken leaves registers alone */
+        /* a jump that is not taken leaves registers alone */
         if (in.kind != INSN_PLAIN && in.kind != INSN_JCC)
             return false;
         switch (effect_on_rax(before, s->fn_hi, number)) {
@@ -272,14 +273,13 @@ bool code_not_futex(const struct object *o, const struct site *s)
     return code_number(o, s, &number) && !futex_number(number);
 }
 
-/* --- bytes nobody has described --------------------------------------------------------------- */
+/* --- bytes in no known function --------------------------------------------------------------- */
 
-/* Hand-written assembly without unwind data holds code, and tables between the code. A system call
- * needs its number in eax, and people write that next to the call. So look for a run of
- * instructions that ends at the bytes in question, does nothing odd and puts something into eax
- * which could be a futex call's number. Where there is none the bytes are taken for data. (A call
- * whose number was set further away than REACH bytes would be missed; such code exists in no
- * library we know.) */
+/* Hand-written assembly without unwind data contains code, and tables between the code. A system
+ * call needs its number in eax, which is usually set next to the call. So search for a run of
+ * instructions that ends at these bytes, does nothing odd, and sets eax to what could be a futex
+ * call's number. Without one the bytes count as data. (A number that is set more than REACH bytes
+ * before the call would be missed; no known library has such code.) */
 #define REACH 40
 
 bool code_plausible_futex(const struct object *o, uintptr_t addr)
@@ -287,8 +287,8 @@ bool code_plausible_futex(const struct object *o, uintptr_t addr)
     const struct segment *s = elf_code(o, addr);
     struct insn in;
     uintptr_t p = addr;
-    /* What follows must be code as well. Two zero bytes would be add %al,(%rax): that is data, or
-     * the upper half of a displacement. */
+    /* Code has to follow as well. Two zero bytes would be add %al,(%rax): that is data, or the
+     * upper half of a displacement. */
     for (unsigned i = 0; i < 4; i++, p += in.len) {
         if (!code_decode(p, s->hi, &in) || (in.len == 2 && !*(const uint16_t *)p))
             return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Function bounds and landing pads from the unwind tables (.eh_frame_hdr, .eh_frame,
- * .gcc_except_table). They are the only description of all functions that a stripped object keeps,
- * the loader maps them, and unwinders of C++ programs rely on them, so compilers keep them right.
+ * .gcc_except_table). A stripped object keeps no other description of all its functions. The loader
+ * maps these tables, and unwinders of C++ programs rely on them, so compilers keep them right.
  *
  * Every read is checked against the object's segments: a damaged table costs windows, never a
  * fault.
@@ -24,7 +24,7 @@ enum { /* DW_EH_PE_*: how a pointer is encoded */
        PE_OMIT = 0xff,
 };
 
-struct cursor { /* reads forward, never beyond end; `bad` once it would have */
+struct cursor { /* reads forward, never beyond `end`: sets `bad` instead */
     uintptr_t at, end;
     bool bad;
 };
@@ -65,7 +65,7 @@ static uint64_t take_leb(struct cursor *c, bool is_signed)
     return v;
 }
 
-/* The value as stored; `c->bad` on an encoding that nothing on x86-64 uses. */
+/* Read the value as stored. Sets c->bad for an encoding that nothing on x86-64 uses. */
 static uint64_t take_raw(struct cursor *c, uint8_t enc)
 {
     switch (enc & 0x0f) {
@@ -87,7 +87,7 @@ static uintptr_t take_pointer(const struct object *o, struct cursor *c, uint8_t 
     uintptr_t here = c->at;
     uint64_t v = take_raw(c, enc);
     if (v == 0)
-        return 0; /* by convention "none", whatever it would be relative to */
+        return 0; /* "none" by convention, whatever it would be relative to */
     switch (enc & 0xf0) {
     case PE_ABSPTR:
         return v >= o->lo ? v : v + o->bias; /* the relocation may not have been applied yet */
@@ -104,8 +104,8 @@ void eh_open(struct object *o, uintptr_t hdr, size_t len)
     c.end = c.at + len;
     uint8_t version = (uint8_t)take(&c, 1), frame = (uint8_t)take(&c, 1);
     uint8_t count_enc = (uint8_t)take(&c, 1), table_enc = (uint8_t)take(&c, 1);
-    /* The only table encoding linkers write. Anything else: no table, as if there were no unwind
-     * data. */
+    /* The only table encoding that linkers write. With another one there is no table, as if there
+     * were no unwind data. */
     if (version != 1 || count_enc != PE_UDATA4 || table_enc != (PE_DATAREL | PE_SDATA4))
         return;
     take_raw(&c, frame);
@@ -122,7 +122,7 @@ uintptr_t eh_start(const struct object *o, size_t index)
     return o->eh_hdr + (uintptr_t)(intptr_t)o->eh_table[2 * index];
 }
 
-/* The number of entries that start at or below addr. */
+/* Return the number of entries that start at or below addr. */
 static size_t entries_upto(const struct object *o, uintptr_t addr)
 {
     size_t lo = 0, hi = o->eh_count;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a mapped ELF object consists of. Reads only the file-backed parts of its segments: they are
- * there as long as the object is, while the tail of a segment (bss) may not be mapped yet when the
- * loader has just begun.
+ * The parts of a mapped ELF object. Only the file-backed parts of its segments are read: they exist
+ * as long as the object. The tail of a segment (bss) may not be mapped yet when the loader has just
+ * begun.
  */
 #include "internal.h"
 
@@ -43,7 +43,7 @@ bool elf_object(struct object *o, const char *name, uintptr_t bias, const Elf64_
         uintptr_t lo = bias + p->p_vaddr;
         if (p->p_type != PT_LOAD || p->p_memsz == 0)
             continue;
-        /* Execute-only code cannot be read, and a segment that wraps is nonsense. */
+        /* Execute-only code cannot be read, and a segment that wraps is malformed. */
         if (!(p->p_flags & PF_R) || p->p_filesz > p->p_memsz || lo + p->p_memsz < lo)
             return false;
         if (lo < o->lo)
@@ -61,7 +61,7 @@ bool elf_object(struct object *o, const char *name, uintptr_t bias, const Elf64_
         if (s->code && s->hi > o->code_hi)
             o->code_hi = s->hi;
     }
-    /* Everything below assumes that 32-bit displacements span the object. */
+    /* All that follows assumes that 32-bit displacements span the object. */
     if (o->code_hi == 0 || o->hi - o->lo >= 1ul << 31)
         return false;
     for (unsigned i = 0; i < phnum; i++)
@@ -71,21 +71,21 @@ bool elf_object(struct object *o, const char *name, uintptr_t bias, const Elf64_
     return true;
 }
 
-/* glibc rewrites the pointers of most dynamic sections in place when it relocates the object;
- * before that, and for other loaders, they are link-time addresses, which lie below the load
- * address. */
+/* Return the address in a dynamic section. glibc rewrites most of these pointers in place when it
+ * relocates the object. Before that, and with other loaders, they are link-time addresses, which
+ * lie below the load address. */
 static uintptr_t dynamic_pointer(const struct object *o, uintptr_t value)
 {
     return value >= o->lo ? value : value + o->bias;
 }
 
-/* The header of a table, in front of its words: four, the filter, the buckets, the chains. */
+/* Words of a table's header, which is followed by the filter, the buckets and the chains. */
 enum { BUCKETS, FIRST, FILTER, SHIFT, HEADER };
 
 static const uint32_t *gnu_buckets(const uint32_t *h) { return h + HEADER + 2ul * h[FILTER]; }
 
-/* How many symbols there are by the table. 0: it is damaged; h[FIRST]: it is empty, as that of an
- * object which exports none, and the others are not known. */
+/* Return the number of symbols by the table; 0 if it is damaged. h[FIRST] if it is empty, as that
+ * of an object that exports nothing: the number is then unknown. */
 static size_t gnu_hash_symbols(const struct object *o, const uint32_t *h)
 {
     if (!elf_readable(o, (uintptr_t)h, HEADER * sizeof *h))
@@ -225,18 +225,17 @@ uintptr_t elf_function(const struct object *o, const char *name)
 
 /* --- sections --------------------------------------------------------------------------------- */
 
-/* Older linkers, and lld and bolt when asked to, put read-only data into the executable segment:
- * megabytes in which the bytes of a system call turn up by accident. Only the section headers tell
- * them from code; they are not mapped, so they are read from the file, and only when there is a
- * doubt. What they say merely decides whether such bytes are worth a warning: nothing is ever
- * patched on their word. */
+/* Older linkers, and lld and bolt on request, put read-only data into the executable segment. In
+ * such megabytes the bytes of a system call occur by accident. Only the section headers distinguish
+ * data from code. They are not mapped, so they are read from the file, if there is a doubt. They
+ * only decide whether such bytes are worth a warning: nothing is patched because of them. */
 static void read_sections(struct object *o, int fd)
 {
     Elf64_Ehdr e;
     Elf64_Shdr s[16];
     if (prim_pread(fd, &e, sizeof e, 0) != sizeof e || e.e_shentsize != sizeof *s)
         return;
-    /* The same file as the one mapped? (It may have been replaced by an update.) */
+    /* Check that this is the mapped file: an update may have replaced it. */
     if (!elf_readable(o, o->lo, sizeof e) || __builtin_memcmp((const void *)o->lo, &e, sizeof e))
         return;
     for (unsigned i = 0; i < e.e_shnum; i += 16) {

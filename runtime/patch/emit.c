@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing instructions, at their place or into a buffer that will be copied there. An instruction
- * that is copied elsewhere needs another displacement if that counts from the instruction, and a
- * short jump a longer form.
+ * Write instructions, in place or into a buffer that is copied there. An instruction copied
+ * elsewhere needs another displacement if that counts from the instruction, and a short jump a
+ * longer form.
  */
 #include "internal.h"
 
@@ -31,8 +31,8 @@ void emit_jump(struct emitter *e, uintptr_t target)
     emit_rel32(e, target);
 }
 
-/* A call whose return address is that of the call at its own place: code that reads it, unwinders
- * above all, finds what it would find natively. */
+/* Emit a call whose return address is that of the original call: code that reads it, above all an
+ * unwinder, finds the native address. */
 static void emit_call(struct emitter *e, uintptr_t target, uintptr_t return_to)
 {
     uint32_t half[2] = {(uint32_t)return_to, (uint32_t)(return_to >> 32)};

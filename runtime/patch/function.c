@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * Functions that are redirected at their first instruction, so that a caller gets to us whatever
- * object it belongs to and however it found the function. Only calls from outside of the object are
- * certain to be seen: inside, a compiler may have made a copy, or jump to what the function
- * consists of.
+ * Redirect functions at their first instruction, whatever object a caller belongs to and however it
+ * found the function. Only calls from outside of the object are certain to be redirected: inside, a
+ * compiler may have copied the function, or jump to its parts.
  *
  * The window is the first five bytes or a little more, behind an endbr64. Nothing may jump into it
- * but to its beginning, and each of its instructions must do the same elsewhere: the rules are
- * those for system calls (target.c, window.c). A function of which that cannot be shown is left
- * alone.
+ * except to its beginning, and each of its instructions must do the same elsewhere. The rules are
+ * those for system calls (target.c, window.c). A function that does not provably follow them is
+ * left alone.
  */
 #include "internal.h"
 
 enum {
     JUMP = 5,
     MOST = 128 /* functions of an object */,
-    STUB = 128 /* bytes, at most: 16 for the way in, 32 displaced ones that may grow */
+    STUB = 128 /* bytes, at most: 16 for the entry, 32 displaced ones that may grow */
 };
 
 struct wanted {
     struct site site[MOST];
     uint32_t what[MOST];
     unsigned count;
-    uint32_t layer; /* the highest of them, but for PATCH_EVERY_LAYER */
+    uint32_t layer; /* the highest of them, except PATCH_EVERY_LAYER */
     uintptr_t beside[PATCH_BESIDE];
 };
 
@@ -31,7 +30,7 @@ static bool same(const struct object *o, uintptr_t at, const uint8_t *bytes, siz
     return elf_readable(o, at, n) && !__builtin_memcmp((const void *)at, bytes, n);
 }
 
-/* Removes the functions of layers below `layer`. */
+/* Remove the functions of layers below `layer`. */
 static void drop_below(struct wanted *w, uint32_t layer)
 {
     unsigned n = 0;
@@ -43,7 +42,7 @@ static void drop_below(struct wanted *w, uint32_t layer)
     w->count = n;
 }
 
-/* Sorted by address, and each but once: functions have several names. */
+/* Insert a function, sorted by address, but only once: functions have several names. */
 static void want(struct wanted *w, uintptr_t at, uint32_t what)
 {
     uint32_t layer = what >> 8;
@@ -94,7 +93,7 @@ static void find(const struct object *o, struct wanted *w, const struct patch_co
     }
 }
 
-/* Post: NULL, or why not. */
+/* Choose the window of a function. Returns NULL, or why there is none. */
 static const char *choose(const struct object *o, struct site *s)
 {
     struct insn in;
@@ -105,14 +104,14 @@ static const char *choose(const struct object *o, struct site *s)
         if (!code_decode(p, s->fn_hi, &in) || in.kind == INSN_FIXED || in.kind == INSN_SYSCALL)
             return "first instructions cannot be moved";
         if (in.relative && !elf_code(o, in.target))
-            return "a jump out of the object";
+            return "a jump leaves the object";
         p += in.len;
         if (in.kind == INSN_JMP && p < s->syscall + JUMP)
             return "shorter than a jump";
     }
     for (uintptr_t t = s->syscall + 1; t < p; t++)
         if (target_is(s, t))
-            return "something may jump between its first instructions";
+            return "a jump may target its first instructions";
     s->window = s->syscall;
     s->window_len = (uint8_t)(p - s->syscall);
     return NULL;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * From an instruction pointer to a site, at any moment, from any signal handler.
+ * Find the site of an instruction pointer, at any time, from any signal handler.
  *
- * Writers are serialised by the caller; readers take no lock. A record's stub pages belong to it
- * for ever and stay mapped, so the search by address reads constants only. When a record is used
- * again for another object its sites change under a reader's eyes only if that reader's ip lies in
- * its stubs: then a thread is executing a stub of an object that has been unmapped, which was
- * broken before we came.
+ * The callers serialize writers; readers take no lock. A record's stub pages belong to it for ever
+ * and stay mapped, so the search by address reads constants only. If a record is reused for another
+ * object, its sites change under a reader only if the reader's ip lies in its stubs. Then a thread
+ * executes a stub of an unmapped object, which is broken natively, too.
  */
 #include "internal.h"
 
@@ -19,7 +18,7 @@
 struct chunk {
     struct chunk *next;
     uint32_t used;
-    /* Apart from the records, so that a miss (the usual answer) touches few cache lines. */
+    /* Apart from the records, so that a miss (the usual result) touches few cache lines. */
     uintptr_t lo[PER_CHUNK], hi[PER_CHUNK];
     struct record record[PER_CHUNK];
 };
@@ -103,7 +102,7 @@ const struct patch_site *patch_site_at(uintptr_t ip)
                 continue;
             const struct record *r = &c->record[i];
             uint32_t lo = 0, hi = __atomic_load_n(&r->count, __ATOMIC_ACQUIRE);
-            while (lo < hi) { /* the first site whose stub ends behind ip */
+            while (lo < hi) { /* find the first site whose stub ends behind ip */
                 uint32_t mid = lo + (hi - lo) / 2;
                 if (r->site[mid].stub_end > ip)
                     hi = mid;
@@ -112,7 +111,7 @@ const struct patch_site *patch_site_at(uintptr_t ip)
             }
             if (lo < __atomic_load_n(&r->count, __ATOMIC_RELAXED) && r->site[lo].stub <= ip)
                 return &r->site[lo];
-            return NULL; /* padding, or a record between two lives */
+            return NULL; /* padding, or a record that is not in use */
         }
     }
     return NULL;

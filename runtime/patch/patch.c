@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Patching one object after the other: stubs first, then the jumps to them, then the sites become
- * visible.
+ * Patch one object after the other: write the stubs, publish the sites, and then write the jumps.
  *
  * A jump is not written atomically: patch_startup runs before there are threads, patch_mapped
  * before the object's code can run.
@@ -14,9 +13,9 @@
 #include <sys/mman.h>
 
 static struct patch_config config;
-static uintptr_t loader_base; /* of the dynamic loader, from the auxiliary vector; 0 if not known */
+static uintptr_t loader_base; /* of the dynamic loader, from the auxiliary vector; 0: unknown */
 
-/* Lets the windows of n sites be written. Pre: n > 0. Post: as patch_write_begin. */
+/* Begin to write the windows of n sites. Returns as patch_write_begin. Pre: n > 0. */
 static int begin(int mem, const struct patch_site *site, uint32_t n)
 {
     uintptr_t lo = UINTPTR_MAX, hi = 0;
@@ -29,7 +28,7 @@ static int begin(int mem, const struct patch_site *site, uint32_t n)
     return patch_write_begin(mem, lo, hi);
 }
 
-/* Pre: between patch_write_begin and its end. */
+/* Restore the windows of sites. Pre: between patch_write_begin and patch_write_end. */
 static void restore(int mem, const struct patch_site *site, size_t count)
 {
     for (size_t i = count; i-- > 0;)
@@ -56,7 +55,7 @@ static bool is_loader(const struct object *o)
 {
     if (loader_base)
         return loader_base >= o->lo && loader_base < o->hi;
-    /* Started as `ld.so program`: the kernel gives no base. */
+    /* Started as `ld.so program`: the kernel passes no base. */
     return begins(o->name, "ld-linux") || begins(o->name, "ld-2.");
 }
 
@@ -85,8 +84,8 @@ int patch_redirect_to(struct record *r, uint32_t n, int mem)
         return 0;
     if ((err = begin(mem, r->site, n)) < 0)
         return err;
-    /* Visible before the first jump exists, so that a signal handler always finds the site it is
-     * in. */
+    /* Publish the sites before the first jump exists, so that a signal handler always finds the
+     * site that it is in. */
     index_publish(r, n);
     for (uint32_t i = 0; i < n && err == 0; i++) {
         uint8_t bytes[32];
@@ -101,7 +100,8 @@ int patch_redirect_to(struct record *r, uint32_t n, int mem)
     return err;
 }
 
-/* Post: 0 or a negative errno; then the object's code is as it was. */
+/* Write the stubs of an object's sites, and the jumps. Returns 0, or a negative errno with the code
+ * as it was. */
 static int write_object(struct object *o, int mem, size_t count, size_t stub_bytes)
 {
     struct record *r = index_record(o, count, stub_bytes + 16);
@@ -110,7 +110,8 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
 
     uint8_t *at = (uint8_t *)r->stubs;
     uintptr_t entry = (uintptr_t)config.entry;
-    /* The entry is reached through a word beside the stubs: it may be further away than 2 GiB. */
+    /* The entry is reached through a word beside the stubs, since it may be further away than 2
+     * GiB. */
     struct stub_target target = {is_loader(o) ? config.class_table_rtld : config.class_table,
                                  r->stubs};
     __builtin_memset(at, 0xcc, r->stubs_end - r->stubs);
@@ -136,8 +137,8 @@ static int write_object(struct object *o, int mem, size_t count, size_t stub_byt
     return patch_redirect_to(r, n, mem);
 }
 
-/* True if a site may get a window. Large objects often have none, and the search for targets takes
- * longest. */
+/* Return whether a site may get a window. Large objects often have none, and the search for targets
+ * takes longest. */
 static bool movable(const struct object *o)
 {
     for (size_t i = 0; i < o->sites; i++)
@@ -148,7 +149,7 @@ static bool movable(const struct object *o)
 
 int patch_find_windows(struct object *o)
 {
-    enum { SMALL = 65536 }; /* bytes of code that are searched sooner than a file is read */
+    enum { SMALL = 65536 }; /* bytes of code that are searched faster than a file is read */
     bool keep = o->code_hi - o->code_lo > SMALL && !o->text_relocations && !target_spares();
     if (keep && cache_read(o))
         return 0;
@@ -166,13 +167,14 @@ int patch_find_windows(struct object *o)
     return 0;
 }
 
-/* Post: the number of sites patched, or a negative errno; `*unsafe` is set, or as it was. */
+/* Patch an object. Returns the number of sites patched, or a negative errno. Sets *unsafe if the
+ * process must not be managed. */
 static int patch_object(struct object *o, int mem, bool relocated, const char **unsafe)
 {
     int err = patch_find_windows(o);
     if (err == 0) {
         if (o->text_relocations && !relocated)
-            refuse_all(o, "the loader has yet to relocate its code");
+            refuse_all(o, "the loader has not relocated its code yet");
         size_t count = 0, bytes = 0;
         for (size_t i = 0; i < o->sites; i++)
             if (!o->site[i].refused) {
@@ -183,8 +185,8 @@ static int patch_object(struct object *o, int mem, bool relocated, const char **
             err = write_object(o, mem, count, bytes);
     }
     if (err < 0)
-        refuse_all(o, err == PATCH_ENOMEM   ? "no memory near it"
-                      : err == PATCH_EACCES ? "a policy forbids to change code"
+        refuse_all(o, err == PATCH_ENOMEM   ? "no free memory near it"
+                      : err == PATCH_EACCES ? "a policy forbids changing code"
                                             : "its code cannot be written");
 
     if (o->has_go)
@@ -237,7 +239,7 @@ static int collect(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-/* The kernel's word on where the vdso and the loader are. */
+/* Read the addresses of the vdso and of the loader from the auxiliary vector. */
 static void read_auxv(uintptr_t *vdso, uintptr_t *loader)
 {
     Elf64_auxv_t a[8];
@@ -279,7 +281,7 @@ int patch_startup(const struct patch_config *c, const char **unsafe)
     read_auxv(&vdso, &loader_base);
     int mem = patch_memory();
 
-    /* The one call into libc, from the constructor. Nothing is patched until it has returned. */
+    /* The only call into libc, from the constructor. Nothing is patched before it has returned. */
     objects_each(collect, &list);
     size_t bytes = list.count * sizeof *list.entry;
     list = (struct list){arena_scratch(bytes), 0};
@@ -294,12 +296,12 @@ int patch_startup(const struct patch_config *c, const char **unsafe)
         struct object o;
         const char *name =
             l->name && *l->name ? elf_basename(l->name) : program_name(program, sizeof program);
-        /* The vdso's code is shared with the kernel and has its own callers; it makes system calls
-         * only when the clock needs one. */
+        /* Skip the vdso: its code is shared with the kernel and has its own callers. It makes
+         * system calls only if a clock needs one. */
         if (begins(name, "linux-vdso"))
             continue;
         if (!elf_object(&o, name, l->bias, l->phdr, l->phnum)) {
-            report(&o, 0, "not an object that is understood");
+            report(&o, 0, "not a supported ELF object");
             continue;
         }
         if ((vdso >= o.lo && vdso < o.hi) ||
@@ -320,10 +322,10 @@ int patch_startup(const struct patch_config *c, const char **unsafe)
     return total == 0 && failed < 0 ? failed : total;
 }
 
-/* --- objects that come and go ----------------------------------------------------------------- */
+/* --- objects loaded and unmapped later -------------------------------------------------------- */
 
-/* Post: true if [base, base+len) holds an object whose sites are in place. Forgets those of objects
- * that were unmapped without a word. */
+/* Return whether [base, base+len) holds an object whose sites are in place. Forgets those of
+ * objects that were unmapped unnoticed. */
 static bool already_patched(uintptr_t base, size_t len)
 {
     for (struct record *r = index_next(NULL); r; r = index_next(r)) {
@@ -340,8 +342,8 @@ static bool already_patched(uintptr_t base, size_t len)
     return false;
 }
 
-/* The program headers, which patchelf moves to the end of the file: not where base + e_phoff is in
- * memory. */
+/* Read the program headers from the file: patchelf moves them to its end, where memory may not have
+ * them at base + e_phoff. */
 static bool read_headers(const Elf64_Ehdr *e, const char *path, Elf64_Phdr *phdr, unsigned max)
 {
     size_t bytes = e->e_phnum * sizeof *phdr;
@@ -410,7 +412,7 @@ void patch_undo_all(void)
     int mem = patch_memory();
     for (struct record *r = index_next(NULL); r; r = index_next(r)) {
         if (begin(mem, r->site, r->count) < 0)
-            continue; /* its jumps stay, and so do its stubs */
+            continue; /* its jumps and its stubs stay */
         restore(mem, r->site, r->count);
         index_retire(r);
         patch_write_end();

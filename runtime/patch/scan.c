@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the system calls of an object are: every 0F 05 in executable bytes that is an instruction.
+ * Find the system calls of an object: every 0F 05 in executable bytes that is an instruction.
  *
- * Most libraries have none, and large ones are large: the byte search reads eight bytes at a time
- * and is all that such an object costs.
+ * Most libraries have none, and some are large. The byte search reads eight bytes at a time, and is
+ * all that such an object costs.
  */
 #include "internal.h"
 
-/* Bytes that are zero exactly where p[i] == 0F and p[i+1] == 05. */
+/* Return bytes that are zero exactly where p[i] == 0F and p[i+1] == 05. */
 static inline uint64_t difference(uintptr_t p)
 {
     return (swar_load(p) ^ 0x0f * SWAR_ONES) | (swar_load(p + 1) ^ 0x05 * SWAR_ONES);
 }
 
-/* The first 0F 05 in [p, end), or end. */
+/* Return the first 0F 05 in [p, end), or end. */
 static uintptr_t find_syscall(uintptr_t p, uintptr_t end)
 {
-    /* Four words a turn: the four tests are independent, and one branch decides for all. */
+    /* Four words per turn: the four tests are independent, and one branch decides for all. */
     while (end - p >= 33) {
         if (swar_zero(difference(p)) | swar_zero(difference(p + 8)) |
             swar_zero(difference(p + 16)) | swar_zero(difference(p + 24))) {
@@ -52,8 +52,8 @@ static struct site *add_site(struct object *o, uintptr_t addr)
     return s;
 }
 
-/* Unwinders and debuggers recognise a signal frame by these very bytes, in whatever function they
- * are. */
+/* Return whether this is a signal return: unwinders and debuggers recognize a signal frame by these
+ * bytes, in any function. */
 static bool is_sigreturn(const struct object *o, uintptr_t addr)
 {
     static const uint8_t mov_rax[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0},
@@ -79,9 +79,9 @@ static bool examine(struct object *o, uintptr_t addr)
         if (!code_boundary(o, addr))
             return true; /* the middle of another instruction: no system call */
     } else if (lo == hi) {
-        refused = "in no known function";
+        refused = "outside of known functions";
         harmless = !code_plausible_futex(o, addr);
-        /* Bytes of a table, most likely. Not worth a word. */
+        /* Most likely bytes of a table, not worth a report. */
         if (harmless)
             return true;
     } else if (eh_around(o, addr, &fde) && fde.signal) {
@@ -101,7 +101,7 @@ static bool examine(struct object *o, uintptr_t addr)
     return true;
 }
 
-/* The tables that the sweep needs are made at the first find: an object without any needs none. */
+/* Called at the first find: an object without any needs no tables. */
 bool scan_prepare(struct object *o)
 {
     if (o->boundary)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bytes of a stub (its shape is in patch.h).
+ * The bytes of a stub (patch.h has its shape).
  *
- * Flags must survive until the system call, since displaced instructions in front may set them and
- * those behind may test them; the test of the class therefore uses only moves and jrcxz. rcx and
- * r11 are free: `syscall` overwrites both.
+ * Flags must survive until the system call: displaced instructions before it may set them, and
+ * those behind it may test them. So the class is tested by moves and jrcxz only. rcx and r11 are
+ * free: `syscall` overwrites both.
  */
 #include "internal.h"
 
-/* From here on the stub of p stands for the instruction at `native`. */
+/* Note that from here on the stub of p stands for the instruction at `native`. */
 static void note(const struct emitter *e, struct patch_site *p, uintptr_t native)
 {
     p->map[p->insns].native = (uint8_t)(native - p->window);
@@ -16,7 +16,7 @@ static void note(const struct emitter *e, struct patch_site *p, uintptr_t native
     p->insns++;
 }
 
-/* The instructions of [from, to) of s's window. Post: false: one cannot be decoded. */
+/* Displace the instructions of [from, to) of s's window. Returns false if one cannot be decoded. */
 static bool displace(struct emitter *e, const struct site *s, struct patch_site *out,
                      uintptr_t from, uintptr_t to)
 {
@@ -106,7 +106,7 @@ size_t stub_write_function(uint8_t *at, const struct site *s, uintptr_t entry_wo
 void stub_jump(const struct patch_site *p, uint8_t bytes[32])
 {
     int32_t rel = (int32_t)(intptr_t)(p->stub - (p->window + 5));
-    /* int3 behind the jump: whoever gets there after all shall be seen, not run half an
+    /* int3 behind the jump: a thread that gets there after all must trap, not run half an
      * instruction. */
     __builtin_memset(bytes, 0xcc, 32);
     bytes[0] = 0xe9;

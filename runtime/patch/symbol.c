@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finding a function of another object by its name, where the loader's own way (dlsym) cannot be
- * had; and libc's own dl_iterate_phdr. A sanitizer's would run before the sanitizer has begun.
+ * Find a function of another object by name, where dlsym cannot be used; and libc's own
+ * dl_iterate_phdr. A sanitizer's would run before the sanitizer has begun.
  */
 #include "internal.h"
 
@@ -13,7 +13,8 @@ typedef int iterate_function(int (*)(struct dl_phdr_info *, size_t, void *), voi
 
 extern struct r_debug _r_debug __attribute__((weak)); /* the dynamic loader's */
 
-/* Without what elf_dynamic finds. Its header is mapped as it is in the file. */
+/* Fill in *o for libc, without what elf_dynamic finds. Returns its header, which is mapped as it is
+ * in the file, or NULL. */
 static const Elf64_Ehdr *libc_object(struct object *o)
 {
     for (struct link_map *m = &_r_debug ? _r_debug.r_map : NULL; m; m = m->l_next) {
@@ -61,7 +62,7 @@ void objects_each(int (*f)(struct dl_phdr_info *, size_t, void *), void *argumen
 struct search {
     const char *name;
     uintptr_t found;
-    bool behind; /* our own object has been seen */
+    bool behind; /* this library's object has been seen */
 };
 
 static int look(struct dl_phdr_info *info, size_t size, void *arg)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * Jump tables. Compilers write them as 32-bit differences to the table's own start, whose address a
- * lea takes. Where a table ends is not known. Its entries are followed up to the first that leads
- * to where no functions are, which is early in anything that is no table. Before that they may go
- * on into the next tables, whose entries count from elsewhere. Of those
+ * lea takes. The end of a table is unknown. Its entries are followed up to the first that leads to
+ * where no functions are. In data that is no table, that comes early. Before that, entries may be
+ * those of the next tables, which count from elsewhere. Of those
  *
  *   - some lead into the middle of an instruction, which no entry does;
  *   - most lead into another function than that of the lea. Only the two halves of a function that
  *     the compiler has split share a table.
  *
- * Two functions, as the unwind tables list them, are taken for halves of one if a direct jump leads
- * from one into the other, or if nothing calls or names the second one.
+ * Two functions of the unwind tables count as halves of one if a direct jump leads from one into
+ * the other, or if nothing calls or names the second one.
  */
 #include "target.h"
 
@@ -23,7 +23,7 @@ static int32_t int32_at(uintptr_t p)
     return v;
 }
 
-/* --- which functions may share a table with one that has sites -------------------------------- */
+/* --- functions that may share a table with one that has sites --------------------------------- */
 
 static void join(struct marker *m, size_t function)
 {
@@ -36,7 +36,7 @@ static bool is_call(uintptr_t at, const struct insn *in)
     return in->len >= BYTES && ((const uint8_t *)at)[in->len - BYTES] == CALL;
 }
 
-/* Those that f jumps to. */
+/* Join the functions that [lo, hi) jumps to. */
 static void join_targets(struct marker *m, uintptr_t lo, uintptr_t hi)
 {
     struct insn in;
@@ -48,7 +48,7 @@ static void join_targets(struct marker *m, uintptr_t lo, uintptr_t hi)
 
 void table_prepare(struct marker *m)
 {
-    enum { SHORT = 130 }; /* as far as a short jump leads, which table_join is not told of */
+    enum { SHORT = 130 }; /* reach of a short jump, of which table_join is not notified */
     const struct object *o = m->o;
     uintptr_t done = 0;
     struct fde f;
@@ -86,7 +86,7 @@ void table_joined(struct marker *m)
 
 /* --- following the entries -------------------------------------------------------------------- */
 
-/* t is an entry of a table that `lea` refers to. */
+/* Handle t, an entry of a table that `lea` refers to. */
 static void entry(struct marker *m, uintptr_t lea, uintptr_t t)
 {
     struct fde f;
@@ -122,7 +122,7 @@ void table_walk(struct marker *m, uintptr_t lea, uintptr_t base)
     }
 }
 
-/* Whether a direct jump of f leads into g, or f cannot be decoded. */
+/* Return whether a direct jump of f leads into g, or f cannot be decoded. */
 static bool jumps_into(const struct fde *f, const struct fde *g)
 {
     struct insn in;
@@ -135,7 +135,7 @@ static bool jumps_into(const struct fde *f, const struct fde *g)
     return false;
 }
 
-/* The first site in g is called or named; true also if there is none. */
+/* Return whether the function of the first site in g is called or named; true if g has no site. */
 static bool is_called(const struct object *o, const struct fde *g)
 {
     for (size_t i = 0; i < o->sites; i++)
@@ -146,7 +146,7 @@ static bool is_called(const struct object *o, const struct fde *g)
 
 void table_decide(struct marker *m)
 {
-    /* what was found of two functions */
+    /* results for pairs of functions */
     static struct pair {
         uintptr_t f, g;
         bool apart;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * What might be jumped to near a site. A jump into the middle of a window would execute half of our
- * own jump, so every way to name a code address is searched for, at the level of bytes, all over
- * the object:
+ * Find what may be jumped to near a site. A jump into the middle of a window would execute half of
+ * the runtime's own jump. So every way to name a code address is searched for, byte by byte, in the
+ * whole object:
  *
  *   - direct branches: any byte that could be an opcode with a displacement behind it;
  *   - addresses taken in code: lea, and 32-bit absolute values in executables that are not
  *     relocatable;
- *   - jump tables: 32-bit entries relative to a base which code takes the address of (table.c);
+ *   - jump tables: 32-bit entries relative to a base whose address code takes (table.c);
  *   - 64-bit words, link-time or absolute: symbols, relocation addends, computed gotos, absolute
  *     jump tables, descriptors of restartable sequences;
  *   - function starts and landing pads from the unwind tables.
  *
- * What looks like a branch but is not on an instruction boundary of a function that decodes cleanly
- * is cleared, and so is a word that leads into the middle of an instruction; nothing else is. A
- * false find costs a window (or makes it another one), a missed one a crash.
+ * Bytes that look like a branch are cleared if they are not on an instruction boundary of a
+ * function that decodes cleanly. So is a word that leads into the middle of an instruction; nothing
+ * else is. A false find costs a window (or makes it another one), a missed one a crash.
  *
- * The pass is over millions of bytes for some hundreds of sites, so the first test is a bitmap of
- * the 64-byte lines that sites lie in; almost everything ends there.
+ * Millions of bytes are searched for some hundreds of sites. So the first test is a bitmap of the
+ * 64-byte lines that sites lie in, and almost everything ends there.
  */
 #include "target.h"
 
-/* The first site whose span ends behind t; spans are all of one length, so they are sorted as
+/* Return the first site whose span ends behind t. Spans have one length, so they are sorted as
  * well. */
 static size_t first_spanning(const struct object *o, uintptr_t t)
 {
@@ -60,16 +60,16 @@ static void mark_if_near(struct marker *m, uintptr_t t)
         target_found(m->o, t);
 }
 
-/* The byte at `at` looks like part of a branch to t. Marks t unless the byte provably belongs to
- * something else. */
+/* Mark t: the byte at `at` looks like part of a branch to t. Does nothing if the byte provably
+ * belongs to something else. */
 static void mark_branch(struct marker *m, uintptr_t at, uintptr_t t)
 {
-    /* no need to prove what is known, such as calls of functions */
+    /* no need to prove known targets, such as those of function calls */
     if (!target_near(m, t) || marked(m->o, t))
         return;
     uintptr_t lo, hi;
     if (code_sweep(m->o, at, &lo, &hi)) {
-        /* Prefixes may stand in front of the opcode, so ask for the instruction around the byte. */
+        /* Prefixes may precede the opcode, so decode the instruction around the byte. */
         uintptr_t start = code_boundary(m->o, at) ? at : code_previous(m->o, at, lo);
         struct insn in;
         if (start && code_decode(start, hi, &in) && at < start + in.len &&
@@ -85,7 +85,7 @@ bool target_inside_instruction(struct marker *m, uintptr_t t)
     return code_sweep(m->o, t, &lo, &hi) && !code_boundary(m->o, t);
 }
 
-/* The functions of sites that start at t are called, or their address is taken. */
+/* Note that functions of sites that start at t are called, or their address is taken. */
 static void is_called(struct marker *m, uintptr_t t)
 {
     struct object *o = m->o;
@@ -93,7 +93,8 @@ static void is_called(struct marker *m, uintptr_t t)
         o->site[i].called |= o->site[i].fn_lo == t;
 }
 
-/* The same of an instruction at `at`, which may be the middle of another one. */
+/* Note that an instruction at `at` calls functions of sites that start at t, or takes their
+ * address. Does nothing if `at` is the middle of another instruction. */
 static void is_called_at(struct marker *m, uintptr_t at, uintptr_t t)
 {
     uintptr_t lo, hi;
@@ -143,9 +144,9 @@ static void examine(struct marker *m, uintptr_t p)
 static void scan_long(struct marker *m, const struct segment *s)
 {
     uintptr_t p = s->lo;
-    /* Eight opcodes at a time: the words v and w hold each opcode and the byte behind it, and a
-     * byte of a sum is zero where both are as wanted. Bytes above a zero may be flagged as well:
-     * examine() looks. */
+    /* Test eight opcodes at a time. The words v and w hold each opcode and the byte behind it, and
+     * a byte of a sum is zero where both match. Bytes above a zero may be flagged as well:
+     * examine() checks. */
     for (; s->hi - p >= 16; p += 8) {
         uint64_t v = swar_load(p), w = swar_load(p + 1);
         uint64_t hit =
@@ -158,7 +159,7 @@ static void scan_long(struct marker *m, const struct segment *s)
     }
     for (; s->hi - p >= 6; p++)
         examine(m, p);
-    if (s->hi - p == 5 && (*(const uint8_t *)p & 0xfe) == 0xe8) /* the one form of five bytes */
+    if (s->hi - p == 5 && (*(const uint8_t *)p & 0xfe) == 0xe8) /* the only form of five bytes */
         examine(m, p);
 }
 
@@ -170,7 +171,7 @@ static void examine_table(struct marker *m, uintptr_t p)
     table_walk(m, p, p + 6 + (uintptr_t)(intptr_t)int32_at(p + 2));
 }
 
-/* Jump tables, once all jumps are known. */
+/* Search for jump tables, once all jumps are known. */
 static void scan_tables(struct marker *m, const struct segment *s)
 {
     uintptr_t p = s->lo;
@@ -186,7 +187,7 @@ static void scan_tables(struct marker *m, const struct segment *s)
         examine_table(m, p);
 }
 
-/* Two-byte branches reach 128 bytes, so only the neighbourhood of each site is read. */
+/* Two-byte branches reach 128 bytes, so only the surroundings of each site are read. */
 static void scan_short(struct marker *m)
 {
     struct object *o = m->o;
@@ -216,7 +217,7 @@ static void scan_words(struct marker *m, const struct segment *s)
     for (uintptr_t p = (s->lo + 7) & ~7ul; s->hi - p >= 8 && p < s->hi; p += 8) {
         uintptr_t w = *(const uintptr_t *)p;
         uintptr_t t = w - absolute < span ? w : w - linked < span ? w + m->o->bias : 0;
-        /* In a small program many numbers look like an address before it is relocated. */
+        /* In a small program many numbers look like an unrelocated address. */
         if (t && target_near(m, t) && !target_inside_instruction(m, t)) {
             target_found(m->o, t);
             is_called(m, t);
@@ -224,8 +225,8 @@ static void scan_words(struct marker *m, const struct segment *s)
     }
 }
 
-/* `mov $label,%eax`, `push $label`, `jmp *(%rax)` through a table of 32-bit addresses: possible
- * only where addresses are known when linking, and then below 2^32. */
+/* Search for 32-bit absolute addresses: `mov $label,%eax`, `push $label`, `jmp *(%rax)` through a
+ * table. They exist only if addresses are known when linking, and then are below 2^32. */
 static void scan_absolute(struct marker *m, const struct segment *s)
 {
     if (s->hi - s->lo < 4)
@@ -244,7 +245,7 @@ static void scan_unwind(struct marker *m)
             continue;
         for (size_t k = 0; k < o->sites; k++)
             if (o->site[k].syscall >= fde.lo && o->site[k].syscall < fde.hi)
-                o->site[k].refused = "exception table not understood";
+                o->site[k].refused = "exception table cannot be parsed";
     }
 }
 
@@ -268,7 +269,7 @@ static void find_functions(struct marker *m)
     }
 }
 
-/* Where code has been interrupted, and goes on. */
+/* Addresses at which code has been interrupted, and will continue. */
 static uintptr_t spared[16];
 static uint32_t spared_count;
 
@@ -286,7 +287,7 @@ bool patch_spare(uintptr_t ip)
 
 bool target_spares(void) { return spared_count; }
 
-/* The lines of [first, last]. */
+/* Set the lines of [first, last]. */
 static void set_lines(const struct object *o, uint8_t *lines, uintptr_t first, uintptr_t last)
 {
     first = first < o->code_lo ? 0 : first - o->code_lo;
@@ -311,8 +312,7 @@ static void search(struct marker *m)
     for (size_t i = 0; i < o->symbol_count; i++)
         if (o->symbols[i].st_shndx != SHN_UNDEF && target_near(m, o->bias + o->symbols[i].st_value))
             is_called(m, o->bias + o->symbols[i].st_value);
-    /* Branches last: most lead to what the others have marked, and proving them costs a sweep
-     * each. */
+    /* Branches last: most lead to what the others have marked, and proving one takes a sweep. */
     scan_unwind(m);
     for (uint32_t i = 0; i < spared_count; i++)
         mark_if_near(m, spared[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which instructions around a `syscall` make room for a five-byte jump.
+ * Choose the instructions around a `syscall` that make room for a five-byte jump.
  */
 #include "internal.h"
 
@@ -8,7 +8,7 @@
 #define JUMP 5
 
 struct neighbours {
-    uintptr_t edge[NEIGHBOURS + 1]; /* where the window begins (or ends) with that many of them */
+    uintptr_t edge[NEIGHBOURS + 1]; /* start (or end) of the window with that many of them */
     unsigned count;
 };
 
@@ -18,7 +18,7 @@ static struct neighbours look_back(const struct object *o, const struct site *s)
     struct insn in;
     while (n.count < NEIGHBOURS) {
         uintptr_t p = code_previous(o, n.edge[n.count], s->fn_lo);
-        /* A branch in front of the call would have to be taken inside the stub: not displaced. */
+        /* A branch before the call is not displaced: it would have to be taken inside the stub. */
         if (!p || !code_decode(p, s->fn_hi, &in) || in.kind != INSN_PLAIN ||
             p + in.len != n.edge[n.count])
             break;
@@ -33,15 +33,15 @@ static struct neighbours look_ahead(const struct site *s)
     struct insn in;
     while (n.count < NEIGHBOURS) {
         uintptr_t p = n.edge[n.count];
-        /* Another syscall is not displaced either: its stub would have to hold two sites, and
-         * patch_site describes one. So two calls that share a window get one each or the second is
-         * left alone; in practice they are never that close. */
+        /* Another syscall is not displaced either: its stub would hold two sites, and patch_site
+         * describes one. So of two calls that close together the second may be left alone. In
+         * practice calls are never that close. */
         if (!code_decode(p, s->fn_hi, &in) || in.kind == INSN_FIXED || in.kind == INSN_CALL ||
             in.kind == INSN_SYSCALL)
             break;
         n.edge[++n.count] = p + in.len;
         if (in.kind != INSN_PLAIN)
-            break; /* behind a jump nothing more: it must come last in the stub */
+            break; /* a jump must come last in the stub */
     }
     return n;
 }
@@ -57,8 +57,8 @@ static bool jumped_into(const struct site *s, uintptr_t lo, uintptr_t hi)
 static void choose(struct object *o, struct site *s, uintptr_t floor, uintptr_t ceiling)
 {
     struct neighbours back = look_back(o, s), ahead = look_ahead(s);
-    s->refused = "neighbours cannot be moved";
-    /* The fewest instructions; among equals those in front of the call, since code that skips the
+    s->refused = "the instructions around it cannot be moved";
+    /* Take the fewest instructions, and of equal numbers those before the call: code that skips the
      * setting of eax is rarer than code that joins behind the call. */
     for (unsigned total = 1; total <= back.count + ahead.count; total++) {
         for (unsigned before = total < back.count ? total : back.count;; before--) {
@@ -70,7 +70,7 @@ static void choose(struct object *o, struct site *s, uintptr_t floor, uintptr_t 
                 if (lo < floor || hi > ceiling)
                     s->refused = "too close to another site";
                 else if (jumped_into(s, lo, hi))
-                    s->refused = "something may jump between its neighbours";
+                    s->refused = "a jump may target the instructions around it";
                 else {
                     s->refused = NULL;
                     s->before = (uint8_t)before;
@@ -88,7 +88,7 @@ static void choose(struct object *o, struct site *s, uintptr_t floor, uintptr_t 
 
 void window_choose(struct object *o)
 {
-    uintptr_t floor = 0; /* where the window in front ends: windows must not overlap */
+    uintptr_t floor = 0; /* end of the window before: windows must not overlap */
     for (size_t i = 0; i < o->sites; i++) {
         struct site *s = &o->site[i];
         uintptr_t ceiling = i + 1 < o->sites ? o->site[i + 1].syscall : UINTPTR_MAX;

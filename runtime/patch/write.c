@@ -3,28 +3,27 @@
  * How code is written.
  *
  * Through /proc/self/mem: a forced write reaches read-only private mappings by copy-on-write. No
- * page is writable for a moment, and nobody has to know what its protection was.
+ * page is writable at any time, and its protection need not be known.
  *
- * Linux since 6.12 may be told to use force for nobody but debuggers (CONFIG_PROC_MEM_FORCE_PTRACE,
- * proc_mem.force_override=). The file can be opened as ever, but pwrite gives EIO. Then the
- * mappings are made writable for the time of the writing. The bytes still take the way through the
- * file: where a store would be the end of the program, because the page is gone or has a protection
- * key, it fails.
+ * Since 6.12 Linux may force writes for debuggers only (CONFIG_PROC_MEM_FORCE_PTRACE,
+ * proc_mem.force_override=). The file then opens as ever, but pwrite fails with EIO. In that case
+ * the mappings are made writable while code is written. The bytes still go through the file. If the
+ * page is gone or has a protection key, the write fails, where a store would end the program.
  *
- * The file cannot be opened by a process that has given up its privileges since it was executed (it
- * belongs to root), or that has no /proc any more. There the mappings are made writable as well,
- * and the bytes take the way of process_vm_writev(2), which fails in the same cases.
+ * A process that has given up its privileges since it was executed cannot open the file (it belongs
+ * to root), nor can one without /proc. There the mappings are made writable as well, and the bytes
+ * are written by process_vm_writev(2), which fails in the same cases.
  *
- * The mappings stay executable all the while, since other threads may be running there. So who
- * forbids pages that are both refuses the first step, when nothing has been changed, and if the
- * second one fails, nothing is lost but that they stay writable.
+ * The mappings stay executable meanwhile, since other threads may run there. So a policy against
+ * pages that are both refuses the first mprotect, when nothing has been changed. If the second one
+ * fails, the mappings only stay writable.
  *
- * One at a time, that is what the lock is for: who has written a page takes it away from another
- * who is about to. Code is written by the constructor, by who is in dlopen, and by the monitor.
- * None of them can be interrupted by code of the program meanwhile, and this is the last lock that
- * they take. Code of which only some bytes are written is executed by nobody (patch.h), or it is
- * one byte (spin/site.h), which the kernel stores at once. The program's own mprotect is not seen:
- * docs/limits.md.
+ * The lock lets one thread write at a time: closing a page takes it away from any other writer.
+ * Code is written by the constructor, by the caller of dlopen, and by the monitor. Code of the
+ * program cannot interrupt them meanwhile, and this is the last lock that they take. No thread
+ * executes code of which some bytes are still to be written (patch.h). Or it is one byte
+ * (spin/site.h), which the kernel stores at once. The program's own mprotect is not seen:
+ * docs/guide/limits.md.
  */
 #include "internal.h"
 
@@ -35,12 +34,12 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
-static bool always; /* by mprotect, whether or not there is force */
-static bool needed; /* it has been done */
+static bool always; /* use mprotect, whether or not writes can be forced */
+static bool needed; /* mprotect has been used */
 static struct lock writing;
 
-/* The mappings that are writable now, or are about to be: under `writing`. In a child of fork, what
- * another thread had left like this. */
+/* Mappings that are writable now, or about to be; under `writing`. In a fork's child: those that
+ * another thread had left so. */
 static struct {
     uintptr_t lo, hi;
 } opened[PATCH_MAX_SEGMENTS];
@@ -67,7 +66,7 @@ bool patch_write(int memory, uintptr_t at, const void *bytes, size_t n)
     return prim_syscall6(SYS_process_vm_writev, pid, (long)&from, 1, (long)&to, 1, 0) == (long)n;
 }
 
-/* By writing the byte that is there. */
+/* Return whether writes can be forced: write the byte that is there. */
 static bool has_force(int memory, uintptr_t at)
 {
     uint8_t byte;
@@ -77,7 +76,7 @@ static bool has_force(int memory, uintptr_t at)
 
 static void close_all(void)
 {
-    /* What is open was r-x. Entries that were never opened are as they were. */
+    /* Opened mappings were r-x. Entries that were never opened still are. */
     for (uint32_t i = 0; i < opened_count; i++)
         prim_mprotect((void *)opened[i].lo, opened[i].hi - opened[i].lo, PROT_READ | PROT_EXEC);
     __atomic_store_n(&opened_count, 0, __ATOMIC_RELEASE);
@@ -88,8 +87,8 @@ struct search {
     uint32_t found;
 };
 
-/* Those that are r-x. Whatever else lies between is left alone: a write there shows for itself
- * whether it can be. */
+/* Note mappings that are r-x. All else in between is left alone: a write there shows whether it can
+ * be written. */
 static bool find(void *argument, const struct mapping *m)
 {
     struct search *s = argument;
@@ -109,7 +108,7 @@ static int open_all(uintptr_t lo, uintptr_t hi)
     struct search s = {lo & ~(PATCH_PAGE - 1), (hi + PATCH_PAGE - 1) & ~(PATCH_PAGE - 1), 0};
     if (!maps_walk(find, &s) || s.found > PATCH_MAX_SEGMENTS)
         return PATCH_EIO;
-    /* Before the first is opened: a fork may come at any time. */
+    /* Before the first is opened: the process may fork at any time. */
     __atomic_store_n(&opened_count, s.found, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < s.found; i++) {
         int err = prim_mprotect((void *)opened[i].lo, opened[i].hi - opened[i].lo,

@@ -3,7 +3,7 @@
 
 enum { AT = 0, ABOVE = 1, BELOW = 2 };
 
-/* d. A step that is the caller's 0 stays 0: relative steps would move what is to stay. */
+/* Returns d. If the caller's step is 0, so is d: a T that must not change ignores step_permille. */
 static uint32_t step(const struct apple *a)
 {
     uint64_t relative = (uint64_t)a->base * a->limits.step_permille / 1000;
@@ -12,8 +12,8 @@ static uint32_t step(const struct apple *a)
     return relative > UINT32_MAX ? UINT32_MAX : (uint32_t)relative;
 }
 
-/* T-d of unsigned numbers goes below 0 and comes out at the top; T+d likewise the other way round.
- * So the room is compared, not the sum. */
+/* Begin a round at T = base, clamped. Thresholds are unsigned: T-d could wrap around to the top,
+ * and T+d to the bottom. So d is compared with the room, not the sum with the bound. */
 static void begin_round(struct apple *a, uint32_t base)
 {
     const struct apple_limits *l = &a->limits;
@@ -31,9 +31,9 @@ void apple_init(struct apple *a, const struct apple_limits *limits, uint32_t thr
     begin_round(a, threshold);
 }
 
-/* Whether trial i was less inefficient than trial j, by the margin: wasted_i / time_i * 1000 <
- * wasted_j / time_j * (1000 - margin). Multiplied out in 128 bits, so that nothing is rounded:
- * equal costs stay equal, and T stays where it is. clamp() leaves room for the 1000. */
+/* Returns whether trial i was less inefficient than trial j, by the margin: wasted_i / time_i *
+ * 1000 < wasted_j / time_j * (1000 - margin). Multiplied out in 128 bits, so nothing is rounded:
+ * with equal costs, T does not change. clamp() leaves room for the factor 1000. */
 static bool is_better(const struct apple *a, int i, int j, uint32_t margin)
 {
     unsigned __int128 mine = (unsigned __int128)a->wasted[i] * a->time[j];
@@ -43,8 +43,8 @@ static bool is_better(const struct apple *a, int i, int j, uint32_t margin)
 
 static uint64_t clamp(uint64_t v) { return v >> 58 ? (uint64_t)1 << 58 : v; }
 
-/* Where T+d or T-d is T itself, at a bound, its epoch would be a second measurement of T, and is
- * left out. */
+/* Returns whether a trial has an epoch. At a bound, T+d or T-d is T itself; its epoch would only
+ * measure T again. */
 static bool is_tried(const struct apple *a, int trial)
 {
     return trial == AT || a->threshold[trial] != a->base;

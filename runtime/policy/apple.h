@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long to let a waiter spin before something is done about it: the controller of APPLE (Shan et
- * al., adaptive pause-loop exiting). Pure functions of their arguments: no clock, no I/O, no
- * allocation, no shared state. The caller counts, says when an epoch is over, and applies the
- * threshold that it is given. docs/adapt.md.
+ * How long a waiter may spin: the controller of APPLE (Shan et al., adaptive pause-loop exiting).
+ * Pure functions of their arguments: no clock, no I/O, no allocation, no shared state. The caller
+ * counts, ends epochs, and applies the returned threshold. docs/design/apple.md.
  *
- * One round is three epochs, with the thresholds T, T+d and T-d. Then T becomes the one of the
- * three whose epoch had the least inefficiency. Units are the caller's (here ns, in KVM cycles);
- * costs and time only need the same unit within one round.
+ * A round has three epochs, with the thresholds T, T+d and T-d. Then T becomes the threshold whose
+ * epoch had the least inefficiency. Units are the caller's (ns in the runtime, cycles in KVM).
+ * Costs and time need the same unit only within a round.
  */
 #ifndef LISSOM_ADAPT_APPLE_H
 #define LISSOM_ADAPT_APPLE_H
@@ -16,33 +15,32 @@
 #include <stdint.h>
 
 struct apple_limits {
-    uint32_t lower, upper; /* bounds of the threshold, both allowed. Pre: lower <= upper */
-    uint32_t step;         /* d is this, ... */
-    /* ... or so much of T, if that is more. 0: always `step`, as in the paper */
+    uint32_t lower, upper; /* bounds of the threshold, inclusive. Pre: lower <= upper */
+    uint32_t step;         /* least d; 0: T never changes */
+    /* d is this part of T, if that is more than `step`; 0: always `step`, as in the paper */
     uint32_t step_permille;
-    /* how much less inefficient another threshold must be for T to move. 0: at all, as in the
-     * paper */
+    /* least advantage in inefficiency for which T changes; 0: any, as in the paper */
     uint32_t margin_permille;
 };
 
 struct apple {
     struct apple_limits limits;
     uint32_t base;  /* T */
-    uint32_t trial; /* which threshold this epoch has: an index into those below */
+    uint32_t trial; /* index of the current epoch's threshold */
     uint32_t threshold[3];
-    uint64_t wasted[3], time[3]; /* of the epochs of this round that are over */
-    uint32_t rounds, moves;      /* rounds so far, and those after which T was another. They wrap */
+    uint64_t wasted[3], time[3]; /* of the finished epochs of this round */
+    uint32_t rounds, moves;      /* rounds so far, and those that changed T; both wrap */
 };
 
-/* Starts with T = threshold, brought within the limits. A step of 0 means that T stays for good. */
+/* Start with T = threshold, clamped to the limits. If the step is 0, T never changes. */
 void apple_init(struct apple *a, const struct apple_limits *limits, uint32_t threshold);
 
-/* The threshold to use now. */
+/* Returns the threshold for the current epoch. */
 static inline uint32_t apple_threshold(const struct apple *a) { return a->threshold[a->trial]; }
 
-/* An epoch is over, in which so much of `time` was wasted: by spins that were for nothing and by
- * the switches that they did not save. wasted may be more than time. Post: the next epoch's
- * threshold. An epoch with no time says nothing, and is done again. */
+/* End an epoch of length `time`, of which `wasted` was lost: by spins in vain, and by the switches
+ * that they did not save. `wasted` may exceed `time`. Returns the threshold for the next epoch. An
+ * epoch of time 0 is repeated. */
 uint32_t apple_epoch(struct apple *a, uint64_t wasted, uint64_t time);
 
 #endif

@@ -7,7 +7,7 @@
 enum {
     APART_NS = 100000,
     TRIES = 8,   /* for a narrow first reading */
-    EXACT = 100, /* one part in so many, at least */
+    EXACT = 100, /* minimum precision: one part in so many */
 };
 
 uint64_t clock_ns(int clock)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The runtime's own lock: spins for a bounded time, then sleeps in the kernel, so that a holder
- * that was preempted costs its waiters no CPU. 0 free, 1 held, 2 held and somebody may sleep
- * (Drepper, "Futexes are tricky", mutex 2). The holder never blocks, switches contexts or takes a
- * signal handler of the program (they are kept while in the runtime), so holding times are those of
- * a few loads and stores.
+ * The runtime's own lock. It spins for a bounded time, then sleeps in the kernel, so a preempted
+ * holder costs its waiters no CPU time. Word: 0 free; 1 held; 2 held, and a thread may sleep
+ * (Drepper, "Futexes are tricky", mutex 2).
+ *
+ * A holder never blocks or switches contexts, and runs no handler of the program: signals are
+ * deferred while in the runtime. So a lock is held for a few loads and stores.
  */
 #ifndef LISSOM_LOCK_H
 #define LISSOM_LOCK_H
@@ -35,14 +36,14 @@ static inline int lock_try(struct lock *l)
 
 void lock_slow(struct lock *l);
 
-/* Post: held. A full fence, as is lock_drop: the instructions are x86's locked ones. */
+/* Acquire l. Like lock_drop a full fence: both use locked instructions of x86. */
 static inline void lock_take(struct lock *l)
 {
     if (__builtin_expect(!lock_try(l), 0))
         lock_slow(l);
 }
 
-/* Pre: held. Post: free. */
+/* Release l. Pre: the caller holds it. */
 static inline void lock_drop(struct lock *l)
 {
     if (__builtin_expect(__atomic_exchange_n(&l->word, 0, __ATOMIC_SEQ_CST) == 2, 0))

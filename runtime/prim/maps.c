@@ -19,7 +19,7 @@ static const char *hex(const char *p, const char *end, uintptr_t *value)
     return p;
 }
 
-/* Behind the next space. */
+/* Return the position behind the next space. */
 static const char *field(const char *p, const char *end)
 {
     while (p < end && *p != ' ')
@@ -32,7 +32,7 @@ static bool ends_with(const char *p, const char *end, const char *with, long n)
     return end - p > n && !__builtin_memcmp(end - n, with, (size_t)n);
 }
 
-/* "lo-hi rwxp offset major:minor inode   name" */
+/* Parse a line: "lo-hi rwxp offset major:minor inode   name". */
 static struct mapping parse(const char *p, const char *end)
 {
     struct mapping m = {.stack = ends_with(p, end, "[stack]", 7),

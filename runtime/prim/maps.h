@@ -11,22 +11,22 @@
 struct mapping {
     uintptr_t lo, hi;
     bool readable, writable, executable, is_private;
-    uint64_t offset, inode; /* in the file; 0: anonymous */
-    const char *name;       /* not terminated; only during the call */
+    uint64_t offset, inode; /* of the file; inode 0: anonymous */
+    const char *name;       /* not terminated; valid during the call */
     uint32_t name_length;
     bool stack; /* the main thread's, which grows downwards */
-    bool heap;  /* brk's */
+    bool heap;  /* of brk(2) */
 };
 
-/* Where a mapping of our own may be: in [MAPS_LOWEST, MAPS_HIGHEST), and not where it would stop
- * the growth of the main thread's stack. Other stacks are as large as they will ever be. */
+/* Where the runtime may map memory: in [MAPS_LOWEST, MAPS_HIGHEST), and out of the way of the main
+ * thread's stack, which may grow by MAPS_STACK_ROOM. Other stacks do not grow. */
 #define MAPS_LOWEST 0x10000ul /* vm.mmap_min_addr as distributions set it */
 /* a page below the end of user addresses, as CPUs with a sysret bug need */
 #define MAPS_HIGHEST 0x7fffffffe000ul
 #define MAPS_STACK_ROOM (256ul << 20)
 
-/* f for each mapping in order of address, until it returns false. Post: false if the list could not
- * be read to its end or to where f ended it. Allocates 64 KiB for the time of the call. */
+/* Call f for each mapping in order of address, until it returns false. Returns false if the list
+ * could not be read to its end, or to where f stopped. Maps 64 KiB during the call. */
 bool maps_walk(bool (*f)(void *argument, const struct mapping *m), void *argument);
 
 #endif

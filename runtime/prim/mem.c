@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * memcpy and its kin for the runtime, hidden. The compiler emits calls to them for large
- * assignments even in freestanding code; libc's own are reached through the PLT and an ifunc, which
- * may not be relocated yet when an audit or an early constructor of ours runs, and they use vector
- * registers, which the runtime must leave alone.
+ * memcpy and the like for the runtime, hidden. The compiler emits calls to them for large
+ * assignments even in freestanding code. libc's own are reached through the PLT and an ifunc, which
+ * may not be relocated yet when an audit or an early constructor runs. They also use vector
+ * registers, which the runtime must not change.
  *
  * Compile with -fno-builtin -fno-tree-loop-distribute-patterns, or gcc turns these loops into calls
  * to themselves.
@@ -19,8 +19,8 @@ HIDDEN void *memset(void *to, int byte, size_t n);
 HIDDEN int memcmp(const void *a, const void *b, size_t n);
 HIDDEN size_t strlen(const char *s);
 
-/* The string instructions cost 30 cycles and more before the first byte, so they are for bulk only.
- * They need the direction flag clear; the ABI promises that on entry to any function and the kernel
+/* From this size on use string instructions, which cost 30 cycles or more before the first byte.
+ * They need the direction flag clear. The ABI guarantees that at function entry, and the kernel
  * clears it for signal handlers. */
 #define BULK 512
 
@@ -48,9 +48,9 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n)
 
 void *memmove(void *to, const void *from, size_t n)
 {
-    /* One unsigned comparison: true if `to` lies before `from` or behind its end. Copying forward
-     * is right for both, by words as well: a word is read before anything behind its first byte is
-     * written. */
+    /* One unsigned comparison: true if `to` is before `from`, or not before its end. Copying
+     * forward is right for both, also by words: a word is read before anything behind its first
+     * byte is written. */
     if ((uintptr_t)to - (uintptr_t)from >= n) {
         copy_forward(to, from, n);
     } else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The only door to the kernel.  Each function is one raw system call and nothing else: no errno, no
- * cancellation point, no libc. A result in [-4095, -1] is a negated errno. All are
+ * The only access to the kernel. Each function is one raw system call and nothing else: no errno,
+ * no cancellation point, no libc. A result in [-4095, -1] is a negated errno. All are
  * async-signal-safe.
  */
 #ifndef LISSOM_PRIM_H
@@ -32,9 +32,9 @@ static inline long prim_syscall6(long nr, long a, long b, long c, long d, long e
 
 /* --- processes and threads -------------------------------------------------------------------- */
 
-/* Returns the number of the caller's process. */
+/* Return the id of the caller's process. */
 static inline int32_t prim_pid(void) { return (int32_t)prim_syscall3(SYS_getpid, 0, 0, 0); }
-/* Returns the scheduling policy of thread tid (0: the caller), without SCHED_RESET_ON_FORK, or a
+/* Return the scheduling policy of thread tid (0: the caller), without SCHED_RESET_ON_FORK, or a
  * negated errno. */
 static inline long prim_policy(int32_t tid)
 {
@@ -44,8 +44,8 @@ static inline long prim_policy(int32_t tid)
 
 /* --- CPUs ------------------------------------------------------------------------------------- */
 
-/* The CPU that the caller is on at the moment, modulo 4096: the kernel keeps it in the limit of
- * this segment, for the vDSO's getcpu. No system call. */
+/* Return the CPU that the caller runs on, modulo 4096, without a system call. The kernel stores it
+ * in the limit of this segment for the vDSO's getcpu. */
 static inline uint32_t prim_cpu(void)
 {
     uint32_t limit;
@@ -55,7 +55,8 @@ static inline uint32_t prim_cpu(void)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* Post: a mapping as mmap(2), or a negated errno cast to a pointer (test with prim_is_error). */
+/* Map memory as mmap(2). An error is a negated errno, cast to a pointer: test with
+ * prim_is_error. */
 static inline void *prim_mmap(void *addr, size_t len, int prot, int flags, int fd, long off)
 {
     return (void *)prim_syscall6(SYS_mmap, (long)addr, (long)len, prot, flags, fd, off);
@@ -68,13 +69,13 @@ static inline int prim_mprotect(void *addr, size_t len, int prot)
 {
     return (int)prim_syscall3(SYS_mprotect, addr, len, prot);
 }
-/* The pages are zero in the child of a fork. Pre: whole pages of anonymous private memory. Returns
- * false before Linux 4.14. */
+/* Let a fork's child find zeros in these pages. Returns false before Linux 4.14. Pre: whole pages
+ * of anonymous private memory. */
 static inline bool prim_wipe_on_fork(void *addr, size_t len)
 {
     return prim_syscall3(SYS_madvise, addr, len, 18 /* MADV_WIPEONFORK */) == 0;
 }
-/* Where the heap ends now (and begins, if nothing has been allocated from it). */
+/* Return the end of the heap, which is also its start if nothing has been allocated from it. */
 static inline uintptr_t prim_brk_now(void) { return (uintptr_t)prim_syscall3(SYS_brk, 0, 0, 0); }
 static inline int prim_is_error(const void *p) { return (uintptr_t)p >= (uintptr_t)-4095; }
 
@@ -104,7 +105,7 @@ static inline long prim_readlink(const char *path, char *buf, size_t n)
 {
     return prim_syscall4(SYS_readlinkat, -100 /* AT_FDCWD */, path, buf, n);
 }
-/* Whether it is a memfd that nobody can cut off: what is mapped of it stays. */
+/* Return whether fd is a memfd that no process can truncate: its mappings stay valid. */
 static inline int prim_cannot_shrink(int fd)
 {
     long seals = prim_syscall3(SYS_fcntl, fd, 1034 /* F_GET_SEALS */, 0);

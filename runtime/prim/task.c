@@ -6,12 +6,13 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* of proc(5), stat: from `state`, the first after the name, to `processor` */
+/* fields of proc(5), stat, from `state`, the first after the name, to `processor` */
 enum { FIELDS_BEFORE_CPU = 36 };
 
 enum { TEXT = 512 };
 
-/* `name`: at most 15 characters. Post: what it holds, and a zero. */
+/* Read a file of the thread, NUL-terminated. Returns false if that fails. name: at most 15
+ * characters. */
 static bool read_text(int32_t tid, const char *name, char text[static TEXT])
 {
     char path[48] = "/proc/self/task/";
@@ -40,7 +41,7 @@ bool task_times(int32_t tid, uint64_t *ran, uint64_t *delay)
     if (!read_text(tid, "/schedstat", text))
         return false;
     const char *p = read_number(text, ran);
-    if (!*ran || *p != ' ') /* all zero: the kernel has been told not to count */
+    if (!*ran || *p != ' ') /* zero: the kernel does not count */
         return false;
     read_number(p + 1, delay);
     return true;
@@ -53,7 +54,7 @@ bool task_stat(int32_t tid, struct task_stat *s)
         return false;
     char *after = text;
     for (char *c = text; *c; c++)
-        if (*c == ')') /* the name may hold some */
+        if (*c == ')') /* the name may contain some */
             after = c;
     int blanks = 0;
     const char *p = after;
@@ -70,7 +71,7 @@ bool task_stat(int32_t tid, struct task_stat *s)
 
 bool task_is_traced(int32_t tid)
 {
-    static const char key[] = "TracerPid:\t"; /* of one of the first lines */
+    static const char key[] = "TracerPid:\t"; /* in one of the first lines */
     char text[TEXT];
     size_t matched = 0;
     if (!read_text(tid, "/status", text))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the runtime needs of strings beside prim/mem.c: libc's own may not be called yet, and use
+ * String functions of the runtime beside prim/mem.c. libc's own may not be called yet, and use
  * vector registers.
  */
 #ifndef LISSOM_TEXT_H
@@ -18,7 +18,7 @@ static inline bool same(const char *a, const char *b)
     return *a == *b;
 }
 
-/* Up to 10 digits and the zero behind them. Post: where the zero is. */
+/* Write up to 10 digits and a NUL. Returns the address of the NUL. */
 static inline char *write_number(char *to, uint32_t n)
 {
     uint32_t unit = 1;

@@ -46,7 +46,7 @@ uint32_t vector_slow(uint64_t mask)
     /* RDPKRU faults unless the kernel has set CR4.PKE, which OSPKE reflects. */
     if ((mask & PKRU) && (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & bit_OSPKE)))
         return ~0u;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX512BW)) /* KMOVQ */
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX512BW)) /* for KMOVQ */
         fast |= AVX512;
     return ((uint32_t)mask & ~fast) | X87;
 }

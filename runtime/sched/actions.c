@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of the program's signal actions. Written by rt_sigaction under a lock, read by handlers
- * without: a sequence number that is odd while an entry is written.
+ * The table of the program's signal actions. rt_sigaction writes it under a lock. Handlers read it
+ * without: a sequence number is odd while an entry is written.
  */
 #include "sched/actions.h"
 #include "sched/mask.h"
@@ -37,7 +37,7 @@ struct kernel_sigaction action_of(int sig)
     return a;
 }
 
-static void set_action(int sig, const struct kernel_sigaction *a) /* under actions_lock */
+static void set_action(int sig, const struct kernel_sigaction *a) /* Pre: actions_lock. */
 {
     __atomic_store_n(&actions[sig].sequence, actions[sig].sequence + 1, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -51,8 +51,8 @@ static int preempt_number = PREEMPT_QUIET;
 
 int preempt_signal(void) { return __atomic_load_n(&preempt_number, __ATOMIC_RELAXED); }
 
-/* Also without a handler of the program, and even if it ignores the signal: what the kernel never
- * blocks, although the program may. */
+/* Return whether the kernel has our handler even if the program has none, or ignores the signal:
+ * the kernel never blocks these, although the program may. */
 static bool is_ours(int sig) { return NEVER_BLOCKED & signal_bit(sig); }
 
 static bool should_be_ours(int sig)
@@ -64,17 +64,17 @@ static void install(int sig, const struct kernel_sigaction *user)
 {
     struct kernel_sigaction k = *user;
     k.handler = signals_handler;
-    /* All blocked until the handler knows its situation. RESETHAND is done by it. */
+    /* Block all signals until our handler knows its situation. It performs RESETHAND itself. */
     k.flags = (user->flags & ~(unsigned long)(SA_RESETHAND | SA_NODEFER)) | SA_SIGINFO |
               SA_ONSTACK | KERNEL_SA_RESTORER;
     if ((NEVER_BLOCKED & signal_bit(sig)) && !action_has_handler(user))
-        k.flags |= SA_RESTART; /* it may be one that the program ignores or blocks */
+        k.flags |= SA_RESTART; /* the program may ignore or block the signal */
     k.restorer = lissom_sigaction_restorer;
     k.mask = ~SYNCHRONOUS;
     kernel_action(sig, &k, NULL);
 }
 
-static void leave_quiet_preempt(void) /* under actions_lock, or at the start */
+static void leave_quiet_preempt(void) /* Pre: actions_lock, or at the start. */
 {
     if (preempt_signal() == PREEMPT_COUNTED)
         return;
@@ -90,7 +90,7 @@ void actions_init(void)
         if (kernel_action(sig, NULL, &a))
             continue;
         actions[sig].action = a;
-        /* Some were there before us: those of libpthread before glibc 2.34. */
+        /* Some handlers were installed before us: those of libpthread before glibc 2.34. */
         if (action_has_handler(&a))
             install(sig, &a);
         else if (is_ours(sig))
@@ -100,8 +100,8 @@ void actions_init(void)
         leave_quiet_preempt();
 }
 
-/* Signals are blocked: a handler that reads an entry while this thread writes it would wait for
- * itself. Returns the mask before. */
+/* Block all signals and take the lock: a handler that read an entry while this thread writes it
+ * would wait for itself. Returns the previous mask. */
 static uint64_t lock_actions(void)
 {
     uint64_t mask = signals_block_all();
@@ -126,8 +126,8 @@ void actions_after_fork(void) { actions_lock.word = 0; }
 
 static bool ended;
 
-/* The program may have set the action of `sig` by a system call that is not redirected. Pre:
- * actions_lock. */
+/* Take over the action of `sig` if the program has set it by a system call that is not redirected.
+ * Pre: actions_lock. */
 static void look(int sig)
 {
     struct kernel_sigaction now;
@@ -160,7 +160,7 @@ void actions_before_exec(void)
     }
 }
 
-/* Preemption signals that were pending have been discarded. */
+/* The pending preemption signals have been discarded. */
 static void none_is_pending(struct thread *t)
 {
     __atomic_store_n(&t->home->preempt_sent, false, __ATOMIC_SEQ_CST);
@@ -203,7 +203,7 @@ void action_default(int sig)
 void action_reset(int sig)
 {
     struct kernel_sigaction dfl = action_of(sig);
-    dfl.handler = NULL; /* and nothing else, as in the kernel */
+    dfl.handler = NULL; /* nothing else changes, as in the kernel */
     set_action(sig, &dfl);
     kernel_action(sig, &dfl, NULL);
 }
@@ -233,7 +233,7 @@ long actions_call(struct user_registers *r)
         if ((uintptr_t)new.handler == (uintptr_t)SIG_IGN || (!new.handler &&sig == SIGURG)) {
             mask_discard(sig);
             if ((PREEMPT_SIGNALS & signal_bit(sig)) && sig != preempt_signal())
-                kernel_action(sig, &new, NULL); /* discards what is pending */
+                kernel_action(sig, &new, NULL); /* the kernel discards pending ones */
         }
         if (should_be_ours(sig))
             install(sig, &new);

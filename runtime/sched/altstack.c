@@ -54,8 +54,8 @@ static int state_of(const stack_t *s, uintptr_t sp)
     return !s->ss_size ? SS_DISABLE : is_on(s, sp) ? SS_ONSTACK : 0;
 }
 
-/* The kernel's minimum depends on which vector state the process may use: it is asked, with all
- * signals blocked. */
+/* Return whether s is large enough. The kernel's minimum depends on the vector state that the
+ * process may use, so ask the kernel, with all signals blocked. */
 static bool is_large_enough(const struct thread *t, const stack_t *s)
 {
     stack_t ours = altstack_of(t->carrier);
@@ -87,7 +87,7 @@ static long change(struct thread *t, stack_t new, uintptr_t sp)
     return 0;
 }
 
-/* Handle signals sent to t earlier on its old stack first: the program may free that stack next.
+/* First handle signals sent to t earlier on its old stack: the program may free that stack next.
  * They may be pending on t's own kernel thread. */
 long altstack_call(struct thread *t, struct user_registers *r)
 {

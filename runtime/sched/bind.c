@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * A hand-off between kernel threads wakes the next and then sleeps. While both are runnable the
- * kernel looks for a better CPU for the one that it wakes: it lands behind another slot's thread,
- * that CPU's own goes somewhere else, and in a virtual machine each such move costs the wake-up of
- * an idle CPU (measured, 32 threads at a barrier on 2 CPUs: 257 us a round, 160 with what follows;
- * a condition variable: 376 and 163). No futex operation tells the kernel that the waker is about
- * to sleep. So a pinned thread is bound to the CPU of its slot before it is granted it.
+ * A hand-off between kernel threads wakes the next thread and then sleeps. While both are runnable,
+ * the kernel searches for a better CPU for the woken one. It lands behind another slot's thread,
+ * and that CPU's own thread goes elsewhere. In a virtual machine each such move costs the wake-up
+ * of an idle CPU. (Measured with 32 threads at a barrier on 2 CPUs: 257 us a round, 160 when bound;
+ * a condition variable: 376 and 163.) No futex operation informs the kernel that the waker is about
+ * to sleep. So a pinned thread is bound to the CPU of its slot before it is granted the slot.
  *
- * With fewer slots than CPUs the process is confined to as many CPUs as it has slots: each slot has
- * a CPU then as well, and no more run at a time, even if the monitor lends a slot to a second
- * thread. Under a quota, what runs beside is paid for with a stop of all.
+ * With fewer slots than CPUs, the process is confined to as many CPUs as it has slots. Then each
+ * slot has a CPU, too. And no more threads run at a time, even if the monitor lends a slot to a
+ * second thread: under a quota, extra running time is paid for with a stop of all threads.
  *
- * The invariant: a thread that runs is bound to the CPU of its slot or to none. What a program
- * could see of it:
+ * The invariant: a running thread is bound to the CPU of its slot or to none. How far a program can
+ * see this:
  *
  * - sched_getaffinity is answered with the mask of the process (syscalls.c);
  * - children inherit a mask, so a thread is unbound before clone, fork, vfork and execve;
- * - a thread whose mask is not the process's, because the program set it, is never bound, nor
- *   confined;
- * - /proc/PID/task/TID/status and other processes do see it.
+ * - a thread whose mask the program set to another than the process's is never bound or confined;
+ * - /proc/PID/task/TID/status shows it, also to other processes.
  *
- * Both only while there are more threads than slots, and no other programs are seen on the CPUs.
- * Threads that run without a scheduling point do not notice when that ends, so the monitor releases
- * them. Whoever binds the first thread wakes it; it releases all before it sleeps for long.
+ * Threads are bound and confined only while there are more threads than slots, and no other
+ * programs are seen on the CPUs. Threads that run without a scheduling point do not notice when
+ * that ends, so the monitor unbinds them. The first thread that is bound wakes the monitor, which
+ * unbinds all before it sleeps for long.
  */
 #include "prim/prim.h"
 #include "sched/bind.h"
@@ -32,23 +32,23 @@
 
 #include <string.h>
 
-/* Of a thread: it has the mask of the process where others may be confined, until the monitor
- * looks. */
+/* Value of t->bound: t has the mask of the process while others may be confined, until the
+ * monitor's next check. */
 enum { UNCONFINED = 0xffff };
 
 static struct cpu_mask process_mask;
-/* what was asked for it, cpusets or not: that, or all CPUs there could ever be. What threads get
- * that are not confined */
+/* mask of threads that are not confined: as requested for the process, ignoring cpusets, or all
+ * CPUs that could ever exist */
 static struct cpu_mask full;
-static struct cpu_mask wide; /* what unbound threads get: full, or kept */
-/* to which the process is confined, or was: what threads may have inherited */
+static struct cpu_mask wide; /* mask of unbound threads: full, or kept */
+/* current and previous mask of confinement: threads may have inherited either */
 static struct cpu_mask kept, kept_before;
-static uint32_t confined_to; /* CPUs; 0: it is not */
+static uint32_t confined_to; /* number of CPUs; 0: not confined */
 static uint16_t cpu_of_slot[LISSOM_MAX_SLOTS];
-static uint32_t slots_with_cpu; /* entries of cpu_of_slot that hold */
+static uint32_t slots_with_cpu; /* valid entries of cpu_of_slot */
 static bool given_up;
-static bool some_bound;     /* since the monitor released all; under `setting` */
-static struct lock setting; /* the program's setting and ours: the program's is the last */
+static bool some_bound;     /* since the monitor last unbound all; under `setting` */
+static struct lock setting; /* orders the program's settings and ours: the program's comes last */
 
 static bool equal(const struct cpu_mask *a, const struct cpu_mask *b)
 {
@@ -123,7 +123,8 @@ static bool is_part(const struct cpu_mask *a, const struct cpu_mask *of)
     return true;
 }
 
-/* By the monitor, which goes along. Its own mask says nothing while there is a sentinel. */
+/* Give the calling thread the mask of unbound threads. While there is a sentinel, the monitor's own
+ * mask means nothing. */
 static void go_along(void) { prim_syscall3(SYS_sched_setaffinity, 0, wide.bytes, wide.word); }
 
 void cpus_mask_is(const struct cpu_mask *m, bool is_all)
@@ -221,14 +222,14 @@ void cpus_unbind_self(void)
     lock_drop(&setting);
 }
 
-/* Of slot s, -1: none. */
+/* Return the CPU of slot s; -1: none. */
 static long cpu_of(const struct slot *s)
 {
     return s->index < slots_with_cpu ? cpu_of_slot[s->index] : -1;
 }
 
-/* Threads to come whose mask is the program's, though it may look like ours: what identifies them,
- * the latest in the place of the oldest. */
+/* Threads to come whose mask is the program's, even if it equals ours, by tid or thread pointer.
+ * The latest replaces the oldest. */
 static uint64_t expected[64];
 static uint32_t expected_next;
 
@@ -260,7 +261,7 @@ bool cpu_look_at_affinity(struct thread *t)
     lock_take(&setting);
     bool is_ours = kept.bytes && (equal(&m, &kept) || equal(&m, &kept_before));
     bool is_programs = is_expected((uint64_t)t->tid) | is_expected(t->fsbase);
-    /* Who has made it may have found it already, and set its mask: cpu_set_by_program. */
+    /* The thread that created t may have found it already, and set its mask: cpu_set_by_program. */
     t->affinity_known = true;
     t->own_affinity |= !equal(&m, &process_mask) && (is_programs || !is_ours);
     if (!t->own_affinity && (is_ours || confined_to) && !given_up) {
@@ -326,7 +327,7 @@ void cpu_set_free(struct thread *t)
     lock_take(&setting);
     if (!t->own_affinity && cpu_place(t, &place) &&
         prim_syscall3(SYS_sched_setaffinity, t->tid, place.bytes, place.word) >= 0) {
-        t->own_affinity = true; /* until the monitor looks */
+        t->own_affinity = true; /* until the monitor's next check */
         t->bound = 0;
     } else if (!t->own_affinity) {
         if ((t->bound && t->bound != UNCONFINED) || confined_to)
@@ -344,8 +345,8 @@ long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask)
     if (r >= 0) {
         struct cpu_mask now;
         mask_of(&now, t->tid);
-        /* More than the process's is no choice: it has been given fewer since the program
-         * looked. */
+        /* A mask of all CPUs of the process, or more, is no choice: the process may have been given
+         * fewer since the program read its mask. */
         t->own_affinity = !is_part(&process_mask, &now);
         t->affinity_known = true;
         t->place_bytes = 0;
@@ -356,7 +357,7 @@ long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask)
     return r;
 }
 
-static bool places_in_force; /* or to be: the monitor sees to it */
+static bool places_in_force; /* or to be put in force by the monitor */
 
 bool cpu_place(const struct thread *t, struct cpu_mask *m)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Carriers: which kernel thread runs a context. docs/slots.md: dispatch, run_next, rest, finish,
- * migrate_home.
+ * Carriers: which kernel thread runs a context. docs/design/slot-protocol.md: dispatch, run_next,
+ * rest, finish, migrate_home.
  */
 #include "sched/bind.h"
 #include "sched/contention.h"
@@ -38,7 +38,7 @@ static void free_remove(struct carrier *k)
     k->on_free = false;
 }
 
-/* K.reserved, and the list of carriers that have one, for the monitor. */
+/* Set K.reserved. For the monitor, carriers with a reservation are in a list. */
 static void reserve(struct carrier *k, struct thread *t)
 {
     k->reserved = t;
@@ -72,9 +72,9 @@ static void order(struct carrier *k, struct thread *t, struct slot *s)
 
 /* --- giving a slot to a thread ---------------------------------------------------------------- */
 
-/* Post: true: t was on a carrier, which goes on as t with slot s. false: t is DETACHED and still
- * the caller's. `from`: the carrier whose thread is about to sleep, which may wake t with the same
- * call (flush); NULL: t is woken here. */
+/* Grant s to t. Returns true if t is on a carrier, which continues as t. Returns false if t is
+ * DETACHED: the caller still owns it. `from`: the carrier whose thread is about to sleep, which may
+ * wake t with the same call (flush); NULL: wake t here. */
 static bool grant(struct thread *t, struct slot *s, struct carrier *from)
 {
     uint32_t a = __atomic_load_n(&t->attach, __ATOMIC_ACQUIRE);
@@ -82,11 +82,12 @@ static bool grant(struct thread *t, struct slot *s, struct carrier *from)
         return false;
     t->slot = s;
     t->mounted_at = tsc();
-    /* Before it is granted, for then it runs. Also if it is still on its way to sleep: it may stand
-     * on the CPU of the slot that it left behind that slot's next thread, which may poll. */
+    /* Bind t before the grant, which makes it run. This matters also while t is still on its way to
+     * sleep: on the CPU of its old slot it may be behind that slot's next thread, which may
+     * poll. */
     cpu_bind(t, s);
     while (a != DETACHED) {
-        /* once it is granted, it may go elsewhere */
+        /* read before the grant: afterwards t may move to another carrier */
         int32_t tid = a == PARKED ? t->carrier->tid : 0;
         if (__atomic_compare_exchange_n(&t->attach, &a, GRANTED, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
@@ -117,7 +118,7 @@ void carrier_dispatch(struct thread *t, struct slot *s)
     if (grant(t, s, NULL))
         return;
     lock_take(&sched.free_lock);
-    struct carrier *k = sched.free_head; /* never empty: docs/slots.md, rest */
+    struct carrier *k = sched.free_head; /* never empty: docs/design/slot-protocol.md, rest */
     if (!k)
         __builtin_trap();
     free_remove(k);
@@ -134,7 +135,7 @@ void carrier_finish(struct thread *prev)
         carrier_dispatch(prev, prev->slot);
 }
 
-/* A context has just been mounted on carrier t->carrier: the first thing it does. */
+/* Finish mounting a context on t->carrier: the first thing that the context does. */
 static void mounted(struct thread *t, struct thread *prev)
 {
     carrier_finish(prev);
@@ -183,15 +184,15 @@ static _Noreturn void carrier_loop(struct carrier *k)
             mount(k, u);
             lissom_enter(u, NULL);
         }
-        /* park is set after order and after unnotified: either it is seen here or the kernel sees
-         * that it is not 0 */
+        /* order and unnotified are set before park: they are seen here, or the kernel sees that
+         * park is not 0 */
         prim_futex_wait(&k->park, 0);
         if (!__atomic_load_n(&k->order, __ATOMIC_ACQUIRE))
             __atomic_store_n(&k->park, 0, __ATOMIC_SEQ_CST);
     }
 }
 
-/* r has come home without a slot; it acquires one by itself (carrier_migrate_home). */
+/* Mount r, which has come home without a slot: it acquires one by itself (carrier_migrate_home). */
 static _Noreturn void mount_slotless(struct carrier *k, struct thread *r)
 {
     prepare(r, r->slot, tsc());
@@ -200,7 +201,7 @@ static _Noreturn void mount_slotless(struct carrier *k, struct thread *r)
     lissom_enter(r, NULL);
 }
 
-/* On k's own stack: prev has been left for good. */
+/* On k's own stack, after prev was left for good. */
 static void loop_after_rest(struct carrier *k, struct thread *prev)
 {
     __atomic_store_n(&k->current, NULL, __ATOMIC_RELAXED);
@@ -221,7 +222,7 @@ static void leave(struct thread *t, void (*f)(struct carrier *, struct thread *)
     mounted(t, lissom_leave(t, k->stack, f, k));
 }
 
-/* Whom this carrier has granted a slot and not woken. */
+/* Wake the thread that this carrier has granted a slot but not woken. */
 static void flush(struct carrier *k)
 {
     if (k->to_wake)
@@ -239,8 +240,8 @@ void carrier_rest(struct thread *t)
 bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, bool realtime)
 {
     struct carrier *k = t->carrier;
-    /* Only behind a successor: a CPU with nothing to run does better to sleep, and only the kernel
-     * keeps the time. */
+    /* Park only behind a successor, and without a deadline: a CPU with nothing to run should sleep,
+     * and only the kernel keeps the time. */
     bool parks = k->handed_on && !deadline && ext_is_there();
     k->handed_on = false;
     for (bool slept = false;;) {
@@ -256,7 +257,8 @@ bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, b
                 contention_woke(t);
             return true;
         }
-        /* A signal handler on this carrier sets pending_work and then ASLEEP back to ATTACHED. */
+        /* A signal handler on this carrier sets pending_work, then changes ASLEEP back to
+         * ATTACHED. */
         bool look = t->pending_work && t->interruptible;
         long r = 0;
         if (parks) {
@@ -309,7 +311,7 @@ void carrier_put_back_reserved(struct thread *t, struct thread *r)
     lock_drop(&sched.free_lock);
 }
 
-/* On k's own stack: prev goes home with its slot, if home is free at once, and otherwise waits for
+/* On k's own stack: prev migrates home with its slot if its home is free, otherwise waits for
  * it. */
 static void loop_after_migration(struct carrier *k, struct thread *prev)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which CPUs a process keeps to that has fewer slots than CPUs: those where the kernel has put its
- * threads, for it knew where there was room.
+ * Choose the CPUs of a process that has fewer slots than CPUs: those where the kernel runs its
+ * threads, since it has found room there.
  */
 #include "prim/prim.h"
 #include "prim/task.h"
@@ -36,7 +36,7 @@ void cpus_choose(const struct cpu_mask *from, uint32_t n, uint16_t *cpu)
         cpu[i] = take(&left, where) ? (uint16_t)where : NONE;
         last = cpu[i] == NONE ? last : where;
     }
-    /* The others in the neighbourhood: caches are shared by those of near numbers. */
+    /* Other slots get CPUs nearby: those with close numbers share caches. */
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t tries = 0; cpu[i] == NONE && tries < from->bytes * 8;
              tries++, last = (last + 1) % (from->bytes * 8))

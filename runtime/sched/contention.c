@@ -6,29 +6,28 @@
 
 enum {
     STOOD_STILL_US = 200, /* a step of a poll takes less than 1 us, an interrupt tens */
-    /* under a quota, what stands still for longer was stopped by that: nobody else runs for so long
-     * at a time */
+    /* under a quota, longer stops are caused by it: no other thread runs for so long at a time */
     THROTTLED_US = 5000,
     /* waking an idle CPU takes 5 to 50 us, in a virtual machine up to 200 */
     WOKE_LATE_US = 500,
-    /* after a slot got a second thread, waking late proves nothing for so long */
+    /* time after a slot got a second thread during which a late wake-up proves nothing */
     OURS_US = 20000,
-    AVOID_US = 50000, /* how long not to poll after the first sight of others, ... */
-    DOUBT_US = 2000,  /* ... which may have been none, ... */
-    /* ... and, doubling while they are still there, at most: so late is it noticed that they
-     * left */
+    AVOID_US = 50000, /* how long not to poll after the first sight of others */
+    DOUBT_US = 2000,  /* how long if that sight is doubtful */
+    /* limit of that time, which doubles while others are still there: it is also how late their end
+     * is noticed */
     AVOID_MAX_US = 1000000,
-    CALM_US = 100000, /* no sight of others for so long after polling again: they had left */
+    CALM_US = 100000, /* polling that long without a sight of others: they had left */
 };
 
-/* Guesses, for whose sake no two threads need to agree: written by whoever knows better, read by
+/* Guesses on which no two threads need to agree: written by any thread that has news, read by
  * all. */
 static uint64_t avoid_until; /* tsc */
 static uint64_t avoid_for;
 static uint64_t ours_until; /* tsc */
 
-enum { CPUS = 4096 };              /* as many as prim_cpu tells apart */
-static uint16_t slot_on_cpu[CPUS]; /* who was last seen there */
+enum { CPUS = 4096 };              /* as many as prim_cpu distinguishes */
+static uint16_t slot_on_cpu[CPUS]; /* last slot seen on each CPU */
 
 static uint64_t get(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 static void set(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
@@ -68,16 +67,16 @@ static void seen(uint64_t now, uint64_t first_us)
 
 enum {
     ASKED = 64,
-    GUESSES_US = 10000, /* between two guesses: each takes the monitor some 20 us */
+    GUESSES_US = 10000, /* minimum time between two guesses: each costs the monitor some 20 us */
 };
 
 static bool can_ask;
-/* the kernel thread, << 32, and for how many us it did not run, with GUESS if it may have; the last
- * one is as good as any. 0: none */
+/* Kernel thread << 32 | us that it did not run, with GUESS if it may have computed; 0: none. Only
+ * the last suspicion is kept. */
 static uint64_t suspicion;
-/* The time for which a kernel thread was ready and did not run, as last read. The first reading
- * covers the thread's whole life, and is doubted: a new thread waits for its creator to leave the
- * CPU. */
+/* Run delay of kernel threads, as last read: the time for which they were ready and did not run.
+ * The first value covers the thread's whole life, and is doubtful: a new thread waits for its
+ * creator to leave the CPU. */
 static struct {
     int32_t tid;
     uint64_t delay;
@@ -106,7 +105,7 @@ void contention_ask(void)
         seen(tsc(), known ? AVOID_US : DOUBT_US);
 }
 
-/* The calling kernel thread did not run for that `time`, until now. */
+/* Ask the monitor about the calling kernel thread, which did not run for `time` until now. */
 static void ask(uint64_t time, uint32_t guess)
 {
     uint64_t us = time / sched.tsc_per_us;
@@ -115,7 +114,7 @@ static void ask(uint64_t time, uint32_t guess)
     monitor_kick_started();
 }
 
-/* ... and was to run. */
+/* The calling kernel thread, which was ready, did not run for `time`: ask, or believe it. */
 static void suspect(uint64_t now, uint64_t time)
 {
     if (__atomic_load_n(&can_ask, __ATOMIC_RELAXED))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The switch between contexts.
+ * Switch between contexts.
  *
- * Vector state. XGETBV(1) tells which components are in use, i.e. not in their initial state.
+ * Vector state. XGETBV(1) shows which components are in use, i.e. not in their initial state.
  * Usually these are SSE, AVX, AVX-512 and PKRU only: the switch saves them with moves, which take
  * 10 ns or less. XSAVEC and XRSTOR of them take 55 and 154 ns on a Zen 3 (43 and 74 with an empty
- * mask), 37 and 57 on a Sapphire Rapids. If any other component is in use (x87, AMX tiles), or the
- * CPU has no XGETBV(1), XSAVEC saves everything and XRSTOR loads it.
+ * mask). On a Sapphire Rapids they take 37 and 57 ns. If any other component is in use (x87, AMX
+ * tiles), or the CPU has no XGETBV(1), XSAVEC saves everything and XRSTOR loads it.
  *
  * If a kernel thread loads AMX tiles for the first time, XRSTOR faults, and the kernel allocates
  * room for them and restarts it.
@@ -14,7 +14,8 @@
  * Loading a context resets the components that are in use now but were not in use in that context.
  * MXCSR belongs to SSE, the x87 control word to x87.
  *
- * T_XSAVE points to an area for XSAVEC. If the state was saved with moves, the area holds:
+ * T_XSAVE points to an area for XSAVEC. If the state was saved with moves, the area has the layout
+ * V_*.
  */
 #include "sched/registers.h"
 
@@ -38,10 +39,10 @@
 #define AVX512 (OPMASK | HIGH_256 | HIGH_16)
 #define PKRU_BIT 9
 
-/* Of an area for XSAVEC. */
+/* Offset in an area for XSAVEC. */
 #define XSTATE_BV 512
-/* The first 8 bytes, of x87: the control word; of the status word all but the condition codes; the
- * tags. */
+/* The relevant bits of the first 8 bytes of x87 state: the control word, the status word but for
+ * the condition codes, and the tags. */
 #define X87_MATTERS 0xffb8ffffff
 #define INITIAL_CONTROL_WORD 0x37f
 
@@ -57,7 +58,7 @@
         .endr
 .endm
 
-/* Saves HIGH_16 and OPMASK, if they are among the components in eax. */
+/* Save HIGH_16 and OPMASK, if they are among the components in eax. */
 .macro SAVE_AVX512
         test    $HIGH_16, %eax
         jz      8f
@@ -72,8 +73,8 @@
 9:
 .endm
 
-/* Loads HIGH_16 and OPMASK, if they are among the components in r11d, which the context has.
- * Clears them if not, but if they are in use: r8d. */
+/* Load HIGH_16 and OPMASK, if they are among the components of the context, r11d. Otherwise clear
+ * them, if they are among those in use, r8d. */
 .macro LOAD_AVX512
         test    $HIGH_16, %r11d
         jz      7f
@@ -100,8 +101,8 @@
 8:
 .endm
 
-/* Out: r8d = the components in use, all if they are not known; r9d = PKRU (0: there is none).
- * Clobbers rax, rcx, rdx. */
+/* Out: r8d = the components in use, all if unknown; r9d = PKRU (0: there is none). Clobbers rax,
+ * rcx, rdx. */
 .macro VECTOR_IN_USE
         mov     $-1, %r8d
         xor     %r9d, %r9d
@@ -118,12 +119,11 @@
 2:
 .endm
 
-/* The kernel marks x87 as in use in every signal frame, so it is after every signal; and it stays
- * in use after the first instruction of x87. If there is nothing in the area in rcx that a program
- * could miss, marks it as not in use there: the control word is the initial one, all registers are
- * empty, and no exception is flagged. (What goes are the condition codes, which a compiler does not
- * keep across a system call, the address of the last instruction, and what was once in the
- * registers.) Clobbers rax, rdx. */
+/* Mark x87 as not in use in the area in rcx, if its state holds nothing that a program could miss:
+ * initial control word, empty registers, no exception flagged. The kernel marks x87 as in use in
+ * every signal frame, so it stays in use after a signal, and after the first x87 instruction. Lost
+ * are the condition codes, which compilers do not keep across a system call, the address of the
+ * last instruction, and old register contents. Clobbers rax, rdx. */
 .macro FORGET_EMPTY_X87
         movabs  $X87_MATTERS, %rax
         and     (%rcx), %rax
@@ -133,8 +133,8 @@
 4:
 .endm
 
-/* Post: of the thread in rdi; r8d, r9d as VECTOR_IN_USE. Clobbers rax, rcx, rdx. A debugger may
- * stop a thread anywhere here, so each instruction says where its frame is. */
+/* Save the context of the thread in rdi. Out: r8d, r9d as of VECTOR_IN_USE. Clobbers rax, rcx, rdx.
+ * A debugger may stop a thread at any instruction here, so each one describes its frame. */
 .macro SAVE_CONTEXT
         .irp r, rbp, rbx, r12, r13, r14, r15
         push    %\r
@@ -171,8 +171,8 @@
 7:      mov     %rsp, T_CONTEXT_RSP(%rdi)
 .endm
 
-/* of the thread in rsi, with rdi to return; its stack is as SAVE_CONTEXT left it. In: r8d, r9d as
- * VECTOR_IN_USE. */
+/* Load the context of the thread in rsi, and return rdi. Its stack is as SAVE_CONTEXT left it. In:
+ * r8d, r9d as of VECTOR_IN_USE. */
 .macro LOAD_CONTEXT_AND_RETURN
         mov     T_CONTEXT_RSP(%rsi), %rsp
         .cfi_def_cfa rsp, 56
@@ -184,7 +184,7 @@
         .cfi_offset r15, -56
         mov     T_FSBASE(%rsi), %rax
         wrfsbase %rax
-        rdgsbase %rax                            /* hardly anybody uses it; reading costs less */
+        rdgsbase %rax                            /* rarely used; reading is cheaper than writing */
         cmp     T_GSBASE(%rsi), %rax
         je      1f
         mov     T_GSBASE(%rsi), %rax
@@ -239,9 +239,10 @@
 .endm
 
 /* struct thread *lissom_switch(struct thread *from, struct thread *to)
- * Pre: the caller owns `to`, which is DETACHED and marked ATTACHED by the caller; from != to.
- * Post: returns, as `from` and perhaps much later and on another carrier, the thread that was left
- * then. */
+ *
+ * Returns as `from`, perhaps much later and on another carrier; the result is the thread that was
+ * left then. Pre: the caller owns `to`, which is DETACHED and marked ATTACHED by the caller; from
+ * != to. */
         .globl  lissom_switch
         .hidden lissom_switch
         .type   lissom_switch, @function
@@ -255,8 +256,9 @@ lissom_switch:
 
 /* void lissom_leave(struct thread *from, void *stack, void (*f)(struct carrier *, struct thread *),
  * struct carrier *k)
- * Saves `from` and runs f(k, from), which never returns, on k's own stack. "Returns" when from is
- * mounted again: then with the thread that was left there in rax. */
+ *
+ * Saves `from` and runs f(k, from), which never returns, on k's own stack. "Returns" when `from` is
+ * mounted again: the result is the thread that was left then. */
         .globl  lissom_leave
         .hidden lissom_leave
         .type   lissom_leave, @function
@@ -276,8 +278,9 @@ lissom_leave:
         .cfi_endproc
         .size   lissom_leave, . - lissom_leave
 
-/* void lissom_enter(struct thread *to, struct thread *prev): mounts `to` from a carrier's own
- * stack. */
+/* void lissom_enter(struct thread *to, struct thread *prev)
+ *
+ * Mounts `to` from a carrier's own stack. */
         .globl  lissom_enter
         .hidden lissom_enter
         .type   lissom_enter, @function

@@ -6,13 +6,14 @@
 #include <string.h>
 #include <time.h>
 
-/* In si_errno, which no signal but seccomp's SIGSYS uses: it was sent by deferred_send_again. */
+/* Mark in si_errno, which no signal but seccomp's SIGSYS uses: deferred_send_again sent the
+ * signal. */
 enum { SENT_AGAIN = 0x6c737369 };
 
 const char work_mark, scan_mark, slice_mark;
 
-/* The kernel counts those, and keeps each with its siginfo and in order; of the others one at a
- * time is pending. */
+/* The kernel queues each of these signals with its siginfo, in order. Of any other, only one is
+ * pending at a time. */
 static bool is_counted(int sig) { return sig >= 32; }
 
 siginfo_t kept_unpack(const struct kept *kept)
@@ -37,7 +38,7 @@ static uint32_t find(const struct kept *list, uint32_t count, int sig)
     return i;
 }
 
-static void take_out(struct carrier *k, uint32_t at) /* of the list of what was sent again */
+static void take_out(struct carrier *k, uint32_t at) /* of sent_again */
 {
     k->sent_again_count--;
     memmove(&k->sent_again[at], &k->sent_again[at + 1],
@@ -75,7 +76,8 @@ void deferred_in_turn(struct carrier *k, siginfo_t *info)
     if (at == k->sent_again_count)
         return;
     bool moves = !again && is_counted(sig);
-    if (moves && !is_pending(sig)) { /* what was sent again has been read by sigwait or the like */
+    /* sigwait or the like has read the signals that were sent again */
+    if (moves && !is_pending(sig)) {
         for (; at < k->sent_again_count; at = find(k->sent_again, k->sent_again_count, sig))
             take_out(k, at);
         return;
@@ -96,7 +98,8 @@ void deferred_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
         append(k->deferred, &k->deferred_count, info);
     else
         signal_to_self(k->tid, info);
-    if (k->closed) { /* it has the preemption signal's number, and would come again at once */
+    /* it has the preemption signal's number, and would come again at once */
+    if (k->closed) {
         frame_set_mask(uc, frame_mask(uc) | signal_bit(info->si_signo));
     } else if (k->deferred_count == DEFERRED_MAX) {
         k->mask = frame_mask(uc);
@@ -105,9 +108,9 @@ void deferred_keep(struct carrier *k, const siginfo_t *info, ucontext_t *uc)
     }
 }
 
-/* Those that `mask` lets through arrive one after the other as soon as it is in force, so the list
- * of what was sent again holds what is on its way. What is sent now stands before those: it has
- * arrived already, they have not. */
+/* Signals that `mask` lets through arrive one after the other once it is in force: sent_again lists
+ * those on their way. Signals sent now go before those still listed, which have not arrived
+ * again. */
 void deferred_send_again(struct carrier *k, uint64_t mask)
 {
     uint32_t listed = 0;
@@ -146,8 +149,8 @@ void preempt_carrier(struct carrier *k, const char *mark)
 {
     siginfo_t info;
     int sig = preempt_signal();
-    /* Where a preemption signal is pending, another would say no more. The kernel sees to it only
-     * for those that it does not count. */
+    /* Send only one at a time: a second pending preemption signal would add nothing. The kernel
+     * ensures that only for uncounted signals. */
     if (sig == PREEMPT_COUNTED && __atomic_exchange_n(&k->preempt_sent, true, __ATOMIC_SEQ_CST))
         return;
     memset(&info, 0, sizeof info);
@@ -159,9 +162,9 @@ void preempt_carrier(struct carrier *k, const char *mark)
         __atomic_store_n(&k->preempt_sent, false, __ATOMIC_SEQ_CST);
 }
 
-/* Under the slot's lock, which t takes to leave it: so the signal does not interrupt a system call
- * that t, or who comes after it, makes without a slot, and which would end with EINTR. If t gets
- * another slot meanwhile, it looks at pending_work on its way. */
+/* Hold the slot's lock, which t takes to leave the slot. Otherwise the signal could interrupt a
+ * system call that t, or the next thread on its carrier, makes without a slot: it would end with
+ * EINTR. If t gets another slot meanwhile, it checks pending_work on its way. */
 void preempt_thread(struct thread *t, const char *mark)
 {
     struct slot *s = t->slot;
@@ -177,7 +180,7 @@ void preempt_discard_pending(struct carrier *k, int32_t tid)
     enum { PATIENCE = 1000, OTHERS = 8 };
     const uint64_t counted = signal_bit(PREEMPT_COUNTED);
     const struct timespec at_once = {0};
-    siginfo_t info, other[OTHERS]; /* of the program */
+    siginfo_t info, other[OTHERS]; /* the program's */
     uint32_t others = 0;
     for (int i = 0;
          i < PATIENCE && others < OTHERS && __atomic_load_n(&k->preempt_sent, __ATOMIC_SEQ_CST);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether `lissom sched` is there, and how it is spoken to. */
+ * Detect `lissom sched`, and call it.
+ */
 #include "sched/ext.h"
 #include "sched/thread.h"
 

@@ -6,7 +6,7 @@
 #include <cpuid.h>
 
 enum {
-    ALIGN = 64,          /* XSAVE */
+    ALIGN = 64,          /* of an XSAVE area */
     RED_FLAGS = 0x10500, /* RF, DF, TF: cleared for a handler */
     OUR_CODE = 24576,    /* room for our own functions on a signal stack */
 };

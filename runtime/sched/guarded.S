@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Functions in which a handler of ours moves the instruction pointer on (sched/view.c): accesses to
- * the program's memory, which may fault, and a sleep that a signal must not miss.
+ * Functions in which our handler moves the instruction pointer (sched/view.c): accesses to the
+ * program's memory, which may fault, and a sleep that must not miss a signal.
  */
         .text
 
 /* long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms, const volatile
  * uint32_t *pending_work)
- * A handler that sets *pending_work between the look at it and the system call
- * moves the instruction pointer from between lissom_at_event_sleep and lissom_at_event_slept to
+ *
+ * A handler may set *pending_work between the check of it and the system call. It then moves the
+ * instruction pointer from between lissom_at_event_sleep and lissom_at_event_slept to
  * lissom_at_event_awake (sched/view.c). */
         .globl  lissom_event_sleep
         .hidden lissom_event_sleep
@@ -35,12 +36,15 @@ lissom_at_event_awake:
         .cfi_endproc
         .size   lissom_event_sleep, . - lissom_event_sleep
 
-/* long lissom_guarded_load(const uint32_t *address, uint32_t *value)
- * long lissom_guarded_copy(void *to, const void *from, size_t bytes)
- * long lissom_guarded_exchange(uint32_t *word, uint32_t *expected, uint32_t new)
- * 0 (the last one: or 1), or -EFAULT if an access faults: the handler moves the instruction pointer
- * from between lissom_at_guarded and lissom_at_guarded_end to lissom_at_guarded_fault
- * (sched/view.c). */
+/* long lissom_guarded_load(const uint32_t *address, uint32_t *value);
+ *
+ * long lissom_guarded_copy(void *to, const void *from, size_t bytes);
+ *
+ * long lissom_guarded_exchange(uint32_t *word, uint32_t *expected, uint32_t new);
+ *
+ * Each returns 0 (the last one: or 1 if *word differed), or -EFAULT if an access faults. The
+ * handler of the fault moves the instruction pointer from between lissom_at_guarded and
+ * lissom_at_guarded_end to lissom_at_guarded_fault (sched/view.c). */
         .globl  lissom_guarded_load
         .hidden lissom_guarded_load
         .type   lissom_guarded_load, @function

@@ -10,10 +10,10 @@
 enum { IOPRIO_WHO_PROCESS = 1, ARCH_SET_FS = 0x1002, ARCH_SET_CPUID = 0x1012, GROUPS = 32 };
 
 static struct lock lock;
-static uint64_t of_process; /* what the credentials of most threads are */
+static uint64_t of_process; /* the credentials of most threads */
 
-/* Threads that have been made, and have not made a call yet, by thread pointer or, from
- * identity_expect, by thread id; the latest in the place of the oldest. Under lock. */
+/* Threads that were created and have not made a call yet, by thread pointer or, from
+ * identity_expect, by thread ID. The latest replaces the oldest. Under lock. */
 enum { EXPECTED = 64 };
 static struct expected {
     uint64_t id, credentials;
@@ -46,7 +46,7 @@ static uint64_t mix_memory(uint64_t h, uintptr_t at, size_t bytes)
     return h;
 }
 
-/* Threads that have made the same calls have the same credentials. */
+/* Hash the credentials after a call: threads that have made the same calls have the same ones. */
 static uint64_t after(uint64_t credentials, const struct user_registers *r)
 {
     uint64_t h = mix(credentials, (uint64_t)r->rax);
@@ -64,7 +64,7 @@ static uint32_t different;
 static void count_different(struct thread *t) { different += t->credentials != compared; }
 static void is_like_process(struct thread *t) { t->own_credentials = false; }
 
-/* Under lock: all threads that are known have the credentials of t. */
+/* Return whether all registered threads have the credentials of t. Pre: lock. */
 static bool all_like(const struct thread *t)
 {
     compared = t->credentials;
@@ -77,7 +77,7 @@ long identity_credentials(struct thread *t, struct user_registers *r)
 {
     uint64_t then = after(t->credentials, r);
     long result = prim_syscall6(r->rax, r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9);
-    /* these return what was */
+    /* these return the previous ID */
     bool ids_of_calls = r->rax == SYS_setfsuid || r->rax == SYS_setfsgid;
     if (result == 0 || ids_of_calls) {
         lock_take(&lock);
@@ -112,7 +112,8 @@ static bool prctl_changes(long option)
     return false;
 }
 
-/* Whether the call gives the calling thread an attribute of its own that its children inherit. */
+/* Return whether the call gives the calling thread an attribute of its own that its children
+ * inherit. */
 static bool changes(const struct user_registers *r)
 {
     switch (r->rax) {
@@ -132,7 +133,7 @@ static bool changes(const struct user_registers *r)
 void identity_changes(struct thread *t, enum lissom_pin_reason reason)
 {
     if (!sched.has_made_threads && __atomic_load_n(&sched.threads, __ATOMIC_SEQ_CST) <= 1)
-        return; /* threads that it makes will be like it */
+        return; /* threads that it creates will be like it */
     t->own_attributes = true;
     thread_pin(t, reason);
 }
@@ -146,7 +147,7 @@ long identity_call(struct thread *t, struct user_registers *r)
     return ACTION_DIRECT;
 }
 
-/* --- threads that are made -------------------------------------------------------------------- */
+/* --- new threads ------------------------------------------------------------------------------ */
 
 void identity_inherit(const struct thread *t, uint64_t tls)
 {
@@ -155,7 +156,7 @@ void identity_inherit(const struct thread *t, uint64_t tls)
         return;
     lock_take(&lock);
     for (uint32_t i = 0; i < EXPECTED; i++)
-        if (expected[i].id == tls) { /* of one that could not be made */
+        if (expected[i].id == tls) { /* of a thread that could not be created */
             expected[i].id = 0;
             expected_count--;
         }

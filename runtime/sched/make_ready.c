@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Onto which run queue a woken thread goes: docs/slots.md, make_ready.
+ * Choose the run queue for a woken thread: docs/design/slot-protocol.md, make_ready.
  */
 #include "sched/hooks.h"
 #include "sched/ready.h"
@@ -8,13 +8,12 @@
 #include "sched/slots.h"
 
 enum {
-    IMBALANCE = 2, /* threads by which run queues may differ */
+    IMBALANCE = 2, /* maximum difference between the lengths of run queues */
 };
 
-/* Where t is to get ready: where it was, unless the list there is longer than another's by more
- * than a little. Taking from other lists only when idle would leave each slot with the threads that
- * it has, however few or many, and those on the longer list with less of the CPUs. One other list
- * is looked at, in turn. */
+/* Choose a slot for t: the one where it was, unless the run queue there is longer than another's by
+ * more than IMBALANCE. If only idle slots took threads of others, each slot would keep its threads.
+ * Those on a longer queue would then get less CPU time. Checks one other queue, in turn. */
 static struct slot *place(struct thread *t)
 {
     static uint32_t turn; /* a guess needs no atomic */
@@ -29,8 +28,8 @@ static struct slot *place(struct thread *t)
     return s;
 }
 
-/* Post: s->lock, where s is t's slot: an open one. Those below slots_open() may not be open yet, by
- * the calling thread itself (slots_resize), but slot 0 is never closed: so this ends. */
+/* Lock t's slot: an open one, which is returned. slots_resize, in the calling thread itself, may
+ * not yet have opened all slots below slots_open(). But slot 0 is never closed, so this ends. */
 static struct slot *lock_place(struct thread *t)
 {
     struct slot *s = place(t);
@@ -44,7 +43,7 @@ static struct slot *lock_place(struct thread *t)
     }
 }
 
-/* Publishes t on a run queue and sees to it that no slot stays idle beside it. */
+/* Publish t on a run queue, and ensure that no slot stays idle beside it. */
 void slot_make_ready(struct thread *t)
 {
     struct slot *s = lock_place(t);
@@ -56,17 +55,18 @@ void slot_make_ready(struct thread *t)
         return;
     }
     ready_push(s, t);
-    if (s->kept_until) /* so others may take it */
+    if (s->kept_until) /* other slots may take t */
         __atomic_store_n(&s->kept_until, 0, __ATOMIC_RELAXED);
-    bool taken = s->state == SLOT_POLLING && s->ready_count == 1; /* by who polls */
+    /* the poller takes it */
+    bool taken = s->state == SLOT_POLLING && s->ready_count == 1;
     lock_drop(&s->lock);
     if (!taken)
         slots_look_for_idle(s);
     slices_preempt(s);
 }
 
-/* Tried: one visit to a slot's lock for all of its threads. With 31 of them the other slot begins
- * later (15% slower); with two at a time it is 5% faster. */
+/* Tried: lock a slot once for all of its threads. With 31 of them the other slot begins later (15%
+ * slower); with two at a time it is 5% faster. */
 void slots_make_ready(struct thread *list)
 {
     while (list) {
@@ -94,7 +94,8 @@ void slot_make_ready_list(struct slot *s, struct thread *head, struct thread *ta
     }
     if (n)
         ready_push_list(s, head, tail, n);
-    bool taken = s->state == SLOT_POLLING && s->ready_count == n; /* by who polls */
+    /* the poller takes one */
+    bool taken = s->state == SLOT_POLLING && s->ready_count == n;
     __atomic_store_n(&s->kept_until, kept_until, __ATOMIC_RELAXED);
     lock_drop(&s->lock);
     if (first) {
@@ -102,11 +103,11 @@ void slot_make_ready_list(struct slot *s, struct thread *head, struct thread *ta
         carrier_dispatch(first, s);
         monitor_slot_busy();
     }
-    if (kept_until) { /* the monitor looks, if they are not run meanwhile */
+    if (kept_until) { /* the monitor runs them if nobody else does */
         monitor_kick();
         return;
     }
-    for (uint32_t i = taken; i < n; i++) { /* who polls takes one */
+    for (uint32_t i = taken; i < n; i++) { /* minus the one that the poller takes */
         slots_look_for_idle(s);
         if (!__atomic_load_n(&sched.idle_count, __ATOMIC_RELAXED) || !slot_ready_count(s))
             break;

@@ -10,16 +10,16 @@
 
 /* --- the list --------------------------------------------------------------------------------- */
 
-enum { LISTED = 4096 }; /* what is sent beyond that is lost */
+enum { LISTED = 4096 }; /* signals beyond that are lost */
 
-/* A signal that the kernel let through, and the program blocks. */
+/* A signal that the kernel let through and the program blocks. */
 struct listed {
     struct kept info;
-    int32_t tid; /* for this thread; 0: for the process */
-    bool passed; /* sent to the process, and by tgkill(2) to the thread since */
+    int32_t tid; /* sent to this thread; 0: to the process */
+    bool passed; /* sent to the process, and since then passed on to the thread by tgkill(2) */
 };
 
-static struct lock list_lock; /* with all signals blocked */
+static struct lock list_lock; /* taken with all signals blocked */
 static struct listed list[LISTED];
 static uint32_t count_listed;
 
@@ -45,15 +45,16 @@ static void take_out(uint32_t i)
     __atomic_store_n(&count_listed, left, __ATOMIC_SEQ_CST);
 }
 
-/* In si_errno, as SENT_AGAIN in deferred.c: it was sent to the process, by itself. */
+/* Mark in si_errno (as SENT_AGAIN in deferred.c): the process sent the signal to itself, not to a
+ * thread. */
 enum { SENT_TO_PROCESS = 0x6c737370 };
 
-/* The process has a seccomp filter, which may not know the calls by which what is listed becomes
- * pending: that is lost, and nothing is listed any more. */
+/* The process has a seccomp filter, which may forbid the calls that make listed signals pending.
+ * Those are lost, and no more signals are listed. */
 static bool stopped;
 
-/* Make the signals in `set` that are listed for t or for the process pending for t. Signals that
- * are not blocked arrive in our handler at once. */
+/* Make the signals in `set` that are listed for t or for the process pending for t. Unblocked
+ * signals arrive in our handler at once. */
 static void take(struct thread *t, uint64_t set)
 {
     if (!any_listed() || stopped)
@@ -83,7 +84,7 @@ static bool does_not_block(const struct thread *t, int sig)
     return !(mask & signal_bit(sig));
 }
 
-/* Passes each listed signal of the process to a thread that does not block it. Pre: the lock. */
+/* Pass each listed signal of the process on to a thread that does not block it. Pre: the lock. */
 static void pass_on(void)
 {
     for (uint32_t i = 0; i < count_listed; i++) {
@@ -99,7 +100,7 @@ static void pass_on(void)
 
 static void add(const siginfo_t *info, int32_t tid)
 {
-    bool counted = info->si_signo >= 32; /* of others, one at a time is pending */
+    bool counted = info->si_signo >= 32; /* other signals: only one is pending at a time */
     for (uint32_t i = 0; i < count_listed && !counted; i++)
         if (list[i].info.signo == info->si_signo && list[i].tid == tid && !list[i].passed)
             return;
@@ -134,7 +135,8 @@ static bool was_passed(int32_t tid, siginfo_t *info)
 
 /* --- masks ------------------------------------------------------------------------------------ */
 
-/* Once the program handles SIGURG itself, the kernel may block that. */
+/* Return the signals that the kernel never blocks. Once the program handles SIGURG itself, the
+ * kernel may block that. */
 static uint64_t never_blocked(void)
 {
     return preempt_signal() == PREEMPT_QUIET ? NEVER_BLOCKED
@@ -151,9 +153,10 @@ uint64_t mask_set(struct thread *t, uint64_t mask)
     return t->home->mask = mask & ~never_blocked();
 }
 
-/* `set`: of what is listed, what becomes pending. `waits`: what sigtimedwait(2) is about to wait
- * for. `call_mask`: of a call that waits with a mask of its own, or NULL. Both are noted where the
- * kernel blocks these signals: else our handler would pass one on to t itself again and again. */
+/* Give the kernel t's whole mask. `set`: listed signals that become pending. `waits`: signals that
+ * sigtimedwait(2) is about to wait for. `call_mask`: mask of a call that waits with its own, or
+ * NULL. The last two are stored while the kernel blocks these signals: otherwise our handler would
+ * pass a signal on to t again and again. */
 static void give_kernel(struct thread *t, uint64_t set, uint64_t waits, const uint64_t *call_mask)
 {
     uint64_t before = signals_block_all();
@@ -186,13 +189,11 @@ void mask_take_back(struct thread *t)
     signals_set_mask(t->home->closed ? before : mask);
 }
 
-/* Here and not by the kernel alone: what arrived before the call is handled first, with the mask
- * that let it through. The deferred queue would otherwise be sent again blocked, behind newer
+/* Handle signals that arrived before the call first, with the mask that let them through. If the
+ * kernel alone changed the mask, the deferred queue would be sent again blocked, behind newer
  * signals. */
 long signals_sigprocmask(struct thread *t, struct user_registers *r)
 {
-    /* nothing that the program blocks may get through meanwhile: it would be kept, and the call
-     * begun again */
     uint64_t set = 0, old, new;
     r->rax = -EINVAL;
     if (r->r10 != 8 || (r->rsi && (r->rdi < SIG_BLOCK || r->rdi > SIG_SETMASK)))
@@ -203,6 +204,7 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
     old = new = t->mask;
     if (r->rsi) {
         carrier_migrate_home(t);
+        /* A signal that the program blocks would be deferred meanwhile, and restart the call. */
         uint64_t before = signals_block_all();
         if (!deferred_empty(t->home)) {
             signals_set_mask(before);
@@ -222,14 +224,15 @@ long signals_sigprocmask(struct thread *t, struct user_registers *r)
 void mask_before_wait(struct thread *t, const struct user_registers *r, bool waits)
 {
     uint64_t set;
-    if (waitmask_of_call(t, r, &set)) /* its mask and the wait begin in one step, in the kernel */
+    /* the kernel begins the wait and applies its mask in one step */
+    if (waitmask_of_call(t, r, &set))
         give_kernel(t, ~set, 0, &set);
     else if (t->home->mask == t->mask)
         return;
     else if (t->nr == SYS_rt_sigtimedwait && r->r10 == sizeof set &&
              !user_copy(t, &set, (const void *)r->rdi, sizeof set))
         give_kernel(t, set, set & never_blocked(), NULL);
-    else if (waits) /* what it blocks must not end the call */
+    else if (waits) /* signals that t blocks must not end the call */
         give_kernel(t, 0, 0, NULL);
 }
 
@@ -238,7 +241,8 @@ uint64_t mask_give_again(struct thread *t)
     t->kernel_has_mask = true;
     t->home->mask = t->mask;
     if (t->nr == SYS_rt_sigtimedwait || t->nr == t->mask_call)
-        take(t, t->mask); /* what it does not get in the call is listed again afterwards */
+        /* signals that the call does not take are listed again afterwards */
+        take(t, t->mask);
     return t->mask;
 }
 
@@ -310,7 +314,7 @@ bool mask_is_for_thread(siginfo_t *info)
 
 /* --- from the handler ------------------------------------------------------------------------- */
 
-/* The kernel blocks the signal from now on, and gets it again: the runtime does not need it. */
+/* Let the kernel block the signal from now on, and send it again: the runtime does not need it. */
 static void give_kernel_signal(struct carrier *k, const siginfo_t *info, bool for_thread,
                                ucontext_t *uc)
 {
@@ -320,7 +324,8 @@ static void give_kernel_signal(struct carrier *k, const siginfo_t *info, bool fo
     if (for_thread)
         signal_to_self(k->tid, info);
     else if (prim_syscall3(SYS_rt_sigqueueinfo, sched.pid, info->si_signo, info))
-        prim_syscall3(SYS_kill, sched.pid, info->si_signo, 0); /* not as if by another process */
+        /* the sender in its siginfo is this process */
+        prim_syscall3(SYS_kill, sched.pid, info->si_signo, 0);
 }
 
 bool mask_blocks(const struct thread *t, int sig) { return !stopped && t->mask & signal_bit(sig); }
@@ -332,8 +337,8 @@ bool mask_holds(struct carrier *k, siginfo_t *info, bool for_thread, ucontext_t 
         return false;
     if (was_passed(k->tid, info))
         for_thread = false;
-    /* One that has ended a call with a mask of its own is handled. But another may have ended it,
-     * and the call's mask may block this one. */
+    /* Handle a signal that has ended a call with a mask of its own. But another may have ended the
+     * call, whose mask may block this one. */
     uint64_t blocked = k->current == h ? h->mask & waitmask_in_force(h, uc) : h->mask;
     if (!(blocked & signal_bit(info->si_signo)))
         return false;
@@ -353,11 +358,12 @@ bool mask_holds(struct carrier *k, siginfo_t *info, bool for_thread, ucontext_t 
 void mask_thread_ends(struct thread *t, bool exits)
 {
     if (exits)
-        signals_block_all(); /* for good: a signal before exit(2) would begin that again */
+        signals_block_all(); /* for good: a signal before exit(2) would restart the call */
     else
         take(t, ~t->mask);
     uint64_t mask = lock_list();
-    __atomic_store_n(&t->mask, ~0ull, __ATOMIC_SEQ_CST); /* nothing is passed on to it any more */
+    /* nothing is passed on to it any more */
+    __atomic_store_n(&t->mask, ~0ull, __ATOMIC_SEQ_CST);
     t->sigwaits = 0;
     t->has_call_mask = false;
     for (uint32_t i = 0; i < count_listed;) {

@@ -10,16 +10,16 @@
 #include <time.h>
 
 enum {
-    TURN_US = 1000,   /* between two turns of a spin in which nothing happens */
-    FIRST_US = 10000, /* alone, before the first nap, ... */
-    /* ... twice as long each time that a nap was in vain, up to this */
+    TURN_US = 1000,   /* maximum time between two turns of a spin in which nothing happens */
+    FIRST_US = 10000, /* time alone before the first nap */
+    /* limit of that time, which doubles after each nap in vain */
     FIRST_MAX_US = 1000000,
-    SHARE = 128, /* of the time since it is alone that a nap takes, ... */
+    SHARE = 128, /* a nap takes this part of the time alone */
     MIN_US = 100,
-    MAX_US = 500,       /* ... within these bounds, ... */
-    LOOK_MAX_US = 1000, /* ... and the monitor's pause between two looks: MAX_US to this */
-    LONG_US = 10000,    /* a nap, if the monitor looks meanwhile */
-    NO_BOUND = 0, /* as the time: parked threads are not over because they have been for long */
+    MAX_US = 500,       /* bounds of a nap: MIN_US to MAX_US */
+    LOOK_MAX_US = 1000, /* bounds of the monitor's period: MAX_US to this */
+    LONG_US = 10000,    /* a nap while the monitor checks the words */
+    NO_BOUND = 0,       /* as `now`: no wait is over because of its length */
 };
 
 bool nap_is_due(struct slot *s, uint64_t now)
@@ -28,7 +28,7 @@ bool nap_is_due(struct slot *s, uint64_t now)
     if (before)
         contention_guess(before, now);
     s->alone_at = now;
-    /* Another may have come meanwhile, on an extra place. */
+    /* Another thread may have run meanwhile, on an extra place. */
     if (!before || (int64_t)(now - before) > (int64_t)(TURN_US * us))
         s->alone_since = now;
     if (!s->nap_after_us)
@@ -51,7 +51,7 @@ void nap_begin(const struct thread *t, enum nap_kind kind)
     __atomic_store_n(&t->slot->napping, kind, __ATOMIC_SEQ_CST);
 }
 
-/* A thread that pushes to a run queue looks for naps after that (naps_end). */
+/* A thread that pushes to a run queue checks for naps after that (naps_end). */
 bool nap_may_sleep(const struct thread *t)
 {
     return !anything_ready() && !slot_is_closed(t->slot) && !t->pending_work;
@@ -61,7 +61,7 @@ bool nap_finish(const struct thread *t)
 {
     struct slot *s = t->slot;
     bool ended = !__atomic_exchange_n(&s->napping, NAP_NONE, __ATOMIC_RELAXED);
-    /* It is not blocked: the monitor need not let another run beside it. */
+    /* It is not blocked: the monitor need not run another thread beside it. */
     __atomic_fetch_add(&s->schedules, 1, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&sched.naps, 1, __ATOMIC_RELAXED);
     count(naps);
@@ -96,7 +96,7 @@ void nap(struct thread *t)
     if (in_vain && s->nap_after_us < FIRST_MAX_US)
         s->nap_after_us *= 2;
     if (ended || in_vain || anything_ready()) {
-        nap_not_yet(s); /* it looks around for what there is to run, as without naps */
+        nap_not_yet(s); /* it searches for threads to run, as without naps */
     } else {
         s->alone_at = tsc();
         s->nap_after_us = FIRST_US;
@@ -142,7 +142,7 @@ uint64_t naps_look(void)
         if (waiting_words_changed(t) || waiting_any_over(s, NO_BOUND, true))
             end(s);
     }
-    if (!any) /* others only make room for another process (nap_for) */
+    if (!any) /* other naps only leave the CPU to another process (nap_for) */
         return 0;
     __atomic_store_n(&sched.naps_looked_at, now, __ATOMIC_RELAXED);
     return pause > MAX_US ? pause : MAX_US;

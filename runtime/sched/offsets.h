@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Offsets that the assembly uses.  sched/thread.c asserts that they are those of the C structures.
+ * Offsets and constants that the assembly uses. sched/thread.c asserts that the offsets match the C
+ * structures.
  */
 #ifndef LISSOM_OFFSETS_H
 #define LISSOM_OFFSETS_H
@@ -46,16 +47,16 @@
 #define R_R15 96
 #define R_FLAGS 104
 #define R_RSP 112 /* for the unwinder */
-#define R_RIP 120 /* for the unwinder: native address behind the syscall */
+#define R_RIP 120 /* for the unwinder: native address after the syscall instruction */
 #define R_SIZE 128
 
-/* what a redirected function is (patch_redirect.what): omp/functions.c says what they mean */
+/* Kinds of redirected functions (patch_redirect.what): omp/functions.c says what they mean. */
 #define OMP_START 1
 #define OMP_START_ALONE 2
 #define OMP_NEXT 3
 #define OMP_NEXT_ORDERED 4
 #define OMP_END 5
-#define OMP_TEAM 0x40 /* of those that say how large a team is to be */
+#define OMP_TEAM 0x40 /* functions that set the size of a team */
 #define OMP_PARALLEL 0x41
 #define OMP_DISPATCH 0x101
 #define OMP_DISPATCH_INIT 0x102
@@ -63,15 +64,15 @@
 #define OMP_DOACROSS_END 0x104
 #define OMP_PUSH_THREADS 0x141
 #define OMP_FORK 0x142
-#define OMP_SET_THREADS 0xff43 /* of every layer */
+#define OMP_SET_THREADS 0xff43 /* in every layer */
 
-/* what lissom_syscall tells switch.S to do */
-#define ACTION_RETURN 0 /* back to the program with regs->rax */
-#define ACTION_DIRECT 1 /* perform the call at the stub, nothing afterwards */
-#define ACTION_CALL 2   /* perform the call on the user's stack, then lissom_syscall_done */
-/* as RETURN, but restore T->raise_mask on the user's stack first: a signal is pending */
+/* Actions that lissom_syscall returns to switch.S. */
+#define ACTION_RETURN 0 /* return to the program with regs->rax */
+#define ACTION_DIRECT 1 /* make the call at the stub; nothing afterwards */
+#define ACTION_CALL 2   /* make the call on the user's stack, then lissom_syscall_done */
+/* as RETURN, but first restore T->raise_mask on the user's stack: a signal is pending */
 #define ACTION_RAISE 3
-#define ACTION_RESTART 4    /* as RAISE, then the same call again */
+#define ACTION_RESTART 4    /* as RAISE, then repeat the call */
 #define ACTION_RAISE_CALL 5 /* as RAISE, then as CALL */
 
 #endif

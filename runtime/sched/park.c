@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * Parking: a thread that waits in a loop of its own (spin/spin.h) gives its slot to one that can do
- * something, and goes on the slot's waiting list (sched/waiting.h). docs/slots.md, park, is the
- * protocol: unlike a thread that yields it goes on spinning with the slot if there is no other, and
- * unlike one that blocks it is in no queue: nobody wakes it, and whoever picks the next thread
- * looks whether its wait is over.
+ * Parking: a thread that waits in a loop of its own (spin/spin.h) gives its slot to another that
+ * can run. It joins the slot's waiting list (sched/waiting.h). The protocol is
+ * docs/design/slot-protocol.md, park. Unlike a yielding thread, it keeps spinning with the slot if
+ * no other can run. Unlike a blocked one, it is in no queue: nobody wakes it, and threads that pick
+ * the next one check whether its wait is over.
  *
- * A thread that comes to a spin site asks at each turn whether it should park (slot_wanted). That
- * is a guess and must cost next to nothing: natively a turn takes a few ns.
+ * A thread at a spin site checks at each turn whether it should park (slot_wanted). That is a guess
+ * and must cost next to nothing: natively a turn takes a few ns.
  */
 #include "sched/slots.h"
 #include "sched/waiting.h"
 
 enum {
-    LOOK_AROUND_NS = 500, /* between two looks of a spinning thread at another slot */
-    /* that a slot's thread has left its loop, before another slot looks after its parked ones */
+    LOOK_AROUND_NS = 500, /* minimum time between two checks of another slot by a spinning thread */
+    /* time after a slot's thread has left its loop until other slots check its parked threads */
     STEAL_AFTER_NS = 10000,
 };
 
-/* Its thread is at a spin site all the time, or its threads take turns, and comes first: moving a
- * thread to another CPU takes longer, and probing at its list takes the cache lines from who needs
- * them next. */
+/* Return whether the threads of s check its list themselves: its thread is at a spin site all the
+ * time, or they take turns. Then leave the list to them: moving a thread to another CPU takes
+ * longer, and probing takes cache lines from the threads that need them next. */
 static bool looks_itself(const struct slot *s, uint64_t now)
 {
     return now - __atomic_load_n(&s->looked_at, __ATOMIC_RELAXED) <
@@ -40,7 +40,7 @@ bool slot_wanted(struct thread *t, uint64_t now)
         return true;
     if (slot_ready_count(own) || waiting_any_over(own, now, true))
         return true;
-    /* Seldom: each look takes a cache line from who writes there at each turn. */
+    /* Rarely: each check takes a cache line from the threads that write it at each turn. */
     if (now - own->looked_at < LOOK_AROUND_NS * sched.tsc_per_us / 1000 || slots_open() < 2)
         return false;
     looked(own, now);
@@ -58,8 +58,8 @@ static void push(struct slot *s, struct thread *t, uint64_t now)
     looked(s, now);
 }
 
-/* Who can run in the place of t. Pre: s->lock. Post: NULL: nobody, or t has an extra place, which
- * is to end. */
+/* Find a thread that can run in the place of t. Returns NULL if there is none, or if t's extra
+ * place has to end. Pre: s->lock. */
 static struct thread *successor(struct slot *s, bool extra)
 {
     return extra && !slot_hands_on(s) ? NULL : slot_next(s);
@@ -98,7 +98,7 @@ void slot_yield_spinning(struct thread *t, uint64_t now)
     struct slot *s = t->slot;
     uint32_t before = __atomic_fetch_add(&s->spin_yields, 1, __ATOMIC_RELAXED);
     slot_yield(t);
-    /* Threads that have yielded here meanwhile are in such loops, too. */
+    /* Threads that yielded here meanwhile are in such loops, too. */
     uint32_t sharers = __atomic_load_n(&s->spin_yields, __ATOMIC_RELAXED) - before;
     t->counts_on = waiting_turns(tsc() - now, sharers);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a slot does that has nothing to run, before it is given up: docs/polling.md.
+ * Polling by a slot that has nothing to run, before it is given up: docs/design/idle-polling.md.
  */
 #include "policy/haltpoll.h"
 #include "sched/contention.h"
@@ -8,20 +8,21 @@
 #include "sched/slots.h"
 
 enum {
-    MAX_NS = 200000, /* the longest window, as KVM's */
-    /* the same for a wait of OpenMP, which would have spun for so long itself (libgomp) */
+    MAX_NS = 200000, /* longest window, as in KVM */
+    /* longest window for a wait of OpenMP, which would have spun that long itself (libgomp) */
     OPENMP_MAX_NS = 3000000,
 };
 
 static uint64_t tsc_of_ns(uint64_t ns) { return ns * sched.tsc_per_us / 1000; }
 
-/* Only a program that has no more threads than CPUs would have spun for long natively. */
+/* Return the longest window for a wait of t. Natively, only a program with no more threads than
+ * CPUs would have spun for long. */
 static uint32_t max_window(const struct thread *t)
 {
     return sched.poll_for_openmp && t->openmp ? OPENMP_MAX_NS : MAX_NS;
 }
 
-/* The wait of slot s that began at s->idle_since is over. */
+/* The wait of s that began at s->idle_since is over: adapt the window. */
 static void learn(struct slot *s, uint64_t now)
 {
     s->poll_ns =
@@ -35,8 +36,8 @@ void poll_ended(struct slot *s)
         learn(s, tsc());
 }
 
-/* When a poll of t on s that begins now is to end. Post: 0: there is to be none. Pre of a deadline:
- * its poll is bounded, for nothing else ends it. */
+/* Return when a poll of t on s that begins now has to end; 0: do not poll. The poll of a wait with
+ * a deadline is bounded, since nothing else ends it. */
 static uint64_t poll_until(struct thread *t, struct slot *s, uint64_t now)
 {
     if (sched.idle_policy == IDLE_SLEEP || contention_on_cpu(s) || contended(now) ||
@@ -72,13 +73,13 @@ struct thread *slot_poll(struct thread *t, struct slot *s)
         last = now;
         now = tsc();
         if (contention_stood_still(last, now)) {
-            s->idle_since = 0; /* the time of others is no wait */
+            s->idle_since = 0; /* time taken by other programs is no wait */
             break;
         }
     }
     lock_take(&s->lock);
     __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
-    bool others = u && s->ready_count; /* who pushed it left it to the poller to find it */
+    bool others = u && s->ready_count; /* the waker left it to the poller to find the first */
     lock_drop(&s->lock);
     if (others)
         slots_look_for_idle(s);
@@ -87,7 +88,7 @@ struct thread *slot_poll(struct thread *t, struct slot *s)
     return u;
 }
 
-/* The wait is not queued meanwhile: natively the runtime would not have called yet. */
+/* The thread is not queued meanwhile: natively the runtime would not have called yet. */
 bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value)
 {
     struct slot *s = t->slot;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * A program may create thousands of threads a second. If one of them is preempted while it holds a
- * lock, all new threads block on that lock, and their creator continues to create more (measured:
- * 14,000; test process_detached). So ended threads are kept in several shards, a thread takes the
- * first shard whose lock is free, and no system call or page fault happens under these locks.
+ * lock, all new threads block on it, and their creator creates more (measured: 14,000; test
+ * process_detached). So ended threads are kept in several shards, and a thread takes the first one
+ * whose lock is free. No system call or page fault happens under these locks.
  */
 #include "sched/pool.h"
 #include "prim/vector.h"
@@ -42,7 +42,7 @@ static struct shard {
 
 static struct thread *all_threads; /* never unlinked */
 
-/* Lock the first free shard: without contention only shard 0 is used. Post: its lock is held. */
+/* Lock the first free shard and return it: without contention only shard 0 is used. */
 static struct shard *lock_any(void)
 {
     for (int i = 0; i < SHARDS; i++)
@@ -111,8 +111,8 @@ static void put_back(struct thread *t)
     lock_drop(&s->lock);
 }
 
-/* Take an ended thread whose kernel thread has exited, and so no longer uses its stack. Post: NULL:
- * there is none, or the shards are locked. */
+/* Take an ended thread whose kernel thread has exited, and so no longer uses its stack. Returns
+ * NULL if there is none, or if the shards are locked. */
 static struct thread *take_ended(void)
 {
     for (int i = 0; i < SHARDS; i++) {
@@ -136,7 +136,7 @@ static char *make_chunk(void)
     return prim_is_error(p) ? NULL : p;
 }
 
-/* Post: NULL: no memory. */
+/* Allocate a new thread. Returns NULL if out of memory. */
 static struct thread *make(void)
 {
     struct shard *s = lock_any();
@@ -186,7 +186,7 @@ static void set_up(struct thread *t)
     l->carrier.stack = base + LAYOUT - RUNTIME_STACK;
     t->runtime_stack = base + LAYOUT;
     l->carrier.current = t;
-    __builtin_memset(t->xsave, 0, 576); /* XRSTOR wants a clean header */
+    __builtin_memset(t->xsave, 0, 576); /* XRSTOR needs a clean header */
 }
 
 struct thread *pool_take(void)

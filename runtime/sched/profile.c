@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * A table of the futexes that threads wait on most, with the code that they wait in. It has few
- * entries: a new one takes the place of the one with the fewest samples and goes on counting from
- * there (Metwally et al., "Efficient computation of frequent and top-k elements in data streams",
- * ICDT'05). So a futex with many waits keeps its entry, and a count is too high by that of the
- * replaced entry at most.
+ * A table of the futexes that threads wait on most, with the code that waits. It has few entries. A
+ * new one replaces the entry with the fewest samples, and continues its count. (Metwally et al.,
+ * "Efficient computation of frequent and top-k elements in data streams", ICDT'05.) So a futex with
+ * many waits keeps its entry, and a count exceeds the truth by that of the replaced entry at most.
  *
- * A thread that waits copies some words of its stack and no more. The monitor keeps the words that
- * are addresses of code, and drops the rest, which may be private data. A reader has to guess which
- * of them are return addresses of this call, and not of an earlier one.
+ * A waiting thread only copies some words of its stack. The monitor keeps the words that are
+ * addresses of code, and drops the rest, which may be private data. A reader has to guess which of
+ * them are return addresses of this call, and not of an earlier one.
  */
 #include "sched/profile.h"
 #include "sched/user.h"
@@ -20,14 +19,15 @@
 enum {
     WORDS = 48,
     FEW_WORDS = 8,
-    /* each takes a walk through the list of mappings, while which the program cannot change them */
+    /* each takes a walk through the list of mappings, during which the program cannot change
+     * them */
     NEW_AT_A_TIME = 4,
 };
 
 struct entry {
     uintptr_t address;
     uint64_t samples;
-    bool is_new; /* code[] is yet to be found */
+    bool is_new; /* code[] has not been filled in */
     uintptr_t ip;
     uintptr_t word[WORDS];
     uint64_t code[LISSOM_LOCK_CODE];
@@ -35,7 +35,8 @@ struct entry {
 
 static struct lock busy;
 static struct entry table[LISSOM_MAX_LOCKS];
-static bool used; /* table, since the last fork: a child touches none of its pages otherwise */
+/* table is in use since the last fork; otherwise a child touches none of its pages */
+static bool used;
 
 /* Pre: busy. */
 static struct entry *entry_of(uintptr_t address)
@@ -62,7 +63,7 @@ static void note(uintptr_t address, const struct user_registers *r)
         h->ip = r->rip;
         h->is_new = true;
         memset(h->word, 0, sizeof h->word);
-        /* Near its beginning a stack has fewer. */
+        /* The stack has fewer words near its beginning. */
         if (user_copy(lissom_self, h->word, (const void *)r->rsp, sizeof h->word))
             user_copy(lissom_self, h->word, (const void *)r->rsp, FEW_WORDS * sizeof h->word[0]);
     }
@@ -78,14 +79,15 @@ void profile_wait(const struct slot *s, uintptr_t address, const struct user_reg
         note(address, r);
 }
 
-/* --- what of the words is code ---------------------------------------------------------------- */
+/* --- which words are code --------------------------------------------------------------------- */
 
 struct search {
     struct entry *h;
     bool is_code[WORDS];
 };
 
-/* Not the object that makes the call: callers of pthread_mutex_lock are wanted, not its insides. */
+/* Skip the object that makes the call: callers of pthread_mutex_lock are wanted, not its
+ * insides. */
 static bool look(void *argument, const struct mapping *m)
 {
     struct search *s = argument;
@@ -96,7 +98,7 @@ static bool look(void *argument, const struct mapping *m)
     return true;
 }
 
-/* Pre: h is a copy: who waits does not wait for files. */
+/* Pre: h is a copy: the lock is not held while files are read. */
 static void find_code(struct entry *h)
 {
     struct search s = {.h = h};
@@ -108,7 +110,7 @@ static void find_code(struct entry *h)
             h->code[n++] = h->word[i];
 }
 
-/* One of those that are new. Post: false: there is none. */
+/* Fill in the code of one new entry. Returns false if there is none. */
 static bool find_one(struct entry *found)
 {
     struct entry *h = NULL;

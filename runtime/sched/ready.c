@@ -2,11 +2,11 @@
 #include "sched/ready.h"
 #include "sched/slices.h"
 
-enum { LEAST = 16 }; /* part of a slice that is worth going first for */
+enum { LEAST = 16 }; /* minimum lag of an active thread: this part of a slice */
 
 static int64_t slice(void) { return (int64_t)(SLICE_US * sched.tsc_per_us); }
 
-/* ready_count is read without the lock. */
+/* Set ready_count, which is read without the lock. */
 static void count_is(struct slot *s, uint32_t n)
 {
     __atomic_store_n(&s->ready_count, n, __ATOMIC_RELAXED);
@@ -49,9 +49,9 @@ bool ready_is_active(const struct slot *s, struct thread *t)
     if (!ready_any_expired(s))
         return true;
     uint64_t now = tsc();
-    /* below 0: the clock of another CPU */
+    /* negative: the clock of another CPU is behind */
     int64_t gone_by = (int64_t)(now - __atomic_load_n(&t->lag_at, __ATOMIC_RELAXED));
-    /* with who runs, and t */
+    /* shared with the running thread and t */
     int64_t share = gone_by > 0 ? gone_by / (s->ready_count + 2) : 0;
     int64_t lag = __atomic_load_n(&t->lag, __ATOMIC_RELAXED) + share;
     if (lag > slice())
@@ -73,7 +73,7 @@ void ready_push(struct slot *s, struct thread *t)
 
 void ready_push_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n)
 {
-    if (ready_any_expired(s)) { /* each may be active, or not */
+    if (ready_any_expired(s)) { /* each may be active or not */
         for (struct thread *next; head; head = next) {
             next = head->next;
             ready_push(s, head);
@@ -96,8 +96,8 @@ void ready_push_first_expired(struct slot *s, struct thread *t)
     link_after(s, s->active_tail, t);
 }
 
-/* The first expired thread has waited for a slice while active ones ran: many of those, each of
- * which has run little, would keep it from the slot for good. */
+/* Return whether the first expired thread has waited for a slice while active ones ran. Many active
+ * threads that each run little would otherwise keep it from the slot for good. */
 static bool is_turn_of_expired(struct slot *s)
 {
     uint64_t now = tsc();

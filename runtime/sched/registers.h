@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Macros for the assembler: the program's registers onto the runtime stack and back, for both ways
- * into the runtime (switch.S, spin/enter.S). All of it keeps the flags (switch.S says why) but for
- * `cld`, when the program's have been saved, and LOAD_FLAGS, which brings them back.
+ * Assembler macros that move the program's registers to the runtime stack and back, for both ways
+ * into the runtime (switch.S, spin/enter.S). They keep the flags (switch.S says why), with two
+ * exceptions: `cld` after the program's flags are saved, and LOAD_FLAGS, which restores them.
  */
 /* Assembly. */
 /* clang-format off */
@@ -13,16 +13,19 @@
 
 #define RED_ZONE 128
 
-/* For the unwinder, that is debuggers, which may stop at any instruction. The frame is the
- * program's. Its stack pointer, the CFA, is `depth` above rsp; or, while rsp is not the program's,
- * above what T_USER_RSP says; or, while the C code runs, in the registers. */
+/* For unwinders, that is debuggers, which may stop at any instruction. The frame is the program's.
+ * The CFA, its stack pointer, is at one of three places:
+ * - `depth` above rsp;
+ * - while rsp is not the program's: `depth` above the value of T_USER_RSP;
+ * - while the C code runs: in the saved registers. */
 .macro CFI_USER_RSP depth
-        .cfi_escape 0x0f, 6, 0x72, T_USER_RSP, 0x06, 0x23, ((\depth) & 0x7f) | 0x80, (\depth) >> 7 /* CFA = *(rcx + T_USER_RSP) + depth */
+        /* CFA = *(rcx + T_USER_RSP) + depth */
+        .cfi_escape 0x0f, 6, 0x72, T_USER_RSP, 0x06, 0x23, ((\depth) & 0x7f) | 0x80, (\depth) >> 7
 .endm
 
-/* In: rcx = T, rsp as T_USER_RSP is to be, `depth` below the program's. Out: rsp = rbx = the
- * registers, rbp = T, the others as they were. The program's rcx and r11 have no place among them;
- * R_RSP and R_RIP are for the caller to fill in. */
+/* In: rcx = T; rsp = the future T_USER_RSP, `depth` below the program's. Out: rsp = rbx = the saved
+ * registers, rbp = T, the others unchanged. The program's rcx and r11 are not saved; the caller
+ * fills in R_RSP and R_RIP. */
 .macro STORE_REGISTERS depth
         mov     %rsp, T_USER_RSP(%rcx)
         CFI_USER_RSP \depth
@@ -39,7 +42,8 @@
         mov     %rsp, %rbx
         .cfi_escape 0x10, 3, 2, 0x73, R_RBX              /* rbx at rbx + R_RBX */
         mov     %rbp, R_RBP(%rsp)
-        .cfi_escape 0x10, 6, 3, 0x73, R_RBP | 0x80, 0    /* rbp at rbx + R_RBP; we do not change r12 to r15 */
+        /* rbp at rbx + R_RBP; r12 to r15 are never changed here */
+        .cfi_escape 0x10, 6, 3, 0x73, R_RBP | 0x80, 0
         mov     %r12, R_R12(%rsp)
         mov     %r13, R_R13(%rsp)
         mov     %r14, R_R14(%rsp)
@@ -60,9 +64,9 @@
 
 #define FLAGS_ARITHMETIC 0x8d5 /* CF, PF, AF, ZF, SF, OF */
 
-/* The program's flags. In: rsp = the registers. Clobbers rax and rdx. As a rule only arithmetic
- * ones differ from those of now: SAHF and an addition that overflows set these in less time than
- * POPFQ (docs/design/switch.md). */
+/* Load the program's flags. In: rsp = the saved registers. Clobbers rax and rdx. Usually only
+ * arithmetic flags differ from the current ones: SAHF and an addition that overflows set these
+ * faster than POPFQ (docs/design/virtual-blocking.md). */
 .macro LOAD_FLAGS
         pushfq
         pop     %rdx
@@ -76,17 +80,17 @@
 1:      mov     %eax, %edx
         shr     $11, %edx
         and     $1, %edx         /* OF */
-        shl     $8, %eax         /* the others into ah */
+        shl     $8, %eax         /* the others, into ah */
         mov     %dl, %al
         add     $0x7f, %al       /* overflows if al was 1 */
         sahf
 2:
 .endm
 
-/* In: rsp = rbx = the registers, rbp = T; r12 to r15 the program's: the C code in between has kept
- * them. Out: rcx = T, rsp = T_USER_RSP, everything else but r11 the program's, the flags too;
- * in_runtime still set. `find_rip`: a macro that makes it known where rip is, without rbx, by code
- * that may use r11. */
+/* In: rsp = rbx = the saved registers, rbp = T; r12 to r15 are the program's, since the C code has
+ * kept them. Out: rcx = T, rsp = T_USER_RSP, all other registers but r11 and the flags are the
+ * program's; in_runtime is still set. `find_rip`: a macro that shows the unwinder where rip is,
+ * without rbx; its code may use r11. */
 .macro LOAD_REGISTERS depth, find_rip
         LOAD_FLAGS
         mov     %rbp, %rcx

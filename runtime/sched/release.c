@@ -16,8 +16,8 @@
 _Noreturn void lissom_resume(const ucontext_t *uc);
 
 enum {
-    HEADER = 64,         /* of an XSAVE area */
-    MAGIC2 = 0x46505845, /* behind it */
+    HEADER = 64,         /* size of the XSAVE header */
+    MAGIC2 = 0x46505845, /* follows an XSAVE area */
     UC_FLAGS = 7,        /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
 };
 #define CODE_AND_STACK_SEGMENT 0x002b000000000033ll
@@ -43,7 +43,7 @@ static uint32_t size_of(uint64_t features)
     return size;
 }
 
-/* The vector registers of now, as the kernel keeps them in a frame. The runtime does not use them,
+/* Save the current vector registers as the kernel does in a frame. The runtime does not use them,
  * so they are the program's. */
 static void save_vectors(char *area)
 {
@@ -53,8 +53,8 @@ static void save_vectors(char *area)
         __asm__ volatile("fxsave64 (%0)" : : "r"(area) : "memory");
         return;
     }
-    /* Tiles that are in use only: the kernel takes a frame of no other size than the thread has had
-     * room for. */
+    /* Include tiles only if they are in use: the kernel accepts no frame larger than the thread has
+     * had room for. */
     uint64_t features = xgetbv(0);
     if ((features & VECTOR_TILES) && !(xgetbv(1) & VECTOR_TILES))
         features &= ~VECTOR_TILES;
@@ -89,8 +89,8 @@ static ucontext_t *context_of(struct thread *t, const struct user_registers *r, 
 
 static bool sandboxed;
 
-/* t, at home, without a slot, with all signals blocked. What it still does is to leave by
- * rt_sigreturn, with the program's mask. */
+/* Remove t from the runtime. It then only has to leave by rt_sigreturn(2) to `uc`, with the
+ * program's mask. Pre: t is at home, without a slot, with all signals blocked. */
 static void forget(struct thread *t, ucontext_t *uc)
 {
     __atomic_store_n(&sandboxed, sandboxed || t->restricts, __ATOMIC_SEQ_CST);
@@ -121,8 +121,8 @@ void release_by(struct thread *t, ucontext_t *uc)
         forget(t, uc);
 }
 
-/* A thread that was in a system call when the process restricted itself. It stays known, but its
- * calls are made as they are. */
+/* Handle a call of a thread that was in a system call when the process restricted itself. It stays
+ * registered, but its calls are made natively. */
 static long call_in_sandbox(struct thread *t, struct user_registers *r)
 {
     switch (r->rax) {
@@ -149,7 +149,7 @@ long release_call(struct thread *t, struct user_registers *r)
     lissom_resume(uc);
 }
 
-/* All that wait for a slot run, beside each other. */
+/* Run all threads that wait for s, beside each other. */
 static void drain(struct slot *s)
 {
     for (;;) {
@@ -181,12 +181,13 @@ bool release_others(void)
 }
 
 static uint32_t in_the_way;
-static bool is_late; /* the time is up for threads that have had a CPU meanwhile */
+static bool is_late; /* time is up for threads that have had a CPU meanwhile */
 
-/* Those without a slot that are not in the runtime are in a system call of the program. */
+/* Count t if it may still need the runtime. A thread without a slot that is not in the runtime is
+ * in a system call of the program. */
 static void count_in_the_way(struct thread *t)
 {
-    enum { ENOUGH_MS = 100 }; /* of CPU time, to leave */
+    enum { ENOUGH_MS = 100 }; /* CPU time within which a thread should leave */
     uint64_t ran, delay;
     if (!t->has_slot && !__atomic_load_n(&t->in_runtime, __ATOMIC_SEQ_CST))
         return;
@@ -201,7 +202,7 @@ static void count_in_the_way(struct thread *t)
 
 void release_wait(struct thread *t, uint32_t timeout_ms)
 {
-    enum { AT_MOST = 15 }; /* times the timeout, where the machine is so busy */
+    enum { AT_MOST = 15 }; /* multiple of the timeout, if the machine is busy */
     const struct timespec pause = {.tv_nsec = 200000};
     uint64_t began = tsc(), time = timeout_ms * 1000 * sched.tsc_per_us;
     release_slot(t);

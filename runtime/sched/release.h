@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Giving up as a whole (docs/limits.md): once sched.native_waits is set, every thread goes home,
- * gives its slot away, and leaves the runtime for good. The kernel then knows its alternate stack,
- * and the runtime knows the thread no more: as if lissom were not there. A thread leaves at its
- * next system call, or when the monitor preempts it.
+ * Giving up (docs/design/lifecycle.md). Once sched.native_waits is set, every thread migrates home,
+ * releases its slot, and leaves the runtime for good. The kernel then has its alternate stack, and
+ * the runtime no longer knows the thread, as if lissom were not there. A thread leaves at its next
+ * system call, or when the monitor preempts it.
  *
- * Those that have left and those that have not work together: all wait in the kernel, and all wake
- * those who wait there.
+ * Threads that have left and threads that have not work together: all wait in the kernel, and all
+ * wake those that wait there.
  */
 #ifndef LISSOM_RELEASE_H
 #define LISSOM_RELEASE_H
@@ -20,24 +20,24 @@ static inline bool giving_up(void)
     return __atomic_load_n(&sched.native_waits, __ATOMIC_SEQ_CST);
 }
 
-/* t, at a system call: leaves the runtime for good, and makes the call natively. Returns only if
- * signals have to be handled first, or if t cannot leave now: an ACTION_*. */
+/* Leave the runtime for good with t, and make its system call natively. Returns an ACTION_*, and
+ * only if signals have to be handled first, or if t cannot leave now. */
 long release_call(struct thread *t, struct user_registers *r);
 
-/* t, in the runtime, is about to resume `uc`, with all signals blocked: if it can, it leaves for
- * good by that. */
+/* t, in the runtime with all signals blocked, is about to resume `uc`: prepare it to leave the
+ * runtime for good by that, if it can. */
 void release_by(struct thread *t, ucontext_t *uc);
 
-/* t goes home and gives its slot away. */
+/* Migrate t home and release its slot. */
 void release_slot(struct thread *t);
 
-/* Sees to it that nobody waits for a slot, and preempts those that run, so that they leave. By the
- * monitor at each tick. Returns whether all have left. */
+/* By the monitor at each tick: run all threads that wait for a slot, and preempt those that run, so
+ * that they leave. Returns whether all have left. */
 bool release_others(void);
 
-/* t has given up: gives its slot away, and waits until the others have left, or are in a system
- * call of the program. After `timeout_ms` it waits only for those that have hardly had a CPU
- * meanwhile, for 15 times as long at most. */
+/* Release t's slot, and wait until the other threads have left or are in a system call of the
+ * program. After `timeout_ms`, wait only for those that have hardly had a CPU meanwhile, for up to
+ * 15 times as long. */
 void release_wait(struct thread *t, uint32_t timeout_ms);
 
 #endif

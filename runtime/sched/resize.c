@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The number of slots changes while the program runs: docs/slots.md, open and close. Slots are
+ * Change the number of slots at run time: docs/design/slot-protocol.md, open and close. Slots are
  * numbered; those below sched.slots are open.
  */
 #include "sched/ready.h"
@@ -8,7 +8,7 @@
 #include "sched/slots.h"
 #include "sched/waiting.h"
 
-/* All that is on the lists of s, linked by next. Pre: s->lock. */
+/* Take all threads off the lists of s. Returns them linked by next. Pre: s->lock. */
 static struct thread *take_all(struct slot *s)
 {
     struct thread *list = ready_take_all(s);
@@ -19,9 +19,9 @@ static struct thread *take_all(struct slot *s)
     return list;
 }
 
-/* Nobody comes to s any more: claims want an idle one, and who pushes looks at `closed` under the
- * lock. Its threads go where others are. Who runs on it leaves at the next scheduling point, to
- * which the monitor brings it. */
+/* Nobody comes to s any more: only idle slots are claimed, and a thread that pushes checks `closed`
+ * under the lock. The threads of s go to other slots. The runner leaves at its next scheduling
+ * point; the monitor preempts it. */
 static void close_slot(struct slot *s)
 {
     lock_take(&s->lock);
@@ -35,7 +35,8 @@ static void close_slot(struct slot *s)
     slots_make_ready(list);
 }
 
-/* Post: idle, or run by one of the ready threads; or by those who had not left it yet. */
+/* Open s. It is idle then, or runs one of the ready threads, or the threads that had not left it
+ * yet. */
 static void open_slot(struct slot *s)
 {
     lock_take(&s->lock);
@@ -71,7 +72,7 @@ bool slots_vacate(void)
         if (__atomic_load_n(&s->state, __ATOMIC_RELAXED) == SLOT_CLOSED)
             continue;
         any = true;
-        if (!sched.traced) /* slices.c says why */
+        if (!sched.traced) /* the reason is in monitor/scan.c */
             threads_on_slot(s, signals_scan);
     }
     return any;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Signals: docs/signals.md, which is to be read first.
+ * Signals. Read docs/design/signals.md first.
  *
- * Every handler that the program installs is installed as `signals_handler` here (rt_sigaction is
- * one of the redirected calls). The kernel runs it on the carrier's signal stack, whatever the
- * interrupted code runs on. It returns with another state than the one it interrupted: in the
- * program's handler, for which a frame has been pushed where the kernel would have pushed it
- * (enter_handler); or in the runtime, on the thread's runtime stack, with the interrupted state in
- * the thread's save area (divert). So nothing stays on a signal stack, and no thread is switched to
- * or from on one.
+ * For each handler that the program installs, the kernel gets `signals_handler` (rt_sigaction is
+ * redirected). The kernel runs it on the carrier's signal stack, whatever stack the interrupted
+ * code uses. It returns to another state than the one it interrupted. Either to the program's
+ * handler, whose frame is pushed where the kernel would have pushed it (enter_handler). Or to the
+ * runtime, on the thread's runtime stack, with the interrupted state in its save area (divert). So
+ * nothing stays on a signal stack, and no thread is switched to or from on one.
  */
 #include "sched/signals.h"
 #include "sched/altstack.h"
@@ -55,22 +54,22 @@ void signals_after_fork(struct thread *t)
 
 /* --- the program's handlers ------------------------------------------------------------------- */
 
-void __restore_rt(void); /* switch.S: what handlers of the program return to */
+void __restore_rt(void); /* switch.S: the program's handlers return to it */
 void lissom_diverted(void);
-/* rt_sigreturn(2). Pre: all signals are blocked, in_runtime is 0 */
+/* Make rt_sigreturn(2) from `uc`. Pre: all signals are blocked, and in_runtime is 0. */
 _Noreturn void lissom_resume(const ucontext_t *uc);
 
 enum { RED_ZONE_BYTES = 128 };
 
 static long own_tid(void) { return prim_syscall3(SYS_gettid, 0, 0, 0); }
-/* sched.pid is the parent's in a child that shares our memory, and in one that has just been
+/* Not by sched.pid: that is the parent's in a child that shares our memory or has just been
  * forked. */
 static void send_to_self(int sig) { prim_syscall3(SYS_tgkill, prim_pid(), own_tid(), sig); }
 
 static void default_action(int sig, const siginfo_t *info)
 {
     action_default(sig);
-    /* other faults come again by themselves */
+    /* other faults happen again by themselves */
     if ((!is_fault(sig, info) || sig == SIGTRAP || sig == SIGSYS) &&
         prim_syscall4(SYS_rt_tgsigqueueinfo, prim_pid(), own_tid(), sig, info))
         send_to_self(sig); /* too many are pending */
@@ -96,7 +95,7 @@ static struct view now_at(const ucontext_t *uc)
     return (struct view){g[REG_RIP], g[REG_RSP], g[REG_RAX]};
 }
 
-/* The handler has returned with `uc`: what it has left alone becomes ours again. */
+/* The handler has returned with `uc`: restore our registers where it has not changed its view. */
 static void see_ours_again(ucontext_t *uc, const struct view *ours, const struct view *theirs)
 {
     struct view now = now_at(uc), then = *ours;
@@ -107,7 +106,7 @@ static void see_ours_again(ucontext_t *uc, const struct view *ours, const struct
     see(uc, &then);
 }
 
-/* The program's handler has returned, and the thread has left the runtime meanwhile. */
+/* The thread has left the runtime while the program's handler ran. */
 void signals_return_native(uintptr_t context)
 {
     struct signal_frame *f = frame_around(context);
@@ -116,7 +115,7 @@ void signals_return_native(uintptr_t context)
         see_ours_again(frame_context(f), &note->ours, &note->theirs);
 }
 
-/* The program dies of SIGSEGV once our handler has returned. */
+/* Kill the program by SIGSEGV when our handler returns. */
 static void die(ucontext_t *uc)
 {
     action_default(SIGSEGV);
@@ -124,9 +123,9 @@ static void die(ucontext_t *uc)
     send_to_self(SIGSEGV);
 }
 
-/* Pushes the frame of the program's handler for `sig`, and makes `uc` begin it. t is at home,
- * outside of the runtime, and `uc` is its state. Returns false if there is no room for the
- * frame. */
+/* Push the frame of the program's handler for `sig`, and make `uc` enter the handler. Returns false
+ * if there is no room for the frame. Pre: t is at home and outside of the runtime; `uc` is its
+ * state. */
 static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, int sig,
                           const siginfo_t *info, ucontext_t *uc)
 {
@@ -138,7 +137,8 @@ static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, in
                               .foreign_wait = t->foreign_wait,
                               .has_slot = t->has_slot,
                               .kernel_has_mask = t->kernel_has_mask};
-    /* Our own code has something of its own below the program's red zone, and no red zone. */
+    /* Our own code, if interrupted, has pushed below the program's red zone, and has no red
+     * zone. */
     uintptr_t sp = (uintptr_t)note.ours.rsp -
                    (note.ours.rsp == note.theirs.rsp ? RED_ZONE_BYTES : 0),
               lowest;
@@ -157,16 +157,16 @@ static bool enter_handler(struct thread *t, const struct kernel_sigaction *a, in
     frame_redirect(uc, (uintptr_t)a->handler, (uintptr_t)f, (uintptr_t)sig,
                    (uintptr_t)frame_info(f), (uintptr_t)frame_context(f));
     frame_set_mask(uc, mask_set(t, mask));
-    /* The handler may have interrupted a call that is made without a slot and counted somewhere,
-     * and make calls itself. If it jumps away, the slot is acquired at the next call, and the
-     * counts stay too high, which costs wakers a system call. */
+    /* The interrupted call may be made without a slot and be counted, and the handler may make
+     * calls itself. If it jumps away, the slot is acquired at the next call. The counts then stay
+     * too high, which costs wakers a system call. */
     t->kernel_wait = 0;
     t->foreign_wait = false;
     return true;
 }
 
-/* The kernel has put the frame where it would natively: a kernel thread that is not ours, or whose
- * signal stack the program has replaced. The handler is a function that we call. */
+/* Call the program's handler as a function. The kernel has put the frame where it would natively:
+ * the kernel thread is not ours, or the program has replaced its signal stack. */
 static void call_handler(struct thread *t, const struct kernel_sigaction *a, int sig,
                          siginfo_t *info, ucontext_t *uc)
 {
@@ -183,7 +183,7 @@ static void call_handler(struct thread *t, const struct kernel_sigaction *a, int
     signals_set_mask(mask);
     a->handler(sig, info, uc);
     signals_set_mask(DEFERRED_ALL);
-    if (t) { /* whatever the handler has set: the frame's comes back */
+    if (t) { /* the frame's mask is restored, whatever the handler has set */
         t->in_called_handler = before;
         frame_set_mask(uc, mask_set(t, frame_mask(uc)));
     }
@@ -195,8 +195,8 @@ static bool on_signal_stack(const struct carrier *k, uintptr_t sp)
     return sp - (uintptr_t)k->signal_stack < SIGNAL_STACK;
 }
 
-/* t: the thread that the kernel thread is home to, and that it runs; NULL: the kernel thread is not
- * ours. */
+/* Deliver a signal to the program. t: the thread that runs on its own kernel thread, this one;
+ * NULL: the kernel thread is not ours. */
 static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
     struct kernel_sigaction a = action_of(sig);
@@ -214,8 +214,8 @@ static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
     }
     if (enter_handler(t, &a, sig, info, uc))
         return;
-    /* As the kernel does it: SIGSEGV, which may have a stack of its own, in place of what has
-     * none. */
+    /* As in the kernel: without room for the frame, deliver SIGSEGV, which may have a stack of its
+     * own. */
     siginfo_t no_stack = {.si_signo = SIGSEGV, .si_code = SI_KERNEL};
     a = action_of(SIGSEGV);
     if (sig == SIGSEGV || !action_has_handler(&a) || (t->mask & signal_bit(SIGSEGV)) ||
@@ -223,7 +223,7 @@ static void deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
         die(uc);
 }
 
-/* Back to the call that the handler interrupted. */
+/* Restore the state of the call that the handler interrupted. */
 static void resume_call(struct thread *t, const struct frame_note *note)
 {
     t->kernel_wait = note->kernel_wait;
@@ -233,13 +233,13 @@ static void resume_call(struct thread *t, const struct frame_note *note)
     t->nr = note->nr;
 }
 
-/* The program's handler has returned to __restore_rt, and with it to the runtime. The frame is the
- * kernel's business, as natively; but the mask and the stack that it brings back have to be those
- * of this kernel thread, and nothing may come in between. */
+/* The program's handler has returned to __restore_rt, and from there to the runtime. The kernel
+ * takes the frame, as natively. But the mask and the stack in it must be those of this kernel
+ * thread, and nothing may come in between. */
 long signals_return(struct thread *t, struct user_registers *r)
 {
-    /* Of a copy: the program's frame is only read, natively. If it cannot be, the kernel finds the
-     * same. */
+    /* Change a copy: natively, the program's frame is only read. If it cannot be read, let the
+     * kernel find the same. */
     struct signal_frame *f = frame_load(t, frame_around((uintptr_t)r->rsp));
     if (!f)
         return ACTION_DIRECT;
@@ -259,7 +259,7 @@ long signals_return(struct thread *t, struct user_registers *r)
     }
     mask = frame_mask(uc) & ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP));
     frame_set_mask(uc, mask_set(t, mask));
-    if (note && note->kernel_has_mask) /* the call is perhaps still to be made */
+    if (note && note->kernel_has_mask) /* the interrupted call may still have to be made */
         frame_set_mask(uc, mask_give_again(t));
     release_by(t, uc);
     t->in_runtime = 0;
@@ -268,9 +268,9 @@ long signals_return(struct thread *t, struct user_registers *r)
 
 /* --- into the runtime from a handler ---------------------------------------------------------- */
 
-/* t, interrupted outside of the runtime, goes on with f on its runtime stack, with the mask that it
- * has, once our handler has returned; and then where it was interrupted, perhaps on another
- * carrier. */
+/* Divert t, which was interrupted outside of the runtime: after our handler, it runs f on its
+ * runtime stack, with its current mask. After f it resumes where it was interrupted, perhaps on
+ * another carrier. */
 static void divert(struct thread *t, void (*f)(struct thread *), const siginfo_t *info,
                    ucontext_t *uc)
 {
@@ -282,13 +282,13 @@ static void divert(struct thread *t, void (*f)(struct thread *), const siginfo_t
     uc->uc_mcontext.gregs[REG_RBX] = (greg_t)frame_context(saved); /* for the unwinder */
 }
 
-/* t is about to leave the runtime for the state that it was diverted from. What was kept meanwhile
- * is sent again: t may not come to the runtime by itself.
- * Returns with all signals blocked. */
+/* t is about to resume the state that it was diverted from: send again the signals that were
+ * deferred meanwhile, since t may never enter the runtime by itself. Returns with all signals
+ * blocked. */
 static void settle_saved(struct thread *t, ucontext_t *uc)
 {
     struct carrier *home = t->home;
-    uint64_t mask, open; /* what is in force here, and what would be if it were not closed */
+    uint64_t mask, open; /* mask: in force here; open: the one if the carrier were not closed */
     for (;;) {
         mask = signals_block_all();
         open = t->carrier->closed ? t->carrier->mask : mask;
@@ -309,7 +309,7 @@ static void settle_saved(struct thread *t, ucontext_t *uc)
     frame_make_room(t->carrier, uc);
 }
 
-/* From switch.S. */
+/* Run f for a diverted thread, then resume it. Called by switch.S. */
 _Noreturn void lissom_divert(struct thread *t, void (*f)(struct thread *));
 _Noreturn void lissom_divert(struct thread *t, void (*f)(struct thread *))
 {
@@ -333,7 +333,7 @@ _Noreturn void lissom_divert(struct thread *t, void (*f)(struct thread *))
     lissom_resume(uc);
 }
 
-/* What another carrier wants of t, or t's carrier's home thread. */
+/* Another thread wants t's carrier, or t to come home. */
 static void answer(struct thread *t)
 {
     if (!deferred_empty(t->home))
@@ -342,8 +342,8 @@ static void answer(struct thread *t)
         slot_yield(t);
 }
 
-/* The kernel keeps one preemption signal pending, so a sample may stand for somebody who wants the
- * carrier too, for a slot that has been closed, or for a slice that is over. */
+/* Handle all requests: the kernel keeps one preemption signal pending. So a scan may have replaced
+ * one for the carrier, a closed slot or the end of a slice. looked: t->scan_works is current. */
 static void end_slice_of(struct thread *t, bool looked)
 {
     bool extra = __atomic_exchange_n(&t->asked_to_step_back, false, __ATOMIC_RELAXED);
@@ -370,8 +370,8 @@ static void sample(struct thread *t)
 
 static void nothing(struct thread *t) { (void)t; }
 
-/* t notifies the home thread of what arrived on its carrier. Outside of the runtime, so t holds no
- * lock. */
+/* Notify the home thread of t's carrier of a signal that arrived there. t is outside of the
+ * runtime, so it holds no lock. */
 static void notify_home(struct thread *t)
 {
     t->in_runtime = 1;
@@ -379,10 +379,10 @@ static void notify_home(struct thread *t)
     t->in_runtime = 0;
 }
 
-/* A debugger's breakpoint is where t goes on. The debugger may have stopped this kernel thread at
- * it already, and have it go on behind it: another one that takes t over would stop there once
- * more. So t is not given away here. Who wants it rings again, in a tick, when the kernel thread
- * has gone on. Sites of ours are jumps; a program's own int3 costs it that tick. */
+/* Return whether t would resume at a debugger's breakpoint. The debugger may have stopped this
+ * kernel thread there already, and another one that ran t would stop once more. So t is not moved
+ * now; the preemption is repeated in a tick. Our sites are jumps; a program's own int3 costs that
+ * tick. */
 static bool at_breakpoint(const ucontext_t *uc)
 {
     enum { INT3 = 0xcc };
@@ -407,7 +407,8 @@ static void answer_preempt(struct thread *t, const siginfo_t *info, ucontext_t *
         divert(t, nothing, info, uc);
 }
 
-/* In t, which was interrupted. A handler runs at home: its mask is the kernel thread's. */
+/* Deliver a signal in t, which was interrupted. A handler runs at home: its mask is that of the
+ * kernel thread. */
 static void deliver_at_home(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
     if (t && (t->carrier != t->home || !deferred_empty(t->home))) {
@@ -418,15 +419,15 @@ static void deliver_at_home(struct thread *t, int sig, siginfo_t *info, ucontext
     }
 }
 
-/* Sent by the kernel to whichever thread was using the process's CPU time: that is the interrupted
- * one, whose kernel thread ever it was. */
+/* Return whether the kernel sent the signal to whichever thread used the process's CPU time: that
+ * is the interrupted one, on any kernel thread. */
 static bool is_for_running(int sig, const siginfo_t *info)
 {
     return (sig == SIGPROF || sig == SIGVTALRM) && info->si_code == SI_KERNEL;
 }
 
-/* A preemption signal arrived together with this one and was taken first, so t is about to be
- * diverted. Post: true: once diverted, t goes home and handles this signal as well. */
+/* A preemption signal was delivered just before this one, so t is about to be diverted. Returns
+ * true if t will then go home and handle this signal as well. */
 static bool deliver_after_divert(struct thread *t, const siginfo_t *info, const ucontext_t *uc)
 {
     if ((uintptr_t)uc->uc_mcontext.gregs[REG_RIP] != (uintptr_t)lissom_diverted || t->delivers)
@@ -436,14 +437,15 @@ static bool deliver_after_divert(struct thread *t, const siginfo_t *info, const 
     return true;
 }
 
-/* t, in the runtime, is to look before it leaves it, and not to sleep on. */
+/* Make t, which is in the runtime, check pending_work before it leaves, and not sleep on. */
 static void alert(struct thread *t, ucontext_t *uc)
 {
     uint32_t asleep = ASLEEP, parked = PARKED;
     __atomic_store_n(&t->pending_work, 1, __ATOMIC_SEQ_CST);
     __atomic_compare_exchange_n(&t->attach, &asleep, ATTACHED, false, __ATOMIC_SEQ_CST,
                                 __ATOMIC_RELAXED);
-    /* It may be about to make the call, after its last look at pending_work. */
+    /* t may be about to call ext_park, after its last check of pending_work: make that return at
+     * once. */
     if (__atomic_compare_exchange_n(&t->attach, &parked, ATTACHED, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_RELAXED))
         ext_park(false, t->carrier->tid);
@@ -452,7 +454,7 @@ static void alert(struct thread *t, ucontext_t *uc)
     view_no_event_sleep(uc);
 }
 
-/* The program ignores `sig`, for which the kernel has our handler all the same. */
+/* Return whether the program ignores `sig`, although the kernel has our handler for it. */
 static bool is_ignored(int sig)
 {
     struct kernel_sigaction a = action_of(sig);
@@ -462,12 +464,12 @@ static bool is_ignored(int sig)
 
 /* --- our handler ------------------------------------------------------------------------------ */
 
-/* Our handler has interrupted itself: with what the kernel does not block for it, since a guarded
- * load may cause it. A kill(2) is taken when the outer one has returned. */
+/* Our handler has interrupted itself. The kernel does not block faults for it, since a guarded load
+ * may cause one. A signal sent by kill(2) is handled when the outer handler has returned. */
 static void interrupted_ourselves(int sig, const siginfo_t *info, ucontext_t *uc)
 {
     if (is_fault(sig, info)) {
-        default_action(sig, info); /* our own mistake: let it be seen */
+        default_action(sig, info); /* our own bug: make it visible */
         return;
     }
     prim_syscall4(SYS_rt_tgsigqueueinfo, prim_pid(), own_tid(), sig, info);
@@ -499,7 +501,7 @@ void signals_handler(int sig, siginfo_t *info, void *context)
         return;
     }
     if (fault) {
-        /* our own mistake: let it be seen; or as the kernel does it if the program blocks it */
+        /* our own bug: make it visible; or, as the kernel does, if the program blocks the fault */
         if (inside || (t && mask_blocks(t, sig)))
             default_action(sig, info);
         else
@@ -530,7 +532,8 @@ void signals_handler(int sig, siginfo_t *info, void *context)
     }
     deferred_keep(k, info, uc);
     count(signals_deferred);
-    k->unnotified = true; /* also if t is its home thread: it may be about to leave for a queue */
+    /* also if t is the home thread: it may be about to leave for a queue */
+    k->unnotified = true;
     if (!t)
         __atomic_store_n(&k->park, 1, __ATOMIC_SEQ_CST);
     else if (inside || k->home_thread == t)
@@ -563,7 +566,7 @@ static long raising(long action)
 long signals_leave(struct thread *t, struct user_registers *r, long action)
 {
     if (!signals_notify_home(t)) {
-        /* The preemption signal may have come for that. If something comes meanwhile, switch.S sees
+        /* The preemption signal may have come for that. If another comes meanwhile, switch.S sees
          * pending_work. */
         if (t->has_slot && carrier_is_reserved(t))
             slot_yield(t);
@@ -571,7 +574,7 @@ long signals_leave(struct thread *t, struct user_registers *r, long action)
     }
     carrier_migrate_home(t);
     struct carrier *k = t->home;
-    /* what is sent again must not arrive before the thread has left */
+    /* signals that are sent again must not arrive before the thread has left the runtime */
     t->raise_mask = signals_block_all();
     if (k->closed)
         t->raise_mask = k->mask;
@@ -589,7 +592,7 @@ long signals_end_wait(struct thread *t, struct user_registers *r, bool timed)
     return signals_leave(t, r, !timed && (a.flags & SA_RESTART) ? ACTION_RESTART : ACTION_RETURN);
 }
 
-/* From switch.S: a signal came between the last look and leaving the runtime. */
+/* A signal came between the last check and leaving the runtime. Called by switch.S. */
 long lissom_attend(struct user_registers *r, struct thread *t)
 {
     return signals_leave(t, r, ACTION_RETURN);

@@ -4,8 +4,8 @@
 #include "sched/slots.h"
 
 enum {
-    LONGEST_US = 100000, /* a slice: as long as the kernel allows */
-    /* that who computes has run before those who are woken go first: some switches */
+    LONGEST_US = 100000, /* longest slice, the kernel's limit */
+    /* minimum run time of a computing thread before woken ones preempt it: some switches */
     LEAST_US = 50,
 };
 
@@ -14,7 +14,7 @@ void slices_on_runners(const struct slot *s, void (*f)(struct thread *))
     struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&s->overcommit, __ATOMIC_RELAXED) && t && t->has_slot && t->slot == s)
         f(t);
-    else /* several, or the last of several to come has left */
+    else /* several threads run, or the last of several has just left */
         threads_on_slot(s, f);
 }
 
@@ -37,7 +37,7 @@ void slices_used_up(struct thread *t, bool looked)
     if (t->slice)
         count(longer_slices);
     if (!looked && !t->computes)
-        t->scan_works = false; /* that was before it waited */
+        t->scan_works = false; /* the scan was before its last wait */
     if (t->scan_works) {
         uint64_t longer = 2 * slice_of(t), longest = LONGEST_US * sched.tsc_per_us;
         __atomic_store_n(&t->slice, longer < longest ? longer : longest, __ATOMIC_RELAXED);

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * Choose the length of slices, and whether woken threads preempt: docs/slots.md, longer slices.
+ * Choose the length of slices, and whether woken threads preempt (docs/design/slots.md, Longer
+ * slices).
  */
 #ifndef LISSOM_SLICES_H
 #define LISSOM_SLICES_H
 
 #include "sched/thread.h"
 
-enum { SLICE_US = 3000 }; /* CFS's; of who only computes it may be longer */
+enum { SLICE_US = 3000 }; /* as CFS; longer for threads that only compute */
 
-/* tsc: for so long t may run while others are ready. */
+/* Return the time that t may run while others are ready, in tsc ticks. */
 static inline uint64_t slice_of(const struct thread *t)
 {
     uint64_t longer = __atomic_load_n(&t->slice, __ATOMIC_RELAXED);
     return longer ? longer : SLICE_US * sched.tsc_per_us;
 }
-/* t, which runs, has used up a slice. `looked`: t->scan_works is of now. */
+/* t, which runs, has used up a slice: choose its next one. `looked`: t->scan_works is current. */
 void slices_used_up(struct thread *t, bool looked);
-/* t, which runs on s, waits, or wakes others: its slices are short again. By t. */
+/* Make the slices of t short again: it runs on s, and waits or wakes others. By t. */
 static inline void slices_begin_anew(struct thread *t, struct slot *s)
 {
     if (t->computes) {
@@ -27,8 +28,7 @@ static inline void slices_begin_anew(struct thread *t, struct slot *s)
         t->slice_ran = 0;
     }
 }
-/* A look at t, which runs on s, shows neither work nor a wait: its slices are half as long. By
- * t. */
+/* Halve the slices of t, which runs on s: a scan has shown neither work nor a wait. By t. */
 static inline void slices_shorten(struct thread *t, struct slot *s)
 {
     uint64_t half = slice_of(t) / 2;
@@ -37,18 +37,18 @@ static inline void slices_shorten(struct thread *t, struct slot *s)
     else
         __atomic_store_n(&t->slice, half, __ATOMIC_RELAXED);
 }
-/* Whether threads that were woken are ready on s, and should go before the one that runs there: it
- * only computes, and has run for long enough to be worth a switch. A guess. */
+/* Return whether woken threads are ready on s and should preempt its thread: that only computes,
+ * and has run long enough to be worth a switch. A guess. */
 bool slices_make_way(const struct slot *s);
-/* Tells the thread that runs on s to make way, if it should. Pre: no slot's lock. */
+/* Preempt the thread that runs on s if woken threads should run first. Pre: no slot's lock. */
 void slices_preempt(const struct slot *s);
 
-/* Whether all slots that are busy run threads that only compute, and the threads that are ready
- * have used up their slices. Whoever wakes another then tells these to make way, so nobody needs
- * the monitor's looks. A guess. */
+/* Return whether all busy slots run threads that only compute, and all ready threads have used up
+ * their slices. Then wakers preempt them (slices_preempt), so the monitor need not scan. A
+ * guess. */
 bool slices_only_compute(void);
 
-/* Calls f for the thread that runs on s, or for each of them if there are several. */
+/* Call f for the thread that runs on s, or for each of them if there are several. */
 void slices_on_runners(const struct slot *s, void (*f)(struct thread *));
 
 #endif

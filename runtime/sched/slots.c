@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Slots and their run queues: docs/slots.md, whose names these functions have. park is in park.c.
+ * Slots and their run queues. The functions have the names of docs/design/slot-protocol.md; park is
+ * in park.c.
  */
 #include "sched/bind.h"
 #include "sched/slots.h"
@@ -27,8 +28,8 @@ void slots_init(uint32_t n)
     sched.crowd = 1;
 }
 
-/* Parked threads that can go on come first, but not for longer than a slice before those that wait
- * for their turn. */
+/* Return whether a ready thread runs before parked ones whose wait is over: those may go first for
+ * a slice at most. */
 static bool ready_first(struct slot *s, uint64_t now)
 {
     if (!s->ready_head)
@@ -73,11 +74,11 @@ void slot_set_busy(struct slot *s)
     __atomic_store_n(&s->state, SLOT_BUSY, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&sched.idle_count, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&sched.naps, __ATOMIC_SEQ_CST))
-        turns_end(); /* the sleeper may wait for the thread that will run here */
+        turns_end(); /* the napping thread may wait for the thread that will run here */
     poll_ended(s);
 }
 
-/* A runner of closed slot s leaves it: an extra one, or the last. Pre: s->lock. */
+/* A runner of the closed slot s leaves it: an extra one, or the last. Pre: s->lock. */
 static void leave_closed(struct slot *s)
 {
     if (s->overcommit > 0)
@@ -87,7 +88,7 @@ static void leave_closed(struct slot *s)
     s->schedules++;
 }
 
-/* Takes an idle slot. Post: true: the caller holds s. */
+/* Claim s if it is idle. Returns whether the caller holds it. */
 static bool claim(struct slot *s)
 {
     if (state_of(s) != SLOT_IDLE)
@@ -116,8 +117,8 @@ static void runs(struct thread *t)
     threshold_wait_ended(t->slot);
 }
 
-/* t goes on with t->slot after a futex wait or a slice: where that slot is, so that it does not
- * stand behind another slot's thread that polls. */
+/* t continues with t->slot after a futex wait or a slice: bind a pinned t to the CPU of its slot,
+ * so that it does not queue behind another slot's thread that polls. */
 static void got_slot(struct thread *t)
 {
     is_runner(t);
@@ -126,8 +127,8 @@ static void got_slot(struct thread *t)
         cpu_bind(t, t->slot);
 }
 
-/* The same after a call that blocked in the kernel, where t changes slots often and moving it costs
- * more. */
+/* t continues with t->slot after a call that blocked in the kernel. Such threads change slots
+ * often, and moving them costs more than it saves: unbind t from the CPU of another slot. */
 static void got_any_slot(struct thread *t)
 {
     runs(t);
@@ -175,7 +176,7 @@ struct thread *slot_pop_with_events(struct slot *s)
 
 struct thread *slot_steal(const struct slot *thief)
 {
-    for (uint32_t i = 1; i <= slots_open(); i++) { /* all: a closed thief is none of them */
+    for (uint32_t i = 1; i <= slots_open(); i++) { /* all: a closed thief is not among them */
         struct slot *s = slot_after(thief, i);
         struct thread *t = s == thief || slot_is_kept(s) ? NULL : slot_pop(s);
         if (t) {
@@ -186,7 +187,8 @@ struct thread *slot_steal(const struct slot *thief)
     return NULL;
 }
 
-/* For who has no other: it runs as natively, probing at its word by itself. */
+/* Take a parked thread if no other can run: it spins as it would natively, and probes its words
+ * itself. */
 static struct thread *take_parked(const struct slot *thief)
 {
     struct thread *t = NULL;
@@ -217,7 +219,7 @@ bool slots_anything_to_take(void)
     return false;
 }
 
-/* docs/events.md, attend: the caller holds s. */
+/* Find a thread by its events (docs/design/event-loops.md, attend). Pre: the caller holds s. */
 static struct thread *next_by_event(struct slot *s)
 {
     on_idle();
@@ -229,8 +231,9 @@ static struct thread *next_by_event(struct slot *s)
     return t;
 }
 
-/* go_idle: the caller holds s and has nothing to run. Post: NULL: s is idle or somebody else's;
- * otherwise a thread that turned up meanwhile, and the caller still holds s. */
+/* docs/design/slot-protocol.md, go_idle. Returns a thread that has become ready meanwhile: the
+ * caller still holds s. Returns NULL if s is idle, or another thread holds it. Pre: the caller
+ * holds s and has nothing to run. */
 static struct thread *go_idle(struct slot *s)
 {
     for (;;) {
@@ -243,7 +246,7 @@ static struct thread *go_idle(struct slot *s)
         struct thread *t = slot_next(s);
         if (!t)
             t = waiting_take_any(s);
-        /* the monitor was quicker: another thread runs on s */
+        /* the monitor has started an extra thread on s meanwhile */
         bool extra = !t && s->overcommit > 0;
         if (extra)
             s->overcommit--;
@@ -253,8 +256,8 @@ static struct thread *go_idle(struct slot *s)
         lock_drop(&s->lock);
         if (t || extra)
             return t;
-        /* IDLE is published, and the lock that was dropped is a full fence; who pushes to another
-         * list after this sees it (make_ready), what was pushed before is seen here. */
+        /* IDLE is published, and dropping the lock was a full fence. A thread that pushes to
+         * another list after this sees IDLE (make_ready); earlier pushes are seen here. */
         bool unattended = events_unattended();
         if ((!unattended && !slots_anything_to_take()) || !claim(s)) {
             turns_leave();
@@ -270,10 +273,12 @@ static struct thread *go_idle(struct slot *s)
     }
 }
 
-/* The caller holds s without a thread to run on it and cannot run one itself. */
+/* Run another thread on s, or make s idle. Pre: the caller holds s and cannot run a thread on
+ * it. */
 void slot_pass_on(struct slot *s)
 {
-    s->idle_since = 0; /* who leaves for the kernel does not poll, and its wait says nothing */
+    /* the slot is left for the kernel: nothing polls, and its wait says nothing */
+    s->idle_since = 0;
     struct thread *u = slot_pop_with_events(s);
     if (!u)
         u = go_idle(s);
@@ -291,15 +296,15 @@ void slots_look_for_idle(struct slot *s)
         naps_end(s);
 }
 
-/* t, back from the kernel, would go before the thread of s, which only computes (sched/slices.h).
- * It is running: to have the other one make way would take two more switches of the kernel's. Pre:
- * s->lock. */
+/* Return whether t, which returns from the kernel, should run before the thread of s, which only
+ * computes (sched/slices.h). t runs beside it: t is on a CPU already, and to preempt the other
+ * thread would take two more kernel switches. Pre: s->lock. */
 static bool goes_first(const struct slot *s, struct thread *t)
 {
     return s->computing && !s->overcommit && ready_is_active(s, t);
 }
 
-/* Post: true: t runs on its slot beside the thread there. false: it is to wait. */
+/* Return whether t runs on its slot beside the thread there; otherwise it has to wait. */
 static bool take_extra(struct thread *t)
 {
     struct slot *s = t->slot;
@@ -307,7 +312,8 @@ static bool take_extra(struct thread *t)
     if (!kernel && !__atomic_load_n(&s->computing, __ATOMIC_RELAXED))
         return false;
     lock_take(&s->lock);
-    /* The slot's thread may be behind other programs. One more is enough, but for pinned ones. */
+    /* The slot's thread may be behind other programs. One extra thread is enough, but for pinned
+     * ones. */
     kernel &= thread_stays(t) || !s->overcommit;
     bool extra = s->state != SLOT_IDLE && !s->closed && (kernel || goes_first(s, t));
     if (extra)
@@ -345,16 +351,16 @@ void slot_acquire(struct thread *t)
     t->mounted_at = tsc();
 }
 
-/* While others want the CPUs, when the kernel decides who runs, and for a slice after the monitor
- * found that the slot's thread computes or is blocked. */
+/* Extra places are passed on in two cases: while the kernel decides which threads run, and for a
+ * slice after the monitor found that the slot's thread computes or is blocked. */
 bool slot_hands_on(const struct slot *s)
 {
     uint64_t now = tsc();
     return now < s->hand_on_until || kernel_decides(now);
 }
 
-/* t gives up s. Post: true: s is the caller's to pass on, to *next, or if that is NULL, to what it
- * finds. false: t was an extra thread, or s is closed, and its place has ended. */
+/* Give up s. Returns true if the caller has to pass s on: to *next, or to any thread it finds if
+ * that is NULL. Returns false if t's place has ended: t was an extra thread, or s is closed. */
 static bool leave(struct thread *t, struct slot *s, struct thread **next)
 {
     *next = NULL;
@@ -397,7 +403,7 @@ void slot_release(struct thread *t)
         slot_pass_on(s);
 }
 
-/* What t, which leaves s, should be followed by; NULL: nothing, after polling for a while. */
+/* Find a successor of t, which leaves s. Polls for a while; returns NULL if there is none. */
 static struct thread *next_after(struct thread *t, struct slot *s)
 {
     struct thread *u = carrier_take_reserved(t);
@@ -421,7 +427,8 @@ static void rest(struct thread *t)
     got_slot(t);
 }
 
-/* t holds s no more and may have been granted another slot while it looked for a successor. */
+/* Return whether t, which no longer holds s, was granted another slot while it searched for a
+ * successor. */
 static bool granted_meanwhile(struct thread *t)
 {
     uint32_t granted = GRANTED;
@@ -442,7 +449,7 @@ bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadlin
     if (leave(t, s, &u)) {
         if (!u) {
             u = next_after(t, s);
-            now = 0; /* some time has passed */
+            now = 0; /* time has passed */
         }
         if (!u)
             u = go_idle(s);
@@ -452,7 +459,7 @@ bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadlin
             got_slot(t);
             return true;
         }
-        if (u && granted_meanwhile(t)) { /* t goes on elsewhere; u must not come with it */
+        if (u && granted_meanwhile(t)) { /* t continues elsewhere; u must not come with it */
             if (u->homing) {             /* it needs this carrier, which stays with t */
                 carrier_put_back_reserved(t, u);
                 slot_pass_on(s);
@@ -529,7 +536,7 @@ static void yield(struct thread *t, bool to_woken)
         ready_push_first_expired(s, t);
     else if (u)
         ready_push_expired(s, t);
-    if (extra) { /* one runner fewer: u goes back to the head of the list */
+    if (extra) { /* one runner fewer: u returns to the head of the list */
         s->overcommit--;
         ready_unpop(s, u);
     }

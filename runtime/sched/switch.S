@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * The way into the runtime and the way out.
+ * The ways into and out of the runtime.
  *
- * In: a patched system call site (patch/patch.h) jumps to lissom_syscall_entry with rcx = its
- * struct patch_site and every other register but r11 as the program had it. The program's stack is
- * not touched: its red zone is live and there may be little room. The registers go to the thread's
- * own *runtime stack*.
+ * In: a patched system call site (patch/patch.h) jumps to lissom_syscall_entry. rcx = its struct
+ * patch_site; every other register but r11 is the program's. The program's stack is not touched:
+ * its red zone is live, and there may be little room. The registers go to the thread's own *runtime
+ * stack*.
  *
- * Vector state: the runtime is compiled without vector registers, so they stay as they are unless
+ * Vector state: the runtime is compiled without vector registers, so they are unchanged unless
  * another context runs in between (context.S).
  *
- * Signals: from `movl $1, T_IN_RUNTIME` to `movl $0, T_IN_RUNTIME` a handler of the program is
- * never run (sched/signals.c keeps the signal). Outside of it, but inside this file, the
- * instruction pointer that the handler sees is translated to the site's; the labels named
- * lissom_at_* are for that. For this reason the code between those labels keeps the stack pointer
- * in one of two known places, and all of it keeps the flags: only mov, lea, xchg, push, pop and
- * jrcxz.
+ * Signals: from `movl $1, T_IN_RUNTIME` to `movl $0, T_IN_RUNTIME` no handler of the program runs
+ * (sched/signals.c defers the signal). Elsewhere in this file, a handler sees the instruction
+ * pointer of the site: the labels named lissom_at_* are for that translation. So the code between
+ * those labels has the stack pointer in one of two known places. All of it keeps the flags: it uses
+ * only mov, lea, xchg, push, pop and jrcxz.
  */
 #include "sched/registers.h"
 
         .text
 
-/* The program's registers onto the runtime stack. In: rcx = T, r11 = site. Out: rbx = registers,
- * rbp = T. */
+/* Move the program's registers to the runtime stack. In: rcx = T, r11 = site. Out: rbx = the saved
+ * registers, rbp = T. */
 .macro SAVE_REGISTERS
         mov     %r11, T_SITE(%rcx)
         STORE_REGISTERS 0
@@ -35,22 +34,23 @@
 .endm
 
 .macro CFI_RIP_BY_SITE_IN_R11
-        .cfi_escape 0x16, 16, 5, 0x7b, SITE_SYSCALL, 0x06, 0x23, 2       /* rip = *(r11 + SITE_SYSCALL) + 2 */
+        /* rip = *(r11 + SITE_SYSCALL) + 2 */
+        .cfi_escape 0x16, 16, 5, 0x7b, SITE_SYSCALL, 0x06, 0x23, 2
 .endm
 .macro LOAD_SITE
         mov     T_SITE(%rcx), %r11
         CFI_RIP_BY_SITE_IN_R11
 .endm
 
-/* Back. In: rsp = registers, rbp = T. Out: rcx = T, r11 = site, everything else the program's;
- * in_runtime still set. */
+/* Restore the program's registers. In: rsp = the saved registers, rbp = T. Out: rcx = T, r11 =
+ * site, all others the program's; in_runtime is still set. */
 .macro RESTORE_REGISTERS
         LOAD_REGISTERS 0, LOAD_SITE
 .endm
 
-/* For the unwinder, that is debuggers (to handlers the state is that of the site, view.c): the
- * frame is the program's, right behind the site's system call. Where the site is: in r11, in rcx,
- * or on the stack `depth` below the program's. */
+/* For unwinders, that is debuggers. (Handlers see the state at the site: view.c.) The frame is the
+ * program's, right after the site's system call. The site is in r11, in rcx, or on the stack,
+ * `depth` below the program's stack pointer. */
 .macro CFI_SITE_IN_R11
         .cfi_def_cfa rsp, 0
         CFI_RIP_BY_SITE_IN_R11
@@ -126,7 +126,7 @@ lissom_at_exit:                                  /* r11 = site */
         mov     %rcx, %r11
         jmp     *SITE_AFTER(%r11)
 
-/* a signal came before in_runtime was cleared: look at it now */
+/* a signal came before in_runtime was cleared: handle it now */
 .Lpending_work:
         mov     lissom_self@gottpoff(%rip), %rcx
         mov     %fs:(%rcx), %rcx
@@ -140,14 +140,14 @@ lissom_at_exit_end:
         call    lissom_attend
         jmp     .Laction
 
-        /* The call as if nothing had been there: for calls that return twice, elsewhere or not at
-         * all. */
+        /* Make the call as if lissom were not there: for calls that return twice, elsewhere or
+         * never. */
 .Ldirect:
         RESTORE_REGISTERS
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_direct
         .hidden lissom_at_direct
-lissom_at_direct:                                /* r11 = site; the call has not been made */
+lissom_at_direct:                                /* r11 = site; before the call */
         mov     T_PENDING_WORK(%rcx), %ecx
         jrcxz   1f
         mov     %r11, %rcx
@@ -157,8 +157,8 @@ lissom_at_direct:                                /* r11 = site; the call has not
         .hidden lissom_at_direct_end
 lissom_at_direct_end:
 
-        /* The call on the program's stack, where its handlers may run, unwind or jump away, then
-         * done. */
+        /* Make the call on the program's stack, where its handlers may run, unwind or jump away.
+         * Then call lissom_syscall_done. */
 .Lcall:
         CFI_STORED_REGISTERS
         RESTORE_REGISTERS
@@ -168,10 +168,12 @@ lissom_at_direct_end:
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_call
         .hidden lissom_at_call
-lissom_at_call:                                  /* site at (rsp), the program's stack 8 + RED_ZONE above */
+/* site at (rsp), the program's stack 8 + RED_ZONE above */
+lissom_at_call:
         mov     T_PENDING_WORK(%rcx), %ecx
         jrcxz   1f
-        mov     (%rsp), %rcx                     /* from the beginning: it then looks at the signal first */
+        /* start again at the entry, which handles the signal first */
+        mov     (%rsp), %rcx
         lea     8+RED_ZONE(%rsp), %rsp
         jmp     lissom_syscall_entry
 1:      syscall
@@ -188,7 +190,7 @@ lissom_at_call_end:                              /* r11 = site */
         mov     %fs:(%rcx), %rcx
         jrcxz   1f
         jmp     2f
-        /* a handler interrupted the call, and the thread has left the runtime since */
+        /* the thread has left the runtime in a handler that interrupted the call */
 1:      jmp     *SITE_AFTER(%r11)
 2:      movl    $1, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_done_committed
@@ -215,15 +217,16 @@ lissom_at_done_committed:
         CFI_SITE_IN_R11
         jmp     *SITE_DIRECT(%r11)
 
-        /* All signals are blocked and at least one is pending. Back to the program's mask with the
+        /* All signals are blocked, and at least one is pending. Restore the program's mask with the
          * program's stack and registers, so that the handler runs as if the system call had just
-         * ended. rax = where to go then, with rcx = site. */
+         * ended. In: rax = where to go then, with rcx = site. */
 .Lraise_then:
         CFI_STORED_REGISTERS
-        mov     %rax, %r12                       /* the program's r12 is in the registers on the stack, */
+        /* the program's r12 is in the saved registers; it is loaded below */
+        mov     %rax, %r12
         .cfi_escape 0x10, 12, 3, 0x73, R_R12 | 0x80, 0
         RESTORE_REGISTERS
-        .cfi_undefined r12                       /* from where it is loaded below */
+        .cfi_undefined r12
         lea     -RED_ZONE-64(%rsp), %rsp
         mov     %r11, 0(%rsp)
         CFI_SITE_ON_STACK 64 + RED_ZONE
@@ -240,7 +243,8 @@ lissom_at_done_committed:
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_raise
         .hidden lissom_at_raise
-lissom_at_raise:                                 /* site at (rsp), the program's stack 64 + RED_ZONE above */
+/* site at (rsp), the program's stack 64 + RED_ZONE above */
+lissom_at_raise:
         syscall
         mov     16(%rsp), %rax
         mov     24(%rsp), %rdi
@@ -259,8 +263,7 @@ lissom_at_raise_end:                             /* rcx = site, r11 = target */
         .hidden lissom_at_raise_gone
 lissom_at_raise_gone:
 
-        /* First call of a thread that is not known yet: register it, on its own stack. r11 =
-         * site. */
+        /* First call of a thread: register it, on its own stack. In: r11 = site. */
 .Lunregistered:
         CFI_SITE_IN_R11
         lea     -RED_ZONE(%rsp), %rsp
@@ -277,13 +280,15 @@ lissom_at_raise_gone:
         mov     %rsp, %rbp
         .cfi_def_cfa rbp, 80 + RED_ZONE
         .cfi_offset rbp, -(80 + RED_ZONE)
-        .cfi_escape 0x16, 16, 9, 0x76, 0xc0, 0, 0x06, 0x23, SITE_SYSCALL, 0x06, 0x23, 2 /* the site at 64(rbp) */
+        /* the site is at 64(rbp) */
+        .cfi_escape 0x16, 16, 9, 0x76, 0xc0, 0, 0x06, 0x23, SITE_SYSCALL, 0x06, 0x23, 2
         mov     %rsp, %rdi
         and     $-64, %rsp
         cld
         call    lissom_first_call
         mov     %rbp, %rsp
-        mov     %rax, %rcx                       /* T, or 0: go natively, or 1: rax is the result */
+        /* T; 0: make the call natively; 1: rax is the result */
+        mov     %rax, %rcx
         pop     %rbp
         pop     %r9
         pop     %r8
@@ -305,8 +310,8 @@ lissom_at_raise_gone:
         .cfi_endproc
         .size   lissom_syscall_entry, . - lissom_syscall_entry
 
-/* For the unwinder: all registers are in a ucontext_t, to which the register with the DWARF number
- * `base` points (opcode 0x70 + base). */
+/* For unwinders: all registers are in a ucontext_t. `base`: the DWARF number of the register that
+ * points to it (opcode 0x70 + base). */
 #define UC_R8 40
 #define UC_R9 48
 #define UC_R10 56
@@ -347,8 +352,8 @@ lissom_at_raise_gone:
         CFI_UC_REGISTER \base, 16, UC_RIP
 .endm
 
-/* A thread that a handler of ours has diverted (signals.c): rdi = T, rsi = f, rbx = the ucontext_t
- * that it was interrupted in, rsp = its runtime stack. */
+/* Continuation of a thread that our handler has diverted (signals.c). In: rdi = T, rsi = f, rbx =
+ * the interrupted ucontext_t, rsp = the runtime stack of T. */
         .globl  lissom_diverted
         .hidden lissom_diverted
         .type   lissom_diverted, @function
@@ -379,10 +384,10 @@ lissom_resume:
         .cfi_endproc
         .size   lissom_resume, . - lissom_resume
 
-/* Handlers of the program return to this, with rsp = the ucontext_t of the frame that frame_push
- * has made. It is a system call site that has been redirected from the start. gdb knows a frame by
- * the name, other unwinders by the rules; the nop is for those that look for a return address less
- * one. */
+/* The program's handlers return here, with rsp = the ucontext_t of the frame that frame_push has
+ * made. This is a system call site that is redirected from the start. gdb recognizes a frame by
+ * this name, other unwinders by the rules. The nop is for unwinders that look up the return address
+ * minus one. */
         .globl  __restore_rt
         .hidden __restore_rt
         .type   __restore_rt, @function
@@ -404,8 +409,8 @@ __restore_rt:
         .cfi_endproc
         .size   __restore_rt, . - __restore_rt
 
-/* The kernel returns from our own handler through this. gdb knows it by its bytes, if it has such a
- * name, and the unwinder too. */
+/* The kernel returns from our own handler through this. gdb and the unwinder recognize it by its
+ * bytes; gdb also requires such a name. */
         .globl  lissom_sigaction_restorer
         .hidden lissom_sigaction_restorer
         .type   lissom_sigaction_restorer, @function

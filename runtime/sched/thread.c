@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads and carriers come and go: registration at a thread's first intercepted system call, exit,
- * fork.
+ * Registration of threads at their first intercepted system call, their exit, and fork.
  */
 #include "prim/vector.h"
 #include "sched/hooks.h"
@@ -46,9 +45,9 @@ _Static_assert(offsetof(struct patch_site, after) == SITE_AFTER, "offsets.h");
 _Static_assert(sizeof(struct patch_site) == SITE_SIZE, "offsets.h");
 
 __thread struct thread *lissom_self __attribute__((tls_model("initial-exec")));
-/* For context.S, "Vector state". The components that XSAVEC saves: */
+/* Components that XSAVEC saves. For context.S, "Vector state". */
 uint64_t lissom_xsave_mask;
-/* The result of vector_slow. */
+/* Result of vector_slow: the components that only XSAVEC saves. */
 uint32_t lissom_vector_slow = ~0u;
 /* An XSAVE area with every component in its initial state. */
 char lissom_vector_initial[576] __attribute__((aligned(64)));
@@ -80,7 +79,7 @@ void thread_pin(struct thread *t, enum lissom_pin_reason reason)
     carrier_migrate_home(t);
     if (t->pinned && t->pin_reason != LISSOM_PIN_blocking && !t->pinned_by_mask)
         return;
-    if (t->pinned) /* for a while, so far */
+    if (t->pinned) /* pinned for a while, until now */
         __atomic_fetch_sub(&record->pinned[t->pin_reason], 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&record->pinned[reason], 1, __ATOMIC_RELAXED);
     t->pinned = true;
@@ -98,9 +97,9 @@ void thread_unpin(struct thread *t)
 }
 
 enum {
-    /* journeys home with few plain waits in between, after which a thread is pinned */
+    /* migrations home with few plain waits in between, after which a thread is pinned */
     AWAY_LIMIT = 16,
-    PLAIN_LIMIT = 128, /* plain futex waits without one, after which it is not */
+    PLAIN_LIMIT = 128, /* plain futex waits without a migration, after which it is unpinned */
 };
 
 void thread_learn(struct thread *t, bool needs_home)
@@ -125,8 +124,8 @@ static long policy_at_start;
 
 void thread_class_at_start(void) { policy_at_start = prim_policy(0); }
 
-/* SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, which the program was not started with: that of the
- * calling kernel thread, and of no other. */
+/* Return whether the calling kernel thread has SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, and the
+ * program was not started with that. */
 static bool is_real_time_by_choice(void)
 {
     enum { FIFO = 1, RR = 2, DEADLINE = 6 };
@@ -148,7 +147,7 @@ struct thread *thread_register(void)
     uint64_t mask = signals_block_all();
     struct thread *t = pool_take();
     if (t) {
-        ready_slice_ended(t); /* or many that come and go would be before those who stay */
+        ready_slice_ended(t); /* or threads that come and go would run before those that stay */
         t->slot = &sched.slot[__atomic_fetch_add(&registered, 1, __ATOMIC_RELAXED) % sched.slots];
         t->tid = t->home->tid = (int32_t)prim_syscall3(SYS_gettid, 0, 0, 0);
         __atomic_store_n(&t->ended, false, __ATOMIC_RELEASE);
@@ -165,7 +164,7 @@ struct thread *thread_register(void)
         bool has_mask = cpu_look_at_affinity(t);
         if (sched.openmp_binds && t->tid == sched.pid)
             cpu_is_of_team(t);
-        /* it may have inherited a place that came into force meanwhile */
+        /* it may have inherited a place that has come into force meanwhile */
         has_mask |= sched.openmp_binds && t->own_affinity && !t->place_bytes;
         bool has_attributes = identity_begin(t) || sched.first_is_tied;
         sched.first_is_tied = false;
@@ -179,9 +178,8 @@ struct thread *thread_register(void)
             thread_pin(t, LISSOM_PIN_rseq);
         lissom_self = t;
     }
-    if (!t)
-        on_give_up(
-            "no memory for a thread"); /* its wakes would miss those who wait in our queues */
+    if (!t) /* its wakes would miss the waiters in our queues */
+        on_give_up("no memory for a thread");
     signals_set_mask(mask);
     if (t) {
         slot_acquire(t);
@@ -190,7 +188,7 @@ struct thread *thread_register(void)
     return t;
 }
 
-/* A system call of a kernel thread that has no struct thread, as switch.S has pushed it on the
+/* A system call of a kernel thread that has no struct thread, as pushed by switch.S on the
  * program's stack. */
 struct unknown_call {
     long rbp, r9, r8, r10, rdx, rsi, rdi, rax;
@@ -199,10 +197,11 @@ struct unknown_call {
     char red_zone[128];
     char program[]; /* its stack pointer */
 };
-/* the call is to be made natively; has been made, with this rax */
+/* DIRECT: make the call natively. DONE: the call has been made, with this rax. */
 enum unknown { UNKNOWN_DIRECT = 0, UNKNOWN_DONE = 1 };
 
-/* From switch.S. Returns the new struct thread, or an enum unknown. */
+/* Register the calling kernel thread at its first call. Returns its struct thread, or an enum
+ * unknown. Called by switch.S. */
 uintptr_t lissom_first_call(struct unknown_call *c);
 uintptr_t lissom_first_call(struct unknown_call *c)
 {
@@ -211,7 +210,7 @@ uintptr_t lissom_first_call(struct unknown_call *c)
         return (uintptr_t)t;
     if (c->site == &lissom_return_site)
         signals_return_native((uintptr_t)c->program);
-    /* As long as one thread is known to the runtime, the kernel's actions are ours. */
+    /* While any thread is registered, the kernel's actions are ours. */
     struct user_registers r = {
         .rax = c->rax, .rdi = c->rdi, .rsi = c->rsi, .rdx = c->rdx, .r10 = c->r10};
     if (c->rax != SYS_rt_sigaction || actions_call(&r) == ACTION_DIRECT)

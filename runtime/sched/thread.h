@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads, carriers and slots: the things of docs/slots.md, which is to be read first.
+ * Threads, carriers and slots, as docs/design/slots.md defines them: read that page first.
  */
 #ifndef LISSOM_THREAD_H
 #define LISSOM_THREAD_H
@@ -41,340 +41,344 @@ enum {
     PLACE_CPUS = 1024
 };
 
-/* docs/slots.md; PARKED is ASLEEP under another name: sched/ext.h */
+/* T.attach of docs/design/slot-protocol.md. PARKED: as ASLEEP, but the carrier sleeps in ext_park
+ * (sched/ext.h). */
 enum attach { ATTACHED, ASLEEP, GRANTED, DETACHED, PARKED };
 
-/* An application thread.  Fields up to gsbase are known to switch.S and context.S (offsets.h). */
+/* An application thread. The assembly accesses the fields up to seldom_turns (offsets.h). */
 struct thread {
-    uint32_t in_runtime; /* 1 while on the runtime stack: signals are kept */
-    /* a signal was kept or preempted here: look before leaving the runtime */
+    uint32_t in_runtime; /* 1 while on the runtime stack: signals are deferred */
+    /* nonzero: a signal was deferred or a preemption signal came; check before leaving the
+     * runtime */
     volatile uint32_t pending_work;
-    void *runtime_stack; /* its upper end */
+    void *runtime_stack; /* upper end */
     uintptr_t user_rsp;
-    const struct patch_site *site; /* where the current system call comes from */
-    uintptr_t context_rsp;         /* of a context that is not running */
+    const struct patch_site *site; /* call site of the current system call */
+    uintptr_t context_rsp;         /* saved, while the context does not run */
     uintptr_t fsbase;
-    void *xsave;         /* vector state of a context that is not running */
-    uint64_t raise_mask; /* signal mask to go back to when kept signals are sent again */
-    /* Loops of OpenMP (omp/loops.h). Written by t only. */
-    struct loop *loop;    /* whose chunks it asks for; NULL: of none */
-    uint32_t chunks;      /* that it has asked for */
-    uint32_t at_work;     /* 1: it has a chunk, and counts among those that do, ... */
-    uintptr_t gsbase;     /* of a context that is not running */
-    uint8_t seldom_turns; /* at seldom sites (spin/site.h), until the next that enters */
+    void *xsave;         /* saved vector state, while the context does not run */
+    uint64_t raise_mask; /* signal mask to restore when deferred signals are sent again */
+    /* OpenMP loops (omp/loops.h). Written by this thread only. */
+    struct loop *loop;    /* loop that it takes chunks of; NULL: none */
+    uint32_t chunks;      /* number of further chunks requested */
+    uint32_t at_work;     /* 1: it has a chunk, and counts in loop->working */
+    uintptr_t gsbase;     /* saved, while the context does not run */
+    uint8_t seldom_turns; /* turns until it enters the runtime at a seldom site (spin/site.h) */
 
-    /* From here on until the chain: what each wait reads and writes, in few cache lines. */
+    /* The fields from here to `chain` are those that each wait accesses: they share few cache
+     * lines. */
     uint32_t attach; /* enum attach; a futex word */
     int32_t tid;
-    struct slot *slot; /* held, or where it was last */
+    struct slot *slot; /* slot held, or the last one held */
     bool has_slot;
-    bool computes; /* it has used up a slice, and has not waited since (sched/slices.h) */
+    bool computes; /* has used up a slice and not waited since (sched/slices.h) */
     bool pinned;
-    /* the kernel has its whole signal mask (sched/mask.h), until its next system call */
+    /* the kernel has its full signal mask until its next system call (sched/mask.h) */
     bool kernel_has_mask;
-    /* in a handler whose frame is the kernel's, and takes this kernel thread's mask and stack
-     * back */
+    /* runs a handler called in the kernel's frame, which restores the mask and stack of this kernel
+     * thread */
     bool in_called_handler;
-    bool own_credentials; /* ... its credentials are not the process's (sched/identity.h) */
-    /* the program has given it a real-time class: it runs natively, without a slot */
+    bool own_credentials; /* its credentials differ from the process's (sched/identity.h) */
+    /* the program gave it a real-time class: it runs natively, without a slot */
     bool real_time;
-    bool own_attributes; /* nor are others that its children inherit */
+    bool own_attributes; /* other inheritable attributes differ from the process's */
     bool homing;
-    bool deadline;       /* in a timed wait: only its own kernel thread can end it */
-    bool interruptible;  /* in a wait that a signal may end */
-    uint8_t interrupted; /* 1: the wait ended because of a signal; TIMER_ENDED (sched/timers.h) */
+    bool deadline;       /* in a timed wait whose time limit its own kernel thread keeps */
+    bool interruptible;  /* a signal may end its wait */
+    uint8_t interrupted; /* 1: a signal ended its wait; TIMER_ENDED: a timer did (sched/timers.h) */
     uint8_t pin_reason;
-    bool openmp;             /* made by an OpenMP runtime */
-    bool own_affinity;       /* the program set it, to one that leaves out CPUs of the process */
-    bool pinned_by_mask;     /* and by nothing else */
-    struct carrier *carrier; /* who runs it now; valid while ATTACHED */
+    bool openmp;             /* created by an OpenMP runtime */
+    bool own_affinity;       /* the program gave it a mask that lacks CPUs of the process */
+    bool pinned_by_mask;     /* its affinity mask is the only reason why it is pinned */
+    struct carrier *carrier; /* carrier that runs it; valid while ATTACHED */
 
     struct carrier *home;
-    struct thread *next; /* in a run queue, or in a waker's private list */
-    uint64_t mounted_at; /* tsc; for slices */
-    /* tsc: its slice, if that is longer than others' (0: it is not), and how much of it it had run
-     * when woken threads went first */
+    struct thread *next; /* link in a run queue or in a waker's private list */
+    uint64_t mounted_at; /* tsc: when it last got a slot; for slices */
+    /* slice: tsc, length of its slice if longer than usual; 0: usual. slice_ran: tsc, the part of
+     * the slice that it had run when woken threads preempted it. */
     uint64_t slice, slice_ran;
-    /* tsc: the wait that begins was polled for in place since then; 0: it was not (sched/poll.c) */
+    /* tsc: when polling in place for the coming wait began; 0: it did not poll (sched/poll.c) */
     uint64_t polled_since;
-    /* in a bucket's queue: under the bucket's lock */
-    struct bucket *bucket; /* NULL: in none */
+    /* entry of a bucket's queue: under the bucket's lock */
+    struct bucket *bucket; /* NULL: in no queue */
     struct thread *wait_next, *wait_prev;
     uintptr_t wait_address;
     uint32_t wait_bitset;
     uint32_t wait_epoch;
-    /* in a chain (futex/chains.h), linked by next and wait_prev, if the chain's epoch is
-     * wait_epoch; NULL: in none. By t itself, or under the chain's lock */
+    /* Chain that it is in, if the chain's epoch equals wait_epoch; linked by next and wait_prev
+     * (futex/chains.h). NULL: none. Written by this thread, or under the chain's lock. */
     struct chain *chain;
-    uint64_t wait_since;  /* tsc when it joined a chain; 0: it joined the queue */
-    long nr;              /* the system call being handled */
-    uint32_t away_calls;  /* system calls that made it go home lately */
+    uint64_t wait_since;  /* tsc: when it joined a chain; 0: it joined the queue */
+    long nr;              /* number of the current system call */
+    uint32_t away_calls;  /* recent calls that made it migrate home (thread_learn) */
     uint32_t plain_waits; /* futex waits since the last such call */
 
-    /* of a team thread (cpus/cpus.h): its mask, as the program knows it; 0 bytes: it is none */
+    /* affinity mask that the program set for this team thread (sched/bind.h); 0 bytes: no team
+     * thread */
     uint32_t place_bytes;
     uint64_t place[PLACE_CPUS / 64];
-    bool affinity_known; /* whether it has set one; until then nobody of us sets its mask */
-    /* because another thread has given it a mask, or scheduling attributes; by itself, at its next
-     * call */
+    bool affinity_known; /* false: the runtime must not set its mask yet */
+    /* Another thread set its affinity or scheduling attributes: it pins or unpins itself at its
+     * next system call. */
     bool to_be_pinned;
-    uint16_t bound; /* to CPU bound - 1; 0: to none (sched/bind.c) */
-    bool was_bound; /* ever */
+    uint16_t bound; /* bound to CPU bound - 1; 0: not bound (sched/bind.c) */
+    bool was_bound; /* the runtime has set its mask at some time */
 
-    /* its timer, under the shard's lock (sched/timers.h): ns; 0: it has none */
+    /* timer, under the shard's lock (sched/timers.h): expiry in ns; 0: none */
     uint64_t timer_at;
     struct thread *timer_next, *timer_prev;
     uint8_t timer_shard, timer_clock;
 
-    /* futex word: there may be events that it waits for (events/events.c) */
+    /* futex word, 1: the events that it waits for may have come (events/events.c) */
     uint32_t events_notified;
-    uint32_t events_counted; /* it is one of sched.event_watchers */
+    uint32_t events_counted; /* 1: counted in sched.event_watchers */
     struct thread *events_next;
 
-    /* tsc: what it may run before expired threads (sched/ready.h), ... */
+    /* tsc: time that it may run before expired threads (sched/ready.h) */
     int64_t lag;
-    uint64_t lag_at;       /* ... when that was looked at, ... */
-    uint64_t charged_at;   /* ... and until when what it has run was taken from it */
-    uintptr_t kernel_wait; /* the address it waits on in the kernel, counted in its bucket */
+    /* tsc: when lag was last updated */
+    uint64_t lag_at;
+    uint64_t charged_at;   /* tsc: run time until then is subtracted from lag */
+    uintptr_t kernel_wait; /* address it waits on in the kernel, counted in its bucket */
     bool foreign_wait;     /* counted in futex_foreign_waiters */
-    /* its signal mask, as the program knows it; and what sigtimedwait(2) waits for, of the signals
-     * that the runtime lets through (sched/mask.h) */
+    /* mask: signal mask as the program knows it. sigwaits: the signals of never_blocked() that its
+     * sigtimedwait(2) waits for (sched/mask.c). */
     uint64_t mask, sigwaits;
-    uint64_t call_mask; /* of the call that it waits in, if has_call_mask */
+    uint64_t call_mask; /* mask of the call that it waits in, if has_call_mask */
     bool has_call_mask;
-    /* the one that waits with a mask of its own (waitmask.h); -1 or another: none */
+    /* its current call, if equal to nr, waits with a signal mask of its own (waitmask.h) */
     int16_t mask_call;
     uint8_t clone_state; /* enum clone_state */
 
-    /* SAVE_AREA bytes (frame.h): the state in which it was interrupted outside of the runtime,
-     * ... */
+    /* SAVE_AREA bytes (frame.h): the state in which it was interrupted outside of the runtime */
     void *save_area;
-    bool delivers;              /* the signal in that frame is to be handled at home */
-    struct signal_frame *saved; /* ... while it is in the runtime for that (signals.c) */
-    uint64_t credentials;       /* a hash of the calls that have changed them */
-    uint64_t ran_at_release;    /* its CPU time (ns) when it was late to leave (release.c) */
-    bool restricts;             /* it is about to restrict the system calls of the process */
-    siginfo_t taken;            /* by rt_sigtimedwait(2), whose caller does not want to know */
-    stack_t altstack;           /* the program's, for this thread (altstack.h) */
+    bool delivers;              /* once at home, handle the signal of that frame */
+    struct signal_frame *saved; /* frame in save_area, while diverted (signals.c) */
+    uint64_t credentials;       /* hash of the calls that changed them */
+    uint64_t ran_at_release;    /* CPU time (ns) when found late to leave; 0: not yet (release.c) */
+    bool restricts;             /* about to restrict the system calls of the process */
+    siginfo_t taken;            /* by rt_sigtimedwait(2) for a caller that passed no siginfo */
+    stack_t altstack;           /* set by the program for this thread (altstack.h) */
 
-    bool loop_blocked; /* ... but not at the moment (at_work) */
-    bool loop_alone;   /* the loop that it is in is not our business */
-    bool loop_open;    /* libomp: it has come to one that is */
+    bool loop_blocked; /* at_work, but without a slot: not counted in loop->working */
+    bool loop_alone;   /* in a loop that the runtime leaves alone */
+    bool loop_open;    /* libomp: in a loop whose threads may be made to wait */
 
-    /* ns; the monitor's: at its last look at a slot that several threads have, ... */
+    /* by the monitor, at its last scan of a slot with several threads: CPU time (ns) */
     uint64_t monitor_cpu_time;
-    uint64_t monitor_looked; /* ... tsc */
+    uint64_t monitor_looked; /* tsc of that scan */
     bool asked_to_step_back;
 
-    bool scan_waited; /* and its last sample found it waiting */
-    bool scan_works;  /* or at work for certain */
-    /* Found waiting in a loop: it goes on as long as these words are what they are. By t, before it
-     * is on a waiting list. */
-    /* entries in use; 0: it does not wait, or it is not known for what */
+    bool scan_waited; /* the last scan found it waiting */
+    bool scan_works;  /* the last scan found that it certainly works */
+    /* A wait found in a loop: it lasts while these words keep their values. Written by this thread
+     * before it is on a waiting list. */
+    /* entries in use; 0: no wait, or its words are unknown */
     uint32_t wait_words;
     struct wait_word {
         uintptr_t address;
         uint32_t value, mask;
     } wait_word[WAIT_WORDS];
-    bool wait_counted;  /* a counter ends that wait as well */
-    uint32_t counts_on; /* turns in which it is not parked in a counted wait (waiting.c) */
-    /* The last waits that were proven at sites (spin/probe.h). */
+    bool wait_counted;  /* a count may end the wait, too */
+    uint32_t counts_on; /* turns before it is parked in a counted wait again (waiting.c) */
+    /* The last waits proven at sites (spin/probe.h). */
     struct proof {
-        const struct spin_site *site; /* NULL: none */
+        const struct spin_site *site; /* NULL: unused */
         uintptr_t rip;
         uint32_t code_version, inputs;
         uint32_t words, wait_words;
-        uint64_t flags, r[PROOF_REGISTERS]; /* those that are inputs, in their order */
-        struct wait_word word[PROOF_WORDS]; /* first those that are waited for */
+        uint64_t flags, r[PROOF_REGISTERS]; /* values of the inputs, in the order of their bits */
+        struct wait_word word[PROOF_WORDS]; /* the wait's own words come first */
     } proof[PROOFS];
     uint32_t proofs_made;
     const struct spin_site *backoff_site;
-    /* turns at backoff_site without a look, since looks have shown nothing */
+    /* turns left at backoff_site until the next probe */
     uint32_t backoff_turns;
-    uint32_t backoff;            /* looks in a row that have shown nothing */
-    struct spin_site *wait_site; /* where it was last, ... */
-    uint64_t hit_at, wait_began; /* ... when, and since when it waits there; tsc */
-    bool goes_on;                /* it has done a turn since a word of that wait changed */
-    /* not yet in the statistics of this site: */
+    uint32_t backoff;            /* probes in a row that showed no wait, up to a maximum */
+    struct spin_site *wait_site; /* site of its last hit */
+    uint64_t hit_at, wait_began; /* tsc: of that hit, and of the start of its wait there */
+    bool goes_on;                /* it has made a turn since a word of that wait changed */
+    /* not yet added to the statistics of counted_site: */
     const struct spin_site *counted_site;
     uint32_t site_waits, site_yields, site_short_spins;
     uint32_t skipped;
     uint64_t site_waited;   /* tsc */
-    bool spins_first;       /* and it spins for a short time, whoever else could run */
-    uint32_t looks;         /* which slot slot_wanted looks at */
-    uint32_t wait_bound_us; /* of the time that it may be parked */
-    uint64_t wait_until;    /* tsc; under the slot's lock while it is on a waiting list */
-    /* tsc: the last poll with a time limit of 0 that found nothing, and the first of a row of them
-     */
+    bool spins_first;       /* it spins for a short time first, even if others could run */
+    uint32_t looks;         /* round-robin index of the slot that slot_wanted checks */
+    uint32_t wait_bound_us; /* maximum time parked */
+    uint64_t wait_until;    /* tsc: end of that time; under the slot's lock on a waiting list */
+    /* tsc: the last poll with a zero timeout that found nothing, and the first of its series */
     uint64_t polled_at, polls_since;
-    /* tsc: the last sched_yield(2), and the first of a row of them */
+    /* tsc: the last sched_yield(2), and the first of its series */
     uint64_t yielded_at, yields_since;
-    uint64_t gave_way_at;    /* tsc: the last that switched to another process's thread */
-    uint64_t yields_from;    /* a hash of their registers */
-    uint32_t yields_unseen;  /* so many since its loop was looked at, ... */
-    uint32_t yields_a_look;  /* ... which it is after so many */
-    uint32_t yields_in_vain; /* calls of sched_yield(2) in a row at a spin site */
+    uint64_t gave_way_at;    /* tsc: the last one that switched to another process */
+    uint64_t yields_from;    /* hash of the registers at these calls */
+    uint32_t yields_unseen;  /* yields since its loop was last probed */
+    uint32_t yields_a_look;  /* yields between two probes of its loop */
+    uint32_t yields_in_vain; /* consecutive sched_yield(2) at a spin site that did not switch */
 
-    struct thread *all_next; /* all threads ever made */
+    struct thread *all_next; /* link in the list of all threads ever created */
     bool ended;
-    struct thread *ended_next; /* those that have ended, oldest first: for reuse */
+    struct thread *ended_next; /* link in the list of ended threads to reuse, oldest first */
 };
 
-/* A siginfo, as much of it as the kernel fills. */
+/* The part of a siginfo_t that the kernel fills in. */
 struct kept {
     int32_t signo, errno_, code, pad;
     uint64_t field[4];
 };
 
-/* A kernel thread. */
+/* A kernel thread that runs application threads. */
 struct carrier {
     struct thread *home_thread;
     struct thread *current; /* written by this carrier only; NULL on its own stack */
     int32_t tid;
-    bool had_tiles; /* the kernel has made room for those of AMX (frame_make_room) */
-    uint32_t park;  /* futex word: 1 = an order or a signal is there */
-    /* the thread on it has just given its slot to one on another carrier, ... */
+    bool had_tiles; /* the kernel has allocated room for AMX tiles (frame_make_room) */
+    uint32_t park;  /* futex word, 1: an order or a signal has arrived */
+    /* its thread has just given its slot to a thread on another carrier; by this carrier only */
     bool handed_on;
-    /* ... whose kernel thread, this one, is still to be woken; 0: it has been. By this carrier
-     * only, as is handed_on */
+    /* tid of the kernel thread of that other carrier while it is still to be woken, else 0; by this
+     * carrier only */
     int32_t to_wake;
     struct thread *order;
     struct slot *order_slot;
     void *stack;        /* upper end of its own small stack */
-    void *signal_stack; /* SIGNAL_STACK bytes (frame.h): where the kernel puts frames */
-    struct carrier *free_next, *free_prev; /* under free.lock */
+    void *signal_stack; /* SIGNAL_STACK bytes (frame.h) for the kernel's signal frames */
+    struct carrier *free_next, *free_prev; /* under sched.free_lock */
     bool on_free;
-    struct thread *reserved; /* under free.lock: its home thread wants it */
+    struct thread *reserved; /* under sched.free_lock: its home thread, which wants it back */
     struct carrier *reserved_next;
-    bool reserved_seen; /* the monitor's */
+    bool reserved_seen; /* the monitor has seen this reservation */
 
-    /* Signals for its home thread: sched/deferred.h. */
-    uint32_t deferred_count; /* written on this kernel thread only, as are all of these */
+    /* Signals for its home thread (sched/deferred.h). Written on this kernel thread only, but for
+     * preempt_sent. */
+    uint32_t deferred_count;
     uint32_t sent_again_count;
-    volatile bool unnotified; /* the home thread does not know yet */
-    volatile bool closed;     /* the deferred queue is full: all are blocked */
-    /* of the kernel thread, or else what goes back when it is not closed any more: its home
-     * thread's, whoever runs on it */
+    volatile bool unnotified; /* the home thread has not been notified */
+    volatile bool closed;     /* the deferred queue is full: deferred_closed_mask() is in force */
+    /* Signal mask of the kernel thread or, while closed, the mask to restore: the home thread's,
+     * whichever thread runs on this carrier. */
     uint64_t mask;
     bool preempt_sent;                    /* a counted preemption signal is pending here */
     struct kept deferred[DEFERRED_MAX];   /* oldest first */
-    struct kept sent_again[DEFERRED_MAX]; /* on their way once more */
+    struct kept sent_again[DEFERRED_MAX]; /* sent again and not yet delivered */
 };
 
-enum clone_state { CLONE_NONE, CLONE_SHARED, CLONE_COPIED }; /* see syscalls.c */
+enum clone_state { CLONE_NONE, CLONE_SHARED, CLONE_COPIED }; /* see clone.c */
 
 enum slot_state { SLOT_BUSY, SLOT_POLLING, SLOT_IDLE, SLOT_CLOSED };
 
-/* In parts that are written by different ones, each in cache lines of its own: spinning threads of
- * other slots read at each turn. */
+/* A slot. The fields are grouped by writer, each group in cache lines of its own: spinning threads
+ * of other slots read some of them at each turn. */
 struct slot {
-    /* by who schedules on it */
+    /* written by scheduling on this slot */
     struct lock lock;
-    uint32_t ready_count;                   /* under lock, read without */
-    struct thread *ready_head, *ready_tail; /* and ... */
-    /* ... the last active thread at its head (sched/ready.h); NULL: there is none */
+    uint32_t ready_count; /* written under lock, read without */
+    struct thread *ready_head, *ready_tail;
+    /* last active thread of the run queue (sched/ready.h); NULL: none */
     struct thread *active_tail;
     uint32_t active_count;
-    /* tsc: the first expired thread has waited for active ones since then; 0: not */
+    /* tsc: since when the first expired thread has waited for active ones; 0: it does not */
     uint64_t active_since;
-    uint64_t popped_since;                      /* active_since before the last pop, ... */
-    bool popped_expired;                        /* ... and whether that was an expired thread */
+    uint64_t popped_since;                      /* active_since before the last pop */
+    bool popped_expired;                        /* the last pop took an expired thread */
     struct thread *waiting_head, *waiting_tail; /* parked threads: sched/waiting.h */
-    uint32_t waiting_count;                     /* under lock, read without */
-    uint32_t overcommit;
-    /* tsc: the first ready thread has seen parked ones go first since then; 0: not */
+    uint32_t waiting_count;                     /* written under lock, read without */
+    uint32_t overcommit;                        /* number of extra threads; under lock */
+    /* tsc: since when parked threads have run before the first ready one; 0: they have not */
     uint64_t passed_since;
-    uint64_t hand_on_until;     /* tsc: extra threads hand their places on; under lock */
-    uint64_t kept_until;        /* tsc: other slots take no ready threads before; a guess */
-    struct thread *runner;      /* who got the slot last; a hint */
+    uint64_t hand_on_until;     /* tsc: extra threads hand on their places until then; under lock */
+    uint64_t kept_until;        /* tsc: no other slot takes its ready threads until then; a guess */
+    struct thread *runner;      /* thread that got the slot last; a hint */
     bool computing;             /* the runner only computes (sched/slices.h); a hint */
-    uint32_t schedules;         /* moves whenever the slot changes hands or its thread yields */
-    struct lost_time lost_time; /* by who holds it */
-    uint32_t spin_yields;       /* by threads in loops that pause, and have no words to wait for */
-    /* seldom */
+    uint32_t schedules;         /* incremented when the slot changes hands or its thread yields */
+    struct lost_time lost_time; /* written by the holder of the slot */
+    uint32_t spin_yields;       /* calls of slot_yield_spinning */
+    /* written seldom */
     uint32_t state __attribute__((aligned(64))); /* enum slot_state; under lock, read without */
-    /* how long to look for work before it is given up, and the most (sched/poll.c): by who holds
-     * it, as ... */
+    /* polling time before the slot is given up, and its maximum (sched/poll.c); by the holder */
     uint32_t poll_ns, poll_max_ns;
-    /* ... tsc: it has nothing to run since then; 0: it has, or that is not to be learnt from */
+    /* tsc: since when it has had nothing to run; 0: it has, or the wait is not to be learned
+     * from */
     uint64_t idle_since;
-    /* who runs on it is to leave it, and nobody is to come; under lock, read without */
+    /* the runner is to leave, and no thread may come; written under lock, read without */
     bool closed;
     uint32_t index;
-    uint32_t cpu; /* where its kernel thread was last seen; a hint, as ... */
-    /* ... the slot that was seen on the same CPU (its own index: none) */
+    uint32_t cpu; /* where its kernel thread was last seen; a hint */
+    /* slot last seen on the same CPU; its own index: none; a hint */
     uint32_t neighbour;
-    /* by its spinning thread */
-    /* tsc: when it last looked at the parked ones (sched/park.c) */
+    /* written by its spinning thread */
+    /* tsc: last check of the parked threads (sched/park.c) */
     uint64_t looked_at __attribute__((aligned(64)));
-    /* tsc: its thread last came to a site while nobody else could run; 0: others could since. It
-     * has been so since then (sched/nap.h) */
+    /* alone_at: tsc, last site hit of its thread while no other could run; 0: another could since.
+     * alone_since: tsc, start of that time (sched/nap.h). */
     uint64_t alone_at, alone_since;
-    uint32_t nap_after_us; /* alone for so long, its thread naps */
+    uint32_t nap_after_us; /* time alone after which its thread naps */
     uint32_t napping;      /* enum nap_kind; futex word */
-    struct thread *napper; /* this one, while it waits for its words as well; or NULL */
-    /* by the monitor */
-    /* tsc: its thread is not looked at for busy-waiting before (spin/scan.c) */
+    struct thread *napper; /* its napping thread, if that waits for words, too; or NULL */
+    /* written by the monitor, scan_after also by scanned threads */
+    /* tsc: no scan for busy-waiting before then (spin/scan.c) */
     uint64_t scan_after __attribute__((aligned(64)));
-    uint32_t monitor_seen; /* `schedules` at the last look, ... */
-    /* ... how often its threads have been preempted since, ... */
+    uint32_t monitor_seen; /* `schedules` at the last scan */
+    /* preemptions of its threads since it last scheduled */
     uint32_t monitor_preempts;
-    /* ... since when it has found nothing scheduled, has preempted them or has granted an extra
-     * thread (tsc), ... */
+    /* tsc: when the monitor last saw it schedule, preempted its threads or granted an extra
+     * thread */
     uint64_t monitor_stuck;
-    int32_t monitor_tid; /* ... and which kernel thread ran it, ... */
-    /* ... that had used so much CPU time (ns) then (tsc) */
+    int32_t monitor_tid; /* kernel thread that ran it at the last scan */
+    /* CPU time (ns) of that kernel thread at the last scan, and the tsc of that scan */
     uint64_t monitor_cpu_time, monitor_looked;
 } __attribute__((aligned(128)));
 
 struct scheduler {
-    /* open: those of lower indices. Changes while the program runs (slots_resize) */
+    /* number of open slots: those of lower indices. Changes at run time (slots_resize). */
     uint32_t slots;
-    uint32_t slots_made; /* ever opened */
+    uint32_t slots_made; /* number ever opened */
     uint32_t idle_count;
     uint64_t all_idle_since; /* tsc: when the last slot became idle; a hint */
-    uint32_t naps;           /* slots whose thread naps */
-    uint64_t naps_looked_at; /* tsc; by the monitor */
-    /* others want the CPU of the one thread that runs (monitor/lone.h); or did
-     * a moment ago */
+    uint32_t naps;           /* number of slots whose thread naps */
+    uint64_t naps_looked_at; /* tsc of the monitor's last naps_look */
+    /* other programs want the CPU of the only running thread, or did a moment ago
+     * (monitor/lone.h) */
     bool lone_contended;
-    /* tsc: what a system call takes that does nothing (monitor/lone.c) */
+    /* tsc ticks of a system call that does nothing (monitor/lone.c) */
     uint32_t call_tsc;
-    bool neighbours;       /* others want the CPUs of threads that run (monitor/neighbours.h) */
-    uint32_t crowd;        /* its threads have one of so many parts of a CPU; at least 1 */
+    bool neighbours;       /* others want the CPUs of running threads (monitor/neighbours.h) */
+    uint32_t crowd;        /* each running thread gets 1/crowd of a CPU; at least 1 */
     uint32_t threads;      /* alive */
-    bool has_made_threads; /* or, in the child of a fork, the child has */
+    bool has_made_threads; /* ever, in this process */
     int32_t pid;
     bool native_waits; /* given up: threads wait in the kernel only */
     bool active;       /* patched and scheduling */
-    /* The first thread has something that the kernel keeps for kernel threads; until it
-     * registers. */
+    /* The first thread has state that the kernel keeps per kernel thread; until it registers. */
     bool first_is_tied;
-    bool uses_rseq;         /* the program uses glibc's areas: see runtime/rseq.h */
-    bool user_switch;       /* the machine can switch in user space */
+    bool uses_rseq;         /* the program uses glibc's rseq areas (runtime/rseq.h) */
+    bool user_switch;       /* this machine supports switching in user space */
     uint8_t level;          /* enum level */
     bool detect_spinning;   /* threads that wait in a loop give way */
-    bool misjudge_spinning; /* all that are looked at do: a test of the bounds */
-    bool observe_spinning;  /* they are only counted */
-    uint32_t observe_us;    /* a scan of each slot every so many us; 0: the usual number */
-    bool traced;            /* by a debugger; as of the monitor's last look */
-    bool shares;            /* the CPUs with other programs under lissom (monitor/peers.c) */
+    bool misjudge_spinning; /* for tests: all scanned threads give way */
+    bool observe_spinning;  /* waits in loops are only counted */
+    uint32_t observe_us;    /* us between two scans of a slot; 0: the default */
+    bool traced;            /* a debugger was attached at the monitor's last check */
+    bool shares;            /* shares CPUs with other programs under lissom (monitor/peers.c) */
     uint8_t idle_policy;    /* enum idle_policy */
-    bool poll_for_openmp;   /* OpenMP's waits do not spin themselves */
-    bool openmp_binds;      /* its threads are to be bound to places */
+    bool poll_for_openmp;   /* slots poll in place of OpenMP's own spinning */
+    bool openmp_binds;      /* the program asks OpenMP to bind its threads to places */
     uint64_t tsc_per_us;
     struct lock free_lock;
     struct carrier *free_head, *reserved_head;
     uint32_t monitor_started;
-    /* futex: 1 = there may be ready threads; else how it sleeps (monitor.c) */
+    /* futex word, 1: threads may be ready; otherwise how the monitor sleeps (monitor.c) */
     uint32_t monitor_word;
     struct slot slot[LISSOM_MAX_SLOTS];
-    /* by the threads that wait for events (docs/events.md): those that another thread has to look
-     * for events for, ... */
+    /* Written by threads that wait for events (docs/design/event-loops.md). event_watchers: how
+     * many rely on other threads to poll for their events. event_leader: 1 if one of them waits in
+     * the kernel for all. */
     uint32_t event_watchers __attribute__((aligned(64)));
-    uint32_t event_leader; /* ... and whether one of them waits in the kernel for all */
+    uint32_t event_leader;
 };
-/* What the objects are (patch_config.object_found). */
+/* Kinds of objects, as patch_config.object_found returns them. */
 enum object_kind { OBJECT_OTHER, OBJECT_OPENMP };
 
 enum level { LEVEL_USER, LEVEL_KERNEL, LEVEL_OFF };
@@ -384,8 +388,8 @@ extern struct lissom_record *record;
 extern __thread struct thread *lissom_self;
 
 #define count(name) __atomic_fetch_add(&record->counter[LISSOM_C_##name], 1, __ATOMIC_RELAXED)
-/* On the hot paths, by who holds s: its own stripe, and no locked instruction unless slots share
- * it. An extra thread on the slot may make it miss a few. */
+/* Count on a hot path, by the holder of s: in the slot's own stripe, without a locked instruction
+ * unless slots share stripes. May lose a few counts while the slot has an extra thread. */
 #define count_on(s, name, n) \
     do { \
         uint64_t *stripe_ = &record->stripe[(s)->index % LISSOM_STRIPES][LISSOM_C_##name]; \
@@ -399,118 +403,135 @@ extern __thread struct thread *lissom_self;
     __atomic_fetch_add(&record->counter[LISSOM_C_##name], (n), __ATOMIC_RELAXED)
 
 /* --- thread.c --------------------------------------------------------------------------------- */
-struct thread *thread_register(void); /* the calling kernel thread; NULL: out of memory */
+/* Register the calling kernel thread. Returns NULL if the runtime is not active or gives up, or if
+ * out of memory. */
+struct thread *thread_register(void);
 void thread_exit(struct thread *t);
-void thread_forget_others(struct thread *t); /* in a fork's child */
+/* In a fork's child: forget all threads but t. */
+void thread_forget_others(struct thread *t);
 struct carrier *carrier_by_tid(int32_t tid);
 struct thread *thread_by_tid(int32_t tid);
-/* f for each that holds s at the moment, a guess. Looks through all threads. */
+/* Call f for each thread that holds s at the moment, a guess. Walks all threads. */
 void threads_on_slot(const struct slot *s, void (*f)(struct thread *));
-void threads_each(void (*f)(struct thread *)); /* that is alive */
-/* One that is alive and of which that is true, or NULL. */
+/* Call f for each thread that is alive. */
+void threads_each(void (*f)(struct thread *));
+/* Return a live thread t for which is(t, argument) is true, or NULL. */
 struct thread *threads_find(bool (*is)(const struct thread *, int), int argument);
-/* t, at home, may have got a scheduling class. Real-time threads go before others by priority,
- * which only the kernel can do. */
+/* t is at home and its scheduling class may have changed: make it run without a slot if it is
+ * real-time now. Only the kernel can run real-time threads by priority. */
 void thread_look_at_class(struct thread *t);
-/* The scheduling class that the program was executed with is no choice of its own. */
+/* Note the scheduling class that the program was started with: that is no choice of its own. */
 void thread_class_at_start(void);
 void thread_unpin(struct thread *t);
 void thread_pin(struct thread *t, enum lissom_pin_reason reason);
-/* t makes a call that has to be made at home, or begins a wait for whose sake it may leave it.
- * Threads that keep going home gain nothing by leaving it, and are pinned for a while. */
+/* Learn whether t should stay on its kernel thread. needs_home: t makes a call at home; otherwise t
+ * begins a wait that may be carried. Pins threads that keep migrating home, for a while. */
 void thread_learn(struct thread *t, bool needs_home);
 
 /* --- slots.c; park.c: slot_park, slot_wanted; sched/poll.c: slot_poll_in_place ---------------- */
-void slots_init(uint32_t n); /* all idle and empty; at the start, and in a fork's child */
-/* docs/slots.md: open, close. From then on there are n slots, 1..LISSOM_MAX_SLOTS. By the monitor
- * only. */
+/* Initialize n idle slots with empty run queues: at the start, and in a fork's child. */
+void slots_init(uint32_t n);
+/* By the monitor only: set the number of slots to n, 1 to LISSOM_MAX_SLOTS
+ * (docs/design/slot-protocol.md, open and close). */
 void slots_resize(uint32_t n);
-/* Asks who still runs on closed slots to leave them. Post: there is somebody. By the monitor
+/* Preempt the threads that still run on closed slots. Returns whether there are any. By the monitor
  * only. */
 bool slots_vacate(void);
-/* How many threads could run just now: those that do (*running, unless NULL), one for each slot
- * that is not idle, and the ready ones. A guess. */
+/* Return how many threads could run now: ready ones, and one for each busy slot. A guess. Sets
+ * *running, unless NULL, to the number of busy slots. */
 uint32_t slots_demand(uint32_t *running);
-/* docs/slots.md: block. Pre: t holds s, and is in a queue, so t->slot is its waker's already.
- * Post: true: t was woken and holds t->slot. false: a signal (if t->interruptible) or the deadline
- * (CLOCK_REALTIME if `realtime`, else CLOCK_MONOTONIC; NULL: none) came first; t holds no slot and
- * may still be queued. A t that is not pinned and has no deadline is only ended by a wake: who
- * sends it a signal takes it out of its queue. A t with a deadline must be at home. */
+/* Block t (docs/design/slot-protocol.md, block). Returns true if t was woken: it holds t->slot.
+ * Returns false if a signal (with t->interruptible) or the deadline came first: t holds no slot and
+ * may still be queued. deadline: of CLOCK_REALTIME if `realtime`, else of CLOCK_MONOTONIC; NULL:
+ * none.
+ *
+ * Pre: t holds s and is in a queue, so t->slot is its waker's already. A t with a deadline is at
+ * home. If t is not pinned and has no deadline, only a wake ends its wait: a thread that signals it
+ * takes it out of its queue. */
 bool slot_block(struct thread *t, struct slot *s, const struct timespec *deadline, bool realtime);
 void slot_make_ready(struct thread *t);
-/* linked by next, first come first served; the waker owns all */
+/* Make ready all threads of a list, linked by next, in this order. Pre: the caller owns them. */
 void slots_make_ready(struct thread *list);
-/* n threads from head to tail, linked by next, which have been taken out of chains, get ready on s.
- * kept_until: tsc; other slots do not take them before, and are not woken for them; 0: they
- * may. */
+/* Make ready on s n threads from head to tail, linked by next, taken out of chains. kept_until:
+ * tsc; other slots neither take them before, nor are woken for them. 0: they may. */
 void slot_make_ready_list(struct slot *s, struct thread *head, struct thread *tail, uint32_t n,
                           uint64_t kept_until);
 void slot_acquire(struct thread *t);
 void slot_release(struct thread *t);
-/* A waker owns t, which holds no slot and runs: until it is granted. Pre: not interruptible. */
+/* Sleep until t is granted a slot. Pre: t runs without a slot, a waker owns it, and it is not
+ * interruptible. */
 void slot_await(struct thread *t);
 void slot_yield(struct thread *t);
-/* t lets those go first that were woken, and is the next after them: with the rest of its slice. */
+/* Let woken threads preempt t. t is the next to run after them, for the rest of its slice. */
 void slot_make_way(struct thread *t);
-/* docs/slots.md: step back. Post: true: t, which had an extra place, has waited for its turn, and
- * holds t->slot. false: there was none. */
+/* Give up t's extra place and wait for its turn (docs/design/slot-protocol.md, step back). Returns
+ * true once t holds t->slot again, false if it had no extra place. */
 bool slot_step_back(struct thread *t);
 void slot_pass_on(struct slot *s);
-/* Post: true: t, which had none, holds t->slot, which was idle. */
+/* Claim an idle slot for t, which has none. Returns whether t holds t->slot now. */
 bool slot_try_acquire(struct thread *t);
-/* Post: a slot that was idle and is the caller's now, or NULL. */
+/* Claim an idle slot for the caller, `preferred` if it can. Returns NULL if none is idle. */
 struct slot *slots_claim_idle(const struct slot *preferred);
 void slot_overcommit(struct slot *s);
-/* t, which holds its slot, waits in a loop for t->wait_word. Post: true: another thread has run,
- * and t holds t->slot. false: there is none that could. docs/slots.md: park. */
+/* Park t, which holds its slot and waits in a loop for t->wait_word (docs/design/slot-protocol.md,
+ * park). Returns true after another thread has run: t holds t->slot. Returns false if no other can
+ * run. */
 bool slot_park(struct thread *t, uint64_t now /* tsc */);
-/* Whether another thread could run in the place of t, a guess: t should give way if it waits. */
+/* Return whether another thread could run in the place of t, a guess: t should give way if it
+ * waits. */
 bool slot_wanted(struct thread *t, uint64_t now /* tsc */);
-/* t, which spins and is not proven to wait, lets other threads run. The loop may end by a count
- * that no proof has shown, so t->counts_on is then the turns that it may make for the time that it
- * was away. Pre: as slot_yield. */
+/* Yield for t, which spins and is not proven to wait. Its loop may end by a count that no proof has
+ * shown: sets t->counts_on to the turns that it may make for the time it was away. Pre: as for
+ * slot_yield. */
 void slot_yield_spinning(struct thread *t, uint64_t now /* tsc */);
 struct thread *slot_pop(struct slot *s);
-bool slots_anything_ready(void); /* or parked */
+/* Return whether any thread is ready or parked. */
+bool slots_anything_ready(void);
 bool slot_over_slice(const struct thread *t);
-/* An OpenMP runtime was told not to spin on `word`: does it for it, as long as no thread is ready.
- * Post: true: it is not `value` any more, or cannot be read. */
+/* Poll `word` for an OpenMP runtime that does not spin by itself, as long as no thread is ready.
+ * Returns true if *word is no longer `value`, or cannot be read. */
 bool slot_poll_in_place(struct thread *t, const uint32_t *word, uint32_t value);
 
 /* --- carrier.c -------------------------------------------------------------------------------- */
 void carrier_dispatch(struct thread *t, struct slot *s);
-/* docs/slots.md: run_next. now: tsc, of a moment ago; 0: the caller does not know it. */
+/* Run u on s in the place of t (docs/design/slot-protocol.md, run_next). now: tsc of a moment ago;
+ * 0: unknown. Returns true after a switch to u, once t runs again. Returns false if u runs on
+ * another carrier: t has to rest. */
 bool carrier_run_next(struct thread *t, struct thread *u, struct slot *s, uint64_t now);
 void carrier_rest(struct thread *t);
 bool carrier_sleep_attached(struct thread *t, const struct timespec *deadline, bool realtime);
 void carrier_migrate_home(struct thread *t);
 struct thread *carrier_take_reserved(struct thread *t);
 void carrier_put_back_reserved(struct thread *t, struct thread *r);
-bool carrier_preempt_reserved(void); /* the monitor's look at who waits to come home */
+/* By the monitor: preempt carriers that their home threads have waited for since its last call.
+ * Returns whether any home thread waits. */
+bool carrier_preempt_reserved(void);
 void carrier_finish(struct thread *prev);
 
 /* --- switch.S, context.S, guarded.S ----------------------------------------------------------- */
-struct thread *lissom_switch(struct thread *from, struct thread *to); /* returns who was left */
+/* Switch from `from` to `to`. Returns, when `from` runs again, the thread that was left for it. */
+struct thread *lissom_switch(struct thread *from, struct thread *to);
 struct thread *lissom_leave(struct thread *from, void *stack,
                             void (*f)(struct carrier *, struct thread *), struct carrier *k);
 _Noreturn void lissom_enter(struct thread *to, struct thread *prev);
 void lissom_syscall_entry(void);
-/* Post: 0, or -EFAULT. */
+/* Each returns 0, or -EFAULT if an access faults. */
 long lissom_guarded_load(const uint32_t *address, uint32_t *value);
 long lissom_guarded_copy(void *to, const void *from, size_t bytes);
-long lissom_guarded_exchange(uint32_t *word, uint32_t *expected, uint32_t new); /* sched/user.h */
-/* epoll_wait(2), but -EINTR if *pending_work is or becomes true before the kernel sleeps. */
+/* Compare and swap. Returns 1 if *word differed from *expected, which then has its value. */
+long lissom_guarded_exchange(uint32_t *word, uint32_t *expected, uint32_t new);
+/* epoll_wait(2), but -EINTR if *pending_work is or becomes nonzero before the kernel sleeps. */
 struct epoll_event;
 long lissom_event_sleep(int instance, struct epoll_event *events, int n, int ms,
                         const volatile uint32_t *pending_work);
 
-/* Only its own kernel thread may run it: pinned, or that has its signal mask, or with credentials
- * of its own. */
+/* Return whether only t's own kernel thread may run it: t is pinned, has credentials of its own, is
+ * in a handler that the kernel returns from, or the kernel has its full signal mask. */
 static inline bool thread_stays(const struct thread *t)
 {
     return t->pinned || t->kernel_has_mask || t->in_called_handler || t->own_credentials;
 }
-/* Why t's wait keeps its kernel thread; LISSOM_PIN_NONE: it does not. */
+/* Return why t's wait keeps its kernel thread; LISSOM_PIN_NONE if it does not. */
 static inline enum lissom_pin_reason thread_kept_by(const struct thread *t)
 {
     if (t->pinned)
@@ -521,7 +542,7 @@ static inline enum lissom_pin_reason thread_kept_by(const struct thread *t)
         return LISSOM_PIN_identity;
     return t->deadline ? LISSOM_PIN_timed : LISSOM_PIN_NONE;
 }
-/* Whether the home thread of the carrier that t is on wants it back. */
+/* Return whether the home thread of t's carrier wants it back. */
 static inline bool carrier_is_reserved(const struct thread *t)
 {
     return t->carrier != t->home && __atomic_load_n(&t->carrier->reserved, __ATOMIC_RELAXED);

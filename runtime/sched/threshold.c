@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: MIT
  *
- * Epochs for the controller of apple.c: threshold.h says what for.
+ * Epochs for the controller of apple.c (threshold.h).
  */
 #include "sched/threshold.h"
 #include "policy/apple.h"
 #include "sched/thread.h"
 
 enum {
-    EVENTS = 1000,   /* of an epoch, at least: the paper's number */
-    EPOCH_US = 2000, /* and so long, at least: a slice more or less is to be no difference */
-    /* events that a slot counts before it says so */
+    EVENTS = 1000,   /* minimum per epoch: the paper's number */
+    EPOCH_US = 2000, /* minimum length of an epoch: a slice more or less must not matter */
+    /* events that a slot counts before it adds them to the epoch's */
     BATCH = 9 * THRESHOLD_SAMPLE,
-    COUNTED_US = 100, /* of a wait at most */
-    /* the best of those that were fixed, over all programs of `lissom bench adapt` */
+    COUNTED_US = 100, /* maximum counted of a wait */
+    /* best of the fixed thresholds, over all programs of `lissom bench adapt` */
     START_NS = 500,
 };
 
-/* d is a quarter of T, so that both ends of the range are near: a switch in user space and one by
- * the kernel differ tenfold. */
+/* The step d is a quarter of T, so that both ends of the range are near: a switch in user space and
+ * one in the kernel differ tenfold. */
 static const struct apple_limits limits = {
     .lower = 200, .upper = 50000, .step = 200, .step_permille = 250};
 
 static struct {
-    struct lock lock; /* around apple and what follows; nobody waits for it */
+    struct lock lock; /* protects apple and the fields up to slots; only tried */
     struct apple apple;
-    uint64_t began;        /* tsc: the epoch */
-    uint64_t lost, beyond; /* of all slots, until then */
-    uint32_t slots;        /* open then; 0: the first epoch has not begun */
+    uint64_t began;        /* tsc: begin of the epoch */
+    uint64_t lost, beyond; /* sums over all slots at that time */
+    uint32_t slots;        /* number open at that time; 0: no epoch has begun */
     bool fixed;
-    uint32_t events __attribute__((aligned(64))); /* of this epoch, or more; by all */
-    uint32_t ns __attribute__((aligned(64)));     /* read by all */
+    /* in this epoch, or more; written by all threads */
+    uint32_t events __attribute__((aligned(64)));
+    uint32_t ns __attribute__((aligned(64))); /* read by all threads */
 } epoch;
 
 void threshold_init(bool fixed, uint32_t ns)
@@ -39,7 +40,8 @@ void threshold_init(bool fixed, uint32_t ns)
     apple_init(&epoch.apple, &limits, START_NS);
 }
 
-/* What was learnt holds for the child too. The epoch does not: the other threads are gone. */
+/* The learned threshold is valid for the child, too. The epoch is not: the other threads are
+ * gone. */
 void threshold_after_fork(void)
 {
     epoch.lock = (struct lock){0};
@@ -49,13 +51,13 @@ void threshold_after_fork(void)
 
 uint32_t threshold_ns(void) { return __atomic_load_n(&epoch.ns, __ATOMIC_RELAXED); }
 
-/* By the slot's holder. An extra thread on the slot may make it miss some. */
+/* Add n to a sum, by the slot's holder. May lose some while the slot has an extra thread. */
 static void add(uint64_t *sum, uint64_t n)
 {
     __atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }
 
-/* Post: the next epoch has begun. Pre: epoch.lock. */
+/* End the epoch and begin the next. Pre: epoch.lock. */
 static void end_epoch(uint64_t now)
 {
     uint64_t lost = 0, beyond = 0;
@@ -65,7 +67,8 @@ static void end_epoch(uint64_t now)
         beyond += __atomic_load_n(&sched.slot[i].lost_time.beyond, __ATOMIC_RELAXED);
     }
     uint64_t all = (now - epoch.began) * slots, not_counted = beyond - epoch.beyond;
-    /* With another number of slots the thresholds of one round could not be compared: once more. */
+    /* If the number of slots changed, the thresholds of a round cannot be compared: repeat the
+     * epoch. */
     uint64_t time = slots == epoch.slots && all > not_counted ? all - not_counted : 0;
     __atomic_store_n(&epoch.ns, apple_epoch(&epoch.apple, lost - epoch.lost, time),
                      __ATOMIC_RELAXED);

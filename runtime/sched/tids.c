@@ -3,14 +3,15 @@
 
 enum {
     TIDS = 1 << 17,
-    /* each with its own lock: a preempted thread that holds one blocks few others */
+    /* each with its own lock: a preempted holder blocks few other threads */
     PARTS = 64,
     PART = TIDS / PARTS,
 };
 /* Open addressing within a part. Entries are overwritten, but never removed: a probe ends at
  * NULL. */
 static struct carrier *by_tid[TIDS];
-static int32_t inserted_as[TIDS]; /* its tid at that time; under the part's lock */
+/* tid of the entry's carrier at insertion; under the part's lock */
+static int32_t inserted_as[TIDS];
 static struct lock part_lock[PARTS];
 
 static uint32_t hash(int32_t tid) { return ((uint32_t)tid * 2654435761u) >> 15; }
@@ -29,8 +30,8 @@ struct carrier *carrier_by_tid(int32_t tid)
     return NULL;
 }
 
-/* Overwrite entries whose carrier has been reused with another tid, and the entry of a thread that
- * exited with the same tid: the kernel may have reused it. */
+/* Overwrite entries whose carrier was reused with another tid, and the entry of an exited thread
+ * with the same tid: the kernel may have reused that. */
 void tids_insert(struct carrier *k)
 {
     uint32_t i = hash(k->tid);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Timers: lists in no order, in shards, each with a lock. Most are disarmed long before they are
- * due, so arming and disarming are what has to be cheap; a list is only gone through when the first
- * of all may be due.
+ * Timers: unordered lists in shards, each with a lock. Most timers are disarmed long before they
+ * are due, so arming and disarming must be cheap. The lists are only walked when the first of all
+ * timers may be due.
  */
 #include "sched/timers.h"
 #include "sched/hooks.h"
@@ -10,18 +10,17 @@
 #include <time.h>
 
 enum { SHARDS = 16, WAKES_FOR_NOTHING = 0 };
-#define NEVER (uint64_t)INT64_MAX /* no clock of the kernel comes so far */
+#define NEVER (uint64_t)INT64_MAX /* no clock of the kernel reaches this */
 
 static struct shard {
     struct lock lock;
     struct thread *head;
 } __attribute__((aligned(64))) shards[SHARDS];
 
-/* No timer of the clock is due before. Too early after the one that it was taken from has been
+/* No timer of the clock is due before this. It is too early after the timer that set it was
  * disarmed. */
 static uint64_t earliest[TIMER_CLOCKS] = {TIMERS_FOR_EVER, TIMERS_FOR_EVER};
-/* Until when the monitor may sleep whatever is armed from now on: it looks then at the latest. Of
- * CLOCK_MONOTONIC. */
+/* The monitor will check the timers by then, whatever is armed from now on. Of CLOCK_MONOTONIC. */
 static uint64_t watched_until = TIMERS_FOR_EVER;
 static bool in_use;
 
@@ -37,7 +36,7 @@ bool timers_any(void)
     return first(TIMER_MONOTONIC) != TIMERS_FOR_EVER || first(TIMER_REALTIME) != TIMERS_FOR_EVER;
 }
 
-/* As the clocks stand now, or a little sooner; 0: it is over. */
+/* Convert to CLOCK_MONOTONIC as the clocks are now, or a little sooner; 0: in the past. */
 static uint64_t in_monotonic(enum timer_clock clock, uint64_t ns)
 {
     if (clock == TIMER_MONOTONIC || ns == TIMERS_FOR_EVER)
@@ -48,7 +47,7 @@ static uint64_t in_monotonic(enum timer_clock clock, uint64_t ns)
     return __builtin_add_overflow(monotonic, ns - now, &at) ? TIMERS_FOR_EVER : at;
 }
 
-/* The monitor looks before `ns` of `clock`. */
+/* Return whether the monitor checks before `ns` of `clock`. */
 static bool is_watched(enum timer_clock clock, uint64_t ns)
 {
     uint64_t until = __atomic_load_n(&watched_until, __ATOMIC_SEQ_CST);
@@ -112,11 +111,12 @@ void timer_disarm(struct thread *t)
     lock_drop(&s->lock);
 }
 
-/* Of all that are due as the clocks stand. */
+/* End all waits that are due at `now`. */
 static void end_waits(const uint64_t now[TIMER_CLOCKS], uint8_t end)
 {
     struct thread *list = NULL, **tail = &list;
-    /* Before the lists are looked at: who arms meanwhile is seen there, or says so here. */
+    /* Before the lists are read: a timer that is armed meanwhile is seen in its list, or lowers
+     * `earliest`. */
     for (int i = 0; i < TIMER_CLOCKS; i++)
         __atomic_store_n(&earliest[i], TIMERS_FOR_EVER, __ATOMIC_SEQ_CST);
     for (int i = 0; i < SHARDS; i++) {
@@ -129,7 +129,8 @@ static void end_waits(const uint64_t now[TIMER_CLOCKS], uint8_t end)
                 continue;
             }
             take_out(s, t);
-            if (!timer_ends_wait(t)) /* a waker has it, or it is about to look for a signal */
+            /* a waker has taken it, or it is about to check for a signal */
+            if (!timer_ends_wait(t))
                 continue;
             t->interrupted = end;
             t->next = NULL;
@@ -147,7 +148,7 @@ static void read_clocks(uint64_t now[TIMER_CLOCKS])
     now[TIMER_REALTIME] = clock_ns(CLOCK_REALTIME);
 }
 
-/* At all timers. */
+/* End all waits that are due now. */
 static void look(void)
 {
     uint64_t now[TIMER_CLOCKS];
@@ -159,12 +160,13 @@ static uint64_t sooner(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 struct timers_look timers_watch(uint64_t until)
 {
-    enum { SET_NS = 100000000 }; /* how late it may be seen that CLOCK_REALTIME was set */
+    /* how late a change of CLOCK_REALTIME may be noticed */
+    enum { SET_NS = 100000000 };
     __atomic_store_n(&watched_until, until, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (until == TIMERS_FOR_EVER && first(TIMER_MONOTONIC) != TIMERS_FOR_EVER &&
         first(TIMER_REALTIME) != TIMERS_FOR_EVER)
-        look(); /* perhaps they have all been disarmed */
+        look(); /* all timers may have been disarmed */
     uint64_t realtime = first(TIMER_REALTIME), at = sooner(until, first(TIMER_MONOTONIC));
     if (realtime == TIMERS_FOR_EVER)
         return (struct timers_look){at, TIMER_MONOTONIC};

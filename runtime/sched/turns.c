@@ -9,8 +9,9 @@
 
 enum {
     TURN_NS = 3000000,
-    HERE_SHARE = 6, /* of the longest wait: see look */
-    POLL_NS = 1500, /* after a sleep, before the next: a third of what a sleep and a wake cost */
+    HERE_SHARE = 6, /* part of the longest wait: see look */
+    /* time after a sleep until the next: a third of the cost of a sleep and a wake */
+    POLL_NS = 1500,
     FUTEX_WAIT_SHARED = 0,
     FUTEX_WAKE_SHARED = 1,
 };
@@ -20,7 +21,7 @@ static struct {
     uint32_t self;
     uint64_t mask;
     uint32_t entries, most;
-    uint32_t busy;        /* a thread is in turns_pass: there is one word for all */
+    uint32_t busy;        /* a thread is in turns_pass: they share one word */
     uint64_t polls_until; /* tsc */
 } own;
 
@@ -38,7 +39,7 @@ static bool becomes(struct lissom_turn *e, uint32_t from, uint32_t to)
                                        __ATOMIC_SEQ_CST);
 }
 
-/* Rule 4: takes the turns from processes that have not been at a site since then. */
+/* Rule 4: take the turns from processes that have not been at a site since then. */
 static void end_turns_since(struct lissom_turn *turn, uint64_t since)
 {
     for (uint32_t i = 0, n = __atomic_load_n(&own.entries, __ATOMIC_RELAXED); i < n; i++)
@@ -56,8 +57,8 @@ static bool give(struct lissom_turn *e)
 
 /* A summary of the other processes' words. */
 struct others {
-    uint32_t held, before;       /* so many, of which so many have lower numbers */
-    struct lissom_turn *wanting; /* which to give the turn to; NULL: none wants one */
+    uint32_t held, before;       /* number of turns held, and held by lower numbers */
+    struct lissom_turn *wanting; /* process to give the turn to; NULL: none wants one */
 };
 
 static uint64_t age_of(const struct lissom_turn *e, uint64_t now)
@@ -76,10 +77,10 @@ static bool wants(const struct lissom_turn *e)
     return __atomic_load_n(&e->word, __ATOMIC_RELAXED) == TURN_WANTED && is_ours(e);
 }
 
-/* A switch between two processes on one CPU takes half the time of a wake-up on another. So the
- * turn goes to the next of this CPU that has waited for a part of the time of the one that has
- * waited for longest, and else to that one. With a stronger preference, one CPU may go round six
- * processes, and the other to and fro between two that wait for those. */
+/* A switch between two processes on one CPU takes half the time of a wake-up on another CPU. So
+ * prefer the next process of this CPU that has waited for a part of the longest wait. Otherwise,
+ * choose the process that has waited longest. With a stronger preference, one CPU may rotate among
+ * six processes while the other alternates between two that wait for those. */
 static struct others look(struct lissom_turn *turn)
 {
     struct others o = {0};
@@ -151,8 +152,8 @@ void turns_leave(void)
         give(o.wanting);
 }
 
-/* The own word is WANTED: gives the turn to another. Returns false if there is none. With `spare`,
- * there are more turns than CPUs, and it is enough that another is held. */
+/* Give the turn to another process; our own word is WANTED. Returns false if there is none.
+ * `spare`: there are more turns than CPUs, and it is enough that another is held. */
 static bool hand_over(struct lissom_turn *turn, struct lissom_turn *to, bool spare)
 {
     if (spare)
@@ -212,7 +213,7 @@ void turns_join(struct lissom_turn *turn, uint32_t self, uint64_t mask)
     struct lissom_turn *before = shared();
     turns_leave();
     __atomic_store_n(&own.turn, NULL, __ATOMIC_SEQ_CST);
-    while (__atomic_exchange_n(&own.busy, 1, __ATOMIC_ACQUIRE)) { /* a thread sleeps as before */
+    while (__atomic_exchange_n(&own.busy, 1, __ATOMIC_ACQUIRE)) { /* a thread still sleeps */
         if (before)
             give(&before[own.self]);
         prim_syscall3(SYS_nanosleep, &moment, NULL, 0);
@@ -234,6 +235,7 @@ void turns_set(uint32_t entries, uint32_t most)
     struct lissom_turn *turn = shared();
     __atomic_store_n(&own.entries, entries, __ATOMIC_RELAXED);
     __atomic_store_n(&own.most, most, __ATOMIC_RELAXED);
-    if (turn) /* of processes that have ended, while others pass their turns on and never wait */
+    /* processes may have ended while the others pass their turns on and never time out */
+    if (turn)
         end_turns_since(turn, tsc() - 2 * (TURN_NS / 1000) * sched.tsc_per_us);
 }

@@ -16,8 +16,8 @@ static uint64_t unblock(void)
     return mask;
 }
 
-/* The kernel copies, so that nothing has to be unblocked: a signal of the program's might be
- * pending. Where that is forbidden it has to be. */
+/* Let the kernel copy, so that nothing has to be unblocked: a signal of the program might be
+ * pending. Where that is forbidden, unblock the faults. */
 long user_copy_unblocked(void *to, const void *from, size_t bytes)
 {
     struct iovec into = {to, bytes}, of = {(void *)from, bytes};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The program's memory, of which any address may be bad. A fault of these accesses is turned into
- * -EFAULT by our handler for SIGSEGV and SIGBUS (view_guarded_fault), which the kernel never blocks
- * for a thread that is known (sched/mask.h). For others the kernel copies.
+ * Access to the program's memory, where any address may be bad. Our handler for SIGSEGV and SIGBUS
+ * turns a fault of these accesses into -EFAULT (view_guarded_fault). The kernel never blocks these
+ * signals for a registered thread (sched/mask.h). For other threads the kernel copies.
  *
- * The memory may be missing for long (userfaultfd(2)): touch it before a lock of ours is taken, not
- * under it.
+ * The memory may be missing for long (userfaultfd(2)): touch it before taking a lock of the
+ * runtime, not under the lock.
  *
- * Not from our signal handler, where nothing is blocked: there lissom_guarded_copy does.
- * Async-signal-safe.
+ * Async-signal-safe, but not for our signal handler, where nothing is blocked: use
+ * lissom_guarded_copy there.
  */
 #ifndef LISSOM_USER_H
 #define LISSOM_USER_H
@@ -17,7 +17,7 @@
 
 long user_copy_unblocked(void *to, const void *from, size_t bytes);
 
-/* 0, or -EFAULT. `t` is the caller; NULL: not known. */
+/* Copy `bytes`. `t` is the caller; NULL: it is not registered. Returns 0, or -EFAULT. */
 static inline long user_copy(const struct thread *t, void *to, const void *from, size_t bytes)
 {
     return t ? lissom_guarded_copy(to, from, bytes) : user_copy_unblocked(to, from, bytes);

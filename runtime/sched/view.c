@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The interrupted state as the program knows it: the instruction and stack pointers are translated
- * from our code (switch.S, spin/enter.S, the stubs) to the system call or the instruction that it
- * stands for, so that unwinding (cancellation, exceptions), siglongjmp and glibc's own checks work.
- * The labels named lissom_at_* say where the stack pointer is.
+ * The interrupted state as the program knows it. The instruction and stack pointers are translated
+ * from our code (switch.S, spin/enter.S, the stubs) to the system call or instruction that it
+ * replaces. So unwinding (cancellation, exceptions), siglongjmp and glibc's own checks work. The
+ * labels named lissom_at_* show where the stack pointer is.
  */
 #include "sched/thread.h"
 #include "sched/view.h"

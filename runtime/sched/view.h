@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a handler of the program sees of the state that it interrupted: as it would be without
- * lissom.
+ * The interrupted state as a handler of the program sees it: as it would be without lissom.
  */
 #ifndef LISSOM_VIEW_H
 #define LISSOM_VIEW_H
@@ -10,7 +9,7 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-/* Whether ip is in the code from one label of ours to another. */
+/* Return whether ip is between two labels of our code. */
 static inline bool code_within(uintptr_t ip, const char *from, const char *to)
 {
     return ip >= (uintptr_t)from && ip < (uintptr_t)to;
@@ -20,12 +19,13 @@ struct view {
     greg_t rip, rsp, rax;
 };
 
-/* Pre: outside of the runtime (in_runtime == 0). */
+/* Return the native view of an interrupted state. Pre: outside of the runtime (in_runtime == 0). */
 struct view view_native(const ucontext_t *uc);
-/* In the runtime, of a thread that is to look up: if it is about to sleep for events, it does
- * not. */
+/* Make a thread that was interrupted in the runtime, just before it sleeps for events, not sleep:
+ * it has to check pending_work. */
 void view_no_event_sleep(ucontext_t *uc);
-/* Whether it is a guarded load, and then: makes it fail instead of fault. */
+/* If `uc` is in a guarded access, make that access return -EFAULT instead of faulting. Returns
+ * whether it is in one. */
 bool view_guarded_fault(ucontext_t *uc);
 
 #endif

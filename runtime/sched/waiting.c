@@ -3,11 +3,11 @@
 #include "sched/nap.h"
 
 enum {
-    PARKED_US = 1000,      /* at most so long the first time, ... */
-    PARKED_MAX_US = 64000, /* ... and, doubling while the words have not changed, at last */
-    /* Those in counted waits share one of so many parts of the time, to come to the end of their
-     * counts: otherwise they could never do what comes behind it. They have it in turns: on a CPU
-     * that others want, time passes without turns. */
+    PARKED_US = 1000,      /* maximum time parked at first */
+    PARKED_MAX_US = 64000, /* limit of that time, which doubles while the words do not change */
+    /* Threads in counted waits share one of so many parts of the time, to come to the end of their
+     * counts: otherwise they could never do what follows. The share is in turns: on a contended
+     * CPU, time passes without turns. */
     COUNT_SHARE = 16,
     TURN_NS = 100,
 };
@@ -18,7 +18,7 @@ bool waiting_changed(const struct wait_word *w, uint32_t words)
     for (uint32_t i = 0; i < words; i++)
         if (lissom_guarded_load((const uint32_t *)w[i].address, &is) ||
             (is ^ w[i].value) & w[i].mask)
-            return true; /* a word that cannot be read any more is the thread's own affair */
+            return true; /* an unreadable word is the thread's own problem */
     return words == 0;
 }
 
@@ -27,7 +27,7 @@ bool waiting_words_changed(const struct thread *t)
     return waiting_changed(t->wait_word, t->wait_words);
 }
 
-/* changed: waiting_words_changed(t). A signal for it is a reason to go on, too. */
+/* Return whether t's wait is over. changed: waiting_words_changed(t). A signal ends it, too. */
 static bool over(const struct thread *t, bool changed, uint64_t now)
 {
     return changed || t->pending_work || now > t->wait_until;
@@ -50,7 +50,7 @@ void waiting_push(struct slot *s, struct thread *t, uint64_t now)
 uint32_t waiting_turns(uint64_t away, uint32_t sharers)
 {
     uint64_t us = sched.tsc_per_us;
-    if ((int64_t)away < 0) /* time stamp counters of two CPUs differ */
+    if ((int64_t)away < 0) /* the counters of two CPUs differ */
         return 0;
     if (away > PARKED_MAX_US * us)
         away = PARKED_MAX_US * us;

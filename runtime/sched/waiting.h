@@ -1,39 +1,40 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads that wait in a loop of their own (spin/spin.h) are *parked* on the waiting list of a
- * slot, beside its run queue. A parked thread is passed over as long as the words that it waits
- * for are what they were, while any other can run (HPDC'21, busy-waiting detection: the skip rule);
- * once they differ it comes before the ready ones. Nobody is told when they differ: who looks for
- * the next thread looks at them.
+ * Waiting lists. A thread that waits in a loop of its own (spin/spin.h) is *parked* on the waiting
+ * list of a slot, beside the run queue. While any other thread can run, a parked thread is skipped
+ * as long as its wait words keep their values (HPDC'21, busy-waiting detection: the skip rule).
+ * Once a word has changed, the thread runs before the ready ones. Nobody is notified of the change:
+ * threads that pick the next one check the words.
  *
- * What was found of a thread may be wrong, or somebody may count on its progress all the same: so
- * its wait also counts as over after a bounded time, and a slot that has nothing else runs it.
+ * The detection may be wrong, and others may depend on the thread's progress. So its wait also
+ * counts as over after a bounded time, and a slot that has nothing else to run runs it.
  *
- * docs/slots.md: park. `now` is the tsc.
+ * docs/design/slot-protocol.md: park. `now` is the tsc.
  */
 #ifndef LISSOM_WAITING_H
 #define LISSOM_WAITING_H
 
 #include "sched/thread.h"
 
-/* Under the slot's lock: */
+/* The next three: under the slot's lock. */
 void waiting_push(struct slot *s, struct thread *t, uint64_t now);
-/* The first whose wait is over, taken off the list; or NULL. */
+/* Take the first thread whose wait is over off the list. Returns NULL if there is none. */
 struct thread *waiting_take_over(struct slot *s, uint64_t now);
-/* The one that has waited longest, whether its wait is over or not; NULL: the list is empty. */
+/* Take the thread that has waited longest off the list, whether or not its wait is over. Returns
+ * NULL if the list is empty. */
 struct thread *waiting_take_any(struct slot *s);
 
-/* Whether one whose wait is over is on the list of s, whose lock it takes. in_hurry: false also if
- * that is held. */
+/* Return whether a thread whose wait is over is on the list of s. Takes the lock of s. in_hurry:
+ * returns false also if that is held. */
 bool waiting_any_over(struct slot *s, uint64_t now, bool in_hurry);
-/* The turns that a thread may make in a loop whose end may be a count, after it was away for `away`
- * (tsc): the `sharers` threads of a slot that are in such loops make turns for a sixteenth of the
- * time together. */
+/* Return the turns that a thread may make in a loop that may end by a count, after it was away for
+ * `away` (tsc). The `sharers` threads of a slot that are in such loops make turns for a sixteenth
+ * of the time together. */
 uint32_t waiting_turns(uint64_t away, uint32_t sharers);
-/* Whether one of the words of t's wait has changed; true also if there is none. Not under a lock:
- * by t, or by who owns it. */
+/* Return whether a word of t's wait has changed; true if the wait has no words. By t, or by the
+ * owner of t. Needs no lock. */
 bool waiting_words_changed(const struct thread *t);
-/* The same for any words. */
+/* Return whether any of `words` words has changed; true if there are none. */
 bool waiting_changed(const struct wait_word *word, uint32_t words);
 
 #endif

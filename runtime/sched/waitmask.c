@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
-/* The argument that points to the mask; or to a structure with a pointer to it and its size. 0: the
- * call has none. */
+/* Return the argument that points to the mask or, if *indirect, to a structure with a pointer to it
+ * and its size. Returns 0 if the call has no mask. */
 static greg_t pointer(long nr, const greg_t *g, bool *indirect)
 {
     *indirect = nr == SYS_pselect6;
@@ -28,7 +28,7 @@ void waitmask_begins(struct thread *t, long nr)
     t->mask_call = pointer(nr, any, &indirect) ? (int16_t)nr : -1;
 }
 
-/* The instruction before is the system call, and a signal has ended it. */
+/* Return whether the instruction before is a system call that a signal has ended. */
 static bool is_interrupted_call(const ucontext_t *uc)
 {
     const greg_t *g = uc->uc_mcontext.gregs;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Instructions on bits: shifts and rotates, bit tests, counting. As execute.c, whose `spin_execute`
- * calls them.
+ * Execute bit instructions for spin_execute: shifts, rotates, bit tests, bit counts.
  */
 #include "spin/internal.h"
 
@@ -85,7 +84,7 @@ void spin_shift_x(struct spin *s, const struct op *op, unsigned mnemonic)
     spin_operand_put(s, op, 0, (struct value){low_bytes(x, size), v.t | by.t});
 }
 
-/* bt, bts, btr, btc. A register index into memory reaches beyond the operand. */
+/* bt, bts, btr, btc. In memory, an index in a register may reach beyond the operand. */
 void spin_bit(struct spin *s, const struct op *op, unsigned mnemonic)
 {
     unsigned size = op->o[0].size, bits = 8 * size;
@@ -136,7 +135,7 @@ void spin_count_bits(struct spin *s, const struct op *op, unsigned mnemonic)
         f = x ? 0 : F_ZF;
     } else if (mnemonic == ZYDIS_MNEMONIC_BSF || mnemonic == ZYDIS_MNEMONIC_BSR) {
         f = x ? 0 : F_ZF;
-        if (!x) { /* the destination stays */
+        if (!x) { /* the destination is unchanged */
             spin_flags_put(s, F_ALL, f, v.t);
             s->source.alu = ALU_NONE;
             return;

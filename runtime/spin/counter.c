@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Of a loop that counts (spin/prove.c has found what moves, and by how much): which counter it is,
- * and how many turns are left. The branches that depend on it were seen in two turns; what they
- * compare moves linearly.
+ * Find the counter that ends a loop, and how many iterations are left. spin/prove.c has found what
+ * changes, and by how much. The branches that depend on the counter were seen in two iterations;
+ * the values that they compare change linearly.
  */
 #include "spin/internal.h"
 
@@ -13,8 +13,8 @@ static bool goes_as_before(const struct compare *c, uint64_t l, uint64_t r)
     return spin_condition_holds(c->condition, flags) == c->taken;
 }
 
-/* Turns until an unsigned counter, of `size` bytes, wraps around: a comparison with it is not
- * monotonic beyond. */
+/* Returns the iterations until an unsigned counter of `size` bytes wraps around. Beyond that, a
+ * comparison with it is not monotonic. */
 static uint64_t turns_to_wrap(uint64_t v, uint64_t by, unsigned size)
 {
     uint64_t is = low_bytes(v, size);
@@ -40,7 +40,7 @@ uint64_t spin_turns_left(const struct compare *c, uint64_t *dl, uint64_t *dr)
     if (!goes_as_before(c, q->l + *dl, q->r + *dr))
         return 1;
     if (c->condition >> 1 == 2) {
-        /* Until it is zero: a division. */
+        /* Equality: solve for zero by division. */
         uint64_t x = q->alu == ALU_SUB ? q->l - q->r : q->alu == ALU_ADD ? q->l + q->r : q->l;
         uint64_t dx = q->alu == ALU_SUB ? *dl - *dr : q->alu == ALU_ADD ? *dl + *dr : *dl;
         int64_t step = sign_extended(dx, q->size);
@@ -86,8 +86,8 @@ void spin_describe_counter(struct spin *s)
             stride[1] = dr;
         }
     }
-    /* Of those that move as the compared value does, a word in memory: a register is most likely a
-     * copy of it. */
+    /* Of the differences that change as the compared value does, prefer a word in memory: a
+     * register is probably a copy of it. */
     const struct difference *best = NULL;
     int best_score = -1;
     for (unsigned i = 0; i < h->differences; i++) {

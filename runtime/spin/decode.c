@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Instructions: Zydis decodes them once for each interpretation, or once for all where the code
- * does not change, and what the interpreter needs of them is kept in a small direct-mapped table.
+ * Decode instructions with Zydis, and keep what the interpreter needs in a small direct-mapped
+ * table. Entries are valid for one interpretation, or longer where code does not change.
  */
 #include "spin/internal.h"
 
@@ -16,7 +16,7 @@ static unsigned fetch(struct spin *s, uint64_t address, uint8_t bytes[15])
         s->config->fetch ? s->config->fetch : s->config->load;
     if (!load(address, bytes, n))
         return n;
-    /* It may be the last instruction of the last page. */
+    /* The instruction may be the last one of the last mapped page. */
     n = 4096 - (address & 4095);
     return n < 15 && !load(address, bytes, n) ? n : 0;
 }
@@ -55,7 +55,7 @@ static bool register_operand(struct operand *o, ZydisRegister r)
     o->kind = O_REG;
     switch (class) {
     case ZYDIS_REGCLASS_GPR8:
-        /* Zydis counts AL..BL, AH..BH, SPL..DIL, R8B..R15B. */
+        /* Zydis order: AL..BL, AH..BH, SPL..DIL, R8B..R15B. */
         if (r >= ZYDIS_REGISTER_AH && r <= ZYDIS_REGISTER_BH) {
             o->kind = O_HIGH;
             o->reg = (uint8_t)(r - ZYDIS_REGISTER_AH);
@@ -121,7 +121,7 @@ static bool translate(struct op *op, const ZydisDecodedInstruction *d, const Zyd
     return true;
 }
 
-/* Of these the operands do not matter, and may be strange. */
+/* Returns whether to skip the instruction, whatever its operands are. */
 static bool has_no_effect(ZydisMnemonic m)
 {
     switch (m) {

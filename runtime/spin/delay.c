@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * Delays within a loop that waits, as of a lock that backs off: an inner loop that only counts.
- * Interpreting all of its turns may take longer than a look may; they all do the same, so from the
- * second on they are brought forward: the counters move by as much as they would in the turns up to
- * the last.
+ * Delays within a waiting loop, such as the backoff of a lock: inner loops that only count.
+ * Interpreting all iterations may take too long for a scan. All iterations do the same, so they are
+ * skipped: the counters advance to their values in the last one.
  *
- * Which loops are delays is proven once (learn). From then on each visit of their head compares
- * with the last one; if the same things have moved by the same amounts, the branch that ends the
- * loop says how many turns are left. A delay is left out of what is known of the loop around it: it
- * is no head of its own, and no place for a spin site, which would be met at each of its turns.
+ * A loop is proven to be a delay once (spin_delay_learn). After that, each visit of its head is
+ * compared with the last one. If the same counters changed by the same amounts, the branch that
+ * ends the loop says how many iterations are left.
  *
- * Only short ones: a thread that is to be delayed for long does not wait for anybody as yet.
+ * A delay does not count as part of the loop around it. It is no head of its own, and no place for
+ * a spin site, which would be hit in each of its iterations.
+ *
+ * Only short delays are skipped: a thread that delays itself for long is not waiting yet.
  */
 #include "spin/internal.h"
 
-enum { LONGEST = 1 << 16 }; /* instructions: some 20 us */
+enum { LONGEST = 1 << 16 }; /* instructions: about 20 us */
 
 static bool is_short(const struct delay *d, uint64_t turns) { return turns <= LONGEST / d->turn; }
 
-/* Pre: the state is that of a head's visit. Moves the counters by `turns` turns. */
+/* Advance the counters by `turns` iterations. Pre: s->now is at a visit of the delay's head. */
 static void move(struct spin *s, const struct delay *d, uint64_t turns)
 {
     for (unsigned i = 0; i < d->counters; i++) {

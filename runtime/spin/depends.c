@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The inputs of a proof: the registers and flags that the loop reads, the words that it loads in
- * the recorded turn and before it, and the branches that decide.
+ * Collect the inputs of a proof: registers and flags that the loop reads, words that it loads in
+ * and before the recorded iteration, and deciding branches.
  */
 #include "spin/internal.h"
 
@@ -43,7 +43,7 @@ void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t va
         if (r->load[i].address != address || r->load[i].bytes != size)
             continue;
         if (r->load[i].value != value)
-            s->rec.failed = true; /* it changes under our hands: the wait may be over */
+            s->rec.failed = true; /* the word changed meanwhile: the wait may be over */
         return;
     }
     if (s->rec.loads == SPIN_MAX_LOADS) {
@@ -68,7 +68,7 @@ static void note_compare(struct spin *s, const struct op *op, bool taken)
         *c = (struct compare){.rip = op->address, .condition = op->condition, .taken = taken};
     }
     if (c->taken != taken)
-        c->seen = 2; /* both ways in one turn: tells nothing */
+        c->seen = 2; /* both ways in one iteration: unusable */
     if (c->seen < 2)
         c->at[c->seen] = s->source;
     c->seen++;
@@ -79,7 +79,8 @@ static bool same_source(const struct flag_source *a, const struct flag_source *b
     return a->alu == b->alu && a->size == b->size && a->l == b->l && a->r == b->r;
 }
 
-/* While exploring: other numbers than in the recorded turn are those of another time limit. */
+/* Note a branch on the time. While exploring, other operands than in the recorded iteration belong
+ * to another time limit: the loop was left. */
 static void note_time(struct spin *s, uint64_t rip)
 {
     struct recording *rec = &s->rec;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a spin site's stub into the runtime and back. Here nothing is free: all registers, the flags
- * and the red zone are live, so rcx and r11 go on the program's stack, below the red zone. The rest
- * is as in sched/switch.S, whose comments on signals and labels hold here too, and in context.S;
- * handlers see the site's instruction (sched/view.c).
+ * From a spin site's stub into the runtime and back. All registers, the flags and the red zone are
+ * live, so rcx and r11 are pushed on the program's stack, below the red zone. Otherwise as in
+ * sched/switch.S, whose rules for signals and labels apply here too, and context.S. Signal handlers
+ * see the site's instruction (sched/view.c).
  *
- * The stub has moved rsp by the red zone and called, so that `ret $128` puts it right and goes on
- * in the stub.
+ * The stub has subtracted the red zone from rsp and made a call. `ret $128` restores rsp and
+ * returns to the stub.
+ *
+ * Comments at labels name the words from (rsp) upwards, and the depth: how far the program's rsp is
+ * above rsp.
  */
 #include "sched/registers.h"
 
@@ -21,7 +24,7 @@
         .balign 64
         .globl  lissom_at_spin_unknown
         .hidden lissom_at_spin_unknown
-lissom_at_spin_unknown:                          /* a thread that is not known; jrcxz reaches 127 bytes only */
+lissom_at_spin_unknown:                          /* unregistered thread; jrcxz reaches 127 bytes */
         pop     %rcx
         .globl  lissom_at_spin_unknown_popped
         .hidden lissom_at_spin_unknown_popped
@@ -29,7 +32,7 @@ lissom_at_spin_unknown_popped:
         ret     $RED_ZONE
         .globl  lissom_spin_entry_seldom
         .hidden lissom_spin_entry_seldom
-lissom_spin_entry_seldom:                        /* as lissom_spin_entry, at seldom sites */
+lissom_spin_entry_seldom:                        /* entry at seldom sites */
         push    %rcx
         .globl  lissom_at_spin_seldom
         .hidden lissom_at_spin_seldom
@@ -40,7 +43,7 @@ lissom_at_spin_seldom:                           /* as at lissom_at_spin_pushed 
         push    %r11
         .globl  lissom_at_spin_counting
         .hidden lissom_at_spin_counting
-lissom_at_spin_counting:                         /* (rsp): r11, rcx, return address; 152 above */
+lissom_at_spin_counting:                         /* r11, rcx, return address; depth 152 */
         movzbl  T_SELDOM_TURNS(%rcx), %r11d
         lea     -1(%r11), %r11d
         mov     %r11b, T_SELDOM_TURNS(%rcx)
@@ -56,7 +59,7 @@ lissom_at_spin_counted:                          /* as at lissom_at_spin_pushed 
 lissom_at_spin_passed:                           /* as at lissom_spin_entry */
         ret     $RED_ZONE
         .balign 16
-lissom_spin_entry:                               /* (rsp): return address; the program's rsp is 136 above */
+lissom_spin_entry:                               /* return address; depth 136 */
         .cfi_startproc
         .cfi_signal_frame
         .cfi_def_cfa rsp, 8 + RED_ZONE
@@ -65,7 +68,7 @@ lissom_spin_entry:                               /* (rsp): return address; the p
         .cfi_adjust_cfa_offset 8
         .globl  lissom_at_spin_pushed
         .hidden lissom_at_spin_pushed
-lissom_at_spin_pushed:                           /* (rsp): rcx, return address; 144 above */
+lissom_at_spin_pushed:                           /* rcx, return address; depth 144 */
         mov     lissom_self@gottpoff(%rip), %rcx
         mov     %fs:(%rcx), %rcx
         jrcxz   lissom_at_spin_unknown
@@ -76,7 +79,7 @@ lissom_at_spin_committed:
         push    %r11
         .cfi_adjust_cfa_offset 8
         STORE_REGISTERS 24 + RED_ZONE
-        mov     T_USER_RSP(%rcx), %r11           /* r11, rcx, return address */
+        mov     T_USER_RSP(%rcx), %r11           /* points to r11, rcx, return address */
         lea     24+RED_ZONE(%r11), %rdx
         mov     %rdx, R_RSP(%rsp)
         mov     16(%r11), %rdx
@@ -97,7 +100,7 @@ lissom_at_spin_committed:
 lissom_at_spin_exit:                             /* as at lissom_at_spin_pushed */
         mov     T_PENDING_WORK(%rcx), %ecx
         jrcxz   .Lto_go
-        jmp     lissom_at_spin_pushed            /* a signal came before in_runtime was cleared: arrive again */
+        jmp     lissom_at_spin_pushed            /* a signal came before the clearing */
 .Lto_go:
         pop     %rcx
         .cfi_adjust_cfa_offset -8
@@ -106,8 +109,7 @@ lissom_at_spin_exit:                             /* as at lissom_at_spin_pushed 
 lissom_at_spin_popped:                           /* as at lissom_spin_entry */
         ret     $RED_ZONE
 
-        /* All signals are blocked and at least one is pending: as .Lraise_then in
-         * sched/switch.S. */
+        /* All signals are blocked and at least one is pending: as .Lraise_then of switch.S. */
 .Lspin_raise:
         CFI_STORED_REGISTERS
         LOAD_REGISTERS 24 + RED_ZONE, CFI_RIP_ON_STACK
@@ -124,7 +126,7 @@ lissom_at_spin_popped:                           /* as at lissom_spin_entry */
         movl    $0, T_IN_RUNTIME(%rcx)
         .globl  lissom_at_spin_raise
         .hidden lissom_at_spin_raise
-lissom_at_spin_raise:                            /* six registers, rcx, return address: 192 above */
+lissom_at_spin_raise:                            /* 6 registers, rcx, return address; depth 192 */
         syscall
         mov     40(%rsp), %r11
         mov     32(%rsp), %rax

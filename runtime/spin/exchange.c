@@ -6,21 +6,21 @@
 #include "spin/site.h"
 
 enum {
-    LOOP_BYTES = 16384, /* around the site */
+    LOOP_BYTES = 16384, /* at most, around the site */
     CHUNK = 64,
     LAST_INSN = 15,
 };
 
 static struct {
     const struct lissom_domain *domain;
-    uint32_t made;                    /* sites of this process that are told */
-    uint64_t taken;                   /* sites of the domain that have been tried, ... */
-    uint32_t offs;                    /* ... when sites had been switched off so often */
-    uint64_t own[LISSOM_FOUND_SITES]; /* numbers of this process's; 0: none */
+    uint32_t made;                    /* next own site to publish */
+    uint64_t taken;                   /* domain's sites that were tried */
+    uint32_t offs;                    /* spin_sites_offs() at that time */
+    uint64_t own[LISSOM_FOUND_SITES]; /* numbers of own sites; 0: none */
 } done;
 
-/* Hashes the code from the loop's lowest address to the end of its highest, and stores the mapping
- * that it is in. Returns false if it is not all in one mapping of a file. */
+/* Hash the code from the loop's lowest to its highest address, and store its mapping in `place`.
+ * Returns false if the code is not in a single mapping of a file. */
 static bool hash_code(const struct spin_site_note *n, uint64_t *hash, struct spin_range *place)
 {
     uintptr_t lo = n->address, hi = n->address;
@@ -47,8 +47,9 @@ static bool hash_code(const struct spin_site_note *n, uint64_t *hash, struct spi
     return true;
 }
 
-/* A loop may call functions of other objects, which are elsewhere in another process. Its lowest
- * address identifies it, and its head makes a proof quicker: the site's address does as well. */
+/* Returns `address`, or the site's if it is far away. Functions of other objects are elsewhere in
+ * other processes. The loop's lowest address only identifies it, and its head only speeds up
+ * proofs, so the site's address will do. */
 static uintptr_t near_site(const struct spin_site_note *n, uintptr_t address)
 {
     return address + LOOP_BYTES / 4 - n->address < LOOP_BYTES / 2 ? address : n->address;
@@ -82,7 +83,7 @@ static void tell(struct lissom_domain *d, struct spin_site_note *n)
     __atomic_store_n(&to->number, number, __ATOMIC_RELEASE);
 }
 
-/* Stores in n where the site s is in this process. */
+/* Store in n the address of the site in this process. Returns false if its code is not here. */
 static bool find(const void *argument, struct spin_site_note *n, struct spin_range *place)
 {
     const struct lissom_found_site *s = argument;

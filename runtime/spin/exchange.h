@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Processes that run the same code, such as ranks of MPI, tell each other the spin sites that they
- * have found. To find one takes some seconds when a process is rarely on a CPU, and as long as one
- * process has not found its loops, it keeps all others waiting.
+ * Exchange of spin sites between processes that run the same code, such as MPI ranks. A process
+ * that rarely runs needs seconds to find a site. Until it has found its loops, it keeps all others
+ * waiting.
  *
- * A site is identified by its file's inode and offset, and by a hash of the code of its loop. So it
- * is only made where the same instructions are.
+ * A site is identified by the inode of its file, its offset, and a hash of the code of its loop. So
+ * it is made only where the same instructions are.
  */
 #ifndef LISSOM_SPIN_EXCHANGE_H
 #define LISSOM_SPIN_EXCHANGE_H
@@ -14,10 +14,10 @@
 
 struct lissom_domain;
 
-/* Writes the sites that this process has found since the last call to `domain`; NULL: there is
- * none. takes: makes those of others, and switches on those that are off, unless it has done so for
- * all of them, `takes` has not been false since, and sites have not been switched off. By the
- * monitor; opens files. */
+/* Publish in `domain` the sites that this process has found since the last call. NULL: there is no
+ * domain. If `takes`, also make the sites of other processes, or switch them on. Each is tried
+ * once, and again after `takes` was false or all sites were switched off. Monitor only; opens
+ * files. */
 void spin_exchange(struct lissom_domain *domain, bool takes);
 
 #endif

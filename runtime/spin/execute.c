@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What each instruction does. Those that compilers emit in loops are here; any other ends the
+ * Execute one instruction, of those that compilers emit in loops. Any other ends the
  * interpretation, which is always sound. Flags that the manuals leave undefined get some value: no
  * compiler's code reads them.
  */
@@ -12,7 +12,7 @@ static const struct value nothing = {0, 0};
 
 static void unsupported(struct spin *s) { spin_stop(s, SPIN_UNKNOWN, SPIN_R_UNSUPPORTED); }
 
-/* Two sources that are computed with. */
+/* Load two operands to compute with. Returns false if the interpretation has stopped. */
 static bool two(struct spin *s, const struct op *op, struct value *l, struct value *r)
 {
     *l = spin_operand_get(s, op, 0);
@@ -20,7 +20,8 @@ static bool two(struct spin *s, const struct op *op, struct value *l, struct val
     return !s->stop && spin_known(s, *l) && spin_known(s, *r);
 }
 
-/* add, sub, cmp, and, test, inc, dec, neg, adc, sbb, xadd: what flags can be done again for. */
+/* Compute, and set the flags so that they can be recomputed with other operands: add, sub, cmp,
+ * and, test, inc, dec, neg, adc, sbb, xadd. */
 static struct value arithmetic(struct spin *s, enum alu what, struct value l, struct value r,
                                unsigned carry, uint8_t carry_taint, unsigned size, uint32_t which)
 {
@@ -47,7 +48,7 @@ static void binary(struct spin *s, const struct op *op, enum alu what, bool keep
             s->rec.failed = true;
         carry = (unsigned)c.v;
         t = c.t;
-        /* sbb eax,eax: only the carry counts. */
+        /* sbb eax,eax: the result depends on the carry only. */
         if (what == ALU_SUB && op->o[1].kind == O_REG && op->o[0].kind == O_REG &&
             op->o[0].reg == op->o[1].reg)
             l.t = r.t = 0;
@@ -65,7 +66,7 @@ static void or_xor(struct spin *s, const struct op *op, bool exclusive)
     struct value l, r;
     if (exclusive && op->o[1].kind == O_REG && op->o[0].kind == O_REG &&
         op->o[0].reg == op->o[1].reg) {
-        spin_flags_put(s, F_ALL, F_ZF | F_PF, 0); /* nothing is read: `xor eax,eax` */
+        spin_flags_put(s, F_ALL, F_ZF | F_PF, 0); /* `xor eax,eax` reads nothing */
         s->source.alu = ALU_NONE;
         spin_operand_put(s, op, 0, nothing);
         return;
@@ -204,7 +205,7 @@ static void exchange(struct spin *s, const struct op *op, bool add)
             return;
         }
     }
-    /* Memory first: its address may be made of the register. */
+    /* Store to memory first: its address may depend on the register. */
     if (op->o[0].kind == O_MEM || op->o[1].kind != O_MEM) {
         spin_operand_put(s, op, 0, v);
         spin_operand_put(s, op, 1, l);
@@ -244,7 +245,7 @@ static struct value pop(struct spin *s, unsigned size, uint64_t more)
     return v;
 }
 
-/* Pre: s->now.rip is the next instruction. `link`: a call. */
+/* Jump, or call if `link`. Pre: s->now.rip is the next instruction. */
 static void jump(struct spin *s, const struct op *op, bool link)
 {
     struct value to = spin_operand_get(s, op, 0);
@@ -254,7 +255,7 @@ static void jump(struct spin *s, const struct op *op, bool link)
         unsupported(s);
         return;
     }
-    /* A table over what was loaded decides as a branch would; a method of an object does not. */
+    /* A jump table indexed by a loaded value decides like a branch; an object's method does not. */
     if (s->rec.on && !link && (to.t & T_TABLE) && !(to.t & T_COUNTER))
         s->rec.table = true;
     if (to.t & T_COUNTER)
@@ -318,14 +319,14 @@ static void conditional(struct spin *s, const struct op *op)
     }
 }
 
-/* `lock or $0, (%rsp)` and the like are fences: they leave memory as it is, whatever is there. */
+/* Returns whether op is a fence such as `lock or $0, (%rsp)`, which leaves memory unchanged. */
 static bool is_fence(const struct op *op)
 {
     return op->lock && op->o[0].kind == O_MEM && op->o[1].kind == O_IMM && !op->imm &&
            (op->mnemonic == ZYDIS_MNEMONIC_OR || op->mnemonic == ZYDIS_MNEMONIC_ADD);
 }
 
-/* sched_yield(2) changes nothing that the program sees. */
+/* Execute sched_yield(2) if allowed: it changes nothing that the program sees. */
 static bool yields(struct spin *s)
 {
     if (!s->config->yields || s->now.low[RAX] || s->now.high[RAX] ||
@@ -352,7 +353,7 @@ void spin_execute(struct spin *s, const struct op *op)
         return;
     }
     if (is_fence(op)) {
-        spin_flags_put(s, F_ALL, 0, T_VECTOR); /* nobody reads them */
+        spin_flags_put(s, F_ALL, 0, T_VECTOR); /* no code reads them */
         return;
     }
     switch (m) {
@@ -365,7 +366,7 @@ void spin_execute(struct spin *s, const struct op *op)
         s->rec.pauses++;
         if (s->only_pauses && !s->hint && !spin_in_critical(s, op->address))
             s->hint = op->address;
-        /* rather one of the loop's own function */
+        /* prefer a `pause` in the loop's own function */
         if ((!s->rec.pause || s->now.r[RSP] >= s->rec.outermost) &&
             spin_may_be_site(s, op->address))
             s->rec.pause = op->address;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether a branch leaves a loop that also ends by a counter or a time limit: the interpretation
- * takes its other side, and sees whether that comes back to the head.
+ * Find out whether a branch leaves a loop that a counter or a time limit also ends. Take its other
+ * side, and check whether that returns to the head.
  */
 #include "spin/internal.h"
 
 #include <sys/syscall.h>
 
-enum { EXPLORED = 4 }; /* deciding branches */
+enum { EXPLORED = 4 }; /* deciding branches to try */
 
 bool spin_only_dead(const struct head *h)
 {
@@ -17,10 +17,10 @@ bool spin_only_dead(const struct head *h)
     return true;
 }
 
-/* The other side of the branch led back to the head within the same loop: at least one counter
- * moved by its stride, and none was reset, that is, moved the other way. A counter that moved by
- * less is a sum to which this turn added less (an inner loop ended earlier, `if (few > 0)` around
- * it). */
+/* Returns whether the other side of the branch stayed in the same loop. At least one counter must
+ * have moved by its stride, and none in the other direction, that is, been reset. A counter that
+ * moved by less is a sum to which this iteration added less: an inner loop ended earlier, such as
+ * one within `if (few > 0)`. */
 static bool counters_went_on(const struct spin *s)
 {
     const struct head *h = s->rec.head;
@@ -51,11 +51,11 @@ enum explore spin_came_back(struct spin *s)
         return counters_went_on(s) ? EXPLORE_CAME_BACK : EXPLORE_LEFT;
     if (s->now.r[RSP] != rec->head->last.r[RSP] || s->now.transient != rec->head->last.transient)
         return EXPLORE_LEFT;
-    /* when it has asked for the time once more */
+    /* back after the time was read once more */
     return ++rec->came_back <= rec->period ? EXPLORE_AFTER : EXPLORE_CAME_BACK;
 }
 
-/* The C library asks the kernel where it finds no vdso: no way out of the loop. */
+/* Without a vdso the C library asks the kernel for the time: that does not leave the loop. */
 static bool asks_for_time(const struct spin *s)
 {
     uint64_t nr = s->now.r[RAX];
@@ -75,7 +75,7 @@ bool spin_some_way_leaves(struct spin *s)
         s->rec.on = true;
         s->rec.deciding = 0;
         s->rec.too_many = false;
-        s->rec.loads = SPIN_MAX_LOADS; /* the predicate is complete: note nothing more */
+        s->rec.loads = SPIN_MAX_LOADS; /* the predicate is complete: note no more loads */
         s->exploring = EXPLORE_BEFORE;
         s->invert = i;
         for (uint32_t n = 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pauses of a thread that is not proven to wait. It may wait all the same: in a search of other
- * threads' queues, in random order, with a count of its failures in memory, or for a lock that it
- * tries to take at each turn. A `pause` is a hint of that, as for a hypervisor (pause-loop
- * exiting).
+ * Find the pauses of a thread that is not proven to wait. It may wait all the same: search other
+ * threads' queues in random order, count its failures in memory, or try to take a lock in each
+ * iteration. Its `pause` instructions are hints of that, as for a hypervisor (pause-loop exiting).
  */
 #include "spin/internal.h"
 
@@ -20,7 +19,7 @@ void spin_find_pauses(struct spin *s, const struct spin_config *c,
                       const struct spin_registers *from)
 {
     struct spin_result *r = s->result;
-    /* most of the time of a loop that pauses is that of the pause */
+    /* A loop that pauses spends most of its time in the pause. */
     if (!s->pauses && !has_just_paused(c, from->rip))
         return;
     const struct spin_result before = *r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A thread comes to a spin site. While nobody else could run it goes on spinning, and comes again
- * at its next turn; otherwise its wait is proven once more, with the registers and the memory of
- * now, and it is parked.
+ * A thread hits a spin site. While no other thread could run, it continues to spin, and hits again
+ * in its next iteration. Otherwise its wait is proven once more, with the current registers and
+ * memory, and it is parked.
  */
 #include "sched/contention.h"
 #include "sched/nap.h"
@@ -16,24 +16,24 @@
 #include "spin/spin.h"
 
 enum {
-    FAILURES = 256,      /* looks at a site that showed no wait, ... */
-    RETIRE_SHARE = 8,    /* ... less so many for each that did: it costs more than it brings */
-    ADD_UP = 32,         /* waits of a thread before they appear in the statistics */
-    SAME_WAIT_NS = 1000, /* between two turns of one wait at most */
-    BACKOFF_MAX = 10,    /* a thread passes 2^10 times at most without a look, ... */
-    BACKOFF_HINT = 4,    /* ... 2^4 times where it yields meanwhile, ... */
-    BACKOFF_FAILED = 8,  /* ... 2^8 times where looks have shown a wait hardly ever */
-    /* as with futexes (futex.c): after so many more waits that were longer ... */
+    FAILURES = 256,      /* failed interpretations before a site is retired */
+    RETIRE_SHARE = 8,    /* failures forgiven for each wait: fewer waits are not worth a site */
+    ADD_UP = 32,         /* waits of a thread before they are added to the statistics */
+    SAME_WAIT_NS = 1000, /* maximum between two iterations of one wait */
+    BACKOFF_MAX = 10,    /* log2 of the hits that a thread skips without an interpretation */
+    BACKOFF_HINT = 4,    /* log2, at hint sites, where it yields at each hit */
+    BACKOFF_FAILED = 8,  /* log2, at hint sites where waits are hardly ever proven */
+    /* Excess of long waits over short ones at a site, before few spin first; as in futex.c. */
     LONG_WAITS = 16,
-    RETRY = 32,    /* ... only every 32nd is given that time */
-    KERNEL_US = 5, /* between two yields at hints that are hand-overs to another kernel thread */
+    RETRY = 32,    /* one wait in RETRY spins first at such a site */
+    KERNEL_US = 5, /* minimum between two yields at hint sites that switch the kernel thread */
     /* yields after a proof of a wait for more words than a thread can be parked on */
     MANY_TURNS = 64,
-    IN_VAIN = 16, /* yields of a thread that do not switch, before it sleeps ... */
-    NAP_US = 20,  /* ... for so long, and the kernel's slack of 50 us more */
+    IN_VAIN = 16, /* yields in a row that do not switch, before the thread sleeps */
+    NAP_US = 20,  /* sleep after IN_VAIN yields; the kernel's slack adds 50 us */
 };
 
-/* As enter.S leaves them on the program's stack. */
+/* Words that enter.S pushes on the program's stack. */
 struct pushed {
     uint64_t r11, rcx;
     uintptr_t go_on;
@@ -45,8 +45,8 @@ static struct spin_registers registers_at(const struct spin_site *site,
     return spin_registers_at(r, (uint64_t)r->rax, p->rcx, p->r11, site->address);
 }
 
-/* Guesses: threads add without atomics, and seldom, for others on other CPUs have just read the
- * same line. */
+/* Add the counts of t to the statistics of its loop. They are approximate: threads add without
+ * atomics. They add rarely, because threads on other CPUs read the same cache line. */
 static void add_up(struct thread *t)
 {
     struct lissom_loop *loop = t->counted_site ? t->counted_site->loop : NULL;
@@ -60,7 +60,7 @@ static void add_up(struct thread *t)
     t->site_waited = 0;
 }
 
-/* Counts one more of t->site_*, which `kind` points to, at this site. */
+/* Count one more of `kind`, a field of t->site_*, at this site. */
 static void count_at(struct thread *t, const struct spin_site *site, uint32_t *kind)
 {
     if (t->counted_site != site || *kind == ADD_UP) {
@@ -76,7 +76,7 @@ void spin_thread_ends(struct thread *t)
     t->counted_site = NULL;
 }
 
-/* What it has lost there until then. */
+/* Account the time from t->wait_began to `until` as lost, if t waits at a site. */
 static void spun(struct thread *t, uint64_t until)
 {
     if (t->wait_site && until > t->wait_began)
@@ -100,14 +100,15 @@ static void give_way(struct thread *t, const struct spin_site *site, uint64_t no
     }
 }
 
-/* A switch to another kernel thread takes some us, so a thread that is bound to its own spins for
- * longer between two of them. */
+/* Returns whether t may yield again. A switch to another kernel thread takes some us, so a thread
+ * that is bound to its own spins for longer between two yields. */
 static bool kernel_turn_over(const struct thread *t, uint64_t now)
 {
     return !thread_stays(t) || now - t->mounted_at >= KERNEL_US * sched.tsc_per_us;
 }
 
-/* It pauses, but is not proven to wait: it runs again after all others that are ready. */
+/* Yield a thread that pauses but is not proven to wait: it runs again after all other ready
+ * threads. */
 static void yield_at_hint(struct thread *t, const struct spin_site *site, uint64_t now)
 {
     if (!kernel_turn_over(t, now))
@@ -116,14 +117,14 @@ static void yield_at_hint(struct thread *t, const struct spin_site *site, uint64
     give_way(t, site, now);
 }
 
-/* Locks are often held for less time than it takes to let another thread run, which would then want
- * the same lock, and so would all that are ready, one after the other. Whether waits are short is
- * learned for each site. */
+/* Returns whether t spins on without an interpretation. Locks are often held for less time than a
+ * switch takes. The next thread would want the same lock, and so would all ready ones, one after
+ * the other. Each site learns whether its waits are short. */
 static bool spins_first(struct thread *t, struct spin_site *site, uint64_t now)
 {
     uint64_t us = sched.tsc_per_us;
     uint64_t turns = site->seldom ? SPIN_SELDOM : 1;
-    /* a loop may have several sites, and call functions with loops that have some */
+    /* A loop may have several sites, and call functions with loops that have some. */
     bool same = t->wait_site &&
                 (t->wait_site->of_loop == site->of_loop || t->wait_site->foreign || site->foreign ||
                  __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED)) &&
@@ -131,7 +132,7 @@ static bool spins_first(struct thread *t, struct spin_site *site, uint64_t now)
     if (same) {
         site = t->wait_site;
     } else {
-        if (t->wait_site && t->spins_first) { /* the last one was short */
+        if (t->wait_site && t->spins_first) { /* the last wait was short */
             count_at(t, t->wait_site, &t->site_short_spins);
             t->wait_site->long_waits -= t->wait_site->long_waits < 4 ? t->wait_site->long_waits : 4;
         }
@@ -153,14 +154,14 @@ static bool spins_first(struct thread *t, struct spin_site *site, uint64_t now)
     return false;
 }
 
-/* What a look has shown. A look that shows nothing is dear, so the thread then passes more and more
- * often without one. */
+/* Update the site and t's backoff after an interpretation. A failed one is expensive, so t skips
+ * ever more of them. */
 static void judge(struct thread *t, struct spin_site *site, bool waits)
 {
     if (waits && site->failed)
         site->failed = site->failed > RETIRE_SHARE ? site->failed - RETIRE_SHARE : 0;
     if (!waits && site->failed < FAILURES && ++site->failed == FAILURES && !site->hint) {
-        site->hint = site->pause; /* elsewhere, those who work may pass */
+        site->hint = site->pause; /* working threads may pass other sites */
         if (!site->hint)
             spin_site_retire(site);
     }
@@ -172,9 +173,9 @@ static void judge(struct thread *t, struct spin_site *site, bool waits)
     t->backoff_site = t->wait_site;
 }
 
-/* The kernel takes no notice of yields where the others belong to other scheduling groups, and each
- * session is one if it makes groups of them by itself (sched(7), autogroup). They get the CPU if t
- * sleeps. */
+/* Yield the CPU to other processes; in_turns: pass the turn if possible. The kernel ignores yields
+ * if the others belong to other scheduling groups, for instance with a group for each session
+ * (sched(7), autogroup). They get the CPU if t sleeps. */
 static void yield_cpu(struct thread *t, bool in_turns)
 {
     uint64_t now = tsc();
@@ -189,15 +190,16 @@ static void yield_cpu(struct thread *t, bool in_turns)
         nap_for(t, NAP_US);
 }
 
-/* Lets others have the CPU, if they want it. */
+/* Give the CPU to others, if they want it. */
 static void share_cpu(struct thread *t, const struct spin_site *site, uint64_t now)
 {
     struct slot *s = t->slot;
     bool in_turns = slots_one_is_busy() && turns_wanted(), own_slots = contention_on_cpu(s);
     if (!in_turns && !own_slots && !contended(now))
         return;
-    /* A thread that is to run on this CPU would otherwise wait for the end of a slice. After a
-     * yield, another program's thread would run for a whole slice; a sleep ends earlier. */
+    /* Yield to a thread that is known to wait for this CPU: it would otherwise wait for the end of
+     * a slice. Sleep if another program may want the CPU: after a yield it would run for a whole
+     * slice, but a sleep ends earlier. */
     if (own_slots || in_turns || __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED))
         yield_cpu(t, in_turns);
     else
@@ -208,7 +210,7 @@ static void share_cpu(struct thread *t, const struct spin_site *site, uint64_t n
         s->alone_at = tsc();
 }
 
-/* Nobody else could run in its place. */
+/* No other thread could run in the place of t: nap, continue to spin, or share the CPU. */
 static void spins_alone(struct thread *t, const struct spin_site *site,
                         const struct user_registers *r, const struct pushed *p, uint64_t now)
 {
@@ -228,7 +230,7 @@ static void spins_alone(struct thread *t, const struct spin_site *site,
     if (naps) {
         nap(t);
     } else if (t->counts_on && (site->counts || site->hint)) {
-        t->counts_on--; /* the loop may end by a count: as in slot_yield_spinning */
+        t->counts_on--; /* a counter may end the loop, as in slot_yield_spinning */
     } else {
         share_cpu(t, site, now);
     }
@@ -244,8 +246,8 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         spins_alone(t, site, r, p, at);
         return;
     }
-    /* It waits for another process, most likely. To interpret the loop takes as long as tens of
-     * turns. */
+    /* It probably waits for another process. An interpretation takes as long as tens of
+     * iterations. */
     if (turns_taken() && __atomic_load_n(&sched.lone_contended, __ATOMIC_RELAXED)) {
         yield_at_hint(t, site, at);
         return;
@@ -271,7 +273,8 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
         give_way(t, site, at);
         return;
     }
-    if (kept == SPIN_KEPT_FOR_OTHER_WORDS && !t->goes_on) { /* if it still waits, it comes again */
+    /* if it still waits, it will hit again */
+    if (kept == SPIN_KEPT_FOR_OTHER_WORDS && !t->goes_on) {
         t->goes_on = true;
         return;
     }
@@ -286,14 +289,15 @@ static void arrived(struct thread *t, struct spin_site *site, struct user_regist
     if (!waits)
         return;
     spin_note_proof(t, site, &now, &result);
-    if (!t->wait_words) { /* it yields, and a proof takes 100 times as long */
+    if (!t->wait_words) { /* it yields: a proof takes 100 times as long */
         site->many = true;
         t->backoff_turns = MANY_TURNS;
     }
     give_way(t, site, at);
 }
 
-/* From enter.S. Post: ACTION_RETURN or ACTION_RAISE. */
+/* Called by enter.S when t hits a site. r: t's registers, of which rcx and r11 are on the program's
+ * stack. Returns ACTION_RETURN or ACTION_RAISE. */
 long lissom_spin_hit(struct user_registers *r, struct thread *t);
 long lissom_spin_hit(struct user_registers *r, struct thread *t)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the interpreter share:
+ * Shared by the files of the interpreter:
  *
- *     decode.c    an instruction of the program, by way of Zydis, into a struct op
+ *     decode.c    decode an instruction of the program with Zydis into a struct op
  *     machine.c   registers, flags, memory and the store buffer
- *     execute.c   what each instruction does
- *     bits.c      shifts, bit tests, counting
+ *     execute.c   execute one instruction
+ *     bits.c      shifts, bit tests, bit counts
  *     vector.c    moves of vector registers
  *     prove.c     loop heads, repetition, verdicts
- *     depends.c   what a proof depends on
+ *     depends.c   the inputs of a proof
  *     counter.c   when a counter ends a loop
  *     delay.c     inner loops that only count
  *     explore.c   whether a branch leaves a loop
  *
- * Every value carries a few bits of taint: where it comes from, as far as a proof has to know.
+ * Every value carries taint bits, which say as much of its origin as a proof needs.
  */
 #ifndef LISSOM_SPIN_INTERNAL_H
 #define LISSOM_SPIN_INTERNAL_H
@@ -30,20 +30,19 @@ enum {
     DIFFERENCES = 6,
     COMPARES = 4,
     TIMED = 6,
-    OUTSIDE_STORES = 32, /* that change memory outside of the stack, in an interpretation */
+    OUTSIDE_STORES = 32, /* maximum in one interpretation that change memory outside the stack */
 };
 
 enum taint {
-    /* While a turn is recorded: */
-    T_LOAD = 1,  /* from memory that others may write */
-    T_TABLE = 2, /* from an address that was T_LOAD: of a jump, a switch over what was loaded */
+    /* While an iteration is recorded: */
+    T_LOAD = 1,  /* loaded from memory that others may write */
+    T_TABLE = 2, /* loaded from a T_LOAD address: a jump to it is a switch over a loaded value */
     T_COUNTER = 4,
-    T_DEAD = 8, /* differs from turn to turn: reading it ends the proof */
-    /* At all times: the number in our hands is not the true one. It may be moved, and not be
-     * computed with. */
+    T_DEAD = 8, /* differs between iterations: reading it ends the proof */
+    /* Always: the value is not the true one. It may be moved, but not computed with. */
     T_TIME = 16,
-    T_VECTOR = 32, /* of unknown vector registers, and of flags that a fence leaves */
-    T_CLOCK = 64,  /* derived from the time, which stands still during an interpretation */
+    T_VECTOR = 32, /* from unknown vector registers, or flags after a fence */
+    T_CLOCK = 64,  /* derived from the time, which is constant during an interpretation */
 };
 #define T_RECORDED (T_LOAD | T_TABLE | T_COUNTER | T_DEAD)
 #define T_OPAQUE (T_TIME | T_VECTOR)
@@ -70,34 +69,33 @@ enum operand_kind { O_NONE, O_REG, O_HIGH, O_XMM, O_MEM, O_IMM };
 struct operand {
     uint8_t kind;
     uint8_t size; /* bytes */
-    uint8_t reg;  /* number; of O_HIGH that of the whole register */
+    uint8_t reg;  /* number; for O_HIGH that of the whole register */
 };
 
-/* An instruction as it is kept. No instruction that is interpreted has two memory operands or two
- * constants. */
+/* A decoded instruction. No supported instruction has two memory operands or two constants. */
 struct op {
     uint64_t address; /* 0: the entry is empty */
-    uint64_t imm;     /* of a relative branch: its target */
-    int64_t disp;     /* rip-relative ones are resolved */
+    uint64_t imm;     /* relative branch: its target */
+    int64_t disp;     /* includes rip, if relative to it */
     uint16_t mnemonic;
     uint8_t length;
     uint8_t operands;
-    uint8_t condition; /* of jcc, setcc, cmovcc */
+    uint8_t condition; /* condition code of jcc, setcc, cmovcc */
     uint8_t kind;      /* enum op_kind */
     uint8_t segment;   /* 1: fs, 2: gs */
     uint8_t base, index, scale;
     bool address32, lock;
-    uint32_t run; /* the interpretation that decoded it */
+    uint32_t run; /* number of the interpretation that decoded it */
     struct operand o[4];
 };
 enum op_kind { OP_OTHER, OP_JCC, OP_SETCC, OP_CMOV, OP_REPEATED };
 
-/* Four bytes as the program will see them: of the stack, and of what else is stored and may be
- * restored within a turn. */
+/* Four stored bytes as the program will see them: of the stack, or of other memory that the
+ * iteration may restore. */
 struct granule {
     uint64_t address;
     uint32_t value;
-    uint8_t mask; /* which bytes were stored */
+    uint8_t mask; /* bytes that were stored, a bit each */
     uint8_t taint;
     bool fresh; /* stored since the recording began */
 };
@@ -107,32 +105,32 @@ struct state {
     uint32_t flags;
     uint8_t cf_taint, flags_taint;
     uint16_t stores;
-    bool transient;            /* some of them are outside of the stack */
-    uint8_t low[16], high[16]; /* taint of the lowest byte, and of the rest */
-    /* Vector registers: those that were written, a bit each. Others are as at first, and are not
-     * copied with a state, nor compared. */
+    bool transient;            /* some stores are outside the stack */
+    uint8_t low[16], high[16]; /* taint of the lowest byte, and of the others */
+    /* Vector registers that were written, a bit each. The others have their initial contents; they
+     * are neither copied with a state nor compared. */
     uint16_t xmm_written;
     uint8_t xmm_taint[16];
     uint64_t xmm[16][2];
-    struct granule store[STORES]; /* last: only those in use are copied */
+    struct granule store[STORES]; /* last: only entries in use are copied */
 };
 
-/* What set the flags last, if it can be done again with other numbers. */
+/* Operation and operands that set the flags last; ALU_NONE: cannot be repeated with others. */
 enum alu { ALU_NONE, ALU_ADD, ALU_SUB, ALU_AND };
 struct flag_source {
     uint8_t alu, size;
     uint64_t l, r;
 };
 
-/* Something that is not the same at two visits of a head. */
+/* A register or granule that differs between two visits of a head. */
 struct difference {
     uint8_t granule; /* 0: register */
     uint8_t index;
-    bool varies; /* by another amount each time */
+    bool varies; /* by a different amount each time */
     int64_t by;
 };
 
-/* A branch that depends on a counter, in two turns. */
+/* A branch that depends on a counter, with its operands in two iterations. */
 struct compare {
     uint64_t rip;
     uint32_t seen;
@@ -149,9 +147,9 @@ struct timed_branch {
 
 /* An inner loop that only counts (delay.c). */
 struct delay {
-    struct compare branch; /* that ends it; its last two turns */
-    uint64_t back;         /* the jump back to its head */
-    uint32_t pauses, turn; /* of one turn */
+    struct compare branch; /* the branch that ends it, in its last two iterations */
+    uint64_t back;         /* address of the jump back to its head */
+    uint32_t pauses, turn; /* of one iteration */
     uint8_t counters;
     struct difference counter[DIFFERENCES];
 };
@@ -160,7 +158,7 @@ struct head {
     uint64_t address;
     uint32_t visits, anchor_visit;
     uint8_t attempts;
-    uint8_t streak; /* visits since the same things differ */
+    uint8_t streak; /* visits since the set of differences changed */
     uint8_t differences;
     bool is_delay;
     struct difference difference[DIFFERENCES];
@@ -172,31 +170,31 @@ enum explore { EXPLORE_NO, EXPLORE_BEFORE, EXPLORE_AFTER, EXPLORE_CAME_BACK, EXP
 
 struct recording {
     bool on;
-    bool at_once;  /* from the first visit of a head that is known to be one */
-    bool failed;   /* not a wait of the kind that was looked for */
-    bool walks;    /* a counter feeds an address or a store: an array is walked */
-    bool too_many; /* loads */
+    bool at_once;  /* since the first visit of config.head */
+    bool failed;   /* the assumed kind of wait is disproven */
+    bool walks;    /* a counter feeds an address or a store: the loop walks an array */
+    bool too_many; /* more loads than SPIN_MAX_LOADS */
     bool counted;
-    bool table; /* a jump table over what was loaded decides */
+    bool table; /* a jump table indexed by a loaded value decides */
     bool counter_branch;
-    /* counted or timed, and all is proven but that a deciding branch leaves the loop */
+    /* Counted or timed, and proven except that a deciding branch leaves the loop. */
     bool explore;
     struct head *head;
     uint64_t back;
-    uint32_t period, left; /* visits of the head */
-    uint32_t others;       /* and of others */
+    uint32_t period, left; /* visits of the head: to record, and left */
+    uint32_t others;       /* visits of other heads */
     uint32_t first_step;
-    uint32_t deciding;       /* branches that depend on a load and on no counter ... */
-    uint32_t deciding_first; /* ... in the first turn */
+    uint32_t deciding;       /* branches that depend on a load and on no counter */
+    uint32_t deciding_first; /* deciding branches of the first iteration */
     uint32_t pauses, loads, compares, timed;
-    uint32_t came_back; /* while exploring a timed loop: visits of the head since the other way */
+    uint32_t came_back; /* exploring a timed loop: visits of the head since the inverted branch */
     uint64_t pause;
     struct compare compare[COMPARES];
     struct timed_branch timed_branch[TIMED];
-    uint64_t outermost; /* highest stack pointer of the turn: that of the loop's own function */
-    uint64_t loop;      /* lowest instruction there */
+    uint64_t outermost; /* highest stack pointer in the iteration: that of the loop's function */
+    uint64_t loop;      /* lowest instruction in that function */
     uint32_t trail_length;
-    uint64_t trail[SPIN_TRAIL]; /* instructions there */
+    uint64_t trail[SPIN_TRAIL]; /* instructions in that function */
 };
 
 struct spin {
@@ -207,27 +205,27 @@ struct spin {
     uintptr_t stack_lo, stack_hi;
     uint32_t budget, steps, pauses;
     uint32_t outside_stores;
-    /* stores outside of the stack, by unlocked instructions, of what was there already */
+    /* Unlocked stores outside the stack that wrote the value already there. */
     uint32_t rewrites;
     bool stop;
-    bool only_pauses; /* nothing is proven: hint.c */
-    bool goes_round;  /* a walk may have no end, and has the budget of a search */
-    uint64_t hint;    /* then: the first `pause` */
-    /* The restartable sequence (rseq(2)) that was entered last: no place for a site, since the
-     * kernel restarts a thread only between these addresses. */
+    bool only_pauses; /* proves nothing, finds pauses (hint.c) */
+    bool goes_round;  /* a walk may repeat itself, and has the budget of a search */
+    uint64_t hint;    /* with only_pauses: address of the first `pause` */
+    /* The restartable sequence (rseq(2)) entered last. No site is made there: the kernel restarts a
+     * thread only between these addresses. */
     uint64_t critical, critical_bytes;
-    bool has_delays;   /* some of the heads are */
+    bool has_delays;   /* some heads are delays */
     uint8_t exploring; /* enum explore */
-    uint32_t invert;   /* while exploring: which deciding branch goes the other way */
+    uint32_t invert;   /* while exploring: the deciding branch to invert */
     struct flag_source source;
     struct recording rec;
-    /* Registers, a bit each, as spin_result.inputs: that were read when they were not written yet,
-     * and that were written. */
+    /* Registers and flags read before they were written, and those written: bits as in
+     * spin_result.inputs. */
     uint32_t inputs, written;
-    bool asked_time;       /* or was delayed: then numbers count that are read in no instruction */
-    bool too_many_earlier; /* loads before the recording */
+    bool asked_time;       /* read the time or skipped a delay: all registers are inputs */
+    bool too_many_earlier; /* too many loads before the recording */
     uint32_t heads, next_head;
-    uint32_t run; /* counts the interpretations with this scratch */
+    uint32_t run; /* number of this interpretation with this scratch */
     ZydisDecoder decoder;
     struct state now;
     struct op op[OPS];
@@ -250,70 +248,72 @@ static inline int64_t sign_extended(uint64_t v, unsigned bytes)
 }
 
 /* --- decode.c --------------------------------------------------------------------------------- */
-const struct op *spin_decode(struct spin *s, uint64_t address); /* NULL: s is stopped */
+const struct op *spin_decode(struct spin *s, uint64_t address); /* NULL: stopped */
 
 /* --- counter.c -------------------------------------------------------------------------------- */
-/* the counter and the remaining turns, into the result */
+/* Store the counter and the remaining iterations in s->result. */
 void spin_describe_counter(struct spin *s);
-/* Until the branch goes the other way, and by what the compared values move each turn. Post:
- * SPIN_TURNS_UNKNOWN: that cannot be told. */
+/* Returns the iterations until the branch goes the other way, or SPIN_TURNS_UNKNOWN. Stores in *dl
+ * and *dr the change of the compared values per iteration. */
 uint64_t spin_turns_left(const struct compare *c, uint64_t *dl, uint64_t *dr);
 
 /* --- delay.c ---------------------------------------------------------------------------------- */
-/* The recorded loop, of which the counter is described, is a short delay, and has been brought
- * forward to its last turn. from: the jump back. Post: false: it is none. */
+/* Check whether the recorded loop, whose counter is described, is a short delay. If so, remember
+ * it, advance to its last iteration and return true. from: address of the jump back. */
 bool spin_delay_learn(struct spin *s, uint64_t from);
-struct head *spin_delay_at(struct spin *s, uint64_t address); /* the head of one; NULL: of none */
-bool spin_in_delay(const struct spin *s, uint64_t address);   /* an instruction of one */
-/* a conditional branch is executed */
+struct head *spin_delay_at(struct spin *s, uint64_t address); /* head of a delay; NULL: none */
+bool spin_in_delay(const struct spin *s, uint64_t address);   /* part of a delay */
+/* Note the execution of a conditional branch. */
 void spin_delay_branch(struct spin *s, uint64_t address, bool taken);
-void spin_delay_turn(struct spin *s, struct head *h); /* its head is visited */
+void spin_delay_turn(struct spin *s, struct head *h); /* visit of a delay's head */
 
 /* --- hint.c ----------------------------------------------------------------------------------- */
-/* The interpretation, which was begun with `from`, has stopped without a proof. If at least
- * SPIN_MIN_PAUSES pauses are ahead, whatever is stored: s->result is SPIN_PAUSE_ONLY, with the
- * place of a pause. */
+/* Called after an interpretation that began at `from` has stopped without a proof. If at least
+ * SPIN_MIN_PAUSES pauses are ahead, whatever is stored, sets s->result to SPIN_PAUSE_ONLY with the
+ * address of a pause. */
 void spin_find_pauses(struct spin *s, const struct spin_config *c,
                       const struct spin_registers *from);
 
 /* --- prove.c ---------------------------------------------------------------------------------- */
-/* An interpretation, instruction by instruction: spin_advance() until s->stop. What
- * spin_interpret() does of it beyond that is to take pauses into account. */
+/* Interpret step by step: spin_begin(), then spin_advance() until s->stop. spin_interpret() also
+ * takes pauses into account. */
 void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_registers *from,
                 struct spin_result *r);
 void spin_advance(struct spin *s);
-/* What has been stored outside of the stack has been taken back: memory is as it was. */
+/* Returns whether all stores outside the stack have been undone: memory is as it was. */
 bool spin_restored(const struct spin *s);
-/* Whether the instruction that is about to be interpreted is a place for a spin site: where a proof
- * holds, and not in a delay. At a site, where the code is known, nobody asks. */
+/* Returns whether the instruction at `address`, the next one, may become a spin site. A proof has
+ * to hold there, outside delays and restartable sequences. Always false in an interpretation at a
+ * site (config.same_hi). */
 bool spin_may_be_site(const struct spin *s, uint64_t address);
-void spin_step(struct spin *s); /* interprets one instruction */
-/* What differs from `a` to `b`. Post: the number, or -1: too much. Flags are not looked at. */
+void spin_step(struct spin *s); /* one instruction */
+/* Store the differences from `a` to `b` in d (DIFFERENCES entries). Returns their number, or -1 if
+ * there are too many or other ones. Flags are ignored. */
 int spin_state_compare(const struct spin *s, const struct state *a, const struct state *b,
                        struct difference *d);
 
 /* --- explore.c -------------------------------------------------------------------------------- */
-/* Nothing counts in this loop: what differs from turn to turn is not read. */
+/* Returns whether the loop has no counter: values that differ between iterations are not read. */
 bool spin_only_dead(const struct head *h);
-/* While exploring: another way than in the recorded turns has led to the head again. */
+/* Called while exploring, when the head is reached again. Returns the new s->exploring. */
 enum explore spin_came_back(struct spin *s);
-/* Takes the other side of each deciding branch. Returns whether one leaves the loop. Post: the
- * state is the recording's first. */
+/* Take the other side of the deciding branches, up to a limit. Returns whether one leaves the loop.
+ * Resets the state to the beginning of the recording. */
 bool spin_some_way_leaves(struct spin *s);
 
 /* --- machine.c -------------------------------------------------------------------------------- */
 void spin_stop(struct spin *s, enum spin_verdict verdict, enum spin_reason reason);
 void spin_state_copy(struct state *to, const struct state *from);
-/* Goes back to a state of this interpretation. */
+/* Return to an earlier state of this interpretation. */
 void spin_state_restore(struct spin *s, const struct state *from);
 bool spin_on_stack(const struct spin *s, uint64_t address);
-/* Reading a register or memory notices T_DEAD; it is for the caller to look for T_OPAQUE (see
+/* A read of a T_DEAD register or word fails the proof. The caller checks for T_OPAQUE (see
  * spin_known()). */
 struct value spin_reg_get(struct spin *s, unsigned reg, unsigned size);
 struct value spin_reg_get_high(struct spin *s, unsigned reg);
 void spin_reg_put(struct spin *s, unsigned reg, unsigned size, struct value v);
 void spin_reg_put_high(struct spin *s, unsigned reg, struct value v);
-/* As it is when the interpretation begins. */
+/* Reset a vector register to its contents when the interpretation began. */
 void spin_xmm_begin(struct spin *s, unsigned reg);
 void spin_xmm_put(struct spin *s, unsigned reg, uint64_t lo, uint64_t hi, uint8_t taint);
 struct value spin_mem_get(struct spin *s, struct value address, unsigned size); /* size <= 8 */
@@ -321,12 +321,12 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
 struct value spin_address_of(struct spin *s, const struct op *op);
 struct value spin_operand_get(struct spin *s, const struct op *op, unsigned i);
 void spin_operand_put(struct spin *s, const struct op *op, unsigned i, struct value v);
-/* Stops if the number in our hands is not the true one. */
+/* Returns true if v is the true value; otherwise stops the interpretation. */
 bool spin_known(struct spin *s, struct value v);
-/* These flags are about to be read. */
+/* Note that these flags are about to be read. */
 void spin_flags_read(struct spin *s, uint32_t which);
 void spin_flags_put(struct spin *s, uint32_t which, uint32_t flags, uint8_t taint);
-/* The result and all flags of l op r. `carry` goes in with ADD and SUB. */
+/* Returns l op r, and stores all flags of it. `carry` is an operand of ALU_ADD and ALU_SUB. */
 uint64_t spin_alu(enum alu op, uint64_t l, uint64_t r, unsigned carry, unsigned size,
                   uint32_t *flags);
 bool spin_condition_holds(unsigned condition, uint32_t flags);
@@ -335,7 +335,7 @@ bool spin_condition_holds(unsigned condition, uint32_t flags);
 void spin_execute(struct spin *s, const struct op *op);
 
 /* --- vector.c --------------------------------------------------------------------------------- */
-/* Returns false if it is none of the moves that are interpreted. */
+/* Execute a move of vector registers. Returns false if the instruction is none, or unsupported. */
 bool spin_vector(struct spin *s, const struct op *op, unsigned mnemonic);
 
 /* --- bits.c ----------------------------------------------------------------------------------- */
@@ -345,18 +345,18 @@ void spin_bit(struct spin *s, const struct op *op, unsigned mnemonic);
 void spin_count_bits(struct spin *s, const struct op *op, unsigned mnemonic);
 
 /* --- prove.c ---------------------------------------------------------------------------------- */
-/* A jump backwards is about to be done. Pre: s->now.rip is its target. */
+/* Handle a backward jump from `from`. Pre: s->now.rip is its target. */
 void spin_at_head(struct spin *s, uint64_t from);
 
 /* --- depends.c -------------------------------------------------------------------------------- */
-/* A conditional jump: true if it is to be taken. */
+/* Handle a conditional jump. Returns whether to take it: `taken`, unless exploring inverts it. */
 bool spin_at_branch(struct spin *s, const struct op *op, bool taken, uint8_t taint);
-/* The program reads memory that others may write. */
+/* Note a load from memory that others may write. */
 void spin_note_load(struct spin *s, uint64_t address, unsigned size, uint64_t value);
-/* Another recording begins: the loads of the one before are those before it. */
+/* Turn the loads of the last recording into earlier loads, before another one begins. */
 void spin_loads_are_earlier(struct spin *s);
-/* A turn has been recorded: stores its inputs in s->result, and whether it depends on nothing else.
- */
+/* Store the inputs of the recorded iterations in s->result, and whether they depend on nothing
+ * else. */
 void spin_describe_inputs(struct spin *s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A signal has interrupted a thread at a spin site: in the site's stub, or in enter.S. All of its
- * registers are the program's, on the stack or in place.
+ * A signal has interrupted a thread at a spin site: in the site's stub, or in enter.S. All
+ * registers are the program's, in place or on the stack.
  */
 #include "sched/view.h"
 #include "spin/site.h"
@@ -14,8 +14,9 @@ extern const char lissom_at_spin_pushed[], lissom_at_spin_committed[], lissom_at
 void lissom_spin_entry(void);
 void lissom_spin_entry_seldom(void);
 
-/* In spin/enter.S: how far below the program's the stack pointer is; the return address into the
- * site's stub is the word RED_ZONE + 8 below. -1: not there. */
+/* Returns how many bytes the program's stack pointer is above rsp at ip in spin/enter.S; -1: not
+ * there. The return address into the site's stub is RED_ZONE + 8 below the program's stack
+ * pointer. */
 static long spin_entry_depth(uintptr_t ip)
 {
     if (code_within(ip, (const char *)lissom_spin_entry, lissom_at_spin_pushed) ||

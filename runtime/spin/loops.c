@@ -3,7 +3,7 @@
 #include "prim/maps.h"
 #include "sched/thread.h"
 
-/* of record->loop[]; 0: of an object that has gone */
+/* of record->loop[]; 0: its object was unmapped */
 static uintptr_t address_of[LISSOM_MAX_LOOPS];
 
 struct search {

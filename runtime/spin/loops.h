@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The statistics of the loops in which threads were found waiting (abi.h, struct lissom_loop).
+ * Statistics of the loops in which threads waited (abi.h, struct lissom_loop).
  */
 #ifndef LISSOM_SPIN_LOOPS_H
 #define LISSOM_SPIN_LOOPS_H
@@ -11,12 +11,12 @@
 
 struct lissom_loop;
 
-/* A sample has proven a wait in this loop. Reads the list of mappings the first time. Post: its
- * entry, or NULL: there is no room, or it is not in a file. By the monitor. */
+/* Count a scan that proved a wait in this loop. Returns its statistics, or NULL if there is no room
+ * or the loop is not in a file. Reads the list of mappings for a new loop. Monitor only. */
 struct lissom_loop *spin_loop_seen(const struct spin_result *r);
-/* [base, base + bytes) is unmapped: other code may come there. */
+/* Forget the loops in [base, base + bytes): other code may be mapped there. */
 void spin_loops_unmapped(uintptr_t base, size_t bytes);
-/* The record has become another one, in a fork's child. */
+/* Forget all loops: the child of a fork has a new record. */
 void spin_loops_after_fork(void);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The machine: registers, flags, memory as the thread would see it, and the buffer of what it would
- * have stored.
+ * The machine: registers, flags, memory as the thread sees it, and a buffer of its stores.
  *
- * Only the thread's own stack is buffered. A store anywhere else either writes what is there
- * already (a test-and-set that fails), which changes nothing as long as the word stays as it is, or
- * it is progress that others can see, and then the thread does not wait. So most code that is no
- * wait is done with after a few instructions.
+ * Stores to the thread's own stack are buffered. A store elsewhere may write the value already
+ * there, such as a failing test-and-set; it changes nothing while the word stays the same. Any
+ * other store elsewhere is progress that others can see, so the thread does not wait, unless the
+ * iteration undoes the store. So most code that does not wait is recognised after a few
+ * instructions.
  */
 #include "spin/internal.h"
 
@@ -108,7 +108,7 @@ void spin_reg_put_high(struct spin *s, unsigned reg, struct value v)
 void spin_xmm_begin(struct spin *s, unsigned reg)
 {
     uint64_t *x = s->now.xmm[reg];
-    /* Each unknown register has contents of its own, so that moving them about is seen. */
+    /* Each unknown register has a value of its own, so that moves between them are seen. */
     x[0] = x[1] = 0xfeed0000ull + reg;
     s->now.xmm_taint[reg] = s->xmm_first ? 0 : T_VECTOR;
     if (s->xmm_first)
@@ -184,8 +184,8 @@ struct value spin_mem_get(struct spin *s, struct value address, unsigned size)
     }
     uint64_t all = low_bytes(~0ull, size);
     if (own_mask == all) {
-        /* Stored before the turn that is recorded: others may write there too, if the store has
-         * been done. */
+        /* Stored before the recorded iteration. If the store has reached memory, others may write
+         * there too. */
         if (s->rec.on && stale && a < (1ull << 47) - 16) {
             v = 0;
             if (!s->config->load(a, &v, size) && v == own) {
@@ -234,9 +234,10 @@ static void buffer(struct spin *s, uint64_t a, unsigned size, struct value v)
     }
 }
 
-/* A restartable sequence begins with the store of a pointer to its descriptor, struct rseq_cs. The
- * kernel restarts a thread only between the addresses in it, and clears the pointer when it finds
- * the thread elsewhere: no site is made from the storing instruction on. */
+/* Note a restartable sequence. It begins with the store of a pointer to its descriptor, struct
+ * rseq_cs. The kernel restarts a thread only between the addresses in the descriptor, and clears
+ * the pointer if it finds the thread elsewhere. So no site is made from the storing instruction
+ * on. */
 static void note_critical(struct spin *s, uint64_t descriptor)
 {
     enum { VERSION_AND_FLAGS, START, BYTES, ABORT, WORDS };
@@ -267,7 +268,7 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
         return;
     }
     if (s->only_pauses) {
-        s->now.transient = true; /* so that its loads see it */
+        s->now.transient = true; /* so that later loads see the store */
         buffer(s, address.v, size, v);
         return;
     }
@@ -276,7 +277,7 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
         return;
     bool differs = (v.t & T_OPAQUE) || old != low_bytes(v.v, size);
     if (differs || s->now.transient) {
-        /* It may be taken back within the turn, which the proof then shows. */
+        /* The iteration may undo it; the proof checks that (spin_restored). */
         uint8_t not_back = T_OPAQUE | T_CLOCK | (s->config->alone ? 0 : T_COUNTER);
         if (locked || (v.t & not_back) || s->outside_stores++ == OUTSIDE_STORES)
             spin_stop(s, SPIN_NO_WAIT, locked ? SPIN_R_LOCKED : SPIN_R_STORE);
@@ -285,7 +286,7 @@ void spin_mem_put(struct spin *s, struct value address, unsigned size, struct va
         return;
     }
     s->rewrites += !locked;
-    /* Others may tell that it is done again, if they change the word in between. */
+    /* Others see the repeated store if they change the word in between: it is an input. */
     spin_note_load(s, address.v, size, old);
     if (s->rec.on && (v.t & T_COUNTER))
         s->rec.walks = true;

@@ -12,14 +12,15 @@
 #include <sys/mman.h>
 
 enum {
-    BUDGET = 2000,      /* instructions: 30 to 50 us for a thread at work */
-    REGISTERS = 0xffff, /* of spin_result.inputs */
-    /* rflags */
+    BUDGET = 2000,      /* instructions: 30 to 50 us for a working thread */
+    REGISTERS = 0xffff, /* bits of spin_result.inputs */
+    /* bits of rflags */
     FLAG_CARRY = 1,
     FLAG_OTHERS = 0x4 | 0x40 | 0x80 | 0x800, /* parity, zero, sign, overflow */
 };
 
-/* One for each slot, made when it is first needed. Extra threads on a slot do without. */
+/* Interpreter state of a slot, made on first use. One thread of the slot is interpreted at a
+ * time. */
 struct probing {
     struct lock lock;
     uint32_t code_version;
@@ -37,7 +38,7 @@ void spin_probe_after_fork(void)
             probing[i]->lock.word = 0;
 }
 
-/* Where the kernel publishes the time for the vdso: one or two mappings in a row. Set once. */
+/* Where the kernel publishes the time for the vdso: one or two consecutive mappings. Set once. */
 static struct {
     uintptr_t lo, hi;
 } clock_pages;
@@ -54,7 +55,7 @@ static bool note_clock_pages(void *argument, const struct mapping *m)
     return true;
 }
 
-/* The code of libc. Set once. */
+/* Mapping of libc's code. Set once. */
 static struct spin_range libc_code;
 
 static void find_libc(void)
@@ -66,7 +67,8 @@ static void find_libc(void)
     }
 }
 
-/* Zeroed, and perhaps too late: then the one that was first. */
+/* Returns the state for the slot, zeroed if it is new, or NULL. If two threads make it, the first
+ * one wins. */
 static struct probing *scratch_of(const struct slot *s)
 {
     struct probing *l = __atomic_load_n(&probing[s->index], __ATOMIC_ACQUIRE), *expected = NULL;
@@ -93,9 +95,10 @@ static long load(uintptr_t address, void *to, unsigned bytes)
     return lissom_guarded_copy(to, (const void *)address, bytes);
 }
 
-/* Within a stub: where it asks for the number of the call, the original's `syscall`, and a jump to
- * what stands behind it, over the runtime's own code. A function that is redirected counts as a
- * call, too. Returns false at displaced instructions, which are the program's. */
+/* Fetch code from the stub of a patched system call. From where the stub checks the number of the
+ * call: the original `syscall`, and a jump over the runtime's code to what follows. A redirected
+ * function counts as a call, too. Returns false at displaced instructions, which are the
+ * program's. */
 static bool fetch_call(const struct patch_site *p, uintptr_t address, void *to, unsigned bytes)
 {
     uint8_t code[15 + 2] = {0x0f, 0x05, 0xe9}, *from = code;
@@ -132,8 +135,8 @@ static uint64_t fs_base(void)
     if (sched.user_switch)
         __asm__ volatile("rdfsbase %0" : "=r"(base));
     else
-        __asm__ volatile("mov %%fs:0, %0"
-                         : "=r"(base)); /* the thread's own address is its first word */
+        /* The first word of the thread control block is its own address. */
+        __asm__ volatile("mov %%fs:0, %0" : "=r"(base));
     return base;
 }
 
@@ -174,7 +177,7 @@ bool spin_probe(const struct thread *t, const struct spin_registers *from,
     uint32_t version = __atomic_load_n(&code_version, __ATOMIC_ACQUIRE);
     if (l->code_version != version) {
         l->code_version = version;
-        config.same_lo = config.same_hi = 0; /* forgets all that was decoded */
+        config.same_lo = config.same_hi = 0; /* discard all decoded instructions */
     }
     struct spin_registers registers = *from;
     registers.fs_base = fs_base();
@@ -191,13 +194,13 @@ bool spin_may_give_way(const struct thread *t)
 
 bool spin_is_wait(const struct spin_result *r)
 {
-    /* What counts without end may be the work itself. */
+    /* A loop that counts without end may be the work itself. */
     return r->verdict == SPIN_ENDLESS || r->verdict == SPIN_PAUSE_ONLY ||
            (r->verdict == SPIN_COUNTED && r->remaining != SPIN_TURNS_UNBOUNDED);
 }
 
-/* Adds the aligned words of one load, of the kind that guarded loads read. Returns false if there
- * is no room, or the load spans words. */
+/* Add the aligned 32-bit words of a load, as guarded loads read them. Returns false if there is no
+ * room, or the load crosses a word boundary. */
 static bool add_words(struct wait_word *word, uint32_t *words, uint32_t most,
                       const struct spin_load *l)
 {
@@ -233,8 +236,8 @@ bool spin_remember(struct thread *t, const struct spin_result *r)
             t->wait_words = 0;
             return false;
         }
-    /* A word on the thread's own stack is mostly a local variable, but other threads may have its
-     * address and end the wait by a store to it. */
+    /* A word on the thread's own stack is usually a local variable. But other threads may have its
+     * address, and end the wait by a store to it. */
     for (uint32_t i = 0; i < r->loads; i++)
         if (r->load[i].stack && !add(t, &r->load[i]))
             return false;
@@ -254,7 +257,8 @@ static bool same_inputs(const struct proof *p, const struct spin_registers *now)
     return !differ;
 }
 
-/* That of another wait with the same inputs, for words that have changed since, or the oldest. */
+/* Returns the entry to overwrite: that of another wait with the same inputs, whose words have
+ * changed since, or else the oldest. */
 static struct proof *place_of(struct thread *t, const struct spin_site *site,
                               const struct spin_registers *from)
 {

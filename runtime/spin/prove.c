@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * Loop heads, repetition, counters, verdicts.
+ * Find loop heads, repetition and counters, and conclude a verdict.
  *
- * Every target of a backward jump is a loop head. Two states are kept of each: that of the last
- * visit, and an anchor that is renewed at visits 1, 2, 4, 8, ... so that a repetition of any period
- * is found. What looks like a wait is only a candidate: it is proven by following it for another
- * period (two turns, if it counts) with taints, which tell what the branches and addresses of the
- * loop depend on.
+ * Every target of a backward jump is a loop head. Two states are kept of each head: that of the
+ * last visit, and an anchor. The anchor is renewed at visits 1, 2, 4, 8, ..., so repetitions of any
+ * period are found. A repetition is only a candidate. It is proven by recording another period (two
+ * iterations, if it counts) with taints. They show what the branches and addresses of the loop
+ * depend on.
  *
- * A candidate may have things that differ at two visits: flags, registers or stack words that
- * nothing reads (T_DEAD: reading one ends the proof), and counters (T_COUNTER), which move by the
- * same amount each turn. A counted loop is a wait if some branch depends on a load and on no
- * counter, and its other side leaves the loop. That is tried: interpreted from there it must not
- * come back to the head as if nothing had happened, or else it is an `if` in a computation.
+ * A candidate may have values that differ between two visits: flags, registers or stack words that
+ * nothing reads (T_DEAD: reading one ends the proof), and counters (T_COUNTER), which change by the
+ * same amount in each iteration. A counted loop is a wait if some branch depends on a load and on
+ * no counter, and its other side leaves the loop. Exploration shows that: interpreted from there,
+ * the thread must not return to the head as if nothing had happened. If it does, the branch is an
+ * `if` in a computation.
  *
- * A loop that a time limit ends as well repeats exactly, because the time stands still during an
- * interpretation. It is a wait if the other side of a deciding branch leads out of it: does not
- * come back, or comes back with another limit.
+ * A loop that a time limit also ends repeats exactly, because the time is constant during an
+ * interpretation. It is a wait if the other side of a deciding branch leaves it: it does not return
+ * to the head, or returns with another time limit.
  */
 #include "spin/internal.h"
 
 enum {
     COUNTED_STREAK = 2, /* equal strides before a counted proof is tried: four visits */
     COUNTED_ATTEMPTS = 3,
-    /* visits of other heads in a proof that began with the first visit of its own */
+    /* visits of other heads in a proof with rec.at_once */
     OTHERS = 16,
 };
 
@@ -61,7 +62,7 @@ int spin_state_compare(const struct spin *s, const struct state *a, const struct
             continue;
         if (n == DIFFERENCES ||
             (b->transient && !spin_on_stack(s, p->address) && !s->config->alone))
-            return -1; /* what others see change is no counter of a wait */
+            return -1; /* others see the change: not the counter of a wait */
         d[n++] = (struct difference){
             .granule = 1, .index = (uint8_t)i, .by = (int32_t)(q->value - p->value)};
     }
@@ -81,8 +82,8 @@ static const struct difference *expected(const struct head *h, unsigned granule,
     return NULL;
 }
 
-/* True if the machine is where it was when the recording began, but for what was expected after so
- * many turns. */
+/* Returns whether the state is that at the beginning of the recording, except for the expected
+ * changes after `turns` iterations. */
 static bool repeated(struct spin *s, unsigned turns)
 {
     const struct head *h = s->rec.head;
@@ -99,7 +100,7 @@ static bool repeated(struct spin *s, unsigned turns)
         if (!e->varies && d[i].by != (e->granule ? (int32_t)by : by))
             return false;
     }
-    /* Every counter has moved, and what must not be read has not got elsewhere. */
+    /* Every counter must have changed; a value that varies irregularly need not. */
     for (unsigned i = 0; s->rec.counted && i < h->differences; i++) {
         bool moved = h->difference[i].varies;
         for (int j = 0; j < n; j++)
@@ -111,7 +112,6 @@ static bool repeated(struct spin *s, unsigned turns)
     return true;
 }
 
-/* What was stored outside of the stack has been taken back: memory is as it was. */
 bool spin_restored(const struct spin *s)
 {
     for (unsigned i = 0; s->now.transient && i < s->now.stores; i++) {
@@ -191,14 +191,14 @@ static void describe(struct spin *s)
     __builtin_memcpy(r->trail, s->rec.trail, sizeof r->trail);
 }
 
-/* The recording has come to its end. Post: false if it proved nothing. */
+/* Conclude the recording. Returns false if it proved nothing. */
 static bool concluded(struct spin *s)
 {
     struct recording *rec = &s->rec;
     bool decides = rec->deciding || rec->table;
     if (rec->failed || !repeated(s, rec->period) || !spin_restored(s))
         return false;
-    /* with a limit it may be work that is done again and again */
+    /* With a limit, it may be work that is repeated. */
     if (rec->too_many && (rec->timed || (rec->counted && !s->config->alone))) {
         spin_stop(s, SPIN_UNKNOWN, SPIN_R_LOADS);
         return true;
@@ -226,11 +226,11 @@ static bool concluded(struct spin *s)
         rec->explore = true;
         return true;
     }
-    /* A delay, a reduction or a walk, or a wait that is over in a moment. If it ends soon, what
-     * comes behind it counts. */
+    /* A delay, a reduction, a walk, or a wait that is nearly over. If the loop ends soon, interpret
+     * the code behind it. */
     rec->head->attempts = COUNTED_ATTEMPTS;
-    /* A walk that only a load ends may go round: a search of the others' queues, again and again.
-     * Then its state repeats. */
+    /* A walk that only a load ends may repeat itself: a search of the others' queues, again and
+     * again. Then its state repeats. */
     bool may_go_round = rec->walks && decides && n == SPIN_TURNS_UNBOUNDED;
     if (may_go_round && !s->goes_round) {
         s->goes_round = true;
@@ -260,7 +260,7 @@ static struct head *head_of(struct spin *s, uint64_t address)
     return h;
 }
 
-/* Compares with the last visit. Post: true if the same things have differed often enough. */
+/* Compare with the last visit. Returns true if the same values have differed often enough. */
 static bool counts(struct spin *s, struct head *h)
 {
     struct difference d[DIFFERENCES];
@@ -318,7 +318,7 @@ static void give_up(struct spin *s)
 {
     struct head *h = s->rec.head;
     s->rec.on = false;
-    if (s->rec.at_once) { /* its next visit is the first, as far as the head knows */
+    if (s->rec.at_once) { /* the head counts its next visit as the first */
         h->visits = 0;
         h->attempts = 1;
     }
@@ -337,8 +337,7 @@ void spin_at_head(struct spin *s, uint64_t from)
         if (s->rec.head->address == s->now.rip)
             at_recorded_head(s, from);
         else if (!s->exploring && (s->rec.failed || (s->rec.at_once && ++s->rec.others == OTHERS)))
-            give_up(s); /* no use in going on with it, or something within it turns that may be a
-                           delay */
+            give_up(s); /* disproven, or an inner loop may be a delay */
         if (s->rec.on || s->exploring || s->rec.explore)
             return;
         if (s->rec.head->address == s->now.rip)
@@ -374,8 +373,8 @@ void spin_at_head(struct spin *s, uint64_t from)
 
 /* --- the run ---------------------------------------------------------------------------------- */
 
-/* Notes the instructions of a turn that belong to the function of the loop, not to functions that
- * it calls: those at the highest stack pointer. Called functions are shared with other code. */
+/* Note the instructions of an iteration that are in the loop's own function: those at the highest
+ * stack pointer. Functions that the loop calls are shared with other code. */
 static void note_trail(struct spin *s, uint64_t address)
 {
     struct recording *rec = &s->rec;
@@ -422,11 +421,11 @@ void spin_advance(struct spin *s)
         s->pauses = s->rec.pauses;
         spin_stop(s, s->rec.counted ? SPIN_COUNTED : SPIN_ENDLESS, SPIN_R_NONE);
     } else if (!s->rec.counted) {
-        /* while the time stands still, it would go on like this */
+        /* at a constant time, the thread would never leave */
         spin_stop(s, SPIN_NO_WAIT, SPIN_R_TIME);
     } else {
-        /* A computation that looks at something on its way. Go on from where the recording
-         * began. */
+        /* A computation that reads a flag on its way. Continue from the beginning of the
+         * recording. */
         s->rec.head->attempts = COUNTED_ATTEMPTS;
         s->rec.head->streak = 0;
     }
@@ -436,7 +435,7 @@ void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_r
                 struct spin_result *r)
 {
     *r = (struct spin_result){.verdict = SPIN_UNKNOWN};
-    /* Not all of it: the tables need no more than to be empty. */
+    /* Initialise only what is read: empty tables need no more. */
     s->config = c;
     s->result = r;
     s->fs_base = from->fs_base;
@@ -480,7 +479,7 @@ void spin_begin(struct spin *s, const struct spin_config *c, const struct spin_r
     }
 }
 
-/* Outside of the stack. */
+/* Returns the number of cache lines written outside the stack. */
 static uint8_t lines_written(const struct spin *s)
 {
     uint8_t n = 0;
@@ -501,7 +500,7 @@ enum spin_verdict spin_interpret(const struct spin_config *c, const struct spin_
     spin_begin(s, c, from, r);
     while (!s->stop)
         spin_advance(s);
-    /* Whatever ended it: a thread that is about to pause so often may as well give way. */
+    /* For whatever reason it ended: a thread that is about to pause this often may yield. */
     if ((r->verdict == SPIN_UNKNOWN || r->verdict == SPIN_NO_WAIT) && s->pauses >= SPIN_MIN_PAUSES)
         r->verdict = SPIN_PAUSE_ONLY;
     if (r->verdict == SPIN_UNKNOWN && s->now.transient && r->reason == SPIN_R_BUDGET) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where code may be changed, and where a stub may be.
+ * Find code that may be changed, and addresses where a stub may be.
  */
 #include "prim/maps.h"
 #include "prim/prim.h"
 #include "spin/site.h"
 
-/* The heap grows: not in its way. Less than what patch/arena.c, which may choose, leaves to it:
- * here it is this address or none. */
+/* Room for the heap to grow. Less than patch/arena.c leaves, which can choose its address: a stub
+ * has only one. */
 #define HEAP_ROOM (256ul << 20)
 
 struct code {
@@ -16,7 +16,8 @@ struct code {
     bool good;
 };
 
-/* Not what a program generates for itself: it may change under our hands. */
+/* Returns whether m may have sites. Code that a program generates may not: it may change at any
+ * time. */
 static bool is_code(const struct mapping *m)
 {
     uintptr_t ours = (uintptr_t)spin_find_code;
@@ -24,8 +25,8 @@ static bool is_code(const struct mapping *m)
            m->is_private && m->inode;
 }
 
-/* Where pages have been writable for a moment (patch/write.c), one mapping has become several: they
- * are taken together. */
+/* Treat adjacent mappings of a file as one: making pages writable for a moment (patch/write.c)
+ * splits a mapping. */
 static bool look_for_code(void *argument, const struct mapping *m)
 {
     struct code *c = argument;
@@ -87,7 +88,7 @@ static bool look_for_gap(void *argument, const struct mapping *m)
 
 bool spin_stub_fits(uintptr_t stub, size_t bytes)
 {
-    uintptr_t heap = prim_brk_now(); /* without a heap yet, there is no mapping of that name */
+    uintptr_t heap = prim_brk_now(); /* before there is a heap, no mapping has that name */
     struct gap g = {stub, stub + bytes, stub < MAPS_LOWEST || stub > MAPS_HIGHEST - bytes};
     g.taken |= g.lo < heap + HEAP_ROOM && heap < g.hi;
     return !g.taken && maps_walk(look_for_gap, &g) && !g.taken;

@@ -15,16 +15,16 @@
 
 enum {
     PERIOD_MIN_US = 100,
-    /* a slice: then the monitor looks anyway. More often costs 1 % where threads hardly compute */
+    /* a slice: the monitor then scans anyway. More scans cost 1 % where threads hardly compute. */
     PERIOD_MAX_US = 3000,
     OBSERVE_US = 1000,
-    /* looks that find nothing take no more than 1 of so many parts of the CPU time */
+    /* scans that find no wait take at most 1/COST_SHARE of the CPU time */
     COST_SHARE = 200,
-    SIGNAL_US = 10, /* what a look takes beside the interpretation */
+    SIGNAL_US = 10, /* cost of a scan besides the interpretation */
 };
 static uint32_t period_us = PERIOD_MAX_US;
 
-/* tsc: after a look that found nothing and took so many us of CPU time. */
+/* Returns the ticks until the next scan, after one that found no wait and took `us` of CPU time. */
 static uint64_t pause_after(uint64_t us)
 {
     return COST_SHARE * us * __atomic_load_n(&sched.crowd, __ATOMIC_RELAXED) * sched.tsc_per_us;
@@ -38,13 +38,13 @@ static void next_sample(struct slot *s, uint64_t when)
 bool spin_may_scan(struct slot *s, uint64_t now)
 {
     const struct thread *t = __atomic_load_n(&s->runner, __ATOMIC_RELAXED);
-    /* Who waited the last time likely does so again, whatever the samples of those who compute
-     * beside it have cost. */
+    /* A thread that waited at its last scan probably does so again. The cost of scans of computing
+     * threads on its slot does not matter. */
     bool likely = t && __atomic_load_n(&t->scan_waited, __ATOMIC_RELAXED);
     if (!sched.detect_spinning ||
         (!likely && now < __atomic_load_n(&s->scan_after, __ATOMIC_RELAXED)))
         return false;
-    /* also if the signal comes to nothing */
+    /* also if the signal has no effect */
     next_sample(s, now + pause_after(SIGNAL_US));
     return true;
 }
@@ -57,10 +57,11 @@ uint32_t spin_period_us(void)
     return us < PERIOD_MIN_US ? PERIOD_MIN_US : us > PERIOD_MAX_US ? PERIOD_MAX_US : us;
 }
 
-/* Of the calling thread. A look may be interrupted for a slice by other programs. */
+/* CPU time of the calling thread: other programs may interrupt a scan for a slice. */
 static uint64_t cpu_us(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000; }
 
-/* took: us of CPU time. */
+/* Set the time of the next scan of s, and the period. waits: the scan found a wait. took: us of CPU
+ * time. */
 static void adapt(struct slot *s, bool waits, uint64_t took)
 {
     uint32_t us = spin_period_us();
@@ -70,7 +71,7 @@ static void adapt(struct slot *s, bool waits, uint64_t took)
         __atomic_store_n(&period_us, waits ? us / 2 : us * 2, __ATOMIC_RELAXED);
 }
 
-/* As if it had been proven that t waits for a word that nobody changes. */
+/* Park t as if it were proven to wait for a word that nobody changes. */
 static void misjudge(struct thread *t)
 {
     static const uint32_t never = 1;
@@ -80,7 +81,8 @@ static void misjudge(struct thread *t)
     slot_park(t, tsc());
 }
 
-/* A loop that only counts has none: it waits for no word of others, and may be the work itself. */
+/* Returns whether to make a site in the loop. A counted loop without pauses that reads no word of
+ * others gets none: it may be the work itself. */
 static bool may_have_site(const struct spin_result *r)
 {
     if (r->verdict != SPIN_COUNTED)
@@ -105,7 +107,7 @@ bool spin_scanned(struct thread *t, const ucontext_t *uc)
         .xmm = uc->uc_mcontext.fpregs ? uc->uc_mcontext.fpregs->_xmm : NULL,
     };
     struct spin_result r;
-    /* In a site's stub: it looks for itself. */
+    /* At a site's stub, the thread is interpreted by the site's code (hit.c). */
     if (spin_site_at((uintptr_t)from.rip))
         return false;
     uint64_t began = cpu_us();
@@ -133,11 +135,9 @@ bool spin_scanned(struct thread *t, const ucontext_t *uc)
     if (!waits)
         return true;
     if (r.transient)
-        return true; /* not in the middle of a turn, where others see what it will take back: at the
-                      * site
-                      */
+        return true; /* others see stores that it will undo: it parks at its site */
     if (r.verdict == SPIN_COUNTED && t->counts_on) {
-        t->counts_on = 0; /* without a site its turns are not known: until the next sample */
+        t->counts_on = 0; /* without a site, iterations are not counted: until the next scan */
         return true;
     }
     spin_remember(t, &r);

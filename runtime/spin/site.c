@@ -11,12 +11,13 @@
 
 enum {
     SITES = 128,
-    JUMP = 0xe9,     /* its first byte; ... */
-    JUMP_BYTES = 5,  /* ... of so many */
-    STUB_BYTES = 64, /* a jump's is the longest: 62 */
-    ENTRY_WORD = 32, /* behind `go_on`: the address of lissom_spin_entry or its kin */
+    JUMP = 0xe9,     /* first byte of a jump */
+    JUMP_BYTES = 5,  /* length of a jump */
+    STUB_BYTES = 64, /* the longest stub, for a jump, has 62 */
+    /* offset from `go_on`: address of lissom_spin_entry or lissom_spin_entry_seldom */
+    ENTRY_WORD = 32,
     FAILURES = 64,
-    LONG_TURN = 64, /* instructions: to come into the runtime at each turn costs less than it */
+    LONG_TURN = 64, /* instructions: entering the runtime costs less than such an iteration */
 };
 
 void lissom_spin_entry(void);
@@ -24,8 +25,8 @@ void lissom_spin_entry_seldom(void);
 
 static struct lock making;
 static struct spin_site sites[SITES];
-static uint32_t used; /* entries that have ever been made; read without a lock */
-/* Loops without an instruction that could be one, so that they are not tried at each sample. */
+static uint32_t used; /* entries ever made; read without a lock */
+/* Loops in which no site can be made: not to be tried at each scan. */
 static uintptr_t siteless[FAILURES];
 static uint32_t siteless_next;
 
@@ -34,7 +35,7 @@ static uint8_t state_of(const struct spin_site *p)
 {
     return __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
 }
-/* Made, and its code has not been unmapped since. */
+/* Returns whether p was made and its code has not been unmapped since. */
 static bool is_live(const struct spin_site *p)
 {
     return state_of(p) != SITE_UNUSED && state_of(p) != SITE_GONE;
@@ -44,7 +45,7 @@ static void set_state(struct spin_site *p, uint8_t state)
     __atomic_store_n(&p->state, state, __ATOMIC_RELEASE);
 }
 
-/* --- the byte: under `making` ----------------------------------------------------------------- */
+/* --- the byte; caller holds `making` ---------------------------------------------------------- */
 
 static bool write_code(uintptr_t at, const void *bytes, size_t n)
 {
@@ -69,7 +70,8 @@ static bool has_byte(const struct spin_site *p, uint8_t byte)
     return !lissom_guarded_copy(&is, (const void *)p->address, 1) && is == byte;
 }
 
-/* A debugger may have put its own byte there: then not. */
+/* Switch p on. Returns false if its byte is not the program's: a debugger may have put its own
+ * there. */
 static bool switch_on(struct spin_site *p)
 {
     if (!has_byte(p, p->original) || !write_byte(p, JUMP))
@@ -81,7 +83,7 @@ static bool switch_on(struct spin_site *p)
 
 /* --- the stub --------------------------------------------------------------------------------- */
 
-/* Post: the stub of p in `bytes`, or false. */
+/* Store the stub of p in `bytes`. Returns false if it cannot be encoded. */
 static bool write_stub(struct spin_site *p, const struct insn *in, uint8_t bytes[STUB_BYTES])
 {
     struct emitter e = {bytes, p->stub, false};
@@ -92,7 +94,7 @@ static bool write_stub(struct spin_site *p, const struct insn *in, uint8_t bytes
         emit_rel32(&e, p->stub + 11);
         emit_jump(&e, next);
     }
-    /* A pause comes first: who has been away goes on at once. */
+    /* The pause comes first: a thread that was away continues at once. */
     if (p->pause)
         EMIT(&e, 0xf3, 0x90);
     p->go_on = e.address + 11;
@@ -113,8 +115,8 @@ static bool write_stub(struct spin_site *p, const struct insn *in, uint8_t bytes
     return !e.bad;
 }
 
-/* Pages with stubs, of which some may hold several: copies of a loop that a compiler has inlined
- * are close to each other, and so are their stubs. They stay mapped. */
+/* Pages with stubs. They stay mapped. A page may hold several stubs: inlined copies of a loop are
+ * close to each other, and so are their stubs. */
 static uintptr_t stub_page[2 * SITES];
 static uint32_t stub_pages;
 
@@ -129,7 +131,7 @@ static bool map_page(uintptr_t page)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (prim_is_error(m))
         return false;
-    if (m != (void *)page) { /* an older kernel takes the address for a hint */
+    if (m != (void *)page) { /* older kernels take the address for a hint */
         prim_munmap(m, PATCH_PAGE);
         return false;
     }
@@ -137,9 +139,9 @@ static bool map_page(uintptr_t page)
     return true;
 }
 
-/* Another stub is in the way of p's. A stub of an object that has gone is not: a thread in it had
- * no code to come back to. Its entry may then be another loop's, while threads have proofs of it:
- * they are of other code. */
+/* Returns whether another stub is in the way of p's. A stub of an unmapped object is not: a thread
+ * in it had no code to return to. Its entry may be reused while threads keep proofs of the old
+ * site; they are for other code. */
 static bool stub_overlaps(const struct spin_site *p)
 {
     bool any = false;
@@ -167,7 +169,7 @@ static bool make_stub(struct spin_site *p, const struct insn *in)
            map_page(last & ~(PATCH_PAGE - 1)) && write_code(p->stub, bytes, sizeof bytes);
 }
 
-/* --- making: under `making` ------------------------------------------------------------------- */
+/* --- making sites; caller holds `making` ------------------------------------------------------ */
 
 static struct spin_site *site_of(uintptr_t address)
 {
@@ -177,7 +179,7 @@ static struct spin_site *site_of(uintptr_t address)
     return NULL;
 }
 
-/* That of a loop: of two in one loop, each would seem to begin another wait. */
+/* Returns the live site of a loop, or NULL. */
 static struct spin_site *site_in(uintptr_t loop)
 {
     for (uint32_t i = 0; i < used; i++)
@@ -194,7 +196,7 @@ static struct spin_site *unused(void)
     return used < SITES ? &sites[used] : NULL;
 }
 
-/* Its jump would read another's byte, or the other way round. */
+/* Returns whether a jump at `address` would overlap the jump of another site. */
 static bool overlaps(uintptr_t address)
 {
     for (uint32_t i = 0; i < used; i++)
@@ -254,9 +256,9 @@ static bool in_trail(const struct spin_result *r, uintptr_t at)
 
 static uint32_t candidates_in(const struct spin_result *r) { return r->trail_length + 4u; }
 
-/* The instructions of a loop in the order in which they are tried, i from 0 to candidates_in(r) -
- * 1: those of its own function, a `pause`, the jump back, and from there backwards; then a `pause`
- * or a jump in a function that it calls, which all other callers come by. 0: no instruction. */
+/* Returns instruction i of the loop to try, 0 <= i < candidates_in(r); 0: none. The order: first
+ * the loop's own function, with its `pause`, the backward jump, and from there backwards. Then a
+ * `pause` or jump in a function that the loop calls, which all other callers would hit, too. */
 static uintptr_t candidate_in(const struct spin_result *r, uint32_t i)
 {
     uint32_t n = r->trail_length;
@@ -268,13 +270,13 @@ static uintptr_t candidate_in(const struct spin_result *r, uint32_t i)
     return in_trail(r, at) == (i < 2) ? at : 0;
 }
 
-/* Post: true: there is a site on this loop, or will never be one. */
+/* Returns true if the loop has a site, or can never have one. Switches on a site that is off. */
 static bool known(const struct spin_result *r)
 {
     for (uint32_t i = 0; i < FAILURES; i++)
         if (siteless[i] == r->loop)
             return true;
-    /* of a longer trail it is not known whether a site is on it */
+    /* A trail that is cut off may lack the site. */
     struct spin_site *p = r->trail_length == SPIN_TRAIL ? site_in(r->loop) : NULL;
     for (uint32_t i = 0; !p && i < candidates_in(r); i++)
         p = site_of(candidate_in(r, i));
@@ -319,7 +321,8 @@ bool spin_site_made(uint32_t *index, struct spin_site_note *note)
     return found;
 }
 
-/* The code of sites that may be taken from others is not known before: no code may go meanwhile. */
+/* Sites may be taken from other processes. Their code is not known in advance, so no code at all
+ * may be unmapped meanwhile. */
 static bool exchanged;
 
 void spin_sites_exchanged(void) { __atomic_store_n(&exchanged, true, __ATOMIC_RELEASE); }
@@ -343,7 +346,7 @@ void spin_site_take(bool (*find)(const void *argument, struct spin_site_note *no
     lock_drop(&making);
 }
 
-/* All that are on. only_retiring: those for good that were asked to retire, and no others. */
+/* Switch off all sites that are on, or, if only_retiring, those asked to retire, for good. */
 static void switch_off(bool only_retiring)
 {
     if (!sites_used())
@@ -380,11 +383,11 @@ void spin_site_retire(struct spin_site *p)
                                 __ATOMIC_RELAXED);
 }
 
-/* One at a time: a loop that does not get through is sampled again. */
+/* Request to the monitor, one at a time: a loop whose request was ignored is scanned again. */
 static struct {
     uint32_t state; /* 0: empty, 1: being written, 2: full */
     bool site;
-    bool stale; /* some of its code has been unmapped; under `making` */
+    bool stale; /* some of its code was unmapped; under `making` */
     struct spin_result result;
 } asked;
 
@@ -415,7 +418,7 @@ void spin_sites_serve(void)
     __atomic_store_n(&asked.state, 0, __ATOMIC_RELEASE);
 }
 
-/* Of the code of the loop that is asked about. */
+/* Returns whether the range contains code of the requested loop. */
 static bool is_asked_about(uintptr_t base, size_t bytes)
 {
     const struct spin_result *r = &asked.result;
@@ -425,7 +428,7 @@ static bool is_asked_about(uintptr_t base, size_t bytes)
     return is;
 }
 
-/* Code of loops goes away under `making`: the monitor, which makes sites, reads it. */
+/* Unmap under `making`: the monitor reads code while it makes sites. */
 long spin_sites_munmap(uintptr_t base, size_t bytes)
 {
     bool ours = __atomic_load_n(&exchanged, __ATOMIC_ACQUIRE);
@@ -445,7 +448,7 @@ long spin_sites_munmap(uintptr_t base, size_t bytes)
     if (is_asked_about(base, bytes))
         asked.stale = ours = true;
     if (!ours)
-        lock_drop(&making); /* it may take long */
+        lock_drop(&making); /* unmapping may take long */
     long r = prim_munmap((void *)base, bytes);
     spin_code_changed();
     if (ours)
@@ -453,7 +456,7 @@ long spin_sites_munmap(uintptr_t base, size_t bytes)
     return r;
 }
 
-/* One thread is left there, which needs none. */
+/* The child has one thread, which needs no sites. */
 void spin_sites_after_fork(void)
 {
     making.word = asked.state = 0;

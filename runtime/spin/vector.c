@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Moves between and within vector registers, as compilers use them for small structures. As
- * execute.c, whose `spin_execute` calls this. Arithmetic on vectors is not interpreted: it is work.
+ * Execute moves between and within vector registers for spin_execute. Compilers use them for small
+ * structures. Vector arithmetic is not supported: it is work.
  */
 #include "spin/internal.h"
 
 static void unsupported(struct spin *s) { spin_stop(s, SPIN_UNKNOWN, SPIN_R_UNSUPPORTED); }
 
-/* Moves of vector registers; 4, 8 or 16 bytes, other bytes of a destination register become
- * zero. */
+/* Move 4, 8 or 16 bytes (`size`). The other bytes of a destination register become zero. */
 static void move(struct spin *s, const struct op *op, unsigned size)
 {
     const struct operand *to = &op->o[0], *from = &op->o[1];
@@ -70,7 +69,7 @@ static void clear(struct spin *s, const struct op *op)
     spin_xmm_put(s, op->o[0].reg, 0, 0, 0);
 }
 
-/* The two halves of a vector register or of 16 bytes of memory; of 8 bytes: the same twice. */
+/* Two halves of a vector register or of 16 bytes of memory; for 8 bytes, both are the same. */
 struct halves {
     uint64_t h[2];
     uint8_t t;
@@ -99,8 +98,8 @@ static void store_half(struct spin *s, const struct op *op, unsigned half)
     spin_mem_put(s, spin_address_of(s, op), 8, (struct value){from.h[half], from.t}, false);
 }
 
-/* The register operand before the last is combined with the last: lo and hi say of which each half
- * is, 0 and 1 being the former's. */
+/* Combine halves of the last two operands. `lo` and `hi` select a half each: 0 and 1 are in the
+ * former operand, which is a register, 2 and 3 in the last one. */
 static void combine(struct spin *s, const struct op *op, unsigned lo, unsigned hi)
 {
     unsigned last = op->operands - 1u;
@@ -118,7 +117,7 @@ static void combine(struct spin *s, const struct op *op, unsigned lo, unsigned h
     spin_xmm_put(s, op->o[0].reg, all[lo], all[hi], t);
 }
 
-/* A scalar from or to memory; between registers the upper half stays. */
+/* Move a scalar from or to memory. Between registers the upper half stays. */
 static void scalar(struct spin *s, const struct op *op, unsigned size)
 {
     if (op->operands == 2 && (op->o[0].kind == O_MEM || op->o[1].kind == O_MEM))
@@ -185,7 +184,7 @@ bool spin_vector(struct spin *s, const struct op *op, unsigned mnemonic)
     case ZYDIS_MNEMONIC_MOVSD:
     case ZYDIS_MNEMONIC_VMOVSD:
         if (op->o[0].kind != O_XMM && op->o[1].kind != O_XMM)
-            return false; /* the string instruction */
+            return false; /* string instruction */
         scalar(s, op, 8);
         break;
     case ZYDIS_MNEMONIC_MOVSS:

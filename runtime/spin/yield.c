@@ -15,16 +15,16 @@
 #include "spin/spin.h"
 
 enum {
-    SAME_WAIT_US = 3, /* between two yields of one wait at most, ... */
-    COLD_US = 100,    /* ... and more after a pause in it: the caches are cold */
-    LET_US = 1000,    /* in which a loop is not looked at */
-    LAST_LOOK = 4096, /* a loop that is not proven is looked at after so many yields at last */
+    SAME_WAIT_US = 3, /* maximum between two yields of one wait */
+    COLD_US = 100,    /* added after a park or nap in it: the caches are cold */
+    LET_US = 1000,    /* us of yielding before a wait is interpreted */
+    LAST_LOOK = 4096, /* maximum number of yields between interpretations of an unproven loop */
 };
 
-/* In place of a site, for proofs. */
+/* Stands for a site in proofs. */
 static const struct spin_site yields = {.yields = true};
 
-/* Differs, most likely, where two waits do. */
+/* Returns a hash of the registers that probably differs between two waits. */
 static uint64_t mixed(const struct user_registers *r)
 {
     const long kept[] = {r->rbx, r->rbp, r->r12, r->r13, r->r14, r->r15};
