@@ -1,9 +1,8 @@
-//! Compiles the runtime (C and assembly under runtime/, and the Zydis decoder) into liblissom.so,
-//! which the binary carries inside itself, as it does the BPF programs of bpf/, and turns the lists
-//! of runtime/abi.h into Rust.
+//! Compile the runtime (C and assembly in runtime/, and the Zydis decoder) into liblissom.so. Embed
+//! it and the BPF programs of bpf/ in the binary. Convert the lists of runtime/abi.h to Rust.
 //!
-//! A small make of its own: an object is compiled again only if its command line, its source or a
-//! header that it included has changed. The `cc` crate only finds the compiler.
+//! This is a small make: it compiles a source again only if its command line, the source or an
+//! included header has changed. The `cc` crate only finds the compiler.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,13 +15,13 @@ mod abi;
 #[path = "build/bpf.rs"]
 mod bpf;
 
-/// The files of Zydis and its base library that decoding needs.
+/// Files of Zydis and its base library that decoding needs.
 const ZYDIS: &[&str] =
     &["src/Decoder.c", "src/DecoderData.c", "src/Register.c", "src/SharedData.c", "src/Utils.c"];
 
-/// Flags of our own C. The runtime is entered in the middle of other people's code: it must not
-/// touch vector registers, call into libc behind our back (memset from a loop), or rely on a stack
-/// protector's or lazily allocated thread-local storage.
+/// Flags of our own C. The runtime is entered in the middle of other code, so it must not use
+/// vector registers. It must not call libc implicitly (memset from a loop), nor use a stack
+/// protector or lazily allocated thread-local storage.
 const OURS: &[&str] = &[
     "-std=gnu11",
     "-D_GNU_SOURCE",
@@ -40,14 +39,17 @@ const OURS: &[&str] = &[
     "-Werror",
 ];
 
-/// Link-time optimization of our own C: GCC inlines functions across files, and a futex wait takes
-/// a tenth fewer instructions. The files in `APART` are excluded: the compiler itself emits calls
-/// to the functions of `mem.c`; the others contain assembly that refers to C functions by name, and
-/// GCC would drop or rename these.
+/// Link-time optimization of our own C. GCC inlines functions across files, and a futex wait takes
+/// a tenth fewer instructions.
+///
+/// The files in `APART` are excluded. The compiler itself emits calls to the functions of `mem.c`.
+/// The others contain assembly that refers to C functions by name, and GCC would drop or rename
+/// these.
 const TOGETHER: &[&str] = &["-flto", "-flto-partition=one"];
 const APART: &[&str] = &["mem.c", "restrict.c", "lissom.c"];
 
-/// Zydis runs inside the runtime and under the same rules, but its warnings are not ours to fix.
+/// Flags of Zydis. It runs inside the runtime by the same rules, but its warnings are not ours to
+/// fix.
 const THEIRS: &[&str] = &[
     "-std=gnu11",
     "-O2",
@@ -69,9 +71,9 @@ const ZYDIS_DEFINES: &[&str] = &[
     "-DZYDIS_DISABLE_ENCODER",
 ];
 
-/// `initfirst`: our constructor runs before those of the program's libraries start threads. `defs`:
-/// a symbol we forgot to link fails here and not in the user's process. `noseparate-code`: code and
-/// constants in one mapping in the place of three, which each process makes.
+/// Flags of the linker. `initfirst`: our constructor runs before those of libraries, which may
+/// start threads. `defs`: a missing symbol fails here, not in the user's process.
+/// `noseparate-code`: each process makes one mapping for code and constants instead of three.
 const LINK: &[&str] = &[
     "-shared",
     "-Wl,-z,initfirst",
@@ -119,8 +121,8 @@ fn main() {
     let zydis_includes =
         [include(zydis.join("include")), include(zydis.join("dependencies/zycore/include"))];
 
-    // Paths in messages and debug information are relative to the source tree; of several that fit,
-    // the last counts.
+    // Make paths in messages and debug information relative to the source tree. If several prefixes
+    // match, the last one counts.
     let place = |from: String, to: &str| format!("-ffile-prefix-map={from}={to}");
     let places = [
         place(root.display().to_string(), "."),
@@ -137,7 +139,7 @@ fn main() {
             flags.extend(together.iter().map(|s| s.to_string()));
         }
         flags.push(include(runtime.clone()));
-        // As system headers: their warnings are not ours.
+        // Include as system headers: their warnings are not ours.
         flags.extend(zydis_includes.iter().map(|i| i.replacen("-I", "-isystem", 1)));
         flags.extend(ZYDIS_DEFINES.iter().map(|s| s.to_string()));
         flags.extend(places.iter().cloned());
@@ -169,16 +171,17 @@ fn main() {
         fs::write(&linked, &list).expect("writable OUT_DIR");
     }
     println!("cargo::rustc-env=LISSOM_RUNTIME={}", library.display());
-    // FNV-1a. It tells our own builds apart.
+    // FNV-1a hash. It distinguishes our own builds.
     let content = fs::read(&library).expect("the library that was linked");
     let hash = content
         .iter()
         .fold(0xcbf2_9ce4_8422_2325_u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     println!("cargo::rustc-env=LISSOM_RUNTIME_HASH={hash:016x}");
 
-    // For debuggers, and to be preloaded by hand: target/<profile>/liblissom.so.
+    // A copy for debuggers and for preloading by hand: target/<profile>/liblissom.so.
     if let Some(profile) = out.ancestors().nth(3) {
-        // Replace rather than overwrite: a running program may have the old one mapped.
+        // Replace the file instead of overwriting it: a running program may have mapped the old
+        // one.
         let temporary = profile.join(format!(".liblissom.so.{}", std::process::id()));
         if fs::copy(&library, &temporary).is_ok() {
             let _ = fs::rename(&temporary, profile.join("liblissom.so"));
@@ -186,15 +189,15 @@ fn main() {
     }
 }
 
-/// How many there are. `include_dir!` sees changes of files, but not new ones; the crate is
-/// compiled again when this changes.
+/// Return the number of files. `include_dir!` notices changed files, but not new ones; cargo
+/// compiles the crate again when this number changes.
 fn files(folder: &Path) -> usize {
     let paths = fs::read_dir(folder).expect("readable").flatten().map(|e| e.path());
     paths.map(|p| if p.is_dir() { files(&p) } else { 1 }).sum()
 }
 
-/// For `src/version.rs`: the commit, and whether the files differ from it. Only for releases: each
-/// commit would compile the crate again.
+/// Set the commit, and whether files differ from it, for `src/version.rs`. Only for releases:
+/// otherwise each commit would compile the crate again.
 fn commit(root: &Path) {
     if env::var("PROFILE").as_deref() != Ok("release") {
         return;
@@ -218,8 +221,8 @@ fn commit(root: &Path) {
     }
 }
 
-/// Linked into the binary as well: the controller of the runtime's thresholds, which is also that
-/// of `lissom kvm`, and what a switch in user space needs, which `lissom doctor` has to know.
+/// Link parts of the runtime into the binary: the threshold controller, also used by `lissom kvm`,
+/// and the condition for switches in user space, for `lissom doctor`.
 fn shared(runtime: &Path, compiler: &Path) {
     let mut build = cc::Build::new();
     build.compiler(compiler).std("gnu11").include(runtime).warnings(true).extra_warnings(true);
@@ -229,13 +232,13 @@ fn shared(runtime: &Path, compiler: &Path) {
         .compile("lissom_shared");
 }
 
-/// Compile parts of the runtime into the binary as well. They call the Zydis of the `zydis` crate.
+/// Return a build of parts of the runtime for the binary. They call the Zydis of the `zydis` crate.
 fn for_the_binary(root: &Path, zydis: &Path, compiler: &Path) -> cc::Build {
     let mut build = cc::Build::new();
     build.compiler(compiler).std("gnu11").warnings(true).extra_warnings(true).opt_level(2);
     build.include(root.join("runtime"));
     for name in ["include", "dependencies/zycore/include"] {
-        // As system headers: their warnings are not ours.
+        // Include as system headers: their warnings are not ours.
         build.flag("-isystem").flag(zydis.join(name));
     }
     for define in ZYDIS_DEFINES {
@@ -244,7 +247,7 @@ fn for_the_binary(root: &Path, zydis: &Path, compiler: &Path) -> cc::Build {
     build
 }
 
-/// `src/doctor/survey.rs`: the search for system calls, linked into the binary as well.
+/// Link the search for system calls into the binary, for `src/doctor/survey.rs`.
 fn survey(root: &Path, zydis: &Path, compiler: &Path) {
     println!("cargo::rerun-if-changed=src/doctor/survey.c");
     let mut build = for_the_binary(root, zydis, compiler);
@@ -255,9 +258,8 @@ fn survey(root: &Path, zydis: &Path, compiler: &Path) {
     build.compile("lissom_survey");
 }
 
-/// The interpreter that finds threads waiting in loops also judges those of other processes, for
-/// `src/sched/judge.rs`: linked into the binary as well, where it calls the Zydis of the `zydis`
-/// crate.
+/// Link the interpreter that finds waiting loops into the binary, for `src/sched/judge.rs`: it also
+/// judges threads of other processes.
 fn judge(root: &Path, zydis: &Path, compiler: &Path) {
     println!("cargo::rerun-if-changed=src/sched/orbit.c");
     println!("cargo::rerun-if-changed=src/sched/orbit.h");
@@ -275,8 +277,8 @@ fn judge(root: &Path, zydis: &Path, compiler: &Path) {
     build.compile("lissom_judge");
 }
 
-/// Every C and assembly file below `dir`, except tests that the parts keep beside their code
-/// (`*_test.c`, and folders named `tests`).
+/// Return all C and assembly files below `dir`, except tests (`*_test.c`, and folders named
+/// `tests`).
 fn runtime_sources(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).expect("runtime/ is readable") {
@@ -294,7 +296,7 @@ fn runtime_sources(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The C sources that the `zydis` crate bundles, wherever cargo keeps that crate.
+/// Return the folder of the C sources in the `zydis` crate.
 fn zydis_sources() -> PathBuf {
     let output = Command::new(env::var_os("CARGO").expect("cargo sets it"))
         .args(["metadata", "--locked", "--format-version", "1", "--manifest-path"])
@@ -335,7 +337,8 @@ impl Job {
         Job { source: source.to_path_buf(), object: object.to_path_buf(), flags }
     }
 
-    /// The command line as text: kept beside the object, so that new flags compile it again.
+    /// Return the command line as text. It is kept beside the object, so that new flags compile it
+    /// again.
     fn stamp(&self, compiler: &Path) -> String {
         format!("{} {} {}", compiler.display(), self.flags.join(" "), self.source.display())
     }
@@ -352,15 +355,15 @@ impl Job {
         let Ok(rule) = fs::read_to_string(self.object.with_extension("d")) else {
             return false;
         };
-        // `object: source header header \ ...`; a path with a space only means compiling again.
+        // `object: source header header \ ...`. A path with a space only means compiling again.
         rule.replace("\\\n", " ").split_once(": ").is_some_and(|(_, files)| {
             files.split_whitespace().all(|f| modified(Path::new(f)).is_some_and(|m| m <= built))
         })
     }
 }
 
-/// Deletes all objects if another version of the compiler made them: GCC cannot link the LTO
-/// objects of another version.
+/// Delete all objects if another version of the compiler made them: GCC cannot link its LTO
+/// objects.
 fn forget_other_compiler(compiler: &Path, objects: &Path) {
     let version = Command::new(compiler).arg("--version").output().map(|o| o.stdout);
     let version = version.unwrap_or_default();
@@ -372,7 +375,8 @@ fn forget_other_compiler(compiler: &Path, objects: &Path) {
     }
 }
 
-/// Compiles what is out of date, as many files at a time as cargo was given jobs. True if any was.
+/// Compile what is out of date, with as many processes as cargo allows. Returns whether anything
+/// was.
 fn compile(compiler: &Path, jobs: &[Job]) -> bool {
     if let Some(dir) = jobs.first().and_then(|j| j.object.parent()) {
         fs::create_dir_all(dir).expect("writable OUT_DIR");
@@ -400,8 +404,8 @@ fn compile(compiler: &Path, jobs: &[Job]) -> bool {
     !stale.is_empty()
 }
 
-/// Runs a compiler; its messages become cargo's. Ends the build without a panic's backtrace, so
-/// that what the compiler said comes last.
+/// Run a compiler; its messages become cargo's. On failure, ends the build without a panic's
+/// backtrace, so that the compiler's messages come last.
 fn run(command: &mut Command) {
     let output = match command.output() {
         Ok(output) => output,

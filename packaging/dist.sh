@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Everything that is handed out, into target/dist: a package for Debian, a wheel for pip, an
-# archive, a container image, and their sums. The same sources and the same tools make the same
-# files.
+# Build all deliverables into target/dist: a package for Debian, a wheel for pip, an archive, a
+# container image, and their checksums. The same sources and tools make the same files.
 set -euo pipefail
 umask 022
 cd "$(dirname "$0")/.."
@@ -11,7 +10,7 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)}
 export SOURCE_DATE_EPOCH
 
-# A tree as packages and archives hold it: install_tree FOLDER PREFIX
+# install_tree FOLDER PREFIX: install a tree for packages and archives
 install_tree() {
     make --no-print-directory -s install DESTDIR="$1" PREFIX="$2" BINARY="$binary"
     local doc=$1$2/share/doc/lissom
@@ -22,7 +21,7 @@ archive() {
     local name=lissom-$version-x86_64
     install_tree "$work/$name" ""
     install -m 644 LICENSE "$work/$name/share/doc/lissom/"
-    # For the service's own folder the path is not known before it is unpacked.
+    # The service's own paths are unknown until the archive is unpacked.
     rm -r "$work/$name/lib/systemd" "$work/$name/share/lissom/lissom-manager-metrics.conf"
     tar --create --directory "$work" --sort=name --owner=0 --group=0 --numeric-owner \
         --mtime="@$SOURCE_DATE_EPOCH" --format=gnu "$name" | gzip -9n >"$out/$name.tar.gz"

@@ -6,8 +6,7 @@ import re
 import subprocess
 import sys
 
-# What crates bring along in C, with the files that say how it is licensed; and the libc, which is
-# the build machine's.
+# C code bundled with crates, with its license files; and the libc, which is the build machine's.
 BUNDLED = {
     "libbpf-sys": [
         "libbpf/LICENSE.BSD-2-Clause",

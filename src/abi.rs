@@ -1,17 +1,18 @@
-//! The Rust side of runtime/abi.h: the same structures, checked against the C compiler's layout.
+//! Rust side of runtime/abi.h: the same structures, checked against the C compiler's layout.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 
-/// Whether this value of ENV_ENABLE switches everything off, as the runtime reads it.
+/// Return whether this value of ENV_ENABLE switches lissom off. The runtime decides in the same
+/// way.
 pub fn switches_off(value: &std::ffi::OsStr) -> bool {
     ["0", "off", "no", "false"].iter().any(|off| value == *off)
 }
 
-/// The runtime itself.
+/// The runtime library.
 pub const RUNTIME: &[u8] = include_bytes!(env!("LISSOM_RUNTIME"));
-/// Of its content.
+/// Hash of `RUNTIME`.
 pub const RUNTIME_HASH: &str = env!("LISSOM_RUNTIME_HASH");
 
 #[repr(C)]
@@ -219,7 +220,7 @@ const _: () = assert!(std::mem::size_of::<Region>() == REGION_BYTES);
 const _: () = assert!(COUNTERS.len() <= 64 && PIN_REASONS.len() <= 32);
 
 impl Header {
-    /// What a fresh region needs before the first process claims a record.
+    /// Initialise a fresh region, before the first process claims a record.
     pub fn initialise(&self) {
         self.version.store(ABI_VERSION, Relaxed);
         self.records.store(MAX_RECORDS as u32, Relaxed);
@@ -228,7 +229,7 @@ impl Header {
     }
 }
 
-/// A NUL-terminated name of the region; whatever is not UTF-8, or a control character, is replaced.
+/// Return a NUL-terminated name of the region. Replaces control characters and invalid UTF-8.
 pub fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     crate::terminal::plain(&String::from_utf8_lossy(&bytes[..end]))

@@ -1,5 +1,5 @@
-//! The controller of APPLE, which the runtime uses too: runtime/policy/apple.c, linked into this
-//! binary as it is. What it does, its units and its rules are in runtime/policy/apple.h.
+//! The APPLE controller, which the runtime uses too: runtime/policy/apple.c, linked into this
+//! binary. runtime/policy/apple.h describes its function, units and rules.
 
 /// `struct apple_limits`
 #[repr(C)]
@@ -32,7 +32,7 @@ unsafe extern "C" {
 }
 
 impl Apple {
-    /// Starts at `threshold`, brought within the limits. A step of 0 stays there for good.
+    /// Start at `threshold`, clamped to the limits. A step of 0 keeps it for ever.
     ///
     /// # Panics
     /// If the lower limit is above the upper one.
@@ -48,30 +48,29 @@ impl Apple {
             rounds: 0,
             moves: 0,
         };
-        // SAFETY: both point to whole structures laid out as in apple.h, which are read and written
-        // in this call only.
+        // SAFETY: both point to whole structures with the layout of apple.h, which are accessed
+        // during this call only.
         unsafe { apple_init(&mut apple, &limits, threshold) };
         apple
     }
 
-    /// The threshold to use now.
+    /// Return the threshold to use now.
     pub fn threshold(&self) -> u32 {
         self.threshold[self.trial as usize]
     }
 
-    /// T: what the current round's thresholds are around.
+    /// Return T, the centre of the current round's thresholds.
     pub fn base(&self) -> u32 {
         self.base
     }
 
-    /// An epoch is over, in which so much of `time` was wasted. Returns the next epoch's threshold.
+    /// End an epoch, in which `wasted` of `time` was wasted. Returns the next epoch's threshold.
     pub fn epoch(&mut self, wasted: u64, time: u64) -> u32 {
-        // SAFETY: as in `new`; the structure was made by apple_init, so `trial` is within its
-        // bounds.
+        // SAFETY: as in `new`; apple_init made the structure, so `trial` is within its bounds.
         unsafe { apple_epoch(self, wasted, time) }
     }
 
-    /// Rounds of epochs so far, and after how many of them T was another.
+    /// Return the number of rounds of epochs so far, and how many of them changed T.
     pub fn rounds(&self) -> (u32, u32) {
         (self.rounds, self.moves)
     }
@@ -82,8 +81,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A cost that is least at `best` and grows on both sides with `steepness`, as inefficiency of
-    /// a billion, with noise of `noise` permille.
+    /// Return a cost function with its minimum at `best`, which grows on both sides with
+    /// `steepness`. Costs are inefficiencies of a billion, with noise of `noise` permille.
     fn convex(
         best: u32,
         steepness: f64,
@@ -102,7 +101,7 @@ mod tests {
         Limits { lower, upper, step, step_permille: 0, margin_permille: 0 }
     }
 
-    /// The mean threshold of `epochs` epochs.
+    /// Run `epochs` epochs. Returns the mean of T.
     fn run(apple: &mut Apple, epochs: u32, mut cost: impl FnMut(u32) -> u64) -> f64 {
         let mut sum = 0.0;
         for _ in 0..epochs {
@@ -133,14 +132,14 @@ mod tests {
             let step = 1000;
             let mut random = fastrand::Rng::with_seed(seed);
             let mut apple = Apple::new(paper(0, 100_000, step), start);
-            // A step for each round of three epochs, over at most the whole range.
+            // One step for each round of three epochs, over at most the whole range.
             run(&mut apple, 310, convex(best, steepness, 0.0, &mut random));
             let mean = run(&mut apple, 60, convex(best, steepness, 0.0, &mut random));
             prop_assert!((mean - f64::from(best)).abs() <= f64::from(step), "{mean} for {best}");
         }
 
-        /// With noise of 0.5 % on costs: what it settles around costs at most 2 % more than the
-        /// optimum.
+        /// With noise of 0.5 %, the mean cost is at most 2 % above the optimum, plus that of a
+        /// step.
         #[test]
         fn converges_through_noise(start in 0u32..=100_000, best in 0u32..=100_000, steepness in 0.5f64..20.0, seed in 0u64..) {
             let mut random = fastrand::Rng::with_seed(seed);
@@ -154,7 +153,7 @@ mod tests {
                 apple.epoch(noisy(apple.threshold()), 1_000_000_000);
             }
             let least = exact(best) as f64;
-            // A step of 4000 away from the optimum is as near as it can be told to stay.
+            // Noise may keep T one step of 4000 from the optimum.
             let near = steepness * 4000.0 * 1e4;
             prop_assert!(sum / f64::from(epochs) <= least * 1.02 + near, "{} {least}", sum / f64::from(epochs));
         }
@@ -176,7 +175,7 @@ mod tests {
             let limits = Limits { lower, upper: lower + room, step, step_permille: permille, margin_permille: 0 };
             let mut apple = Apple::new(limits, start);
             let base = apple.base();
-            // The same inefficiency, of epochs of other lengths.
+            // The same inefficiency, in epochs of other lengths.
             for i in 0..100u64 {
                 apple.epoch(wasted * (i % 7 + 1), time * (i % 7 + 1));
                 prop_assert_eq!(apple.base(), base);
@@ -184,7 +183,7 @@ mod tests {
             prop_assert_eq!(apple.rounds().1, 0);
         }
 
-        /// The margin is what noise does not move.
+        /// Noise below the margin does not move T.
         #[test]
         fn margin_holds_against_noise(start in 0u32..=100_000, seed in 0u64..) {
             let limits = Limits { margin_permille: 21, ..paper(0, 100_000, 1000) };

@@ -7,11 +7,11 @@ use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::{abi, bench, kvm, load, manager, sched, stat, top};
 
-/// Run a program with any number of threads as if it had as many as there are cores
+/// Run multithreaded programs fast, also when threads outnumber CPUs
 #[derive(Parser)]
 #[command(name = "lissom", version, max_term_width = 80)]
 #[command(
-    after_help = "LISSOM=0 in the environment switches lissom off for everything it would start."
+    after_help = "LISSOM=off in the environment disables lissom for all programs that inherit it."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -33,11 +33,11 @@ pub enum Verb {
     Gdb(GdbArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
-    /// Put a server under load and say how soon it answers. For `lissom bench server`
+    /// Put load on a server and measure its response times, for `lissom bench server`
     #[command(hide = true)]
     Load(load::LoadArgs),
-    /// Write the runtime into a folder, under the name by which `lissom run` looks for it. For
-    /// packages: the folder is lib/lissom beside the bin folder
+    /// Write the runtime into a folder, under the name that `lissom run` expects. For packages:
+    /// the folder is lib/lissom beside the bin folder
     #[command(hide = true)]
     Unpack {
         folder: PathBuf,
@@ -46,10 +46,9 @@ pub enum Verb {
 
 /// Run gdb with commands that show application threads
 ///
-/// A thread that waits in user space has no kernel thread, so gdb alone does not show where it is,
-/// in a process or in a core file. `lissom threads` lists all threads of the program, `lissom bt
-/// [TID|all]` shows their frames. The runtime's library has to be where it was when the program
-/// ran.
+/// gdb alone does not show threads that wait in user space, because they have no kernel thread.
+/// `lissom threads` lists all threads of a process or a core file, and `lissom bt [TID|all]` shows
+/// their frames. The runtime's library must have the same path as when the program ran.
 #[derive(Args)]
 #[command(after_long_help = "\
 Exit code: gdb's own. 127 if it is not installed.
@@ -59,53 +58,53 @@ Examples:
   lissom gdb ./solver core -batch -ex 'lissom bt all'
   lissom gdb --script > ~/.lissom.py    # for `source` in ~/.gdbinit")]
 pub struct GdbArgs {
-    /// Print the commands, a script in Python for gdb 12 or newer, instead of running gdb
+    /// Print the commands as a Python script for gdb 12 or newer, instead of running gdb
     #[arg(long, exclusive = true)]
     pub script: bool,
 
-    /// What to give to gdb: a program and a core file, -p PID, or any of its options
+    /// Arguments of gdb: a program and a core file, -p PID, or any of its options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     pub arguments: Vec<OsString>,
 }
 
-/// Run an unmodified program, and the programs it starts
+/// Run an unmodified program, and the programs that it starts, under lissom
 ///
-/// The program keeps its process, its exit code and its signals: lissom puts its runtime into
-/// LD_PRELOAD and then becomes the program. A program that cannot be managed (static, setuid, of
-/// another libc or machine) runs as if lissom were not there; --verbose says why.
+/// lissom adds its runtime to LD_PRELOAD, and then becomes the program, which keeps its process ID,
+/// exit code and signals. A program that cannot be managed (static, setuid, for another libc or
+/// machine) runs natively; --verbose prints the reason.
 #[derive(Args)]
 #[command(after_long_help = "\
 Exit code: the program's own. 127 if it is not found, 126 if it cannot be
-executed, 2 if lissom's own options are wrong.
+executed, 2 if an option of lissom is wrong.
 
 Examples:
   lissom run -- python3 train.py
   lissom run --stats -- ./solver --threads 64")]
 pub struct RunArgs {
-    /// How threads take turns [default: auto]
+    /// How to switch between threads [default: auto]
     #[arg(long, value_enum, env = abi::ENV_SWITCH, hide_env_values = true)]
     pub switch: Option<Switch>,
 
-    /// Threads that wait in a loop of their own instead of a lock [default: auto]
+    /// What to do with threads that busy-wait in loops of the program [default: auto]
     #[arg(long, value_enum, env = abi::ENV_SPIN, hide_env_values = true)]
     pub spin: Option<Spin>,
 
-    /// Nanoseconds that a waiter spins before another thread runs in its place, 0 to 1000000,
-    /// or auto: follows what the program's waits cost [default: auto]. Long ones waste CPU
-    /// time wherever many threads wait; short ones let threads change places for a lock
-    /// that would have been free in a moment
+    /// Time in nanoseconds that a waiter spins before another thread runs in its place, 0 to
+    /// 1000000, or auto, which adapts to the cost of the program's waits [default: auto]. High
+    /// values waste CPU time where many threads wait; low values cause switches for locks that
+    /// become free in a moment
     #[arg(long, value_name = "NS|auto", env = abi::ENV_SPIN_THRESHOLD, hide_env_values = true)]
     pub spin_threshold: Option<SpinThreshold>,
 
-    /// Most threads that run at a time, 1 to 1024 [default: as many as the program may
-    /// use CPUs, by affinity, cpuset and CPU quota, as they are from moment to moment].
-    /// A lower number leaves CPUs to others; a higher one has no effect
+    /// Maximum number of threads running at once, 1 to 1024 [default: CPUs available to the
+    /// program; follows affinity, cpuset and CPU quota]. A lower number leaves CPUs to other
+    /// programs; a higher one has no effect
     #[arg(long, value_name = "N", env = abi::ENV_CPUS, hide_env_values = true,
           value_parser = clap::value_parser!(u32).range(1..=abi::MAX_SLOTS as i64))]
     pub cpus: Option<u32>,
 
-    /// What a CPU does that no thread needs just now [default: haltpoll]. While other programs
-    /// want the CPUs each of them gives it up at once
+    /// What to do with an idle CPU [default: haltpoll]. While other programs compete for the
+    /// CPUs, every policy releases it at once
     #[arg(long, value_enum, env = abi::ENV_IDLE, hide_env_values = true)]
     pub idle: Option<Idle>,
 
@@ -113,34 +112,34 @@ pub struct RunArgs {
     #[arg(long, value_enum, env = abi::ENV_SHARE, hide_env_values = true)]
     pub share: Option<Share>,
 
-    /// OpenMP loops with schedule dynamic or guided [default: 1 with --max-threads, else 0].
-    /// 1: threads for which there is no CPU wait between chunks until there is one, or the
-    /// loop ends; makes loops with chunks of less than 100 ns up to 25 % slower. 0: they
-    /// take chunks in turns, as without lissom
+    /// Whether to limit the threads that work on an OpenMP loop with schedule dynamic or guided
+    /// [default: 1 with --max-threads, else 0]. 1: a thread without a CPU waits between chunks
+    /// until it has one or the loop ends; loops with chunks of less than 100 ns become up to
+    /// 25 % slower. 0: all threads take chunks in turns, as natively
     #[arg(long, value_name = "0|1", env = abi::ENV_MALLEABLE, hide_env_values = true,
           value_parser = clap::value_parser!(u8).range(0..=1))]
     pub malleable: Option<u8>,
 
-    /// Size of OpenMP's teams [default: program]
+    /// Size of OpenMP teams [default: program]
     #[arg(long, value_enum, env = abi::ENV_OMP_TEAM, hide_env_values = true)]
     pub omp_team: Option<Team>,
 
-    /// Threads of each OpenMP team [default: as OpenMP decides]. OMP_NUM_THREADS, or
-    /// omp_set_num_threads, then sets how many of them work on a dynamic or guided loop
-    /// until `lissom manager` decides. Each thread has a stack, and takes part in every
-    /// barrier. A program that counts on the size of teams breaks
+    /// Number of threads of each OpenMP team [default: OpenMP decides]. OMP_NUM_THREADS or
+    /// omp_set_num_threads then sets how many of them work on a dynamic or guided loop, until
+    /// `lissom manager` sets a target. Each thread has a stack, and takes part in every
+    /// barrier. DANGER: a program that depends on the size of teams breaks
     #[arg(long, value_name = "N", env = abi::ENV_MAX_THREADS, hide_env_values = true,
           value_parser = clap::value_parser!(u32).range(1..=abi::MAX_SLOTS as i64))]
     pub max_threads: Option<u32>,
 
-    /// Schedule of OpenMP loops with schedule(runtime): dynamic or guided, and a chunk
-    /// size [default: OMP_SCHEDULE, or what OpenMP decides]. OMP_SCHEDULE comes first. Small
-    /// chunks cost time; loops that count on the iterations of a thread may break
+    /// Schedule of OpenMP loops with schedule(runtime): dynamic or guided, and optionally a
+    /// chunk size [default: OpenMP decides]. OMP_SCHEDULE takes precedence. Small chunks cost
+    /// time; programs that depend on which thread gets which iterations may break
     #[arg(long, value_name = "KIND[,CHUNK]", value_parser = omp_schedule)]
     pub omp_schedule: Option<String>,
 
-    /// Print what lissom did when the program has ended, on standard error.
-    /// lissom then stays the program's parent, and passes signals on to it
+    /// Print statistics on standard error when the program has ended, by default as a table.
+    /// lissom then stays the program's parent, and forwards signals to it
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "table")]
     pub stats: Option<StatsFormat>,
@@ -149,17 +148,17 @@ pub struct RunArgs {
     #[arg(long, value_name = "PATH")]
     pub stats_file: Option<PathBuf>,
 
-    /// Say on standard error what is decided and why [default: quiet]. Mixes with
-    /// the program's own messages
+    /// Print decisions and their reasons on standard error. They mix with the program's own
+    /// messages
     #[arg(short, long)]
     pub verbose: bool,
 
-    /// The program and its arguments
+    /// Program and its arguments
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 
-/// The options of `lissom run`, as `Cli` would read them. `arguments` begins with the verb.
+/// Parse the options of `lissom run` like `Cli`. `arguments` begins with the verb.
 pub fn run_args(arguments: &[OsString]) -> Result<RunArgs, clap::Error> {
     let command = clap::Command::new("run")
         .bin_name("lissom run")
@@ -176,20 +175,20 @@ fn omp_schedule(text: &str) -> Result<String, String> {
     if matches!(kind, "dynamic" | "guided") && chunk_is_good {
         return Ok(text.to_string());
     }
-    Err("dynamic or guided, and perhaps a comma and a number from 1".to_string())
+    Err("expected dynamic or guided, optionally a comma and a chunk size from 1".to_string())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
-    /// Switch in user space: a waiting thread's kernel thread runs another thread.
-    /// Threads that are tied to theirs (--stats says why) hand over as with `kernel`
+    /// Switch in user space: the kernel thread of a waiting thread runs another thread.
+    /// Pinned threads (--stats prints the reasons) switch as with `kernel`
     Auto,
-    /// The same as `auto`
+    /// Same as `auto`
     User,
-    /// Keep each thread on its own kernel thread and hand over by a system call: for
-    /// programs that tie state to kernel threads in ways lissom cannot see; gains less
+    /// Switch by a system call, with each thread on its own kernel thread: for programs that
+    /// depend on their kernel threads in ways that lissom cannot detect; slower
     Kernel,
-    /// Nothing is preloaded
+    /// Do not preload the runtime
     Off,
 }
 
@@ -207,7 +206,7 @@ impl std::str::FromStr for SpinThreshold {
             return Ok(SpinThreshold::Auto);
         }
         let ns = text.parse().ok().filter(|&ns| ns <= 1_000_000);
-        ns.map(SpinThreshold::Nanoseconds).ok_or("`auto` or 0 to 1000000 is wanted")
+        ns.map(SpinThreshold::Nanoseconds).ok_or("expected `auto` or 0 to 1000000")
     }
 }
 
@@ -222,13 +221,13 @@ impl std::fmt::Display for SpinThreshold {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Idle {
-    /// Looks for work before it is given up, for up to 200 us (3 ms in place of OpenMP's own
-    /// spinning), longer after short waits and shorter after long ones
+    /// Poll for work for up to 200 us (3 ms in place of OpenMP's own spinning), then release the
+    /// CPU; the time grows after short waits, and shrinks after long ones
     Haltpoll,
-    /// Given up at once: least CPU time, but a wake-up costs 5 to 50 us each time
+    /// Release the CPU at once: least CPU time, but each wake-up takes 5 to 50 us
     Sleep,
-    /// Looks for work until there is some: soonest, but a program that waits for
-    /// long keeps its CPUs busy
+    /// Poll until there is work: fastest wake-up, but a program that waits for long keeps its
+    /// CPUs busy
     Poll,
 }
 
@@ -255,13 +254,13 @@ impl Switch {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Spin {
-    /// While there are more threads than CPUs, those that are proven to wait for another's
-    /// store let others run. Costs up to 1 %; one byte of such a loop is changed
+    /// Run another thread instead of one that provably waits for another thread's store, while
+    /// threads outnumber CPUs. Costs up to 1 %; changes one byte of such a loop
     Auto,
-    /// They are only counted, for --stats: every slot's thread is looked at every millisecond,
-    /// which costs 1 to 10 %
+    /// Detect and count busy-waiting for --stats, but do not act on it. Costs 1 to 10 %: each
+    /// running thread is scanned every millisecond
     Observe,
-    /// They are not looked for
+    /// Do not detect busy-waiting
     Off,
 }
 
@@ -277,11 +276,11 @@ impl Spin {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Share {
-    /// Programs of the same user on the same CPUs run as many threads at a time, together, as
-    /// there are CPUs. They meet in a file in /dev/shm. Beside programs that are not under lissom,
-    /// the number follows what those leave
+    /// Run as many threads at once as there are CPUs, together with this user's other programs
+    /// under lissom on the same CPUs. They coordinate through a file in /dev/shm. Beside programs
+    /// outside lissom, the number follows the CPU time that those leave
     Auto,
-    /// As if it were alone: with others beside it, more threads run than there are CPUs
+    /// Ignore other programs: together they run more threads than there are CPUs
     Off,
 }
 
@@ -296,11 +295,11 @@ impl Share {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Team {
-    /// As many threads as the program asks for
+    /// As many threads as the program requests
     Program,
-    /// No more than there are CPUs for the program when the parallel region begins: cheaper
-    /// where regions are short. DANGER: a program that counts on the number that it asked for
-    /// hangs, or computes wrong results (llama.cpp, for one)
+    /// At most as many threads as the program has CPUs when the parallel region begins: faster
+    /// for short regions. DANGER: a program that depends on the number that it requested, such as
+    /// llama.cpp, hangs or computes wrong results
     Slots,
 }
 
@@ -315,27 +314,28 @@ impl Team {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StatsFormat {
-    /// For people, at most 80 columns
+    /// Text of at most 80 columns
     Table,
     /// One JSON document
     Json,
 }
 
-/// Say what would be active here, what not, why, and what would change it
+/// Check whether lissom would be active on this machine, and for a program
 ///
-/// Without CMD it looks at this machine; with CMD also at that program. Nothing is changed (only
-/// the runtime is unpacked), and CMD is
-/// not started: only its dynamic loader is, to list its libraries
+/// Each line is ok, limited (lissom works, but with less effect) or off (programs run natively),
+/// with the reason and what would change it. Without CMD, only the machine is checked. Nothing is
+/// changed, except that the runtime is unpacked. CMD is not started: only its dynamic loader runs,
+/// to list its libraries.
 #[derive(Args)]
 #[command(after_long_help = "\
 Exit code: 0 if lissom would be active, 1 if the program would run natively,
-2 if lissom's own options are wrong.")]
+2 if an option of lissom is wrong.")]
 pub struct DoctorArgs {
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
 
-    /// A program to look at
+    /// Program to check
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
@@ -343,15 +343,16 @@ pub struct DoctorArgs {
 /// Print a completion script for a shell, on standard output
 #[derive(Args)]
 pub struct CompletionsArgs {
+    /// Shell that reads the script
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
 }
 
-/// Print the manual pages, in roff, on standard output
+/// Print the manual pages in roff, on standard output
 #[derive(Args)]
 pub struct ManArgs {
-    /// Write each page into a file of its own in this folder instead, which is made if it is not
-    /// there
+    /// Write each page to a file of its own in this folder instead; create the folder if it does
+    /// not exist
     #[arg(long, value_name = "FOLDER")]
     pub dir: Option<PathBuf>,
 }

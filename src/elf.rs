@@ -1,4 +1,4 @@
-//! What lissom needs to know of an ELF file: who loads it, and where its code is.
+//! Properties of ELF files: the loader, and where the code is.
 
 use object::Endianness;
 use object::elf;
@@ -7,35 +7,34 @@ use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 
 type Header = elf::FileHeader64<Endianness>;
 
-/// An ELF file of this machine's class (x86-64, little-endian).
+/// An ELF file for this machine (x86-64, little-endian).
 pub struct Elf {
-    /// The program interpreter (dynamic loader); None for a static program or a library without
-    /// one.
+    /// Program interpreter (dynamic loader). None: a static program, or a library without one.
     pub interpreter: Option<String>,
-    /// Has a dynamic section. A static-PIE has one too, but no interpreter.
+    /// The file has a dynamic section. A static-PIE has one too, but no interpreter.
     pub dynamic: bool,
-    /// Libraries it names (DT_NEEDED).
+    /// Needed libraries (DT_NEEDED).
     pub needed: Vec<String>,
-    /// File offsets and lengths of its executable segments.
+    /// File offsets and lengths of the executable segments.
     pub code: Vec<(usize, usize)>,
-    /// The dynamic section or a note says that the code wants user shadow stacks.
+    /// A .note.gnu.property says that the code supports user shadow stacks.
     pub shadow_stack: bool,
 }
 
 pub enum Kind {
     /// x86-64
     Elf(Elf),
-    /// An ELF file, but of another machine or class; the text says which.
+    /// An ELF file of another machine or class, which the text describes.
     OtherMachine(String),
-    /// `#!`: interpreter and optional argument.
+    /// A `#!` line: interpreter and optional argument.
     Script { interpreter: String, argument: Option<String> },
     /// An empty file, or text without `#!`, which shells run themselves.
     Text,
-    /// Something else, which only the kernel may know (binfmt_misc).
+    /// Another format, which only the kernel may know (binfmt_misc).
     Unknown,
 }
 
-/// Looks at the content of a program file, of which it reads little: programs can be large.
+/// Classify a program by the content of its file. Reads little of it: programs can be large.
 pub fn classify<'data>(data: impl ReadRef<'data>) -> Kind {
     const FRONT: u64 = 4096;
     let length = data.len().unwrap_or_default();
@@ -44,7 +43,7 @@ pub fn classify<'data>(data: impl ReadRef<'data>) -> Kind {
         return script(line);
     }
     if !front.starts_with(&elf::ELFMAG) {
-        // As bash decides: a NUL in the first line means that it is no text.
+        // Decide like bash: a NUL in the first line means that this is no text.
         let first = front.iter().take(256).take_while(|&&b| b != b'\n');
         return if first.into_iter().any(|&b| b == 0) { Kind::Unknown } else { Kind::Text };
     }
@@ -62,8 +61,8 @@ pub fn classify<'data>(data: impl ReadRef<'data>) -> Kind {
     }
 }
 
-/// The line behind `#!`, as the kernel takes it apart: the first word is the interpreter, the rest
-/// is one argument.
+/// Parse the line after `#!` like the kernel: the first word is the interpreter, the rest is one
+/// argument.
 fn script(line: &[u8]) -> Kind {
     let end = line.iter().position(|&b| b == b'\n').unwrap_or(line.len());
     let line = String::from_utf8_lossy(&line[..end]);
@@ -109,7 +108,7 @@ fn parse<'data>(data: impl ReadRef<'data>) -> object::Result<Elf> {
     Ok(elf)
 }
 
-/// DT_NEEDED by way of the segments: section headers may have been stripped.
+/// Return the names in DT_NEEDED. Uses the segments: section headers may have been stripped.
 fn needed<'data>(
     entries: &[elf::Dyn64<Endianness>],
     segments: &[elf::ProgramHeader64<Endianness>],
@@ -140,7 +139,7 @@ fn needed<'data>(
         .collect()
 }
 
-/// GNU_PROPERTY_X86_FEATURE_1_AND with the SHSTK bit, in a .note.gnu.property segment.
+/// Find GNU_PROPERTY_X86_FEATURE_1_AND with the SHSTK bit in a .note.gnu.property segment.
 fn wants_shadow_stack(note: &[u8]) -> bool {
     const FEATURE_1_AND: u32 = 0xc000_0002;
     const SHSTK: u32 = 2;
@@ -157,10 +156,10 @@ fn wants_shadow_stack(note: &[u8]) -> bool {
     false
 }
 
-/// How many `syscall` instructions the code holds. Each `0f 05` is decided by decoding towards it
-/// from several places a little before: x86 code falls into step within a few instructions, so most
-/// attempts agree on whether an instruction begins there. This can be wrong for data between
-/// functions; the runtime itself looks more closely.
+/// Count the `syscall` instructions of the code. For each `0f 05`, decodes towards it from several
+/// places a little before. x86 code falls into step within a few instructions, so most attempts
+/// agree on whether an instruction begins there. This can be wrong for data between functions; the
+/// runtime checks more closely.
 pub fn count_syscalls(data: &[u8], elf: &Elf) -> usize {
     let decoder = zydis::Decoder::new64();
     let mut count = 0;
@@ -217,7 +216,7 @@ mod tests {
         assert!(matches!(classify(&b"MZ\0\0"[..]), Kind::Unknown));
         assert!(matches!(classify(&b"\x7fELF"[..]), Kind::OtherMachine(_)));
         assert!(matches!(classify(&b"\x7fELF\x01\x01\x01"[..]), Kind::OtherMachine(_)));
-        // Claims to be x86-64, but ends before its headers.
+        // A header of x86-64 in a file that ends before its tables.
         let mut cut = b"\x7fELF\x02\x01\x01".to_vec();
         cut.resize(18, 0);
         cut.extend([62, 0]);
@@ -226,7 +225,8 @@ mod tests {
 
     #[test]
     fn syscalls_among_other_bytes() {
-        // mov $0x50f,%eax holds the two bytes inside an immediate; the second one is real.
+        // mov $0x50f,%eax contains the two bytes in an immediate; only the second pair is a system
+        // call.
         let mut code = vec![0x90; 64];
         code.extend([0xb8, 0x0f, 0x05, 0x00, 0x00]);
         code.extend([0x90; 64]);
@@ -241,11 +241,11 @@ mod tests {
         assert_eq!(count_syscalls(&code, &elf), 1);
     }
 
-    /// The binary of the packages is built where glibc is newer than where it is used. Whoever
-    /// calls a function that asks for more finds out here.
+    /// The binary of the packages is built with a newer glibc than that of its users. This test
+    /// fails if the runtime calls a function that needs a newer one than 2.31.
     #[test]
     fn the_runtime_is_content_with_glibc_2_31() {
-        // A copy is aligned, as headers have to be.
+        // A copy is aligned, as headers require.
         let data = &*crate::abi::RUNTIME.to_vec();
         let Kind::Elf(runtime) = classify(data) else { panic!("not recognised") };
         assert_eq!(runtime.needed, ["libc.so.6"]);
@@ -273,8 +273,8 @@ mod tests {
         assert!(new.is_empty(), "{new:?}");
     }
 
-    /// musl's loader ends a program whose preloaded library has a relocation that it does not know,
-    /// as those of indirect functions.
+    /// musl's loader ends a program whose preloaded library has an unknown relocation, such as that
+    /// of an indirect function.
     #[test]
     fn every_loader_knows_the_runtimes_relocations() {
         use object::read::elf::SectionHeader;

@@ -1,17 +1,17 @@
-//! Whatever programs write into what lissom's tools read. A quick run is part of the tests; `make
-//! fuzz` gives each 10 million inputs.
+//! Fuzz tests: arbitrary data in everything that lissom's tools read from programs. A quick run is
+//! part of the tests; `make fuzz` gives each test 10 million inputs.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::abi;
 
-/// Inputs of each test: LISSOM_FUZZ_INPUTS, or a few.
+/// Return the number of inputs of each test: LISSOM_FUZZ_INPUTS, or 20,000.
 pub fn inputs() -> u64 {
     std::env::var("LISSOM_FUZZ_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000)
 }
 
-/// Another one each time, unless LISSOM_FUZZ_SEED says which; it is printed.
+/// Create a generator with the seed LISSOM_FUZZ_SEED, or a random one. Prints the seed.
 pub fn random(name: &str) -> fastrand::Rng {
     let seed = std::env::var("LISSOM_FUZZ_SEED")
         .ok()
@@ -21,7 +21,7 @@ pub fn random(name: &str) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed)
 }
 
-/// Numbers that code tends to get wrong.
+/// Return a number that code tends to handle wrongly.
 pub fn value(random: &mut fastrand::Rng) -> u64 {
     match random.u8(..8) {
         0 => 0,
@@ -35,7 +35,7 @@ pub fn value(random: &mut fastrand::Rng) -> u64 {
     }
 }
 
-/// Some words of a structure that is made of integers only.
+/// Overwrite some words of a structure that consists of integers only.
 fn scribble(words: &mut [u64], random: &mut fastrand::Rng) {
     for _ in 0..random.usize(..12) {
         let at = random.usize(..words.len());
@@ -43,7 +43,7 @@ fn scribble(words: &mut [u64], random: &mut fastrand::Rng) {
     }
 }
 
-/// What `lissom stat` and `top` read of a program.
+/// The statistics that `lissom stat` and `top` read.
 #[test]
 fn what_programs_say_of_themselves() {
     use crate::stat::live::Copy;
@@ -75,8 +75,8 @@ fn what_programs_say_of_themselves() {
     assert!(told > inputs() / 2);
 }
 
-/// What `lissom run --stats` reads when all have ended. The names of files are no part of it:
-/// symbol.rs opens regular ones only.
+/// The region that `lissom run --stats` reads after all processes have ended. Names of files are
+/// not part of it: symbol.rs opens regular ones only.
 #[test]
 fn what_is_left_of_programs() {
     use crate::stats::{Region, Report};
@@ -84,7 +84,7 @@ fn what_is_left_of_programs() {
     let region = Region::create().expect("a memfd");
     for i in 0..inputs() / 20 {
         let map = region.get();
-        // SAFETY: the memory of a region that nobody else has; all of it is integers.
+        // SAFETY: the memory of a region that only this test uses; all of it is integers.
         let words: &mut [u64] = unsafe {
             std::slice::from_raw_parts_mut(
                 std::ptr::from_ref(map).cast_mut().cast(),
@@ -96,7 +96,7 @@ fn what_is_left_of_programs() {
         scribble(&mut words[..header + 3 * record], &mut random);
         map.header.claimed.store(if i % 3 == 0 { value(&mut random) as u32 } else { 3 }, Relaxed);
         for record in &map.record[..3] {
-            // Loops have files, which take time.
+            // Loops have files, which take time to read.
             record.loops.store(0, Relaxed);
         }
         let report = Report::new(&region, None, Duration::ZERO, "exit code 0".into());
@@ -105,7 +105,7 @@ fn what_is_left_of_programs() {
     }
 }
 
-/// What the manager reads of a program's page, and what it makes of it.
+/// The page of a program that the manager reads, and the allocation from it.
 #[test]
 fn what_is_in_a_page() {
     use crate::manager::allocation::{Application, Kind, allocate};
@@ -136,7 +136,7 @@ fn what_is_in_a_page() {
             });
         }
         for (id, share) in allocate(&applications, &cpus, &Packing::Number) {
-            // One that may use none of the CPUs is told nothing.
+            // A program that may use none of the CPUs gets no target.
             let Some(told) = share.target_threads else { continue };
             assert!((1..=8).contains(&told), "{id} is told {told}");
             assert!(share.cpus.iter().all(|c| cpus.contains(c)));
@@ -144,7 +144,7 @@ fn what_is_in_a_page() {
     }
 }
 
-/// What may come over the manager's socket: an input is a connection, or a message on one.
+/// The manager's socket: an input is a connection, or a message on one.
 #[test]
 fn what_is_sent_to_the_manager() {
     use crate::manager::server::{Server, Target};
@@ -182,7 +182,7 @@ fn what_is_sent_to_the_manager() {
                         Duration::from_secs(1),
                     );
                 }
-                // They are not read, so some would fill their buffers.
+                // Nothing reads the connections, so they would fill their buffers.
                 if connections.len() > 20 {
                     connections.clear();
                 }

@@ -1,4 +1,4 @@
-//! `lissom gdb`: gdb, with commands for threads that have no kernel thread at the moment.
+//! `lissom gdb`: run gdb with commands for threads that have no kernel thread at the moment.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -17,7 +17,7 @@ pub fn gdb(args: GdbArgs) -> i32 {
     let script = match script() {
         Ok(script) => script,
         Err(e) => {
-            eprintln!("lissom: cannot hand the commands to gdb: {e}");
+            eprintln!("lissom: cannot pass the commands to gdb: {e}");
             return 1;
         }
     };
@@ -27,9 +27,9 @@ pub fn gdb(args: GdbArgs) -> i32 {
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
-/// In memory, and left open for gdb to read.
+/// Write the script to a memfd, which stays open for gdb to read.
 fn script() -> io::Result<File> {
-    // SAFETY: the name is a C string; the descriptor is nobody else's.
+    // SAFETY: the name is a C string; nothing else owns the descriptor.
     let mut file = unsafe {
         let fd = libc::memfd_create(c"lissom.py".as_ptr(), 0);
         if fd < 0 {

@@ -1,13 +1,13 @@
 //! Libraries whose threads spin before they block, and the settings that stop the spinning. lissom
-//! parks spinning threads by itself. Where threads outnumber CPUs, blocking at once costs still
+//! parks spinning threads by itself, but where threads outnumber CPUs, blocking at once costs even
 //! less.
 
-/// A library that has such a setting.
+/// A library with such a setting.
 struct Knob {
     library: &'static str,
     /// Prefixes of its file names.
     files: &'static [&'static str],
-    /// The environment variable or option of the program, with its value.
+    /// Environment variable or option of the program, with its value.
     setting: &'static str,
 }
 
@@ -25,21 +25,21 @@ const KNOBS: &[Knob] = &[
     Knob {
         library: "GNU OpenMP",
         files: &["libgomp"],
-        setting: "GOMP_SPINCOUNT=0 (lissom run does, unless it is set)",
+        setting: "GOMP_SPINCOUNT=0 (lissom run sets it by default)",
     },
     Knob {
         library: "LLVM's or Intel's OpenMP",
         files: &["libomp", "libiomp5"],
-        setting: "KMP_BLOCKTIME=0 (lissom run does, unless it is set)",
+        setting: "KMP_BLOCKTIME=0 (lissom run sets it by default)",
     },
 ];
 
-/// The library that a file belongs to, by its name; `None`: one without a setting.
+/// Find the library of a file by the file's name. None: it has no setting.
 fn of(file: &str) -> Option<&'static Knob> {
     KNOBS.iter().find(|k| k.files.iter().any(|f| file.starts_with(f)))
 }
 
-/// Returns the settings for the libraries in `files`, sorted, each once, in the form
+/// Return the settings for the libraries in `files`, sorted and without duplicates, in the form
 /// `OpenBLAS: OPENBLAS_THREAD_TIMEOUT=4`.
 pub fn named<'a>(files: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut all: Vec<String> =
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(
             named(files.into_iter()),
             [
-                "GNU OpenMP: GOMP_SPINCOUNT=0 (lissom run does, unless it is set)",
+                "GNU OpenMP: GOMP_SPINCOUNT=0 (lissom run sets it by default)",
                 "OpenBLAS: OPENBLAS_THREAD_TIMEOUT=4"
             ]
         );

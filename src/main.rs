@@ -1,4 +1,4 @@
-//! The command line of lissom: a module per verb.
+//! The command line of lissom: one module per verb.
 #![cfg_attr(not(test), no_main)]
 
 mod abi;
@@ -32,20 +32,20 @@ mod version;
 
 use clap::{CommandFactory as _, Parser as _};
 
-/// The C entry point rather than Rust's: Rust's start-up ignores SIGPIPE, opens closed standard
-/// streams and installs a signal stack, and the program that `lissom run` becomes would inherit the
-/// first two.
+/// Define the C entry point instead of Rust's. Rust's start-up ignores SIGPIPE, opens closed
+/// standard streams, and installs a signal stack. The program that `lissom run` becomes would
+/// inherit the first two.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn main(
     _argc: std::ffi::c_int,
     _argv: *const *const std::ffi::c_char,
 ) -> std::ffi::c_int {
-    // A panic must not unwind into C; it has printed its message by then.
+    // A panic must not unwind into C. It has printed its message already.
     std::panic::catch_unwind(dispatch).unwrap_or(70)
 }
 
 fn dispatch() -> i32 {
-    // Alone, because the options of all verbs take 1 ms to set up.
+    // Parse `run` separately, because the options of all verbs take 1 ms to set up.
     let arguments: Vec<_> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|verb| verb == "run") {
         return run::run(cli::run_args(&arguments[1..]).unwrap_or_else(|e| e.exit()));
@@ -76,7 +76,7 @@ fn dispatch() -> i32 {
     };
     match done {
         Ok(()) => 0,
-        // The reader has seen enough, as in `lissom man | head`.
+        // The reader has closed the pipe, as in `lissom man | head`.
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => 0,
         Err(e) => {
             eprintln!("lissom: cannot write to standard output: {e}");
@@ -85,12 +85,12 @@ fn dispatch() -> i32 {
     }
 }
 
-/// The exit code of a verb that writes into a folder.
+/// Return the exit code of a verb that writes into a folder.
 fn written(folder: &std::path::Path, done: std::io::Result<()>) -> i32 {
     match done {
         Ok(()) => 0,
         Err(e) => {
-            eprintln!("lissom: {}: {e}", folder.display());
+            eprintln!("lissom: cannot write to {}: {e}", folder.display());
             1
         }
     }

@@ -1,4 +1,4 @@
-//! The manual: one page for lissom and one for each verb, with what that one takes.
+//! The manual: a page for lissom, and one for each verb with its options.
 
 use std::fs;
 use std::io;
@@ -9,14 +9,14 @@ use clap::CommandFactory as _;
 
 use crate::cli;
 
-/// All pages, one after the other.
+/// Return all pages, one after the other.
 pub fn all() -> io::Result<Vec<u8>> {
     let mut roff = Vec::new();
     for_each(&command(), &mut |_, page| page.render(&mut roff))?;
     Ok(roff)
 }
 
-/// `folder/lissom-run.1` and so on, as `man` looks for them.
+/// Write `folder/lissom-run.1` and so on, where `man` finds them.
 pub fn write(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     for_each(&command(), &mut |name, page| {

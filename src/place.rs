@@ -1,4 +1,4 @@
-//! Where in a program an address is, for people.
+//! Places of addresses in programs, as text for people.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,20 +13,21 @@ use crate::terminal::plain;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// The name of the file, without its folders.
+    /// Name of the file, without its folders.
     pub object: String,
-    /// Of an instruction: in the file. Of data: behind where the object begins in memory.
+    /// Of an instruction: offset in the file. Of data: offset from where the object begins in
+    /// memory.
     pub offset: u64,
-    /// The function, or the variable. None: the file has no symbol there.
+    /// Function or variable. None: the file has no symbol there.
     pub symbol: Option<String>,
-    /// Behind its beginning.
+    /// Offset in the symbol.
     pub behind: u64,
     /// `file.c:12`, if there is debug information.
     pub line: Option<String>,
 }
 
 impl Place {
-    /// `function+12 object`, or `object+0x12`; and the line, if it is known.
+    /// Format as `function+12 object` or `object+0x12`, followed by the line if it is known.
     pub fn text(&self) -> String {
         let place = match &self.symbol {
             Some(symbol) => format!("{symbol}+{} {}", self.behind, self.object),
@@ -36,7 +37,7 @@ impl Place {
     }
 }
 
-/// Reading symbols takes a whole file: each place is looked up once.
+/// Cache of places: finding a symbol requires reading a whole file.
 #[derive(Default)]
 pub struct Places(HashMap<(u32, Key), Option<Place>>);
 
@@ -49,22 +50,22 @@ enum Key {
 }
 
 impl Places {
-    /// Of an instruction. None: the process is gone, or the code is not of a file.
+    /// Return the place of an instruction. None: the process is gone, or the code is not in a file.
     pub fn of(&mut self, pid: u32, ip: u64) -> Option<&Place> {
         self.find(pid, Key::Code(ip), || of_code(pid, ip))
     }
 
-    /// Of the call that returns to this address. None: no call ends there.
+    /// Return the place of the call that returns to this address. None: no call ends there.
     pub fn of_caller(&mut self, pid: u32, address: u64) -> Option<&Place> {
         self.find(pid, Key::Caller(address), || of_caller(pid, address))
     }
 
-    /// Of a variable. None: it is not one of an object's, but on the heap, or a stack.
+    /// Return the place of a variable. None: it is not in an object, but on the heap or a stack.
     pub fn of_data(&mut self, pid: u32, address: u64) -> Option<&Place> {
         self.find(pid, Key::Data(address), || of_data(pid, address))
     }
 
-    /// Of an instruction in a file that the process names.
+    /// Return the place of an instruction in a file that the process named.
     pub fn in_file(&mut self, pid: u32, file: &str, offset: u64) -> Option<&Place> {
         self.find(pid, Key::File(file.into(), offset), || in_file(pid, Path::new(file), offset))
     }
@@ -73,7 +74,7 @@ impl Places {
         self.0.entry((pid, key)).or_insert_with(look).as_ref()
     }
 
-    /// Forgets those of processes that are not there any more.
+    /// Keep only the places in processes for which `is_there` is true.
     pub fn keep(&mut self, is_there: impl Fn(u32) -> bool) {
         self.0.retain(|(pid, _), _| is_there(*pid));
     }
@@ -98,15 +99,15 @@ fn in_file(pid: u32, path: &Path, offset: u64) -> Option<Place> {
     Some(Place { object: name(path)?, offset, symbol, behind: behind.unwrap_or(0), line })
 }
 
-/// The file that the code at `address` is from, and where in it.
+/// Return the file with the code at `address`, and the offset in it.
 fn file_at(pid: u32, address: u64) -> Option<(PathBuf, u64)> {
     let maps = maps(pid)?;
     let map = maps.iter().find(|m| m.address.0 <= address && address < m.address.1)?;
     Some((path(map)?.into(), address - map.address.0 + map.offset))
 }
 
-/// What an object does not initialise lies behind what is mapped from its file, in memory without a
-/// name.
+/// Find a variable. Uninitialised data of an object follows the mappings of its file, in anonymous
+/// memory.
 fn of_data(pid: u32, address: u64) -> Option<Place> {
     let maps = maps(pid)?;
     let here = maps.iter().position(|m| m.address.0 <= address && address < m.address.1)?;
@@ -139,8 +140,8 @@ fn name(path: &Path) -> Option<String> {
     Some(plain(&path.file_name()?.to_string_lossy()))
 }
 
-/// Whether these bytes end with a call instruction: e8 with four bytes, or ff /2 with a register or
-/// memory.
+/// Return whether these bytes end with a call instruction: e8 with four bytes, or ff /2 with a
+/// register or memory.
 fn call_ends_at(before: &[u8; 7]) -> bool {
     let indirect = |length: usize| {
         let (opcode, modrm) = (before[7 - length], before[8 - length]);
@@ -156,13 +157,13 @@ fn call_ends_at(before: &[u8; 7]) -> bool {
     before[2] == 0xe8 || (2..=7).any(indirect)
 }
 
-/// The file as the process sees it: it may be in a container.
+/// Return a path to the file as the process sees it: it may be in a container.
 fn inside(pid: u32, path: &Path) -> PathBuf {
     let below = path.strip_prefix("/").unwrap_or(path);
     Path::new("/proc").join(pid.to_string()).join("root").join(below)
 }
 
-/// Of a process, by which people know it. "?": it is gone.
+/// Return the name of a process. "?": it is gone.
 pub fn program(pid: u32) -> String {
     let stat = Process::new(pid as i32).and_then(|p| p.stat());
     stat.map_or("?".into(), |s| plain(&s.comm))

@@ -1,5 +1,5 @@
-//! Thin wrappers of what the standard library cannot say: execve with an environment of ours,
-//! memfd, fork, affinity.
+//! Thin wrappers of system calls that the standard library lacks: execve with an environment,
+//! memfds that survive it, affinity, capabilities, clocks.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Environment of the program to be: the caller's, with changes. Keeps duplicates and entries
-/// without `=` out, as the standard library does.
+/// Environment for `execve`: the caller's, with changes. Lacks entries without `=`, which the
+/// standard library skips. Of duplicates, `get` and `set` use the first, as getenv does.
 pub struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
@@ -23,7 +23,7 @@ impl Environment {
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_os_str())
     }
 
-    /// Replaces in place, so that the order of the others is kept.
+    /// Set a variable. Keeps the order of existing variables, and appends a new one.
     pub fn set(&mut self, name: &str, value: impl Into<OsString>) {
         let value = value.into();
         match self.0.iter_mut().find(|(n, _)| n == name) {
@@ -36,6 +36,7 @@ impl Environment {
         self.0.retain(|(n, _)| n != name);
     }
 
+    /// Return NAME=value strings, without those that contain a NUL.
     fn strings(&self) -> Vec<CString> {
         let join = |(name, value): &(OsString, OsString)| {
             CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
@@ -44,7 +45,7 @@ impl Environment {
     }
 }
 
-/// Becomes the program. Returns only if that failed.
+/// Replace this process by a program. Returns only on failure, with the error.
 pub fn execve(path: &Path, argv: &[OsString], environment: &Environment) -> io::Error {
     let text = |s: &OsStr| CString::new(s.as_bytes()).map_err(io::Error::from);
     let path = match text(path.as_os_str()) {
@@ -65,8 +66,8 @@ pub fn execve(path: &Path, argv: &[OsString], environment: &Environment) -> io::
     io::Error::last_os_error()
 }
 
-/// A memfd that an exec keeps, out of the way of the low numbers: a program may count on the first
-/// descriptor it opens being 3.
+/// Create a memfd that survives an exec. Its number is high if possible, because some programs
+/// expect that the first descriptor they open is 3.
 pub fn inherited_memfd(name: &str) -> io::Result<OwnedFd> {
     const OUT_OF_THE_WAY: libc::c_int = 200;
     let name = CString::new(name)?;
@@ -76,10 +77,10 @@ pub fn inherited_memfd(name: &str) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor was just created, and nothing else owns it.
     let low = unsafe { OwnedFd::from_raw_fd(fd) };
     for minimum in [OUT_OF_THE_WAY, 3] {
-        // Without F_DUPFD_CLOEXEC, so the copy survives an exec. Fails above RLIMIT_NOFILE.
+        // F_DUPFD clears close-on-exec, so the copy survives an exec. It fails above RLIMIT_NOFILE.
         // SAFETY: plain fcntl on a descriptor we own.
         let high = unsafe { libc::fcntl(low.as_raw_fd(), libc::F_DUPFD, minimum) };
         if high >= 0 {
@@ -90,7 +91,7 @@ pub fn inherited_memfd(name: &str) -> io::Result<OwnedFd> {
     Err(io::Error::last_os_error())
 }
 
-/// Forbids changes for good.
+/// Add seals to a memfd, and forbid further changes of its seals.
 pub fn seal(fd: &OwnedFd, seals: libc::c_int) -> io::Result<()> {
     // SAFETY: plain fcntl on a descriptor we own.
     match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals | libc::F_SEAL_SEAL) } {
@@ -109,48 +110,49 @@ pub fn ruid() -> u32 {
     unsafe { libc::getuid() }
 }
 
-/// Whether process numbers here are those of the machine, which BPF programs see.
+/// Return whether this process is in the initial PID namespace, whose process IDs BPF programs see.
 pub fn in_first_pid_namespace() -> bool {
-    // PROC_PID_INIT_INO of the kernel.
+    // The kernel's PROC_PID_INIT_INO.
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|l| l.as_os_str() == "pid:[4026531836]")
 }
 
-/// Whether this process may load BPF programs that look at the kernel.
+/// Return whether this process may load BPF programs that trace the kernel.
 pub fn may_trace_by_bpf() -> bool {
     let (perfmon, bpf) = (1 << 38, 1 << 39);
     is_admin() || capabilities() & (perfmon | bpf) == perfmon | bpf
 }
 
-/// CAP_SYS_ADMIN, which stands for several others.
+/// Return whether this process has CAP_SYS_ADMIN, which includes several other capabilities.
 pub fn is_admin() -> bool {
     capabilities() & 1 << 21 != 0
 }
 
-/// The effective ones of this process.
+/// Return the mask of this process's effective capabilities; 0 if it cannot be read.
 fn capabilities() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
     line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Whether BPF programs are kept from the kernel's memory, root's too.
+/// Return whether lockdown forbids all BPF programs, also root's, to read the kernel's memory.
 pub fn is_locked_down() -> bool {
     let mode = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     mode.contains("[confidentiality]")
 }
 
-/// CLOCK_MONOTONIC, which is also the clock of bpf_ktime_get_ns.
+/// Return the time of CLOCK_MONOTONIC, which is also the clock of bpf_ktime_get_ns.
 pub fn monotonic() -> Duration {
-    // It cannot fail: the kernel always has this clock.
+    // This cannot fail: every kernel has this clock.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
 
-/// Those of this thread's affinity mask.
+/// Return the CPUs of this thread's affinity mask.
 pub fn allowed_cpus() -> Vec<usize> {
     affinity(0).unwrap_or(vec![0])
 }
 
-/// The CPUs of a thread's affinity mask, which its cpuset bounds; 0: this one's. None: it is gone.
+/// Return the CPUs of a thread's affinity mask, which the kernel limits to its cpuset. 0: this
+/// thread. Returns `None` if the thread does not exist.
 pub fn affinity(thread: u32) -> Option<Vec<usize>> {
     // SAFETY: a set on the stack that sched_getaffinity fills in; CPU_ISSET stays inside it.
     unsafe {
@@ -175,7 +177,7 @@ pub fn cpu_set(cpus: &[usize]) -> libc::cpu_set_t {
     }
 }
 
-/// Of the calling thread and what it starts.
+/// Set the affinity mask of the calling thread. Threads and processes that it starts inherit it.
 pub fn set_affinity(set: &libc::cpu_set_t) -> io::Result<()> {
     // SAFETY: a set that the kernel reads.
     match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) } {

@@ -1,4 +1,4 @@
-//! Finding the program as a shell does, and deciding whether it can be managed.
+//! Find a program as a shell does, and decide whether it can be managed.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -22,14 +22,14 @@ pub struct Refused {
 const NOT_FOUND: i32 = 127;
 const NOT_EXECUTABLE: i32 = 126;
 
-/// Resolves a command name: by PATH unless it holds a slash.
+/// Resolve a command name: by PATH, unless it contains a slash.
 pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Refused> {
     let shown = name.to_string_lossy();
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);
         return executable(&path).map(|()| path);
     }
-    // A shell's own default where PATH is not set at all.
+    // Shells have such a default if PATH is not set.
     let folders = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
     let mut refused = None;
     if !name.is_empty() {
@@ -39,7 +39,7 @@ pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Refused> {
             let candidate = folder.join(name);
             match executable(&candidate) {
                 Ok(()) => return Ok(candidate),
-                // Found but not executable: a later folder may still have it.
+                // Not executable: a later folder may have another one.
                 Err(e) if e.code == NOT_EXECUTABLE && !candidate.is_dir() => {
                     refused = refused.or(Some(e))
                 }
@@ -50,7 +50,7 @@ pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Refused> {
     Err(refused.unwrap_or_else(|| {
         let here = Path::new(".").join(name);
         let fix = if !name.is_empty() && executable(&here).is_ok() {
-            format!("there is one in this folder: write ./{shown}")
+            format!("to run the one in this folder, write ./{shown}")
         } else {
             "check the spelling, install it, or give its path".to_string()
         };
@@ -75,7 +75,7 @@ fn executable(path: &Path) -> Result<(), Refused> {
         let fix = if metadata.permissions().mode() & 0o111 == 0 {
             format!("is not executable; run chmod +x {shown}")
         } else {
-            "permission denied; its mode, its folders' or a noexec mount forbid this user to execute it"
+            "permission denied; check the modes of the file and its folders, and for a noexec mount"
                 .into()
         };
         return refuse(NOT_EXECUTABLE, fix);
@@ -89,7 +89,7 @@ fn may_execute(path: &Path) -> bool {
     unsafe { libc::faccessat(libc::AT_FDCWD, text.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
 }
 
-/// The message and code for an error that the system gave for this path.
+/// Return exit code and message for the error with which the system refused to execute `path`.
 pub fn cannot_execute(path: &Path, error: &io::Error) -> Refused {
     let shown = path.display();
     let (code, text) = match error.raw_os_error() {
@@ -127,26 +127,26 @@ fn interpreter_of(path: &Path) -> Option<String> {
     }
 }
 
-/// What the command comes down to, after following `#!` lines.
+/// The program that a command runs, after following `#!` lines.
 pub struct Program {
-    /// The file given, and after it each interpreter in turn.
+    /// The given file, followed by each interpreter.
     pub chain: Vec<PathBuf>,
-    /// The last of them, if it is an ELF file of this machine.
+    /// Content of the last file, if it is an ELF file of this machine.
     pub elf: Option<Elf>,
-    /// Why it cannot be managed.
+    /// Reason why it cannot be managed.
     pub native: Option<Reason>,
 }
 
 pub struct Reason {
     pub text: String,
-    /// The programs it starts can still be managed, so they may inherit the runtime.
+    /// The programs that it starts can be managed, so they may inherit the runtime.
     pub children: bool,
 }
 
 /// Levels of `#!` that the kernel follows.
 const SCRIPT_LEVELS: usize = 4;
 
-/// Looks at a program without running it.
+/// Inspect a program without running it.
 pub fn inspect(path: &Path) -> Program {
     let mut program = Program { chain: vec![path.to_path_buf()], elf: None, native: None };
     let native = |text: String, children| Some(Reason { text, children });
@@ -169,7 +169,7 @@ pub fn inspect(path: &Path) -> Program {
                 program.chain.push(next);
                 continue;
             }
-            // Shells run it themselves, with sh.
+            // Shells run text themselves, with sh.
             Kind::Text => {
                 program.chain.push("/bin/sh".into());
                 continue;
@@ -190,7 +190,7 @@ pub fn inspect(path: &Path) -> Program {
     }
 }
 
-/// `#!/usr/bin/env python3` comes down to python3. Only env's simple form is followed.
+/// Resolve `#!/usr/bin/env python3` to python3. Follows only env's simple form.
 fn script_target(interpreter: &str, argument: Option<&str>) -> PathBuf {
     let simple = argument.map(|a| a.strip_prefix("-S").unwrap_or(a).trim_start());
     if Path::new(interpreter).file_name() == Some(OsStr::new("env"))
@@ -203,7 +203,7 @@ fn script_target(interpreter: &str, argument: Option<&str>) -> PathBuf {
     PathBuf::from(interpreter)
 }
 
-/// Reads the file's kind.
+/// Return the kind of a regular file.
 pub fn kind(path: &Path) -> io::Result<Kind> {
     // A FIFO or a terminal would block here.
     let metadata = fs::metadata(path)?;
@@ -212,12 +212,12 @@ pub fn kind(path: &Path) -> io::Result<Kind> {
     }
     let mut file = File::open(path)?;
     if metadata.len() == 0 {
-        // Some file systems do not know how much there is.
+        // Some file systems report a length of 0.
         let mut data = Vec::new();
         file.read_to_end(&mut data)?;
         return Ok(elf::classify(&*data));
     }
-    file.read_exact(&mut [0])?; // an error, which would be taken for an empty file
+    file.read_exact(&mut [0])?; // an error here would be taken for an empty file
     Ok(elf::classify(&ReadCache::new(file)))
 }
 
@@ -225,17 +225,17 @@ fn unsuitable(path: &Path, elf: &Elf) -> Option<Reason> {
     let shown = path.display();
     let reason = |text: String, children| Some(Reason { text, children });
     let Some(loader) = &elf.interpreter else {
-        // The loader run as a program, or a static one.
+        // This is the loader itself, or a static program.
         let text = if elf.needed.is_empty() {
             "is statically linked"
         } else {
             "has no program interpreter"
         };
-        return reason(format!("{shown} {text}; LD_PRELOAD does not reach it"), true);
+        return reason(format!("{shown} {text}; LD_PRELOAD has no effect on it"), true);
     };
     if !loader.ends_with("/ld-linux-x86-64.so.2") {
-        let libc = if loader.contains("/ld-musl-") { "musl" } else { "another libc than glibc" };
-        // Its loader would choke on a library made for glibc.
+        let libc = if loader.contains("/ld-musl-") { "musl" } else { "a libc other than glibc" };
+        // The loader of another libc fails on a library made for glibc.
         return reason(format!("{shown} uses {libc} ({loader})"), false);
     }
     if let Ok(metadata) = fs::metadata(path) {
@@ -270,7 +270,7 @@ fn rgid() -> u32 {
 pub fn has_capabilities(path: &Path) -> bool {
     let Ok(text) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
     let name = c"security.capability";
-    // SAFETY: two C strings, and a length of 0 that only asks for the size.
+    // SAFETY: two C strings; a length of 0 requests the size only.
     unsafe { libc::getxattr(text.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }
 

@@ -1,4 +1,4 @@
-//! `lissom run`: prepares the environment and becomes the program.
+//! `lissom run`: prepare the environment and become the program.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,11 +15,11 @@ use crate::stats::{self, Region};
 use crate::supervise;
 use crate::unpack;
 
-/// How long OpenMP's threads spin: the standard's variable, and those of GCC and of LLVM.
+/// Variables for the spinning of OpenMP threads: of the standard, of GCC and of LLVM.
 const WAIT_POLICY: &str = "OMP_WAIT_POLICY";
 const GOMP_SPIN: &str = "GOMP_SPINCOUNT";
 const KMP_SPIN: &str = "KMP_BLOCKTIME";
-/// Of OpenMP: the schedule of loops that leave it to the environment, and the size of teams.
+/// Variables of OpenMP: the schedule of loops with schedule(runtime), and the size of teams.
 const SCHEDULE: &str = "OMP_SCHEDULE";
 const NUM_THREADS: &str = "OMP_NUM_THREADS";
 
@@ -38,7 +38,7 @@ pub fn run(args: RunArgs) -> i32 {
     };
     let program = program::inspect(&path);
 
-    // Why nothing of this program is managed; None if it is.
+    // Why this program is not managed. None: it is.
     let mut native = None;
     if let Some(value) = environment.get(abi::ENV_ENABLE).filter(|v| abi::switches_off(v)) {
         native = Some(format!("switched off by LISSOM={}", value.to_string_lossy()));
@@ -50,7 +50,7 @@ pub fn run(args: RunArgs) -> i32 {
         if reason.children {
             say("the dynamically linked programs that it starts are managed");
             if let Err(e) = manage(&mut environment, &args, verbose) {
-                say(&format!("they are not, because the runtime cannot be unpacked: {e}"));
+                say(&format!("they are not managed: cannot unpack the runtime: {e}"));
             }
         } else {
             remove_runtime(&mut environment);
@@ -58,8 +58,8 @@ pub fn run(args: RunArgs) -> i32 {
     } else {
         match manage(&mut environment, &args, verbose) {
             Ok(runtime) => say(&format!("preloads {}", runtime.display())),
-            // Never a reason not to run the program.
-            Err(e) => native = Some(format!("the runtime cannot be unpacked: {e}")),
+            // This must not prevent the program from running.
+            Err(e) => native = Some(format!("cannot unpack the runtime: {e}")),
         }
     }
     if let Some(reason) = &native {
@@ -77,7 +77,7 @@ fn refuse(refused: &Refused) -> i32 {
     refused.code
 }
 
-/// Sets what makes the loader load the runtime, and what the runtime reads.
+/// Set the variables for the loader and the runtime. Returns the path of the runtime.
 fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::Result<PathBuf> {
     let runtime = unpack::unpack()?;
     let mut preload = vec![runtime.clone().into_os_string()];
@@ -106,7 +106,7 @@ fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::R
     Ok(runtime)
 }
 
-/// The caller's own entries of LD_PRELOAD: an outer `lissom run` may have put its runtime there.
+/// Return the caller's own entries of LD_PRELOAD, without the runtime of an outer `lissom run`.
 fn others_preloaded(environment: &Environment) -> Vec<OsString> {
     let list = environment.get("LD_PRELOAD").unwrap_or_default();
     list.as_bytes()
@@ -116,7 +116,7 @@ fn others_preloaded(environment: &Environment) -> Vec<OsString> {
         .collect()
 }
 
-/// Takes the runtime of an outer `lissom run` out again.
+/// Remove the runtime of an outer `lissom run` from LD_PRELOAD.
 fn remove_runtime(environment: &mut Environment) {
     if environment.get("LD_PRELOAD").is_none() {
         return;
@@ -129,13 +129,13 @@ fn remove_runtime(environment: &mut Environment) {
     }
 }
 
-/// OpenMP's threads spin before they block, also when the thread that they wait for cannot run
-/// because of it. lissom's idle slots poll instead, which is what who asks for an active wait
-/// policy wants. True unless the user has decided otherwise.
+/// Prevent OpenMP threads from spinning before they block. They spin even if that keeps the thread
+/// they wait for from running. The runtime's idle slots poll instead, which is the purpose of an
+/// active wait policy. Returns whether they should: false if the user has decided otherwise.
 fn calm_openmp(environment: &mut Environment) -> bool {
     let passive = environment.get(WAIT_POLICY).is_some_and(|p| !p.eq_ignore_ascii_case("active"));
     if passive || [GOMP_SPIN, KMP_SPIN].iter().any(|name| environment.get(name).is_some()) {
-        // An outer `lissom run` sets what this one would.
+        // An outer `lissom run` sets the same variables.
         return environment.get(abi::ENV_OPENMP).is_some();
     }
     environment.set(GOMP_SPIN, "0");
@@ -143,8 +143,8 @@ fn calm_openmp(environment: &mut Environment) -> bool {
     true
 }
 
-/// Sets what OpenMP and the runtime read. With --max-threads, OMP_NUM_THREADS becomes the initial
-/// active count.
+/// Set the variables that OpenMP and the runtime read. With --max-threads, OMP_NUM_THREADS becomes
+/// the initial number of active threads.
 fn set_up_openmp(environment: &mut Environment, args: &RunArgs) {
     if let Some(malleable) = args.malleable {
         environment.set(abi::ENV_MALLEABLE, malleable.to_string());
@@ -157,7 +157,7 @@ fn set_up_openmp(environment: &mut Environment, args: &RunArgs) {
     {
         environment.set(SCHEDULE, schedule);
     }
-    // Has an outer `lissom run` done it, its number of active threads stays.
+    // The number of active threads that an outer `lissom run` has set remains.
     if let Some(most) = args.max_threads
         && environment.get(abi::ENV_ACTIVE_THREADS).is_none()
     {
@@ -170,12 +170,12 @@ fn set_up_openmp(environment: &mut Environment, args: &RunArgs) {
     }
 }
 
-/// Of a list: OMP_NUM_THREADS has a number for each level of nested regions.
+/// Parse the first number of a list: OMP_NUM_THREADS has one for each level of nested regions.
 fn first_number(list: &str) -> Option<u32> {
     list.split(',').next()?.trim().parse().ok().filter(|&n| n >= 1 && n as usize <= abi::MAX_SLOTS)
 }
 
-/// Does not return if all is well.
+/// Execute the program. Returns only if that fails.
 fn become_program(
     path: &Path,
     program: &Program,
@@ -183,7 +183,7 @@ fn become_program(
     environment: &Environment,
 ) -> Refused {
     let error = process::execve(path, command, environment);
-    // Text without #!: a shell runs it itself, so that is what a user expects of us.
+    // Shells run text without #! themselves, so users expect the same of lissom.
     let is_text = || matches!(program::kind(path), Ok(Kind::Text));
     if error.raw_os_error() == Some(libc::ENOEXEC) && program.chain.len() == 2 && is_text() {
         let mut shell: Vec<OsString> = vec!["/bin/sh".into(), path.into()];
@@ -201,19 +201,19 @@ fn with_stats(
     mut environment: Environment,
     native: Option<String>,
 ) -> i32 {
-    // Opened before the program runs: a wrong path should not be found out an hour later.
+    // Open the file before the program runs: a wrong path should not show an hour later.
     let file = match args.stats_file.as_ref().map(std::fs::File::create).transpose() {
         Ok(file) => file,
         Err(e) => {
             let shown = args.stats_file.as_deref().unwrap_or(Path::new("")).display();
-            eprintln!("lissom: --stats-file {shown}: {e}; give a path that can be written");
+            eprintln!("lissom: cannot create --stats-file {shown}: {e}; pass a writable path");
             return 2;
         }
     };
     let region = Region::create();
     match &region {
         Ok(region) => environment.set(abi::ENV_STATS_FD, region.fd().as_raw_fd().to_string()),
-        Err(e) => eprintln!("lissom: no statistics, because their memory cannot be had: {e}"),
+        Err(e) => eprintln!("lissom: no statistics: cannot allocate memory for them: {e}"),
     }
     let started = std::time::Instant::now();
     let outcome =
@@ -222,7 +222,7 @@ fn with_stats(
         Ok(outcome) => outcome,
         Err(e) => {
             eprintln!(
-                "lissom: no process can be made ({e}); raise `ulimit -u` or the cgroup's pids.max"
+                "lissom: cannot create a process: {e}; raise `ulimit -u` or the cgroup's pids.max"
             );
             return 126;
         }
@@ -238,7 +238,7 @@ fn with_stats(
             None => io::Write::write_all(&mut io::stderr(), text.as_bytes()),
         };
         if let Err(e) = written {
-            eprintln!("lissom: the statistics cannot be written: {e}");
+            eprintln!("lissom: cannot write the statistics: {e}");
         }
     }
     outcome.pass_on()

@@ -1,4 +1,4 @@
-//! The statistics region of `lissom run --stats`, and how it is shown.
+//! The statistics region of `lissom run --stats`, and its output.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -14,7 +14,7 @@ use crate::abi::{self, COUNTERS, PIN_REASONS, STATES};
 use crate::process;
 use crate::symbol;
 
-/// The memfd that the processes of the tree write into.
+/// The memfd into which the processes of the tree write.
 pub struct Region {
     fd: OwnedFd,
     map: *const abi::Region,
@@ -27,7 +27,7 @@ impl Region {
         if unsafe { libc::ftruncate(fd.as_raw_fd(), abi::REGION_BYTES as libc::off_t) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // No process of the tree can shrink it under another's feet.
+        // Prevent processes of the tree from shrinking it while others have it mapped.
         process::seal(&fd, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping of a file that is exactly that long.
@@ -54,9 +54,8 @@ impl Region {
     }
 
     pub fn get(&self) -> &abi::Region {
-        // SAFETY: mapped for as long as self lives, aligned to a page, and made of integers only.
-        // The names in it are plain bytes that their writer sets once; a torn one is a wrong name,
-        // not a wrong length.
+        // SAFETY: mapped while self lives, aligned to a page, and made of integers only. Names are
+        // plain bytes that their writer sets once; a torn one has a wrong text, not a wrong length.
         unsafe { &*self.map }
     }
 }
@@ -72,7 +71,7 @@ impl Drop for Region {
 pub struct Report {
     version: &'static str,
     command: Command,
-    /// Processes of which nothing was recorded, because there were too many.
+    /// Processes without a record, because there were too many.
     processes_lost: u32,
     processes: Vec<Process>,
 }
@@ -81,7 +80,7 @@ pub struct Report {
 struct Command {
     seconds: f64,
     ended: String,
-    /// Why the command itself was not managed.
+    /// Reason why the command itself was not managed.
     native: Option<String>,
 }
 
@@ -106,18 +105,18 @@ pub struct SpinLoop {
     pub file: String,
     pub offset: u64,
     pub function: Option<String>,
-    /// Behind the beginning of the function.
+    /// Offset in the function.
     pub function_offset: u64,
     pub samples: u64,
-    /// Times a thread was parked there, proven to wait.
+    /// Number of times that a thread, proven to wait, was parked here.
     pub waits: u64,
-    /// Times a thread yielded there, not proven to wait: a hint site.
+    /// Number of times that a thread yielded here without proof that it waits: a hint site.
     pub yields: u64,
-    /// Spins there that ended within the threshold.
+    /// Number of spins here that ended within the threshold.
     pub short_spins: u64,
-    /// Without a CPU: others had it.
+    /// Time that parked threads spent without a CPU, which others used.
     pub waited_us: u64,
-    /// An instruction of it is a spin site; null: not tried.
+    /// Whether one of its instructions is a spin site; null: not tried.
     pub site: Option<bool>,
     pub retired: bool,
 }
@@ -129,7 +128,7 @@ struct Object {
     left: u32,
 }
 
-/// (name, text for people, value), in the order of abi.h; JSON shows name and value.
+/// (name, text for people, value), in the order of abi.h. JSON has name and value.
 #[derive(Clone, Debug)]
 pub struct Names(pub Vec<(&'static str, &'static str, u64)>);
 
@@ -154,7 +153,7 @@ impl Names {
     }
 }
 
-/// What was counted in common, and by each slot for itself.
+/// Return the counters: the sum of the common ones and those of each slot.
 pub fn counters(record: &abi::Record) -> Names {
     let mut names = Names::read(COUNTERS, &record.counter);
     for stripe in &record.stripe {
@@ -165,12 +164,12 @@ pub fn counters(record: &abi::Record) -> Names {
     names
 }
 
-/// Threads that are pinned, by reason.
+/// Return the number of pinned threads, by reason.
 pub fn pinned(record: &abi::Record) -> Names {
     Names::read(PIN_REASONS, &record.pinned)
 }
 
-/// The one that threads waited in for longest comes first.
+/// Return the loops with their functions. The loop in which threads waited longest comes first.
 fn spin_loops(record: &abi::Record) -> Vec<SpinLoop> {
     let mut loops = loops(record);
     for l in &mut loops {
@@ -180,7 +179,8 @@ fn spin_loops(record: &abi::Record) -> Vec<SpinLoop> {
     loops
 }
 
-/// The same without the names of functions, for which files have to be read.
+/// Return the loops without functions, whose names require reading files. The loop in which threads
+/// waited longest comes first.
 pub fn loops(record: &abi::Record) -> Vec<SpinLoop> {
     let tsc_per_us = u64::from(record.tsc_per_us.load(Relaxed)).max(1);
     let n = (record.loops.load(Relaxed) as usize).min(abi::MAX_LOOPS);
@@ -230,7 +230,7 @@ impl Process {
         }
     }
 
-    /// Something to tell: threads that took turns, or a reason why they could not.
+    /// Return whether there is something to report: several threads, waits or switches.
     fn did_something(&self) -> bool {
         let c = |name| self.counters.get(name);
         c("threads_peak") > 1
@@ -243,7 +243,7 @@ impl Report {
         let region = region.get();
         let claimed = region.header.claimed.load(Relaxed);
         let kept = (claimed as usize).min(abi::MAX_RECORDS);
-        // A record claimed by a process that died before it wrote its number is left out.
+        // Skip records of processes that died before they wrote their number.
         let mut processes: Vec<Process> =
             region.record[..kept].iter().map(Process::read).filter(|p| p.pid != 0).collect();
         processes.sort_by_key(|p| std::cmp::Reverse(p.counters.get("threads_peak")));
@@ -299,7 +299,7 @@ fn process_lines(process: &Process, lines: &mut Vec<String>) {
     if let Some(reason) = &process.reason {
         lines.extend(wrap(reason, "  ", 2));
     }
-    // Shown above or below in words of their own.
+    // These counters are part of other lines.
     let elsewhere = ["threads", "threads_peak", "sites_patched", "sites_left"];
     for (name, text, value) in &process.counters.0 {
         if *value > 0 && !elsewhere.contains(name) {
@@ -323,7 +323,7 @@ fn process_lines(process: &Process, lines: &mut Vec<String>) {
     }
 }
 
-/// Pinned threads and waits that kept their kernel thread, by reason.
+/// Format pinned threads, and waits that kept their kernel thread, by reason.
 fn pin_lines(process: &Process, lines: &mut Vec<String>) {
     let waits = process.counters.get("blocks");
     let share = |kept: u64| match kept {
@@ -346,7 +346,7 @@ fn pin_lines(process: &Process, lines: &mut Vec<String>) {
     }
 }
 
-/// The share that `part` is of `whole`, which may have been counted a little earlier.
+/// Format the share of `part` in `whole`, which may have been counted a little earlier.
 fn percent(part: u64, whole: u64) -> String {
     let share = 100.0 * part.min(whole) as f64 / whole.max(1) as f64;
     if share > 0.0 && share < 1.0 { "less than 1 %".into() } else { format!("{share:.0} %") }
@@ -379,12 +379,12 @@ fn spin_loop_text(l: &SpinLoop) -> String {
     }
     parts.push(format!("{} of the spins ended within the threshold", percent(l.short_spins, hits)));
     if l.retired {
-        parts.push("given up, waiting was rare".into());
+        parts.push("retired because waits were rare".into());
     }
     format!("{place}: {}", parts.join("; "))
 }
 
-/// Processes with nothing to tell, counted by name.
+/// Count processes with nothing to report, by name.
 fn quiet_summary(quiet: &[&Process]) -> String {
     let mut names: Vec<(String, usize)> = Vec::new();
     for process in quiet {

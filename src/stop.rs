@@ -16,7 +16,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// SIGINT, SIGTERM and SIGHUP; the second one ends the process at once.
+    /// Install handlers for SIGINT, SIGTERM and SIGHUP. The second signal ends the process at once.
     pub fn on_signals() -> io::Result<Stop> {
         let asked = Arc::new(AtomicBool::new(false));
         let (woken, waker) = UnixStream::pair()?;
@@ -32,14 +32,14 @@ impl Stop {
         self.asked.load(Relaxed)
     }
 
-    /// Until then, or until it is to stop.
+    /// Wait until `until`, or until a signal arrives.
     pub fn wait(&self, until: Instant) {
         while !self.asked() && Instant::now() < until {
             self.wait_or_readable(until, None);
         }
     }
 
-    /// Also until there is something to read; now and then for no reason.
+    /// Wait like `wait`, or until `other` is readable. May return early.
     pub fn wait_or_readable(&self, until: Instant, other: Option<BorrowedFd>) {
         let left = until.saturating_duration_since(Instant::now());
         if self.asked() || left.is_zero() {
@@ -51,7 +51,7 @@ impl Stop {
             .flatten()
             .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
             .collect();
-        // Any error is looked at as a wake-up: the time decides.
+        // An error counts as a wake-up: callers check the time.
         let _ = poll(&mut wanted, PollTimeout::from(milliseconds));
     }
 }

@@ -1,5 +1,5 @@
-//! Runs the program as a child, as if this process were the program: signals are passed on, a stop
-//! stops both, and the child's end is this process's end. Only `--stats` needs this.
+//! Run the program as a child, as if this process were the program. Signals are passed on, a stop
+//! stops both, and this process ends like the child. Only `--stats` needs this.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::program::Refused;
 pub struct Outcome(libc::c_int);
 
 impl Outcome {
-    /// For people.
+    /// Return a description for people.
     pub fn describe(&self) -> String {
         if libc::WIFSIGNALED(self.0) {
             format!("killed by signal {}", libc::WTERMSIG(self.0))
@@ -18,7 +18,7 @@ impl Outcome {
         }
     }
 
-    /// Ends this process the same way: by the same signal, or by returning the exit code.
+    /// End this process like the child: by the same signal, or by returning the exit code.
     pub fn pass_on(&self) -> i32 {
         if !libc::WIFSIGNALED(self.0) {
             return libc::WEXITSTATUS(self.0);
@@ -26,7 +26,8 @@ impl Outcome {
         let signal = libc::WTERMSIG(self.0);
         // SAFETY: plain system calls on plain data; the signal set lives on the stack.
         unsafe {
-            // The program has dumped its core if it should; a second one of lissom would mislead.
+            // The program has dumped its core if it should; a second dump, of lissom, would
+            // mislead.
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &none);
             libc::prctl(libc::PR_SET_DUMPABLE, 0);
@@ -37,24 +38,25 @@ impl Outcome {
             libc::raise(signal);
             libc::sigprocmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
         }
-        // Not reached for a signal that kills.
+        // Not reached if the signal kills.
         128 + signal
     }
 }
 
-/// Forks. The child calls `program`, which returns only if the program cannot be executed.
+/// Fork. The child calls `program`, which returns only if the program cannot be executed. Returns
+/// how the child ended.
 pub fn supervise(program: impl FnOnce() -> Refused) -> io::Result<Outcome> {
     let all = full_set();
     // SAFETY: sigset_t is plain data.
     let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // Blocked from here on, so that none is lost between fork and waiting; the child gets its mask
-    // back. SAFETY: both sets live on the stack.
+    // Block all signals, so that none is lost between fork and wait. The child restores its mask.
+    // SAFETY: both sets live on the stack.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before) };
-    // An inherited SIG_IGN would reap the child before we learn how it ended. Before the fork,
-    // because this call also discards a SIGCHLD that is pending.
+    // An inherited SIG_IGN would reap the child, and its status would be lost. Reset it before the
+    // fork, because this call also discards a pending SIGCHLD.
     // SAFETY: no handler is installed.
     let on_child = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    // SAFETY: this process has one thread, so the child may go on with all of libc.
+    // SAFETY: this process has one thread, so the child may use all of libc.
     let child = unsafe { libc::fork() };
     if child < 0 {
         let error = io::Error::last_os_error();
@@ -63,8 +65,8 @@ pub fn supervise(program: impl FnOnce() -> Refused) -> io::Result<Outcome> {
         return Err(error);
     }
     if child == 0 {
-        // SAFETY: plain system calls. If lissom is killed outright, the program would be left
-        // behind with nobody knowing of it.
+        // SAFETY: plain system calls. If lissom is killed, the child must not continue
+        // unsupervised.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             libc::signal(libc::SIGCHLD, on_child);
@@ -99,7 +101,7 @@ fn wait(child: libc::pid_t, signals: &libc::sigset_t) -> Outcome {
                     return outcome;
                 }
             }
-            // Interrupted by being stopped and continued.
+            // Interrupted by a stop and continuation of this process.
             signal if signal < 0 => {}
             signal if from_terminal(signal, &info) => {}
             // SAFETY: plain system call; the child has not been waited for, so the number is still
@@ -111,7 +113,8 @@ fn wait(child: libc::pid_t, signals: &libc::sigset_t) -> Outcome {
     }
 }
 
-/// The terminal sends its signals to the whole group, so the child has it already.
+/// Return whether the terminal sent this signal. It sends to the whole group, so the child has it
+/// already.
 fn from_terminal(signal: libc::c_int, info: &libc::siginfo_t) -> bool {
     const SI_KERNEL: libc::c_int = 0x80;
     let keyboard =
@@ -119,8 +122,9 @@ fn from_terminal(signal: libc::c_int, info: &libc::siginfo_t) -> bool {
     keyboard.contains(&signal) && info.si_code == SI_KERNEL
 }
 
-/// Some(outcome) if the child has ended. If it has stopped, stops this process too, so that the
-/// shell sees a stopped job; the SIGCONT that wakes this process is passed on by the caller.
+/// Wait for changes of the child. Returns its outcome if it has ended. If it has stopped, stops
+/// this process too, so that the shell sees a stopped job. The caller passes on the SIGCONT that
+/// continues this process.
 fn child_changed(child: libc::pid_t) -> Option<Outcome> {
     loop {
         let mut status = 0;

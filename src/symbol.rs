@@ -1,4 +1,4 @@
-//! What of a file lies at an offset: its functions, lines and variables.
+//! Functions, lines and variables at offsets of files.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -11,12 +11,12 @@ use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol a
 
 use crate::terminal::plain;
 
-/// Larger ones are not looked into.
+/// Larger files are not read.
 const LARGEST: u64 = 2 << 30;
 
-/// Its bytes. The path may be what a program says: nothing but a regular file is opened, for a
-/// device may do something when it is, and others have no end. It is read, not mapped: somebody
-/// could cut it off meanwhile.
+/// Read a file. The path may come from a program, so only a regular file is opened: opening a
+/// device may have effects, and other files have no end. The file is read, not mapped, because
+/// another process could truncate it meanwhile.
 fn read(file: &Path) -> Option<Vec<u8>> {
     let found = OpenOptions::new()
         .read(true)
@@ -25,19 +25,20 @@ fn read(file: &Path) -> Option<Vec<u8>> {
         .ok()?;
     let about = found.metadata().ok().filter(|m| m.is_file() && m.len() <= LARGEST)?;
     let mut bytes = Vec::with_capacity(about.len() as usize);
-    // The same file, whatever the path means by now.
+    // Open the same file, even if the path now leads to another.
     let same = File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).ok()?;
     same.take(LARGEST).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
-/// The name of the function, demangled, and how far behind its beginning the byte at `offset` of
-/// the file is. None if the file cannot be read or has no symbol there: it may be stripped.
+/// Return the function at `offset` of the file: its name, demangled, and the offset in it. None:
+/// the file cannot be read, or has no symbol there, for example because it is stripped.
 pub fn function_at(file: &Path, offset: u64) -> Option<(String, u64)> {
     code_at(file, offset).0
 }
 
-/// That, and `file.c:12`, if there is debug information. Reads the file once.
+/// Return the function at `offset` of the file, and `file.c:12` if there is debug information.
+/// Reads the file once.
 pub fn code_at(file: &Path, offset: u64) -> (Option<(String, u64)>, Option<String>) {
     let data = read(file).unwrap_or_default();
     let Ok(object) = object::File::parse(&*data) else { return (None, None) };
@@ -54,7 +55,7 @@ fn function_in(object: &object::File, address: u64) -> Option<(String, u64)> {
         .chain(object.dynamic_symbols())
         .filter(before)
         .max_by_key(|s| s.address())?;
-    // A symbol without a size may be anything up to the next.
+    // A symbol without a size may extend to the next one.
     if symbol.size() != 0 && address >= symbol.address() + symbol.size() {
         return None;
     }
@@ -82,8 +83,8 @@ fn address_in(object: &object::File, offset: u64) -> Option<u64> {
     })
 }
 
-/// The name of the variable, demangled, that is so far behind where the file begins in memory, and
-/// how far behind its beginning that is.
+/// Return the variable at `offset` from where the file begins in memory: its name, demangled, and
+/// the offset in it.
 pub fn variable_at(file: &Path, offset: u64) -> Option<(String, u64)> {
     let data = read(file)?;
     let object = object::File::parse(&*data).ok()?;
@@ -106,7 +107,7 @@ fn demangled_as_it_is(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
-    // Without it a C function `f` would be the C++ type `float`.
+    // Without this check, the C function `f` would become the C++ type `float`.
     if !name.starts_with("_Z") {
         return name.to_string();
     }

@@ -1,8 +1,8 @@
-//! What live tables have in common.
+//! Helpers for output on a terminal.
 
-/// Lines of the terminal that standard output is; 24 if that is unknown.
+/// Return the height of the terminal of standard output; 24 if unknown.
 pub fn rows() -> usize {
-    // SAFETY: all zeroes is a size of unknown; the call fills it in.
+    // SAFETY: all zeroes mean an unknown size; the call fills it in.
     let size = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
         libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size);
@@ -11,13 +11,12 @@ pub fn rows() -> usize {
     if size.ws_row == 0 { 24 } else { usize::from(size.ws_row) }
 }
 
-/// What programs and files are called may be anything: without what a terminal would take for a
-/// command.
+/// Replace control characters. Names of programs and files may contain commands to the terminal.
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// A number that is not negative, in at most five characters.
+/// Format a number that is not negative in at most five characters.
 pub fn short(n: f64) -> String {
     match n {
         0.0 => "0".into(),

@@ -1,9 +1,8 @@
-//! Puts the runtime where the dynamic loader of the program can find it, and nobody else can change
-//! it.
+//! Put the runtime where the program's dynamic loader finds it, and no other user can change it.
 //!
-//! Tried in this order: the installed copy beside this binary; a private folder of the user; a
-//! sealed memfd. The memfd comes last because a program that closes all its descriptors takes it
-//! away from its children, whose loader then complains and goes on without.
+//! Tried in this order: the installed copy beside this binary, a private folder of the user, a
+//! sealed memfd. The memfd comes last, because a program that closes all its descriptors takes it
+//! away from its children. Their loader then complains, and continues without it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -18,17 +17,17 @@ use std::path::{Path, PathBuf};
 use crate::abi::{RUNTIME, RUNTIME_HASH};
 use crate::process;
 
-/// Older copies that nobody has used for so long are removed when a new one is written.
+/// Age of unused copies that are removed when a new one is written.
 const STALE: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 
-/// Bytes at the end of the runtime that are compared with those of a copy.
+/// Number of bytes at the end of the runtime that are compared with those of a copy.
 const END: usize = 4096;
 
-/// The path to preload. It stays valid in the program that this process becomes.
+/// Return the path to preload. It stays valid in the program that this process becomes.
 pub fn unpack() -> io::Result<PathBuf> {
     let name = file_name();
     if let Some(installed) = installed(&name) {
-        // Where the runtime keeps what it knows of the code of libraries.
+        // Create the folder where the runtime keeps its knowledge of library code.
         let _ = private_bases().any(|(base, mode)| private_folder(&base, mode).is_ok());
         return Ok(installed);
     }
@@ -40,12 +39,12 @@ pub fn unpack() -> io::Result<PathBuf> {
     in_memory()
 }
 
-/// The name carries the content's hash, so that versions do not get into each other's way.
+/// Return the runtime's file name. It contains the content's hash, so that versions do not collide.
 pub fn file_name() -> String {
     format!("liblissom-{RUNTIME_HASH}.so")
 }
 
-/// `make install` puts the runtime into PREFIX/lib/lissom, for every user of the machine to read.
+/// Find the copy that `make install` puts into PREFIX/lib/lissom, readable for every user.
 fn installed(name: &str) -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     let path = exe.parent()?.parent()?.join("lib/lissom").join(name);
@@ -54,23 +53,23 @@ fn installed(name: &str) -> Option<PathBuf> {
     (preloadable(&path) && is_ours(&path)).then_some(path)
 }
 
-/// Writes that installed copy.
+/// Write the runtime into `folder`, as for an installation.
 pub fn install(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     write(folder, &folder.join(file_name()))
 }
 
-/// Folders that may hold a `lissom` folder, and that folder's mode.
+/// Iterate over folders that may contain a `lissom` folder, with the mode of that folder.
 fn private_bases() -> impl Iterator<Item = (PathBuf, u32)> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    // Readable by others, so that a service that drops its privileges still finds it afterwards.
+    // Readable for others, so that a service that drops its privileges still finds it.
     let run = (process::euid() == 0).then(|| (PathBuf::from("/run"), 0o755));
     let runtime = variable("XDG_RUNTIME_DIR").map(|p| (p, 0o700));
-    // Only when it comes to this one is it made.
+    // Evaluated last: this one may create a folder.
     let cache = std::iter::once_with(move || {
         variable("XDG_CACHE_HOME").or_else(|| {
             let cache = variable("HOME")?.join(".cache");
-            // The one folder that is made for us: a fresh account has none.
+            // A new account has no .cache: this is the only base folder that is created.
             let _ = fs::DirBuilder::new().mode(0o700).create(&cache);
             Some(cache)
         })
@@ -78,7 +77,8 @@ fn private_bases() -> impl Iterator<Item = (PathBuf, u32)> {
     run.into_iter().chain(runtime).chain(cache.flatten().map(|p| (p, 0o700)))
 }
 
-/// The `lissom` folder in `base`, which is made if it is not there. Nobody else can write it.
+/// Return the `lissom` folder in `base`, and create it if necessary. Fails if others can write to
+/// it.
 fn private_folder(base: &Path, mode: u32) -> io::Result<PathBuf> {
     let base = trusted_folder(base)?;
     let folder = base.join("lissom");
@@ -100,7 +100,7 @@ fn in_folder(base: &Path, mode: u32, name: &str) -> io::Result<PathBuf> {
     let folder = private_folder(base, mode)?;
     let path = folder.join(name);
     if !preloadable(&path) || forbids_execution(&folder)? {
-        return Err(io::Error::other("not a folder to preload from"));
+        return Err(io::Error::other("not suitable to preload from"));
     }
     if !is_ours(&path) {
         remove_stale(&folder);
@@ -109,9 +109,9 @@ fn in_folder(base: &Path, mode: u32, name: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The folder's real path, if nobody but root and this user can change anything on the way to it. A
-/// sticky folder such as /tmp may be writable by all: what this user owns in it cannot be replaced
-/// by others.
+/// Return the folder's real path. Fails unless only root and this user can change anything on the
+/// way to it. A sticky parent such as /tmp may be writable for all: others cannot replace there
+/// what this user owns.
 pub fn trusted_folder(folder: &Path) -> io::Result<PathBuf> {
     let real = folder.canonicalize()?;
     for part in real.ancestors() {
@@ -124,18 +124,19 @@ pub fn trusted_folder(folder: &Path) -> io::Result<PathBuf> {
             || (owner != 0 && owner != process::euid())
             || (writable && (last || !sticky))
         {
-            return Err(io::Error::other("others can write on the way"));
+            return Err(io::Error::other("other users can write to it or to a parent folder"));
         }
     }
     Ok(real)
 }
 
-/// The loader splits LD_PRELOAD at spaces and colons and expands `$`.
+/// Return whether LD_PRELOAD can contain the path. The loader splits it at spaces and colons, and
+/// expands `$`.
 fn preloadable(path: &Path) -> bool {
     !path.as_os_str().as_bytes().iter().any(|b| b" \t\n:;$".contains(b))
 }
 
-/// Libraries on a `noexec` file system cannot be mapped.
+/// Return whether the file system is mounted with `noexec`: its libraries cannot be mapped.
 fn forbids_execution(folder: &Path) -> io::Result<bool> {
     let folder = File::open(folder)?;
     // SAFETY: statvfs is plain data that fstatvfs fills in.
@@ -147,9 +148,9 @@ fn forbids_execution(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether the file is there, cannot be changed by others, and is this runtime. Its name has the
-/// hash of its content, and it got that name when it was complete (`write`); so of the content only
-/// the end is read, which a file that was cut off lacks. Comparing all of it would take 1.2 ms.
+/// Return whether the file exists, others cannot change it, and it is this runtime. Its name
+/// contains the hash of its content, and it gets that name only when it is complete (`write`). So
+/// only the end is compared, which a truncated file lacks. Comparing all of it would take 1.2 ms.
 fn is_ours(path: &Path) -> bool {
     let check = || -> io::Result<bool> {
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
@@ -171,8 +172,8 @@ fn is_ours(path: &Path) -> bool {
     check().unwrap_or(false)
 }
 
-/// Under a temporary name until it is complete and on the disk, so that nobody ever sees half a
-/// file.
+/// Write the runtime to `path`. It has a temporary name until it is complete and on the disk, so
+/// that no process sees half a file.
 fn write(folder: &Path, path: &Path) -> io::Result<()> {
     let temporary = folder.join(format!(".{}.{}", file_name(), std::process::id()));
     let result = (|| {
@@ -183,7 +184,7 @@ fn write(folder: &Path, path: &Path) -> io::Result<()> {
             .custom_flags(libc::O_NOFOLLOW)
             .open(&temporary)?;
         file.write_all(RUNTIME)?;
-        // Whatever the umask says: others only get this far if the folder lets them.
+        // Override the umask: the folder decides whether others have access.
         file.set_permissions(fs::Permissions::from_mode(0o755))?;
         file.sync_all()?;
         fs::rename(&temporary, path)
@@ -198,7 +199,7 @@ fn remove_stale(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let stale = || -> io::Result<bool> {
             let metadata = entry.metadata()?;
-            // The loader's reading moves the access time, at least once a day.
+            // Loading a copy updates its access time, at least once a day.
             let used = metadata.accessed()?.max(metadata.modified()?);
             Ok(used.elapsed().is_ok_and(|age| age > STALE))
         };
@@ -218,12 +219,12 @@ fn in_memory() -> io::Result<PathBuf> {
     let fd = file.into();
     process::seal(&fd, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE)?;
     let path = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
-    // Kept open: the program inherits it.
+    // Keep it open: the program inherits it.
     std::mem::forget(fd);
     Ok(path)
 }
 
-/// Whether an entry of LD_PRELOAD is a runtime that lissom put there.
+/// Return whether an entry of LD_PRELOAD is a runtime that lissom put there.
 pub fn is_runtime(entry: &OsStr) -> bool {
     let path = Path::new(entry);
     let named = |p: &Path| {

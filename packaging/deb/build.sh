@@ -1,9 +1,9 @@
-# Sourced by dist.sh: the package for Debian, Ubuntu and their kin.
+# Build the package for Debian, Ubuntu and their derivatives. Sourced by dist.sh.
 here=packaging/deb
 tree=$work/deb
 install_tree "$tree" /usr
 
-# Debian's shell looks here, and nowhere else below /usr.
+# Below /usr, Debian's zsh searches only this folder.
 mkdir -p "$tree/usr/share/zsh/vendor-completions"
 mv "$tree/usr/share/zsh/site-functions/_lissom" "$tree/usr/share/zsh/vendor-completions/"
 rmdir "$tree/usr/share/zsh/site-functions"
@@ -11,7 +11,7 @@ rmdir "$tree/usr/share/zsh/site-functions"
 doc=$tree/usr/share/doc/lissom
 install -m 644 "$here/copyright" "$doc/copyright"
 sed "s/@VERSION@/$version/; s/@DATE@/$(date -uR -d "@$SOURCE_DATE_EPOCH")/" "$here/changelog" | gzip -9n >"$doc/changelog.gz"
-# Debian's libraries are not executable; the loader does not ask.
+# Debian's libraries are not executable; the loader does not require it.
 chmod 644 "$tree"/usr/lib/lissom/*.so
 gzip -9n "$doc/third-party.txt" "$tree"/usr/share/man/man1/*.1
 install -D -m 644 "$here/lintian-overrides" "$tree/usr/share/lintian/overrides/lissom"

@@ -14,7 +14,7 @@ import time
 
 EPOCH = int(os.environ["SOURCE_DATE_EPOCH"])
 CREATED = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(EPOCH))
-# What is of use in an image, which nobody logs in to.
+# The folders of use in an image, in which no user logs in.
 KEPT = ("bin", "lib", "share/doc")
 
 
@@ -26,8 +26,8 @@ def main(tree, version, folder):
             "architecture": "amd64",
             "os": "linux",
             "config": {
-                # nobody's rights are enough for what it does by itself. Images that copy from it
-                # have users of their own.
+                # An unprivileged user is enough for the command itself. Images that copy from this
+                # one have users of their own.
                 "User": "65534:65534",
                 "Entrypoint": ["/usr/bin/lissom"],
                 "Cmd": ["--help"],

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * A SPANK plugin: `srun --lissom[=OPTIONS]`, and the same for sbatch and salloc. What `lissom run`
- * does to the environment of the program that it becomes (src/run.rs), this does to the environment
- * of a task. docs/slurm.md is for users and administrators.
+ * A SPANK plugin for `srun --lissom[=OPTIONS]`, sbatch and salloc. It changes the environment of a
+ * task as `lissom run` changes that of its program (src/run.rs). docs/operate/slurm.md is for users
+ * and administrators.
  *
- * It is done in slurm_spank_task_init, and not in slurm_spank_user_init, because that is called in
- * the process that becomes the task:
- * - as the user, and where the task's files are (job_container/tmpfs): what cannot be read there,
- *   the loader could not load;
- * - when the task's environment is complete (MPI, GRES), so that nothing of it is missed, and its
- *   binding to CPUs is done;
- * - what goes wrong concerns one task, and the message goes to its standard error. In user_init it
+ * It works in slurm_spank_task_init, not in slurm_spank_user_init. Slurm calls task_init in the
+ * process that becomes the task:
+ * - as the user, and with the task's files (job_container/tmpfs): files that cannot be read there
+ *   could not be loaded either;
+ * - after the task's environment is complete (MPI, GRES) and its CPUs are bound;
+ * - an error concerns one task, and its message goes to that task's standard error. In user_init it
  *   would go to slurmd's log.
  *
- * Whatever goes wrong, the task is started. So every function that Slurm calls says ESPANK_SUCCESS,
- * but for the check of the options in srun, sbatch and salloc: there somebody is waiting who can
- * put them right.
+ * No failure prevents the start of the task. So every function called by Slurm returns
+ * ESPANK_SUCCESS, except the check of options in srun, sbatch and salloc: there the user can still
+ * correct them.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -51,12 +50,12 @@ enum {
     OPTIONS
 };
 
-/* The options of `lissom run` that have a variable of the environment. */
+/* The options of `lissom run` that have an environment variable. */
 static const struct {
     const char *name, *variable;
-    const char *words;     /* that it may be */
+    const char *words;     /* permitted values */
     unsigned least, most;  /* or a number; most 0: none */
-    const char *otherwise; /* what `lissom run` sets if nothing is said; NULL: nothing */
+    const char *otherwise; /* default of `lissom run`; NULL: none */
 } options[OPTIONS] = {
     [SWITCH] = {"switch", LISSOM_ENV_SWITCH, "auto|user|kernel|off", 0, 0, "auto"},
     [SPIN] = {"spin", LISSOM_ENV_SPIN, "auto|observe|off", 0, 0, "auto"},
@@ -71,7 +70,7 @@ static const struct {
 };
 
 struct settings {
-    char value[OPTIONS][16]; /* empty: nothing is said */
+    char value[OPTIONS][16]; /* empty: not given */
 };
 
 static bool is_word(const char *words, const char *text)
@@ -83,7 +82,7 @@ static bool is_word(const char *words, const char *text)
     return false;
 }
 
-/* Post: 0..most, or most + 1 for anything else. */
+/* Parse a number. Returns 0..most, or most + 1 for anything else. */
 static unsigned number(const char *text, unsigned most)
 {
     unsigned n = 0;
@@ -107,7 +106,7 @@ static bool is_value(int option, const char *text)
     return most && n >= options[option].least && n <= most;
 }
 
-/* "cpus=1..1024", after what is in `to` already. */
+/* Append "cpus=1..1024" for the option to `to`. */
 static void describe(int option, char *to, size_t size)
 {
     size_t used = strlen(to);
@@ -118,8 +117,8 @@ static void describe(int option, char *to, size_t size)
                  options[option].least, options[option].most);
 }
 
-/* One of the parts between commas. Post: false: `problem` says what is wrong with it, and what
- * would be right. */
+/* Parse one part between commas. On failure, returns false and sets `problem` to a message that
+ * lists what is valid. */
 static bool read_part(const char *part, struct settings *settings, char *problem, size_t size)
 {
     if (strcmp(part, "on") == 0)
@@ -149,7 +148,8 @@ static bool read_part(const char *part, struct settings *settings, char *problem
     return false;
 }
 
-/* text: NULL and "(null)", which is how Slurm may hand it on, are as empty. */
+/* Parse the text of --lissom. NULL and "(null)", which Slurm may pass, are the same as "". Returns
+ * false, and sets `problem`, if it is invalid. */
 static bool read_text(const char *text, struct settings *settings, char *problem, size_t size)
 {
     memset(settings, 0, sizeof *settings);
@@ -168,8 +168,8 @@ static bool read_text(const char *text, struct settings *settings, char *problem
     return good;
 }
 
-/* In srun, sbatch and salloc. In the task it is read again, because there is nobody to tell before
- * it has its standard error. */
+/* Check the option in srun, sbatch and salloc. The task parses it again: in its own check there is
+ * no standard error for a message yet. */
 static int check(int value, const char *text, int remote)
 {
     (void)value;
@@ -195,10 +195,10 @@ static struct spank_option option = {
 
 struct arguments {
     const char *library;
-    const char *usual; /* as the text of --lissom, for who does not give it */
+    const char *usual; /* text of --lissom for jobs that do not give it */
 };
 
-/* Post: what is wrong is left out, and said if say. */
+/* Parse the arguments of plugstack.conf. Ignores invalid ones; reports them if `say`. */
 static struct arguments read_arguments(int count, char **argument, bool say)
 {
     struct arguments a = {.library = LISSOM_LIBRARY, .usual = "off"};
@@ -223,7 +223,8 @@ static struct arguments read_arguments(int count, char **argument, bool say)
 
 /* --- the task's environment ------------------------------------------------------------------- */
 
-/* Post: NULL: not set, or no memory. To be freed. */
+/* Return the value of a variable of the task; NULL if it is not set, or without memory. The caller
+ * frees it. */
 static char *get(spank_t spank, const char *name)
 {
     char *value = NULL;
@@ -262,7 +263,8 @@ static bool set(spank_t spank, const char *name, const char *value)
     return spank_setenv(spank, name, value, 1) == ESPANK_SUCCESS;
 }
 
-/* Once a node: there may be hundreds of tasks on it. */
+/* Print why the program runs natively. Only the first task reports: there may be hundreds on a
+ * node. */
 __attribute__((format(printf, 2, 3))) static void runs_without(spank_t spank, const char *format,
                                                                ...)
 {
@@ -280,8 +282,8 @@ __attribute__((format(printf, 2, 3))) static void runs_without(spank_t spank, co
 
 /* --- LD_PRELOAD ------------------------------------------------------------------------------- */
 
-/* Of an outer `lissom run`, or of a batch script that is under lissom. In a descriptor it can be
- * had by the process alone that made it. */
+/* Return whether the entry is the runtime of an outer `lissom run`, or of a batch script under
+ * lissom. A runtime in a descriptor is usable only in the process that created it. */
 static bool is_runtime(const char *entry, size_t length)
 {
     const char *name = memrchr(entry, '/', length);
@@ -295,8 +297,8 @@ static bool is_runtime(const char *entry, size_t length)
             memcmp(entry, descriptor, sizeof descriptor - 1) == 0);
 }
 
-/* Post: the entries that are no runtime, separated by colons; NULL: no memory. To be freed.
- * had_one: there was one. */
+/* Return the entries that are no runtime, separated by colons; NULL without memory. The caller
+ * frees it. Sets *had_one to whether there was a runtime. */
 static char *others_preloaded(const char *list, bool *had_one)
 {
     char *others = malloc(strlen(list) + 1), *end = others;
@@ -319,7 +321,7 @@ static char *others_preloaded(const char *list, bool *had_one)
     return others;
 }
 
-/* The runtime before what the user preloads. */
+/* Preload the runtime before the user's libraries. */
 static bool preload(spank_t spank, const char *library)
 {
     bool had_one;
@@ -333,8 +335,8 @@ static bool preload(spank_t spank, const char *library)
     return done;
 }
 
-/* Post: the real path, under whose name a `lissom run` inside of the task knows it; NULL: *why. To
- * be freed. */
+/* Return the real path, by which a `lissom run` inside of the task recognizes it; or NULL and *why.
+ * The caller frees it. */
 static char *find_library(const char *configured, const char **why)
 {
     char *path = realpath(configured, NULL);
@@ -362,10 +364,10 @@ static char *find_library(const char *configured, const char **why)
     return NULL;
 }
 
-/* --- what else `lissom run` sets -------------------------------------------------------------- */
+/* --- other settings of `lissom run` ----------------------------------------------------------- */
 
-/* OpenMP's threads spin before they block; lissom's idle slots do that in their place, unless the
- * user has decided about it. */
+/* Keep OpenMP's threads from spinning before they block, as idle slots do that instead. Does
+ * nothing if the user has chosen how they spin. */
 static bool calm_openmp(spank_t spank)
 {
     char *policy = get(spank, "OMP_WAIT_POLICY");
@@ -377,7 +379,7 @@ static bool calm_openmp(spank_t spank)
            set(spank, LISSOM_ENV_OPENMP, "poll");
 }
 
-/* Teams of so many threads, of which as many work as the user wanted. */
+/* Set teams of `most` threads, of which the number that the user wanted is active. */
 static bool enlarge_teams(spank_t spank, const char *most)
 {
     if (has(spank, LISSOM_ENV_ACTIVE_THREADS))
@@ -385,7 +387,7 @@ static bool enlarge_teams(spank_t spank, const char *most)
     char *wanted = get(spank, "OMP_NUM_THREADS");
     bool done = true;
     if (wanted) {
-        /* One for each level of nested regions; blanks are allowed. */
+        /* One number for each level of nested regions; blanks are allowed. */
         wanted[strcspn(wanted, ",")] = 0;
         char *first = wanted + strspn(wanted, " \t");
         first[strcspn(first, " \t")] = 0;
@@ -399,8 +401,8 @@ static bool enlarge_teams(spank_t spank, const char *most)
     return done && set(spank, "OMP_NUM_THREADS", most) && set(spank, LISSOM_ENV_MAX_THREADS, most);
 }
 
-/* Post: NULL, or the variable that could not be set. The runtime comes last, so that it is there
- * with all that it needs, or not at all. */
+/* Set all variables. Returns NULL, or the variable that could not be set. The runtime comes last,
+ * so that it is loaded with all its settings, or not at all. */
 static const char *set_up(spank_t spank, const struct settings *settings, const char *library)
 {
     for (int i = 0; i < OPTIONS; i++) {
@@ -423,7 +425,7 @@ static const char *set_up(spank_t spank, const struct settings *settings, const 
     return preload(spank, library) ? NULL : "LD_PRELOAD";
 }
 
-/* Takes back what a batch script or shell that is under lissom hands down. */
+/* Remove variables inherited from a batch script or shell under lissom. */
 static void switch_off(spank_t spank)
 {
     char *list = get(spank, "LD_PRELOAD");
@@ -434,7 +436,7 @@ static void switch_off(spank_t spank)
             set(spank, "LD_PRELOAD", others);
         else
             spank_unsetenv(spank, "LD_PRELOAD");
-        /* Only lissom sets this, together with the other two. */
+        /* Only lissom sets this variable, together with the other two. */
         if (has(spank, LISSOM_ENV_OPENMP)) {
             spank_unsetenv(spank, LISSOM_ENV_OPENMP);
             spank_unsetenv(spank, "GOMP_SPINCOUNT");
@@ -476,8 +478,8 @@ int slurm_spank_task_init(spank_t spank, int count, char **argument)
     struct arguments arguments = read_arguments(count, argument, false);
     char *text = NULL;
     bool asked = spank_option_getopt(spank, &option, &text) == ESPANK_SUCCESS;
-    /* Slurm hands the options of sbatch to the script's task in variables that `sbatch
-     * --export=NONE` keeps from it, but for this one. */
+    /* `sbatch --export=NONE` hides the variables in which Slurm passes sbatch's options to the
+     * script's task, except for this one. */
     char *handed_down = asked ? NULL : get(spank, "SLURM_SPANK__SLURM_SPANK_OPTION_lissom_lissom");
     if (handed_down) {
         asked = true;
@@ -486,7 +488,7 @@ int slurm_spank_task_init(spank_t spank, int count, char **argument)
     struct settings settings;
     char problem[1024];
     bool good = read_text(asked ? text : arguments.usual, &settings, problem, sizeof problem);
-    /* srun has checked it, but another version of the plugin may be there. */
+    /* srun has checked it, but this node may have another version of the plugin. */
     if (!good)
         runs_without(spank, "--lissom=%s: %s", text, problem);
     free(handed_down);

@@ -10,7 +10,7 @@ import sys
 import time
 import zipfile
 
-# What programs need that are to be managed; the binary itself has no needs.
+# Requirements of managed programs; the binary itself has none.
 TAG = "py3-none-manylinux_2_31_x86_64"
 
 

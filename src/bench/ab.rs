@@ -17,26 +17,26 @@ use crate::knobs;
 use crate::program;
 use ui::text::{plural, wrap};
 
-/// Of `lissom bench -- CMD`.
+/// Options of `lissom bench -- CMD`.
 #[derive(Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub struct AbArgs {
-    /// Ways of switching to measure beside native
+    /// Ways to switch between threads to measure, besides native
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_value = "auto")]
     switch: Vec<Switch>,
 
-    /// Environment variables that tell CMD its number of threads. The column `bound` then runs it
-    /// natively with one thread for each CPU, which is what lissom aims at: OMP_NUM_THREADS,
-    /// RAYON_NUM_THREADS, ...
+    /// Environment variables that set CMD's number of threads: OMP_NUM_THREADS, RAYON_NUM_THREADS,
+    /// ... Adds the column `bound`, CMD natively with one thread per CPU: the time that lissom aims
+    /// at
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = variable)]
     threads_env: Vec<String>,
 
-    /// Instead: a shell command that is CMD with as many threads as CPUs; `{cpus}` in it is their
-    /// number
+    /// Shell command that runs CMD with one thread per CPU, in place of --threads-env; `{cpus}`
+    /// stands for the number of CPUs
     #[arg(long, value_name = "COMMAND", conflicts_with = "threads_env")]
     bound: Option<String>,
 
-    /// Rounds; each runs every column once. One more comes first and does not count
+    /// Rounds; each runs every column once. A warm-up round comes first and does not count
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::rounds())]
     runs: usize,
 
@@ -45,7 +45,7 @@ pub struct AbArgs {
         value_parser = super::positive)]
     timeout: f64,
 
-    /// Write all samples to this file, or with `-` to standard output in place of the table
+    /// Write all samples as JSON to this file, or with `-` to standard output instead of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -53,7 +53,7 @@ pub struct AbArgs {
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 
-    /// Your own program and its arguments: it is run natively and under lissom, in turns. It has
+    /// Program to measure, with its arguments. It runs natively and under lissom in turns. It has
     /// no standard input, and its output is not shown
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
@@ -61,14 +61,14 @@ pub struct AbArgs {
 
 fn variable(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains('=') {
-        Err("the name of a variable is wanted".into())
+        Err("expected the name of an environment variable".into())
     } else {
         Ok(text.into())
     }
 }
 
-/// Variables of the user's that measured programs do not have otherwise: his own program is to have
-/// them, but for the one that switches lissom off.
+/// Return, as NAME=value, the user's variables that other measured programs do not inherit. The
+/// user's own program gets them, except for LISSOM, which switches lissom off.
 fn environment() -> Vec<OsString> {
     let settings =
         std::env::vars_os().filter(|(name, _)| child::disturbs(name) && name != "LISSOM");
@@ -81,7 +81,7 @@ fn environment() -> Vec<OsString> {
         .collect()
 }
 
-/// Columns, each with what stands in front of it.
+/// Build the columns. `settings`: environment variables of CMD, as NAME=value.
 fn scenarios(args: &AbArgs, cpus: u32, settings: &[OsString]) -> Vec<Scenario> {
     let around = |more: Vec<OsString>| -> Vec<OsString> {
         if settings.is_empty() && more.is_empty() {
@@ -117,7 +117,8 @@ fn scenarios(args: &AbArgs, cpus: u32, settings: &[OsString]) -> Vec<Scenario> {
 pub fn measure_and_report(args: &AbArgs) -> anyhow::Result<i32> {
     let Some(name) = args.command.first() else {
         eprintln!(
-            "lissom: nothing to measure: name a benchmark, or a program behind `--` (`lissom bench --help`)"
+            "lissom: nothing to measure: name a benchmark, or a program after `--` \
+             (`lissom bench --help`)"
         );
         return Ok(2);
     };
@@ -170,7 +171,7 @@ fn words(command: &[OsString]) -> Vec<String> {
     command.iter().map(|w| w.to_string_lossy().into_owned()).collect()
 }
 
-/// What lissom did, by the statistics of the warm-up.
+/// Describe what lissom did, from the statistics of the warm-up.
 fn notes(group: &Measured) -> Vec<String> {
     let told = |cell: &Cell| -> Option<String> {
         let processes = cell.statistics.as_ref()?["processes"].as_array()?;
@@ -181,7 +182,7 @@ fn notes(group: &Measured) -> Vec<String> {
             processes.iter().filter_map(|p| p["counters"]["threads_peak"].as_u64()).max()?;
         let (blocks, loops) = (sum("blocks") + sum("blocks_spun"), sum("parks"));
         Some(format!(
-            "{}: {} at most; {} and {} without the kernel's scheduler, {} in loops that gave way.",
+            "{}: at most {}; {} and {} without the kernel's scheduler, {} in loops that yielded.",
             cell.scenario,
             plural(threads, "thread"),
             plural(blocks, "wait"),
@@ -193,7 +194,7 @@ fn notes(group: &Measured) -> Vec<String> {
     managed().filter_map(told).chain(spinning(managed())).collect()
 }
 
-/// Names the settings that stop the spinning of libraries in whose loops threads gave way.
+/// Name the settings that stop libraries from spinning, if threads waited in their loops.
 fn spinning<'a>(cells: impl Iterator<Item = &'a Cell>) -> Option<String> {
     let processes = cells.filter_map(|c| c.statistics.as_ref()?["processes"].as_array()).flatten();
     let loops = processes.filter_map(|p| p["spin_loops"].as_array()).flatten();
@@ -204,14 +205,14 @@ fn spinning<'a>(cells: impl Iterator<Item = &'a Cell>) -> Option<String> {
     let knobs = knobs::named(files.into_iter());
     (!knobs.is_empty()).then(|| {
         format!(
-            "Threads of libraries spun where there are more of them than CPUs. To block at once \
-             may be faster, natively too: {}.",
+            "Threads of libraries spun while they outnumbered the CPUs. Blocking at once may be \
+             faster, also natively: {}.",
             knobs.join("; ")
         )
     })
 }
 
-/// At most 80 columns wide.
+/// Render the report, at most 80 columns wide.
 fn text(report: &Report, command: &[String]) -> String {
     let mut lines = wrap(&report.title(), "", 2);
     lines.extend(wrap(&command.join(" "), "  ", 4));
@@ -230,7 +231,7 @@ fn text(report: &Report, command: &[String]) -> String {
     }
     lines.push(String::new());
     lines.extend(wrap(
-        "Median, least-most. CPUs: used on average. sw/s: context switches of the kernel a second.",
+        "Median, least-most. CPUs: average number used. sw/s: the kernel's context switches a second.",
         "",
         0,
     ));
@@ -259,7 +260,7 @@ fn row(cell: &Cell, has_bound: bool) -> String {
     row.trim_end().into()
 }
 
-/// One sentence, if the rounds agree.
+/// Compare a managed cell with native, in one sentence. All rounds must agree on a difference.
 fn verdict(cell: &Cell) -> Option<String> {
     let ratio = cell.to_native.filter(|_| cell.managed && cell.state == State::Ok)?;
     let name = cell.scenario;
@@ -278,7 +279,7 @@ fn verdict(cell: &Cell) -> Option<String> {
             number(ratio.most)
         )
     } else {
-        format!("With lissom ({name}) it makes no difference that these rounds could show.")
+        format!("With lissom ({name}) these rounds show no difference.")
     })
 }
 

@@ -1,4 +1,4 @@
-//! `lissom bench adapt`: the adaptive time to spin before another thread runs, against fixed ones.
+//! `lissom bench adapt`: the adaptive spin threshold, compared with fixed ones.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,20 +11,19 @@ use super::workload::{self, Calibration, Program, SPIN, SYNC};
 use super::{Bench, Common, Session};
 use crate::abi;
 
-/// How long to spin before another thread runs: adaptive, and fixed
+/// Compare the adaptive spin threshold with fixed ones
 ///
-/// Each program runs with --spin-threshold=auto and with each of --fixed, in
-/// turns.
+/// Each program runs with --spin-threshold=auto and with each of --fixed, in turns.
 ///
 ///   mutex          one lock, 100 ns inside it and 100 ns outside
 ///   barrier        60 us between two barriers of pthreads
 ///   short-barrier  the same with 2 us
-///   lock-pipeline  a token; each stage spins for a ticket lock, and has 2.5 us of
+///   lock-pipeline  a token; each stage spins for a ticket lock, and does 2.5 us of
 ///                  work
 ///
-/// What is best for a program is chosen in one half of the rounds and compared in
-/// the other, and the other way round: the least of several noisy numbers is too
-/// low.
+/// One half of the rounds selects the best fixed threshold for a program, and the
+/// other half compares it with auto, and vice versa: the least of several noisy
+/// numbers is too low.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct AdaptArgs {
@@ -37,7 +36,7 @@ pub struct AdaptArgs {
         value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
-    /// Thresholds, in ns, 0 to 1000000
+    /// Fixed thresholds in ns, 0 to 1000000
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "200,500,1500,4000,12000,50000",
         value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub fixed: Vec<u32>,
@@ -53,12 +52,12 @@ struct Pattern {
     name: &'static str,
     workload: &'static str,
     program: Program,
-    /// Of one thread, in us; of all together if `split`, for each CPU.
+    /// Work of a round, in us: per thread, or if `split` per CPU, split among all threads.
     work: f64,
     split: bool,
     outside: f64,
     rounds: f64,
-    /// A round is one of all threads, one after the other.
+    /// In a round, all threads run one after the other: divide `rounds` by their number.
     serial: bool,
 }
 
@@ -109,7 +108,7 @@ pub fn prepare(args: &AdaptArgs, session: &Session) -> anyhow::Result<Bench> {
     let wanted = PATTERNS
         .iter()
         .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name));
-    // A scenario's name lives as long as the process, as those of the other benchmarks do.
+    // Names of scenarios are static: leak these.
     let fixed: Vec<(&'static str, u32)> =
         args.fixed.iter().map(|&ns| (&*format!("{ns} ns").leak(), ns)).collect();
     let mut groups = Vec::new();
@@ -177,7 +176,7 @@ impl Pattern {
     }
 }
 
-/// Adaptive against the best fixed threshold of each row, and against each over all rows.
+/// Compare auto with the best fixed threshold of each row, and with each threshold over all rows.
 fn summary(groups: &[Measured]) -> Vec<String> {
     let mut lines = Vec::new();
     for group in groups {
@@ -193,14 +192,14 @@ fn summary(groups: &[Measured]) -> Vec<String> {
     if !overall.is_empty() {
         let list: Vec<String> = overall.iter().map(|(name, x)| format!("{name} {x:.2}")).collect();
         lines.push(format!(
-            "Over all rows (geometric mean), the time with a fixed threshold is that of auto x: {}.",
+            "Over all rows (geometric mean), time with a fixed threshold divided by that of auto: {}.",
             list.join(", ")
         ));
     }
     lines
 }
 
-/// The rounds of each scenario that has all of them; auto comes first.
+/// Return the values, by round, of each scenario that completed all rounds. Auto comes first.
 fn series(group: &Measured) -> Vec<(&'static str, Vec<f64>)> {
     let whole = group.cells.iter().filter(|c| c.state == State::Ok);
     whole.map(|c| (c.scenario, c.values())).collect()
@@ -212,8 +211,8 @@ fn median_of(values: &[f64], keep: impl Fn(usize) -> bool) -> f64 {
     Spread::of(&kept).map_or(f64::INFINITY, |s| s.median)
 }
 
-/// Round by round, against the threshold that was best in the rounds of the other half; and which
-/// was best in all.
+/// Return the ratios of auto to the best fixed threshold, round by round. That threshold is the
+/// best in the other half of the rounds. Also returns the threshold that is best in all rounds.
 fn against_best(series: &[(&'static str, Vec<f64>)]) -> Option<(Spread, &'static str)> {
     let (&(first, ref auto), fixed) = series.split_first()?;
     if first != AUTO || auto.len() < 2 || fixed.is_empty() {
@@ -228,7 +227,7 @@ fn against_best(series: &[(&'static str, Vec<f64>)]) -> Option<(Spread, &'static
     Some((Spread::of(&ratios)?, best(&|_| true)?.0))
 }
 
-/// Of each fixed threshold: the geometric mean over the groups of its time against auto's.
+/// Return the geometric mean, over all groups, of each fixed threshold's time / auto's.
 fn over_all(groups: &[Measured]) -> Vec<(&'static str, f64)> {
     let Some(first) = groups.first() else { return Vec::new() };
     let mean = |name: &'static str| {
@@ -254,14 +253,14 @@ mod tests {
 
     #[test]
     fn the_best_is_chosen_by_the_other_half() {
-        // In even rounds `low` looks best by luck, and is not in the odd ones.
+        // By luck, `low` is best in even rounds, but not in odd ones.
         let series = [
             (AUTO, vec![10.0; 6]),
             ("low", vec![5.0, 20.0, 5.0, 20.0, 5.0, 20.0]),
             ("even", vec![10.0; 6]),
         ];
         let (ratio, _) = against_best(&series).expect("a comparison");
-        // Even rounds are set against what was best in odd ones (`even`: 1.0), odd ones against
+        // Even rounds are compared with the best of the odd ones (`even`: 1.0), odd rounds with
         // `low` (0.5).
         assert_eq!((ratio.least, ratio.median, ratio.most), (0.5, 0.75, 1.0));
     }

@@ -1,4 +1,4 @@
-//! Runs one program, and perhaps another one beside it that computes for as long as it takes.
+//! Run one program, and optionally another beside it that computes until the first one exits.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,18 +12,19 @@ use super::energy::Energy;
 use super::mixes::busy_seconds;
 use crate::process;
 
-/// What it said, with what was found out about it, and all there is to say of the other.
 pub enum Outcome {
+    /// The program's output, with `others` (fraction of the CPUs that other processes used),
+    /// `watts` if known, and `beside` (output of the second program).
     Done(Value),
     Failed(String),
     Timeout,
 }
 
-/// How long the program that computes may take to begin, and to end when it is asked to.
+/// Maximum time until the other program computes, and until it exits after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// `limit`: of the program. `computes`: the command of the other.
+/// Run `program` for at most `limit`. `computes`: the command of the program beside it, if any.
 pub fn run(
     session: &Session,
     program: &[OsString],
@@ -86,7 +87,7 @@ pub fn run(
     Ok(Outcome::Done(value))
 }
 
-/// The program that computes: workloads/work.c until SIGTERM.
+/// The program that computes: workloads/work.c, which runs until SIGTERM.
 pub struct Beside {
     running: Running,
     out: PathBuf,
@@ -98,15 +99,15 @@ impl Beside {
         Ok(Beside { running, out: session.scratch.path().join("beside.stdout") })
     }
 
-    /// Why, if it has.
+    /// Return why the program has exited, or `None` if it runs. Must not be called after the exit.
     pub fn ended(&mut self) -> anyhow::Result<Option<String>> {
         Ok(self.running.poll()?.map(|exited| match exited.ended {
-            Ended::Badly(why) => format!("the program that computes has ended: {why}"),
-            _ => "the program that computes has ended".into(),
+            Ended::Badly(why) => format!("the computing program ended: {why}"),
+            _ => "the computing program ended".into(),
         }))
     }
 
-    /// Post: all its threads compute, or the text says why not.
+    /// Wait until all threads of the program compute. The inner error says why they do not.
     pub fn await_ready(&mut self, session: &Session) -> anyhow::Result<Result<(), String>> {
         let deadline = Instant::now() + PATIENCE;
         while std::fs::metadata(&self.out)?.len() == 0 {
@@ -114,14 +115,15 @@ impl Beside {
                 return Ok(Err(why));
             }
             if Instant::now() > deadline {
-                return Ok(Err("the program that computes does not begin".into()));
+                return Ok(Err("the computing program did not start".into()));
             }
             session.signals.wait_for_child(LOOK)?;
         }
         Ok(Ok(()))
     }
 
-    /// What it has done in the window, and the CPU seconds of all of it.
+    /// Stop the program. Returns its output, with the rate in `window`, and all its CPU seconds.
+    /// `window`: start and end by CLOCK_MONOTONIC, in seconds. The inner error says what failed.
     pub fn stop(
         mut self,
         session: &Session,
@@ -135,20 +137,20 @@ impl Beside {
                     Ended::Well(text) => {
                         read(&text, window).map(|value| (value, exited.used.cpu_seconds()))
                     }
-                    Ended::Badly(why) => Err(format!("the program that computes: {why}")),
-                    Ended::TooSlow => Err("the program that computes does not end".into()),
+                    Ended::Badly(why) => Err(format!("the computing program failed: {why}")),
+                    Ended::TooSlow => Err("the computing program did not end".into()),
                 });
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Ok(Err("the program that computes does not end".into()));
+                return Ok(Err("the computing program did not end".into()));
             }
             session.signals.wait_for_child(left)?;
         }
     }
 }
 
-/// Its rate in the window, and what it says of itself.
+/// Return the last line of the program's output, with its rate in the window as `per_second`.
 fn read(text: &str, window: (f64, f64)) -> Result<Value, String> {
     let lines: Vec<Value> = text.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
     let points: Vec<(f64, f64)> = lines
@@ -158,14 +160,15 @@ fn read(text: &str, window: (f64, f64)) -> Result<Value, String> {
         .filter_map(|p| Some((p[0].as_f64()?, p[1].as_f64()?)))
         .collect();
     let rate = rate(&points, window)
-        .ok_or("the program that computes did so for less than its neighbour")?;
+        .ok_or("the computing program ran for less time than its neighbour")?;
     let mut value = lines.last().cloned().unwrap_or_default();
     value["per_second"] = json!(rate);
     Ok(value)
 }
 
-/// By (time, count) in their order. Before the first there was nothing; the last two say what comes
-/// after them, since who writes them down does not run all the time.
+/// Return the rate between two times. Interpolate `points`, (time, count) in order of time; the
+/// count is 0 before the first point. After the last point, extrapolate from the last two: the
+/// thread that records points does not run all the time.
 fn rate(points: &[(f64, f64)], (from, to): (f64, f64)) -> Option<f64> {
     let at = |time: f64| {
         if time <= points.first()?.0 {

@@ -1,7 +1,7 @@
-//! Starts the programs that are measured, with a time limit, and the CPU hogs beside them.
+//! Run measured programs with a time limit, and CPU hogs beside them.
 //!
-//! A program gets a process group of its own, so that all of it can be ended. The terminal's
-//! signals do not reach it then: they end the waiting here, and that ends the program.
+//! Each program gets its own process group, so that all its processes can be killed. The terminal's
+//! signals therefore reach only this process. They interrupt its wait, and it kills the program.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use anyhow::{Context as _, bail};
 use super::counters::Used;
 use crate::{process, unpack};
 
-/// The user has had enough; the number is that of the signal.
+/// The error after SIGINT, SIGTERM or SIGHUP, with the signal's number.
 #[derive(Debug)]
 pub struct Interrupted(pub i32);
 
@@ -29,7 +29,7 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// A folder for what is built and written on the way. Gone in the end.
+/// A temporary folder for compiled programs and files. Dropping it removes the folder.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
@@ -37,13 +37,15 @@ impl Scratch {
         let mut template =
             std::env::temp_dir().join("lissom-bench-XXXXXX").into_os_string().into_vec();
         template.push(0);
-        // SAFETY: a template with its terminating zero, which mkdtemp overwrites in place.
+        // SAFETY: the template is NUL-terminated; mkdtemp overwrites it in place.
         let made = unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) };
         template.pop();
         let path = PathBuf::from(OsString::from_vec(template));
         if made.is_null() {
-            return Err(io::Error::last_os_error())
-                .context(format!("{} cannot be made: TMPDIR must name a folder", path.display()));
+            return Err(io::Error::last_os_error()).context(format!(
+                "cannot create {}: TMPDIR must name a writable folder",
+                path.display()
+            ));
         }
         Ok(Scratch(path))
     }
@@ -65,24 +67,25 @@ impl Drop for Scratch {
     }
 }
 
-/// The signals that this process waits for instead of being ended or disturbed by them.
+/// The blocked signals that this process receives by sigtimedwait: SIGCHLD, and the signals that
+/// interrupt a benchmark.
 pub struct Signals(libc::sigset_t);
 
 impl Signals {
-    /// Blocks them, for the rest of this process.
+    /// Block SIGCHLD, and SIGINT, SIGTERM and SIGHUP unless ignored, for the rest of this process.
     pub fn block() -> Signals {
         // SAFETY: plain system calls on sets that live on the stack.
         unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut set);
-            // An inherited SIG_IGN would reap our children before we learn how they ended.
+            // With an inherited SIG_IGN, the kernel would discard our children's exit status.
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
             libc::sigaddset(&mut set, libc::SIGCHLD);
             for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(signal, std::ptr::null(), &mut action);
-                // Ignored signals stay so (nohup): a blocked one would be delivered to
-                // sigtimedwait.
+                // Keep ignored signals ignored (nohup): if blocked, sigtimedwait would receive
+                // them.
                 if action.sa_sigaction != libc::SIG_IGN {
                     libc::sigaddset(&mut set, signal);
                 }
@@ -92,7 +95,8 @@ impl Signals {
         }
     }
 
-    /// Until a child has ended, perhaps, or the time is over. The error is `Interrupted`.
+    /// Wait for SIGCHLD, for at most `time`. May return early. Fails with `Interrupted` if another
+    /// signal of the set arrives.
     pub fn wait_for_child(&self, time: Duration) -> anyhow::Result<()> {
         match self.wait(time) {
             0 | libc::SIGCHLD => Ok(()),
@@ -100,34 +104,35 @@ impl Signals {
         }
     }
 
-    /// The next of them; 0 when the time is over first.
+    /// Wait for a signal of the set, for at most `time`. Returns its number, or 0 without one.
     fn wait(&self, time: Duration) -> i32 {
         let time = libc::timespec {
             tv_sec: time.as_secs().min(1 << 30) as libc::time_t,
             tv_nsec: time.subsec_nanos().into(),
         };
-        // SAFETY: the set is blocked; no information is asked for.
+        // SAFETY: the set and the time are valid; the pointer to the signal's details may be null.
         unsafe { libc::sigtimedwait(&self.0, std::ptr::null_mut(), &time) }.max(0)
     }
 }
 
-/// Whether a variable changes how programs are run, so that those that are measured do not have the
-/// user's.
+/// Return whether an environment variable changes how programs run. Measured programs do not
+/// inherit such variables.
 pub fn disturbs(name: &OsStr) -> bool {
     ["OMP_", "GOMP_", "KMP_", "LISSOM"].iter().any(|p| name.as_bytes().starts_with(p.as_bytes()))
 }
 
-/// A command that will run with its signals as they should be, and that ends with this process.
+/// Build the command of a measured program: in its own process group, with no signal blocked and no
+/// input. It does not inherit variables that `disturbs` rejects, nor lissom's runtime. The kernel
+/// kills it when this process dies.
 fn prepare(command: &[OsString]) -> Command {
     let mut prepared = Command::new(&command[0]);
     prepared.args(&command[1..]).stdin(Stdio::null()).process_group(0);
     for (name, _) in std::env::vars_os() {
-        // They would change what is measured.
         if disturbs(&name) {
             prepared.env_remove(name);
         }
     }
-    // Native is without the runtime, also when this process runs under an outer `lissom run`.
+    // Native runs have no runtime, even if this process itself runs under `lissom run`.
     if let Some(list) = std::env::var_os("LD_PRELOAD") {
         let others: Vec<&OsStr> = list
             .as_bytes()
@@ -141,13 +146,13 @@ fn prepare(command: &[OsString]) -> Command {
             prepared.env("LD_PRELOAD", others.join(OsStr::new(":")));
         }
     }
-    // SAFETY: system calls only, on a set on the stack, between fork and exec.
+    // SAFETY: between fork and exec, the closure only makes system calls, on a set on the stack.
     unsafe {
         prepared.pre_exec(|| {
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            // If this process is killed outright, nobody would end the program.
+            // After a SIGKILL, this process cannot kill the program itself.
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             Ok(())
         });
@@ -156,13 +161,15 @@ fn prepare(command: &[OsString]) -> Command {
 }
 
 pub enum Ended {
-    /// Exit code 0; what it wrote to standard output.
+    /// Exit code 0, with the standard output.
     Well(String),
+    /// Another exit code, or a signal, with the line of standard error that names the error.
     Badly(String),
+    /// The time limit expired.
     TooSlow,
 }
 
-/// A program that has been started. It is ended when this is dropped.
+/// A started program. Dropping it kills the program's process group.
 pub struct Running {
     child: Child,
     begun: Instant,
@@ -171,7 +178,7 @@ pub struct Running {
     is_reaped: bool,
 }
 
-/// One that has ended by itself.
+/// A program that exited by itself.
 pub struct Exited {
     pub ended: Ended,
     pub seconds: f64,
@@ -179,21 +186,22 @@ pub struct Exited {
 }
 
 impl Running {
-    /// `name`: of the files in `scratch` that it writes to, no other program's at the same time.
-    /// `cpus`: those that it may use, or else those of this process.
+    /// Start a program. It writes to the files NAME.stdout and NAME.stderr in `scratch`, so no
+    /// other running program may have the same `name`. `cpus`: its affinity mask, if not this
+    /// process's.
     pub fn start(
         command: &[OsString],
         scratch: &Scratch,
         name: &str,
         cpus: Option<&[usize]>,
     ) -> anyhow::Result<Running> {
-        // Files and no pipes: nobody has to read while the program runs.
+        // Unlike pipes, files need no reader while the program runs.
         let file = |what: &str| scratch.path().join(format!("{name}.{what}"));
         let (out, err) = (file("stdout"), file("stderr"));
         let mut prepared = prepare(command);
         if let Some(cpus) = cpus {
             let set = process::cpu_set(cpus);
-            // SAFETY: one system call on a set that it owns, between fork and exec.
+            // SAFETY: between fork and exec, the closure makes one system call, on a set it owns.
             unsafe { prepared.pre_exec(move || process::set_affinity(&set)) };
         }
         let begun = Instant::now();
@@ -213,17 +221,17 @@ impl Running {
         self.begun.elapsed().as_secs_f64()
     }
 
-    /// Post: it, and nothing that it has started, has been asked to end by SIGTERM.
+    /// Send SIGTERM to the program, but not to its children. It must not have been reaped.
     pub fn ask_to_end(&self) {
         assert!(!self.is_reaped);
         if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
-            // SAFETY: plain system call. It has not been waited for, so the number is still its
-            // own.
+            // SAFETY: plain system call. The program was not reaped, so its ID is still its own.
             unsafe { libc::kill(pid, libc::SIGTERM) };
         }
     }
 
-    /// None: it runs. Once it has ended, this is not asked again.
+    /// Reap the program if it has exited. Returns `None` while it runs. Must not be called again
+    /// after the exit.
     pub fn poll(&mut self) -> anyhow::Result<Option<Exited>> {
         assert!(!self.is_reaped);
         let Some((status, used)) = self.reap(libc::WNOHANG)? else { return Ok(None) };
@@ -240,13 +248,14 @@ impl Running {
         Ok(Some(Exited { ended, seconds, used }))
     }
 
-    /// Ends it. Post: the CPU seconds that it has used.
+    /// Kill the program's process group. Returns the CPU seconds that the program used.
     pub fn stop(mut self) -> anyhow::Result<f64> {
         self.kill_group();
         Ok(self.reap(0)?.map_or(0.0, |(_, used)| used.cpu_seconds()))
     }
 
-    /// How it has ended, and what it has used.
+    /// Call wait4 with `options`. Returns the exit status and the resources used, or `None` if the
+    /// program still runs.
     fn reap(&mut self, options: libc::c_int) -> anyhow::Result<Option<(ExitStatus, Used)>> {
         let pid = libc::pid_t::try_from(self.child.id())?;
         let mut status = 0;
@@ -265,8 +274,8 @@ impl Running {
         Ok(Some((ExitStatus::from_raw(status), Used::from(&usage))))
     }
 
-    /// Kills all of it. Before the leader is waited for, so its number cannot belong to another
-    /// group.
+    /// Kill the process group. The leader must not have been reaped: another group could have its
+    /// ID by then.
     fn kill_group(&self) {
         if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
             // SAFETY: plain system call.
@@ -284,7 +293,8 @@ impl Drop for Running {
     }
 }
 
-/// Runs a program to its end. The error is `Interrupted`, or that it could not be run at all.
+/// Run a program to its end, for at most `limit`; kill it then. Fails with `Interrupted`, or if it
+/// cannot be started.
 pub fn run(
     command: &[OsString],
     signals: &Signals,
@@ -294,7 +304,8 @@ pub fn run(
     Ok(run_counted(command, signals, scratch, limit)?.map_or(Ended::TooSlow, |exited| exited.ended))
 }
 
-/// The same, and what it has used. None: it was too slow.
+/// Run a program and count the resources it uses. Returns `None` if it was killed after `limit`.
+/// Fails with `Interrupted`, or if it cannot be started.
 pub fn run_counted(
     command: &[OsString],
     signals: &Signals,
@@ -315,8 +326,8 @@ pub fn run_counted(
     }
 }
 
-/// The last line is the error in nearly all programs, Python included; not where options are wrong,
-/// and a hint follows.
+/// Return the line of standard error that names the error. Nearly all programs, Python included,
+/// print it last. If a hint follows, as for wrong options, it is the line starting with "error: ".
 fn error_line(said: &str) -> &str {
     let mut lines = said.lines().rev().filter(|l| !l.trim().is_empty());
     let last = lines.next().unwrap_or("");
@@ -331,8 +342,8 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Kills the whole group. Before the leader is waited for, so its number cannot belong to another
-/// group.
+/// Kill the process group of `child`, then reap `child`. It must not have been reaped: another
+/// group could have its ID by then.
 fn end(child: &mut Child) {
     if let Ok(pid) = libc::pid_t::try_from(child.id()) {
         // SAFETY: plain system call.
@@ -341,7 +352,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Processes that take what CPU time they can get.
+/// Processes that use all CPU time they can get. Dropping `Hogs` kills them.
 pub struct Hogs(Vec<Child>);
 
 impl Hogs {
@@ -349,7 +360,7 @@ impl Hogs {
         Hogs(Vec::new())
     }
 
-    /// One on each CPU that this process may use. `program` is the workload `sync`.
+    /// Start one hog on each CPU that this process may use. `program`: the workload `sync`.
     pub fn start(program: &Path) -> anyhow::Result<Hogs> {
         let mut hogs = Hogs::none();
         for cpu in process::allowed_cpus() {
@@ -360,12 +371,13 @@ impl Hogs {
 
     fn add(&mut self, program: &Path, options: &[OsString]) -> anyhow::Result<()> {
         let command = [&[program.into(), "hog".into()], options].concat();
-        let child = prepare(&command).stdout(Stdio::null()).spawn().context("the CPU hog")?;
+        let child =
+            prepare(&command).stdout(Stdio::null()).spawn().context("cannot start the CPU hog")?;
         self.0.push(child);
         Ok(())
     }
 
-    /// So many, which run where the kernel puts them.
+    /// Start `number` hogs without pinning them. `program`: the workload `sync`.
     pub fn anywhere(program: &Path, number: u32) -> anyhow::Result<Hogs> {
         let mut hogs = Hogs::none();
         for _ in 0..number {
@@ -374,11 +386,11 @@ impl Hogs {
         Ok(hogs)
     }
 
-    /// A measurement beside hogs that have died would be none.
+    /// Fail if a hog has exited, since the measurement is then invalid.
     pub fn check(&mut self) -> anyhow::Result<()> {
         for hog in &mut self.0 {
             if let Some(status) = hog.try_wait()? {
-                bail!("a CPU hog has ended: {}", describe(status));
+                bail!("a CPU hog ended: {}", describe(status));
             }
         }
         Ok(())
@@ -397,8 +409,7 @@ mod tests {
 
     fn shell(script: &str, limit: Duration) -> Ended {
         let scratch = Scratch::create().expect("a folder");
-        // Only SIGCHLD matters here, and the test's other threads leave it to the process: so short
-        // waits.
+        // The test's other threads do not block SIGCHLD, and may consume it: keep the limit short.
         let signals = Signals::block();
         let command = ["/bin/sh".into(), "-c".into(), script.into()];
         run(&command, &signals, &scratch, limit).expect("a shell")
@@ -413,7 +424,7 @@ mod tests {
         let killed = shell("kill -KILL $$", limit);
         assert!(matches!(killed, Ended::Badly(why) if why == "killed by signal 9"));
         let begun = Instant::now();
-        // The grandchild holds the pipe of no one, and is killed with its group.
+        // The grandchild keeps no pipe open, and is killed with its group.
         assert!(matches!(shell("sleep 60 & sleep 60", limit), Ended::TooSlow));
         assert!(begun.elapsed() < Duration::from_secs(30));
     }

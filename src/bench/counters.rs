@@ -1,7 +1,6 @@
-//! What a program has used, as the kernel counts it: by `wait4` in each run, which costs it
-//! nothing, and by a performance event where that is the only way. These are counted where time is
-//! not: an event that all threads inherit is taken off and put on at each of their context
-//! switches.
+//! Resources that a program used, as the kernel counts them. In each run, wait4 reports most of
+//! them at no cost. Migrations need a performance event, and are not counted in timed runs: the
+//! kernel removes and adds an inherited event at every context switch of every thread.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,15 +8,16 @@ use std::os::fd::FromRawFd as _;
 
 use serde::Serialize;
 
-/// Of all threads, and of the children that were waited for.
+/// Resources used by all threads of a program, and by the children that it waited for.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Used {
     pub user_seconds: f64,
     pub system_seconds: f64,
-    /// Context switches: because a thread blocked, and because another one had its turn.
+    /// Context switches of threads that blocked.
     pub voluntary: u64,
+    /// Context switches of preempted threads.
     pub involuntary: u64,
-    /// Page faults for which nothing had to be read.
+    /// Page faults without I/O.
     pub faults: u64,
 }
 
@@ -41,27 +41,27 @@ impl From<&libc::rusage> for Used {
     }
 }
 
-/// Of one run, as JSON has it.
+/// Resources used by one run, as in the JSON document.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Process {
-    /// From its start to its end, and so more than what most programs say of themselves.
+    /// Time from the program's start to its end: more than most programs report themselves.
     pub seconds: f64,
     pub user_seconds: f64,
     pub system_seconds: f64,
-    /// CPU seconds in a second.
+    /// CPU seconds per second.
     pub cpus_used: f64,
     pub context_switches: u64,
     pub voluntary: u64,
     pub involuntary: u64,
     pub faults: u64,
-    /// CPUs that anybody else used meanwhile, of those that this process may use, or the host of a
-    /// virtual machine. The kernel counts it in ticks, so of a short run it says little, and it may
-    /// be below 0.
+    /// CPUs, of those that this process may use, that other processes or a virtual machine's host
+    /// used meanwhile. The kernel counts in ticks: the value is imprecise for short runs, and may
+    /// be negative.
     pub others: f64,
 }
 
 impl Process {
-    /// `busy`: CPU seconds for which the CPUs were busy during the run.
+    /// `busy`: CPU seconds during which the CPUs were busy in the run.
     pub fn new(seconds: f64, used: &Used, busy: f64) -> Process {
         let per_second = |value: f64| if seconds > 0.0 { value / seconds } else { 0.0 };
         Process {
@@ -78,16 +78,17 @@ impl Process {
     }
 }
 
-/// Counts how often threads of the next program that this thread starts, and of all that it starts,
-/// go to another CPU.
+/// Counts the migrations to another CPU of the next program that this thread starts. Includes all
+/// threads and children of the program.
 pub struct Migrations(File);
 
 impl Migrations {
-    /// The error is the system's, as a rule that `perf_event_paranoid` denies it.
+    /// Open the counter. Fails with the system's error, usually because `perf_event_paranoid`
+    /// denies access.
     pub fn open() -> io::Result<Migrations> {
         #[repr(C)]
         #[derive(Default)]
-        // The first version of the kernel's structure, with which any kernel is content.
+        // The first version of perf_event_attr, which every kernel accepts.
         struct Attributes {
             kind: u32,
             size: u32,
@@ -107,8 +108,8 @@ impl Migrations {
         const EXCLUDE_KERNEL: u64 = 1 << 5;
         const ENABLE_ON_EXEC: u64 = 1 << 12;
         const CLOSE_ON_EXEC: libc::c_ulong = 8;
-        // Never enabled here, but in what is started, by its exec. Migrations happen in the kernel:
-        // only who may not see that has to leave it out, and then sees fewer of them.
+        // The program's exec enables the event. Exclude the kernel only if the user may not count
+        // there: migrations happen in the kernel, so the count is then too low.
         let open = |flags: u64| {
             let attributes = Attributes {
                 kind: SOFTWARE,
@@ -117,7 +118,7 @@ impl Migrations {
                 flags: DISABLED | INHERIT | ENABLE_ON_EXEC | flags,
                 ..Attributes::default()
             };
-            // SAFETY: the structure is as large as it says, and outlives the call.
+            // SAFETY: the structure has the size that it states, and outlives the call.
             unsafe {
                 libc::syscall(libc::SYS_perf_event_open, &attributes, 0, -1, -1, CLOSE_ON_EXEC)
             }
@@ -129,11 +130,11 @@ impl Migrations {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call has just made it, and nobody else has it.
+        // SAFETY: the call has just opened the descriptor, and nothing else owns it.
         Ok(Migrations(unsafe { File::from_raw_fd(fd as i32) }))
     }
 
-    /// So far.
+    /// Return the number of migrations so far.
     pub fn read(&mut self) -> io::Result<u64> {
         let mut count = [0; 8];
         self.0.read_exact(&mut count)?;
@@ -169,7 +170,7 @@ mod tests {
         {
             return;
         }
-        // A shell that goes to and fro. Each taskset is a process that does so for its parent.
+        // A shell that migrates repeatedly: each taskset changes the mask of its parent.
         let script = format!(
             "for i in 1 2 3 4 5; do taskset -pc {} $$ >/dev/null; taskset -pc {} $$ >/dev/null; done",
             cpus[0], cpus[1]

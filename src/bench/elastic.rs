@@ -1,4 +1,4 @@
-//! `lissom bench elastic`: programs whose CPUs come and go while they run.
+//! `lissom bench elastic`: programs whose number of CPUs changes while they run.
 
 mod resize;
 
@@ -14,65 +14,62 @@ use super::workload::{self, Calibration, SCHEDULE, SPIN, SYNC_OMP};
 use super::{Bench, Common, Session, ml};
 use crate::process;
 
-/// Programs whose CPUs come and go while they run
+/// Measure programs while their number of CPUs changes
 ///
-/// Counted is the CPU time that there was for a program until it was done, so the
-/// less the better: 2 CPUs for a second and 1 for two are 4 CPU seconds. The bound
-/// of `affinity` and `cpuset` is the program natively with a thread for each CPU,
-/// all of them all the time; that of `quota` is the same under the same quota.
+/// The result is the CPU time that was available to a program until it ended; less
+/// is better. 2 CPUs for a second and 1 for two are 4 CPU seconds. The bound of
+/// `affinity` and `cpuset` is the program natively with one thread per CPU, on all
+/// CPUs all the time; the bound of `quota` has the same quota.
 ///
-///   affinity-omp       60 us between barriers of OpenMP, while the mask of all
-///                      threads is changed from outside, as `taskset -a` does
-///   affinity-spin      a token, passed on by flags that are spun for
+///   affinity-omp       60 us between OpenMP barriers, while the mask of all
+///                      threads changes from outside, as by `taskset -a`
+///   affinity-spin      a token, passed by flags with busy-waiting
 ///   affinity-histgb    scikit-learn's HistGradientBoosting
-///   cpuset-*           the same by way of a cgroup's cpuset: as root
-///   quota-*            the same with a quota of CPU time: as root
+///   cpuset-*           the same with a cgroup's cpuset (needs root)
+///   quota-*            the same with a CPU quota (needs root)
 ///
-/// Beside native with all threads, --more measures `fewer`, natively with a thread
-/// for each CPU that there is at first, and `placed`, where OpenMP binds its
-/// threads to CPUs (OMP_PROC_BIND), both while CPUs come and go.
+/// With --more, two more columns run natively while CPUs change: `fewer` with one
+/// thread per CPU of the first step, and `placed`, where OpenMP binds its threads
+/// to CPUs (OMP_PROC_BIND).
 ///
-/// Only if they are named, and by the seconds from start to end: the number of CPUs
-/// changes once (--cpus-from, --cpus-to, --after, --by), 4 times as many threads as
-/// CPUs at the start. Programs of the papers:
+/// In the programs below, the number of CPUs changes once (--cpus-from, --cpus-to,
+/// --after, --by). They run only if named, with 4 threads per CPU of the start. The
+/// result is the time from start to end in seconds.
 ///
 ///   resize-ep, resize-streamcluster, resize-ocean, resize-cg
 ///
-/// Their columns: `fewer` (a thread for each CPU of the start), native, `pinned`
-/// (natively, each thread bound to a CPU of the start, round-robin; a thread whose
-/// CPU goes moves to those that are left), and lissom. On 2 CPUs they take three
-/// minutes a round, with --scale 0.5 half of that.
+/// Their columns: `fewer` (one thread per CPU of the start), native, `pinned`
+/// (natively, each thread bound to a CPU of the start, round-robin; if that CPU is
+/// removed, the thread moves to the remaining ones), and lissom. On 2 CPUs they
+/// take three minutes a round, with --scale 0.5 half of that.
 ///
-/// `throttled_percent` in the JSON says in how many of the periods of a quota a
-/// program has stood still.
+/// `throttled_percent` in the JSON is the share of a quota's periods in which the
+/// program was throttled.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct ElasticArgs {
-    /// Patterns to measure [default: all but resize, without those that need to be root if
-    /// you are not]
+    /// Patterns to measure [default: all except resize; without root only affinity]
     #[arg(value_name = "PATTERN", value_parser = PossibleValuesParser::new(names()))]
     pub patterns: Vec<String>,
 
-    /// Numbers of threads [default: one for each CPU, and 16 times as many; of resize 4
-    /// times as many as CPUs at the start]
+    /// Numbers of threads [default: one per CPU, and 16 per CPU; for resize 4 per CPU of the start]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
-    /// CPUs and how long there are so many, in seconds, again and again; of affinity
-    /// and cpuset [default: all, then half of them, half a second each]
+    /// Numbers of CPUs with their durations in seconds, repeated until the end, for affinity and
+    /// cpuset [default: all, then half of them, half a second each]
     #[arg(long, value_name = "CPUS:SECONDS,...", value_parser = schedule)]
     pub schedule: Option<String>,
 
-    /// The same of quota, where CPUs may be parts [default: half of the CPUs all the time]
+    /// The same for quota, where CPUs may be fractions [default: half of the CPUs all the time]
     #[arg(long, value_name = "CPUS[:SECONDS],...", value_parser = schedule)]
     pub quota: Option<String>,
 
-    /// Columns for two more ways to run natively
+    /// Add columns for two more ways to run natively
     #[arg(long)]
     pub more: bool,
 
-    /// A Python with scikit-learn [default: target/venv/bin/python3 if it is there,
-    /// or else python3]
+    /// Python with scikit-learn [default: target/venv/bin/python3 if it exists, otherwise python3]
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
 
@@ -95,7 +92,7 @@ fn schedule(text: &str) -> Result<String, String> {
     if text.split(',').all(step) {
         Ok(text.into())
     } else {
-        Err("wanted is CPUS:SECONDS, by commas".into())
+        Err("expected CPUS:SECONDS, separated by commas".into())
     }
 }
 
@@ -123,16 +120,17 @@ const CPU_TIME: Metric = Metric {
 
 const FEWER: &str = "fewer";
 const PLACED: &str = "placed";
-/// Seconds after which a run is killed.
+/// Default of --timeout, in seconds.
 const LIMIT: f64 = 60.0;
 
-/// How many CPUs there are in the first step, parts counted as whole ones.
+/// Return the number of CPUs in the first step, rounded up.
 fn first_cpus(steps: &str) -> u32 {
     let first = steps.split([',', ':']).next().and_then(|n| n.parse::<f64>().ok());
     first.map_or(1, |n| n.ceil() as u32)
 }
 
-/// About two seconds of all CPUs each.
+/// Microseconds of work per CPU between two barriers. At --scale 1, each program below takes about
+/// two seconds of all CPUs.
 const BARRIER_US: f64 = 60.0;
 const BARRIERS: f64 = 30_000.0;
 const STAGE_US: f64 = 2.5;
@@ -221,7 +219,7 @@ pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
     })
 }
 
-/// The patterns whose CPUs change again and again.
+/// Prepare the patterns whose number of CPUs changes repeatedly. Adds to `parameters` and `notes`.
 fn scheduled(
     args: &ElasticArgs,
     session: &Session,
@@ -258,7 +256,7 @@ fn scheduled(
             continue;
         }
         if way != "affinity" && !root && !asked {
-            notes.push(format!("{name} is left out: be root to make cgroups"));
+            notes.push(format!("{name} is left out: creating cgroups needs root"));
             continue;
         }
         if program == "histgb" && !has_sklearn {
@@ -286,7 +284,9 @@ fn scheduled(
                     scenarios,
                     ..Group::of(CPU_TIME)
                 }),
-                None => notes.push(format!("{name} is left out: the compiler has no OpenMP")),
+                None => {
+                    notes.push(format!("{name} is left out: the compiler does not support OpenMP"))
+                }
             }
         }
     }
@@ -296,7 +296,8 @@ fn scheduled(
     Ok(groups)
 }
 
-/// The columns. None: the program is not to be had.
+/// Build the columns. `more`: threads of the column `fewer`, with --more. Returns `None` if
+/// `command` does, since the program could not be compiled.
 fn scenarios(
     args: &ElasticArgs,
     programs: &Programs,

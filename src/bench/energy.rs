@@ -1,11 +1,11 @@
-//! What the processor packages use, by the counters of RAPL, where there are any that may be read.
+//! Energy of the processor packages, from RAPL's counters if they are readable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const FOLDER: &str = "/sys/class/powercap";
 
-/// A counter of microjoules, that begins anew behind `range`.
+/// A counter of microjoules that wraps around after `range`.
 struct Counter {
     path: PathBuf,
     range: f64,
@@ -13,11 +13,11 @@ struct Counter {
 
 pub struct Energy(Vec<Counter>);
 
-/// What the counters said at some moment.
+/// The values of all counters at one moment.
 pub struct Reading(Vec<f64>);
 
 impl Energy {
-    /// The error says why there is nothing to be read.
+    /// Find the counters. The error says why none can be read.
     pub fn open() -> Result<Energy, String> {
         Energy::open_at(Path::new(FOLDER))
     }
@@ -26,7 +26,7 @@ impl Energy {
         let list =
             fs::read_dir(folder).map(|entries| entries.flatten().map(|e| e.path()).collect());
         let mut zones: Vec<PathBuf> = list.unwrap_or_default();
-        // Packages and no parts of them, which have two colons.
+        // Names of parts of a package have two colons.
         let is_package = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             name.strip_prefix("intel-rapl:").is_some_and(|rest| !rest.contains(':'))
@@ -40,7 +40,7 @@ impl Energy {
             let range = number(&zone.join("max_energy_range_uj")).unwrap_or(0.0);
             match number(&path) {
                 Ok(_) => Ok(Counter { path, range }),
-                Err(why) => Err(format!("{}: {why}; root may read it", path.display())),
+                Err(why) => Err(format!("cannot read {}: {why}; run as root", path.display())),
             }
         });
         counters.collect::<Result<_, _>>().map(Energy)
@@ -50,7 +50,7 @@ impl Energy {
         self.0.iter().map(|c| number(&c.path).ok()).collect::<Option<_>>().map(Reading)
     }
 
-    /// Joules of all packages since then. Pre: no counter began anew twice.
+    /// Return the joules of all packages since `begun`. A counter may wrap around only once.
     pub fn since(&self, begun: &Reading) -> Option<f64> {
         let ended = self.read()?;
         let used = self.0.iter().zip(&begun.0).zip(&ended.0).map(|((counter, begun), ended)| {
@@ -62,7 +62,7 @@ impl Energy {
 
 fn number(path: &Path) -> Result<f64, String> {
     let text = fs::read_to_string(path).map_err(|e| e.to_string())?;
-    text.trim().parse().map_err(|_| "no number".into())
+    text.trim().parse().map_err(|_| "not a number".into())
 }
 
 #[cfg(test)]
@@ -91,6 +91,6 @@ mod tests {
         write("intel-rapl:1", "200000\n");
         assert_eq!(energy.since(&begun), Some(0.8));
         write("intel-rapl:1", "nothing\n");
-        assert!(Energy::open_at(scratch.path()).is_err_and(|e| e.contains("no number")));
+        assert!(Energy::open_at(scratch.path()).is_err_and(|e| e.contains("not a number")));
     }
 }

@@ -1,5 +1,5 @@
-//! What all benchmarks share: what a benchmark is, the order in which it is measured, and its
-//! statistics. Nothing here starts a process or reads a clock.
+//! Types of a benchmark, the order of its runs, and the statistics of its results. Nothing here
+//! starts a process or reads a clock.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,67 +11,67 @@ pub use ui::number::Spread;
 
 use super::counters::Process;
 
-/// What is taken from a program's line of JSON, and how it is shown.
+/// The number to take from a program's output, and how to show it.
 #[derive(Clone, Copy, Serialize)]
 pub struct Metric {
-    /// The field of the program's output.
+    /// Field of the output's last line, which is JSON; or `WALL`.
     pub field: &'static str,
-    /// For people: "us a round".
+    /// Text for people, such as "us a round".
     pub unit: &'static str,
     pub compare: Compare,
 }
 
-/// How a scenario is set against another of the same round.
+/// How to compare a scenario with another one of the same round.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compare {
     Ratio,
     Difference,
-    /// The number says enough by itself.
+    /// Do not compare: the number means enough by itself.
     Nothing,
 }
 
-/// The field of a metric that no program reports: the seconds from its start to its end.
+/// Name of a metric that no program reports: the seconds from the start to the end of the process.
 pub const WALL: &str = "wall_seconds";
-/// Of programs that only say how long they took by ending.
+/// Metric of programs that report no time themselves.
 pub const SECONDS: Metric = Metric { field: WALL, unit: "seconds", compare: Compare::Ratio };
 
+/// Check the output of a run. Returns what is wrong with it, if anything.
 pub type Check = Box<dyn Fn(&str) -> Option<String>>;
 
-/// A table's row: the scenarios that are measured in turn, and so can be compared.
+/// A row of the table: scenarios that run in turns, and so can be compared.
 pub struct Group {
     pub workload: String,
     pub threads: u32,
     pub metric: Metric,
-    /// A field that has to be the same in all scenarios, but for this part of its value: the result
-    /// of the program's work.
+    /// A field with the result of the program's work, and its relative tolerance. The result must
+    /// be the same in all scenarios.
     pub same: Option<(&'static str, f64)>,
-    /// Of all that a run has printed: what is wrong with it, if so.
+    /// Check of the whole standard output of a run.
     pub check: Option<Check>,
-    /// Of `lissom run`, in all scenarios that run under it.
+    /// Options of `lissom run`, for all scenarios that run under it.
     pub options: &'static [&'static str],
-    /// `NAME=value`, for all scenarios.
+    /// Environment variables of all scenarios, as NAME=value.
     pub environment: &'static [&'static str],
     /// Competing processes, if any.
     pub beside: Option<Beside>,
-    /// Where the metric is seconds: after so many a run is killed, and took at least that.
+    /// Time limit in seconds, if the metric is seconds: the lower limit of a killed run's time.
     pub limit: Option<f64>,
     pub scenarios: Vec<Scenario>,
 }
 
-/// Processes that take what CPU time they can get, while a scenario runs; but the bound runs by
-/// itself.
+/// Processes that use all CPU time they can get while a scenario runs. The bound runs without them.
 #[derive(Clone)]
 pub struct Beside {
-    /// The workload `sync`.
+    /// Path of the workload `sync`.
     pub program: PathBuf,
     pub hogs: u32,
-    /// The bound takes so many times as long with its share of the CPUs.
+    /// Factor by which the bound's time is multiplied, for its share of the CPUs.
     pub factor: f64,
 }
 
 impl Group {
-    /// Without a name and scenarios, and nothing special.
+    /// Return a group without a name and without scenarios, with defaults for all other fields.
     pub fn of(metric: Metric) -> Group {
         let workload = String::new();
         Group {
@@ -89,57 +89,57 @@ impl Group {
     }
 }
 
-/// A table's column.
+/// A column of the table.
 pub struct Scenario {
     pub name: &'static str,
-    /// Of `lissom run`; without it, the command runs as it is.
+    /// Option --switch of `lissom run`. `None`: run the command natively.
     pub switch: Option<&'static str>,
-    /// What starts it, in front of `lissom run`.
+    /// Words in front of the command, and of `lissom run`.
     pub around: Vec<OsString>,
     pub command: Vec<OsString>,
-    /// Without it, the command says itself how much is to be done.
+    /// How to choose the number of rounds. `None`: the command itself has the amount of work.
     pub effort: Option<Effort>,
 }
 
-/// How many rounds the runs of a program have (`--rounds`, which follows the scenario's command),
-/// where one scenario may take 10,000 times as long as another: as many as fit into a part of the
-/// limit. The metric has to be microseconds a unit.
+/// How to choose the rounds of a run, for programs where one scenario may take 10,000 times as long
+/// as another: as many as fit into a part of the limit. The option `--rounds` is appended to the
+/// command. The metric must be microseconds per unit.
 #[derive(Clone, Copy)]
 pub struct Effort {
-    /// Where they take no longer than that.
+    /// Maximum number of rounds.
     pub rounds: u64,
-    /// Units of the metric in a round.
+    /// Units of the metric per round.
     pub units: f64,
-    /// Seconds that a run may take, or else it is killed.
+    /// Seconds after which a run is killed.
     pub limit: f64,
-    /// Seconds that it had better take.
+    /// Intended duration of a run in seconds.
     pub aim: f64,
 }
 
-/// A run has at most so many times the rounds of the one before: the first rounds are not like the
-/// others.
+/// Maximum factor between the rounds of successive pilot runs. The first rounds of a run are not
+/// typical, so a short run does not predict a long one.
 const STEP: u64 = 100;
 
 impl Effort {
-    /// How many rounds are next, by a run of `rounds` that was done in so many seconds.
+    /// Return the number of rounds for the next run, after `rounds` rounds took `seconds`.
     fn next(&self, rounds: u64, seconds: f64) -> u64 {
         let fit = rounds as f64 * self.aim / seconds.max(1e-6);
         (fit as u64).clamp(1, rounds.saturating_mul(STEP)).min(self.rounds)
     }
 
-    /// What the metric is at least if so many rounds were not done within the limit.
+    /// Return a lower limit of the metric, after `rounds` rounds did not end within the limit.
     fn at_least(&self, rounds: u64) -> f64 {
         self.limit * 1e6 / (rounds as f64 * self.units)
     }
 }
 
-/// One run that went well.
+/// A run that succeeded.
 #[derive(Serialize)]
 pub struct Sample {
     pub value: f64,
-    /// All that the program said.
+    /// The program's JSON, with all its fields. Null for `WALL`.
     pub output: Value,
-    /// What the kernel said.
+    /// Counters of the kernel.
     pub process: Process,
 }
 
@@ -154,8 +154,9 @@ pub struct Measured {
     pub workload: String,
     pub threads: u32,
     pub metric: Metric,
-    /// Those of the group.
+    /// The group's options of `lissom run`.
     pub options: &'static [&'static str],
+    /// The group's environment variables, as NAME=value.
     pub environment: &'static [&'static str],
     pub cells: Vec<Cell>,
 }
@@ -163,34 +164,34 @@ pub struct Measured {
 #[derive(Serialize)]
 pub struct Cell {
     pub scenario: &'static str,
-    /// Whether it runs under lissom.
+    /// Whether the scenario runs under lissom.
     pub managed: bool,
     pub command: Vec<String>,
     /// "ok", "timeout" or "failed".
     pub state: State,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Why lissom did nothing for it.
+    /// Why lissom left the program native.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_because: Option<String>,
-    /// Of a run of the program, the last that was begun.
+    /// Rounds of the last run that was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
-    /// What the value of the last run is at least, because it was not done within the limit. That
-    /// makes a lower limit of `value`, too, and of the ratios of this cell; ratios to this cell are
-    /// at most what they say.
+    /// Lower limit of the last run's value, if the run did not end within the limit. Then `value`
+    /// and the ratios of this cell are lower limits, too; ratios to this cell are upper limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Spread>,
-    /// Against the bound and against native, each with the sample of the same round.
+    /// Comparison with the bound, pair by pair of the same round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_bound: Option<Spread>,
+    /// Comparison with native, pair by pair of the same round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_native: Option<Spread>,
-    /// By round; the warm-up is not among them.
+    /// Samples by round, without the warm-up.
     pub samples: Vec<Sample>,
-    /// What `lissom run --stats` said of the warm-up.
+    /// Statistics of `lissom run --stats` from the warm-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statistics: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -205,8 +206,8 @@ pub enum State {
     Failed,
 }
 
-/// Each value against the one of the same round. A machine's speed drifts over minutes: neighbours
-/// in time share most of it, medians of whole series do not.
+/// Compare each value with the base value of the same round. The speed of a machine drifts over
+/// minutes: it affects runs of the same round alike, but not medians of whole series.
 pub fn pairwise(values: &[f64], base: &[f64], compare: Compare) -> Option<Spread> {
     let pairs = values.iter().zip(base);
     let compared: Vec<f64> = match compare {
@@ -217,17 +218,17 @@ pub fn pairwise(values: &[f64], base: &[f64], compare: Compare) -> Option<Spread
     Spread::of(&compared)
 }
 
-/// Which of a group's runs comes next.
+/// The kind of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
-    /// To find out how many rounds fit; several, if they are many.
+    /// Determines the number of rounds. There may be several of these runs.
     Pilot,
     WarmUp,
-    /// From 1.
+    /// A round that counts, from 1.
     Round(usize),
 }
 
-/// What one run gave, and what lissom told about it in the warm-up.
+/// The result of a run, and in the warm-up lissom's statistics.
 pub struct Ran {
     pub outcome: Outcome,
     pub statistics: Option<Value>,
@@ -235,9 +236,10 @@ pub struct Ran {
     pub counted: Option<Counted>,
 }
 
-/// A warm-up and `rounds` rounds, in each of which every scenario has its turn (ABCD ABCD ...). A
-/// scenario that has failed or was too slow once is left out from then on. `run` is told how many
-/// rounds the program is to do.
+/// Measure a group: pilot runs, a warm-up and `rounds` rounds. Each round runs every scenario once
+/// (ABCD ABCD ...). A scenario that fails or exceeds its limit is left out of later rounds. `run`
+/// receives the value of the program's option --rounds, if it has one; its errors end the
+/// measurement.
 pub fn measure<E>(
     group: &Group,
     rounds: usize,
@@ -275,7 +277,7 @@ pub fn measure<E>(
 }
 
 impl Measured {
-    /// For people.
+    /// Return the name of the row for people.
     pub fn place(&self) -> String {
         if self.threads == 0 {
             self.workload.clone()
@@ -284,7 +286,8 @@ impl Measured {
         }
     }
 
-    /// The most that other programs had of the CPUs in any run, where the runs say so.
+    /// Return the largest share of the CPUs that other programs used in any run, or 0 if the
+    /// programs do not report it.
     pub fn others(&self) -> f64 {
         let samples = self.cells.iter().flat_map(|c| &c.samples);
         samples.filter_map(|s| s.output["others"].as_f64()).fold(0.0, f64::max)
@@ -316,8 +319,8 @@ impl Cell {
         }
     }
 
-    /// Finds out how many rounds a run may have. These runs do not count, unless a single round was
-    /// too much.
+    /// Determine the number of rounds of a run by pilot runs. They do not count, unless a single
+    /// round exceeds the limit.
     fn pilot<E>(
         &mut self,
         effort: &Effort,
@@ -329,7 +332,7 @@ impl Cell {
             match run(rounds)?.outcome {
                 Outcome::Done(sample) => {
                     let next = effort.next(rounds, seconds(&sample));
-                    // Less than the step: the limit's part or the full number is what stopped it.
+                    // Below the step, `aim` or the maximum number of rounds limits it.
                     let settled = next < rounds.saturating_mul(STEP) || next == effort.rounds;
                     (done, rounds) = (rounds, next);
                     if settled {
@@ -337,7 +340,7 @@ impl Cell {
                         return Ok(());
                     }
                 }
-                // As many as were known to be done in time; more are tried after the next run.
+                // Use the last number that succeeded. The warm-up may raise it again.
                 Outcome::Timeout if done > 0 => {
                     self.rounds = Some(done);
                     return Ok(());
@@ -350,6 +353,7 @@ impl Cell {
         }
     }
 
+    /// Add the result of a run that is no pilot run.
     fn take(&mut self, ran: Ran, turn: Turn, effort: Option<&Effort>) {
         if turn == Turn::WarmUp {
             self.statistics = ran.statistics;
@@ -364,7 +368,7 @@ impl Cell {
                     self.rounds = Some(effort.next(rounds, seconds(&sample)));
                 }
             }
-            // The pilot had promised too much.
+            // The pilot runs have overestimated the number of rounds.
             Outcome::Timeout if turn == Turn::WarmUp && self.rounds.is_some_and(|n| n > 1) => {
                 self.rounds = self.rounds.map(|n| (n / STEP).max(1));
             }
@@ -372,7 +376,7 @@ impl Cell {
         }
     }
 
-    /// It is left out from now on.
+    /// Record a failure, or a lower limit after a timeout. Later rounds leave the cell out.
     fn fail(&mut self, outcome: Outcome, effort: Option<&Effort>) {
         match outcome {
             Outcome::Done(_) => {}
@@ -388,28 +392,29 @@ impl Cell {
         }
     }
 
-    /// By round; the last may be what it was at least.
+    /// Return the values by round. The last one may be the lower limit of a run that was killed.
     pub fn values(&self) -> Vec<f64> {
         self.samples.iter().map(|s| s.value).chain(self.at_least).collect()
     }
 
-    /// Of what the program said, by round. None: a round lacks it.
+    /// Return a number from the program's output, by round; `None` if a round lacks it.
     pub fn series(&self, of: impl Fn(&Value) -> Option<f64>) -> Option<Vec<f64>> {
         self.samples.iter().map(|s| of(&s.output)).collect()
     }
 
-    /// Whether there is something to say of its time.
+    /// Return whether the cell has a value or a lower limit.
     fn is_known(&self) -> bool {
         self.state == State::Ok || self.at_least.is_some()
     }
 }
 
-/// How long the parallel part took, as all workloads with rounds say.
+/// Return the duration of the parallel part, which all programs with --rounds report.
 fn seconds(sample: &Sample) -> f64 {
     sample.output["seconds"].as_f64().unwrap_or(0.0)
 }
 
-/// A fast run that computed something else is no result.
+/// Mark cells as failed whose result differs from the first cell's: a fast run with a wrong result
+/// does not count.
 fn check_same(cells: &mut [Cell], field: &str, tolerance: f64) {
     let read = |sample: &Sample| sample.output[field].as_f64();
     let Some(reference) = cells.iter().flat_map(|c| &c.samples).find_map(read) else { return };
@@ -425,6 +430,7 @@ fn check_same(cells: &mut [Cell], field: &str, tolerance: f64) {
     }
 }
 
+/// Set the spreads of values and ratios.
 fn summarize(cells: &mut [Cell], compare: Compare) {
     let base_of = |cells: &[Cell], name: &str| {
         let cell = cells.iter().find(|c| c.scenario == name && c.is_known())?;
@@ -437,7 +443,7 @@ fn summarize(cells: &mut [Cell], compare: Compare) {
         cell.value = Spread::of(&values);
         let against = |base: &Option<(Vec<f64>, bool)>| {
             let (base, at_least) = base.as_ref()?;
-            // Of two that were not done nothing follows.
+            // Two lower limits have no meaningful ratio.
             if *at_least && cell.at_least.is_some() {
                 None
             } else {

@@ -40,7 +40,7 @@ fn medians() {
 
 #[test]
 fn pairs_take_the_drift_out() {
-    // The machine gets twice as slow; the ratio stays.
+    // The machine becomes half as fast; the ratio stays.
     let ratio = pairwise(&[2.0, 3.0, 4.0], &[1.0, 1.5, 2.0], Compare::Ratio);
     assert_eq!(ratio, Some(Spread { median: 2.0, least: 2.0, most: 2.0 }));
     let difference = pairwise(&[5.0, 7.0], &[4.0, 4.0], Compare::Difference);
@@ -138,7 +138,7 @@ fn another_result_is_a_failure() {
     assert_eq!(states, [State::Ok, State::Ok, State::Failed]);
 }
 
-/// A scenario of so many seconds a round, under a limit of 20 s.
+/// Measure scenarios with `seconds` per round and a limit of 20 s. Also returns the order of runs.
 fn with_rounds(seconds: impl Fn(&str, Turn) -> f64) -> (Measured, Vec<(&'static str, Turn, u64)>) {
     let mut group = group(&[BOUND, NATIVE, "user"]);
     for scenario in &mut group.scenarios {
@@ -186,7 +186,7 @@ fn what_is_not_done_within_the_limit_is_said() {
     assert_eq!(native.to_bound.expect("a bound").median.round(), 20_000.0);
     assert!(measured.cells[2].to_native.expect("a bound").median < 1e-4);
 
-    // Rounds that get slower: those that were done count, and so does the one that was not.
+    // The second round is slower and exceeds the limit: both rounds count.
     let (measured, _) = with_rounds(|name, turn| match turn {
         Turn::Round(2) if name == NATIVE => 1.0,
         _ => 0.05,

@@ -1,18 +1,18 @@
-//! `lissom study`: the crate of that name runs the benchmarks of this binary.
+//! `lissom study`: the crate `study` runs the benchmarks of this binary.
 
 use anyhow::Context as _;
 
 use super::ended;
 use super::machine::Machine;
 
-/// Returns the exit code.
+/// Run `lissom study`. Returns the exit code.
 pub fn study(verb: &study::Verb) -> i32 {
     ended(study::study(verb, || {
         let machine = Machine::look();
         let (commit, dirty) = crate::version::built_from();
         Ok(study::Host {
             cpus: machine.cpus,
-            machine: serde_json::to_value(&machine).context("the machine")?,
+            machine: serde_json::to_value(&machine).context("cannot describe the machine")?,
             version: env!("CARGO_PKG_VERSION").into(),
             commit,
             dirty,
@@ -24,7 +24,7 @@ pub fn study(verb: &study::Verb) -> i32 {
 mod tests {
     use clap::Parser as _;
 
-    /// The study's commands are of this binary.
+    /// This binary accepts the study's commands.
     #[test]
     fn every_measurement_is_a_command() {
         for measurement in study::measurements::MEASUREMENTS {

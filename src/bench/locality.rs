@@ -1,5 +1,4 @@
-//! `lissom bench locality`: what a context switch costs by the caches and TLBs that others have
-//! used.
+//! `lissom bench locality`: the indirect cost of a context switch, in caches and TLBs.
 
 use std::ffi::OsString;
 
@@ -12,20 +11,20 @@ use super::switch::one_cpu;
 use super::workload::{self, LOCALITY};
 use super::{Bench, Common, Session};
 
-/// What a context switch costs beyond itself, in caches and TLBs
+/// Measure the cost of a context switch in caches and TLBs
 ///
-/// Threads on one CPU walk over an array, each over its part, and pass the turn on
-/// after each walk. Counted is, for each switch, the time beyond that of one
-/// thread that walks over all of it, less that of a switch with nothing to walk
-/// over. Below zero: a part fits into a cache, or its pages into a TLB, which all
-/// of it does not.
+/// Threads on one CPU each traverse a part of an array, and pass a turn on after
+/// each traversal. The result is the extra time per switch: relative to one thread
+/// that traverses the whole array, and without the cost of a switch by itself. It
+/// is below zero if a part fits into a cache, or its pages into a TLB, and the
+/// whole array does not.
 ///
-///   sequential-read, sequential-write   in the order of addresses, an access a
-///                                       cache line
-///   random-read, random-write           in a random order, each once
+///   sequential-read, sequential-write   in address order, one access per cache
+///                                       line
+///   random-read, random-write           in random order, each line once
 ///
-/// A write changes what it has read. All of it takes five minutes; --scale 0.1,
-/// --runs 1 and some --kib make it shorter.
+/// A write changes the value that it has read. All patterns take five minutes;
+/// --scale 0.1, --runs 1 or fewer --kib shorten that.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct LocalityArgs {
@@ -33,7 +32,7 @@ pub struct LocalityArgs {
     #[arg(value_name = "PATTERN", value_parser = PossibleValuesParser::new(PATTERNS))]
     pub patterns: Vec<String>,
 
-    /// Sizes of the array, in KiB
+    /// Sizes of the array in KiB
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16,64,256,1024,4096,16384,65536,131072",
         value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pub kib: Vec<u32>,
@@ -55,7 +54,7 @@ const INDIRECT: Metric = Metric {
     compare: Compare::Nothing,
 };
 
-/// Of each of the three phases, at --scale 1.
+/// Length of each of the three phases at --scale 1.
 const SECONDS: f64 = 0.1;
 
 pub fn prepare(args: &LocalityArgs, session: &Session) -> anyhow::Result<Bench> {

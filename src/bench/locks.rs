@@ -12,28 +12,28 @@ use super::sync;
 use super::workload::{self, Calibration, LOCKS};
 use super::{Bench, Common, Session, scenarios};
 
-/// Other locks in the place of glibc's mutexes, and lissom
+/// Compare lissom with other locks in place of glibc's mutex
 ///
-/// The programs are the same and are not compiled anew: a preloaded library has
-/// the locks, which were written from their papers (workloads/locks).
+/// The programs are unmodified: a preloaded library replaces their mutexes. Its
+/// locks are written from their papers (workloads/locks).
 ///
-///   adaptive   glibc's PTHREAD_MUTEX_ADAPTIVE_NP: spins for a moment, then sleeps
-///   mutexee    spins for longer, and hands over in user space if it can (Falsafi
+///   adaptive   glibc's PTHREAD_MUTEX_ADAPTIVE_NP: spin for a moment, then sleep
+///   mutexee    spin for longer, and hand over in user space if possible (Falsafi
 ///              et al., 2016)
-///   mcs-tp     a queue whose waiters publish the time, so that those that were
-///              preempted are passed over (He, Scherer, Scott, 2005)
+///   mcs-tp     a queue whose waiters publish the time, so that preempted waiters
+///              are passed over (He, Scherer, Scott, 2005)
 ///   shfllock   a queue whose waiters put themselves in order while they wait, and
 ///              sleep (Kashyap et al., 2019)
 ///
-/// Beside them the bound (glibc's, a thread for each CPU), native (glibc's) and
-/// lissom.
+/// The other columns are the bound (glibc's mutex, one thread per CPU), native
+/// (glibc's mutex) and lissom. Patterns:
 ///
 ///   mutex      one lock, 100 ns inside it and 100 ns outside
-///   cond       a broadcast to all threads, an acknowledgement by each
-///   queue      half of the threads produce for the other half
+///   cond       a broadcast to all threads, and an acknowledgement from each
+///   queue      half of the threads produce, the other half consume
 ///
-/// Programs of the papers that lock mutexes often, of the class that `bench
-/// programs` would take at this --scale; only if they are named:
+/// Programs of the papers that lock mutexes often, in the class that --scale
+/// selects in `bench programs`; only if named:
 ///
 ///   parsec-fluidanimate, splash-ocean, parsec-streamcluster, splash-barnes,
 ///   parsec-dedup, splash-volrend, splash-radix
@@ -44,7 +44,7 @@ pub struct LocksArgs {
     #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(names()))]
     pub names: Vec<String>,
 
-    /// Numbers of threads [default: 2, 8 and 32; of programs 4 times as many as CPUs]
+    /// Numbers of threads [default: 2,8,32; for programs 4 per CPU]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
@@ -55,11 +55,12 @@ pub struct LocksArgs {
     pub common: Common,
 }
 
-/// Seconds after which a run is killed.
+/// Default of --timeout, in seconds.
 const LIMIT: f64 = 60.0;
-/// And rounds: few enough that the slowest lock is done in seconds.
+/// Pattern, and rounds at --scale 1: few enough that the slowest lock takes only seconds.
 const PATTERNS: [(&str, f64); 3] = [("mutex", 300e3), ("cond", 1000.0), ("queue", 100e3)];
-/// Those of the papers that call pthread_mutex_lock most often a second (docs/bench.md).
+/// Programs of the papers with the most calls of pthread_mutex_lock per second
+/// (docs/guide/bench-programs.md).
 const PROGRAMS: [&str; 7] = [
     "parsec-fluidanimate",
     "splash-ocean",
@@ -86,12 +87,12 @@ pub fn prepare(args: &LocksArgs, session: &Session) -> anyhow::Result<Bench> {
     }
     let patterns: Vec<_> =
         PATTERNS.iter().filter(|p| args.names.is_empty() || named(p.0)).collect();
-    // A program has its own work.
+    // Programs have their own work and need no calibration.
     let per_us = if patterns.is_empty() { 0.0 } else { args.calibration.per_us(session)? };
     let threads = if args.threads.is_empty() { vec![2, 8, 32] } else { args.threads.clone() };
     for &&(name, rounds) in &patterns {
         let rounds = (rounds * args.common.scale).ceil().to_string();
-        // The program is compiled once; a command for each number of threads.
+        // Each number of threads has its own command, but the program is compiled only once.
         let cpus = session.cpus();
         let mut commands = std::collections::BTreeMap::new();
         for threads in threads.iter().copied().chain([cpus]) {
@@ -139,7 +140,7 @@ fn of_program(
     Ok(threads.into_iter().map(group).collect())
 }
 
-/// The bound, native, each of the locks, and lissom.
+/// Build the columns: the bound, native, each of the locks, and lissom.
 fn columns(
     threads: u32,
     cpus: u32,

@@ -1,4 +1,4 @@
-//! What the numbers depend on, for the JSON document and the head of the table.
+//! Properties of the machine that affect results, for the JSON document and the table's title.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::doctor;
 
 #[derive(Serialize)]
 pub struct Machine {
-    /// As many as this process may use: affinity and cgroup quota.
+    /// CPUs that this process may use, by affinity and cgroup quota.
     pub cpus: u32,
     pub cpus_online: Option<u32>,
     pub cpu_model: String,
@@ -18,10 +18,9 @@ pub struct Machine {
     pub memory_kib: u64,
     pub kernel: String,
     pub glibc: String,
-    /// Groups of processes, by session, then share the CPUs evenly, whatever their numbers of
-    /// threads.
+    /// Whether the kernel shares the CPUs evenly among sessions, whatever their numbers of threads.
     pub autogroup: bool,
-    /// Of the last minute, when the benchmark began.
+    /// Load average of the minute before the benchmark.
     pub load: f64,
 }
 
@@ -55,7 +54,7 @@ impl Machine {
         }
     }
 
-    /// What a report begins with. `cpus`: that the benchmark uses.
+    /// Return the title of a report. `cpus`: CPUs that the benchmark uses.
     pub fn title(&self, benchmark: &str, cpus: u32) -> String {
         let version = env!("CARGO_PKG_VERSION");
         format!(

@@ -1,4 +1,4 @@
-//! A report as a table in Markdown, to be kept or put into a page.
+//! Render a report as a table in Markdown.
 
 use super::harness::{BOUND, Cell, Compare, Measured, NATIVE, Spread, State};
 use super::report::Report;
@@ -10,7 +10,7 @@ pub fn render(report: &Report) -> String {
     let mut text = report.title() + ".";
     if !report.groups.is_empty() {
         text.push_str(&format!(
-            " Median (least-most) of {} rounds; ratios are of runs of the same round.",
+            " Median (least-most) of {} rounds; ratios compare runs of the same round.",
             report.options.runs
         ));
     }

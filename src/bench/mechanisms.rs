@@ -1,5 +1,4 @@
-//! `lissom bench mechanisms`: what each of lissom's mechanisms brings, by switching one off at a
-//! time.
+//! `lissom bench mechanisms`: the gain of each of lissom's mechanisms, by disabling one at a time.
 
 use std::ffi::OsString;
 
@@ -13,19 +12,18 @@ use super::workload::Calibration;
 use super::{Bench, Common, Session, spin};
 use crate::abi;
 
-/// lissom with one mechanism switched off at a time
+/// Measure lissom with one mechanism switched off at a time
 ///
-/// The columns, beside the bound (natively, with a thread for each CPU) and
-/// native:
+/// The columns, besides the bound (natively, with one thread per CPU) and native:
 ///
-///   lissom         threads are switched in user space, all mechanisms on
+///   lissom         all mechanisms on; threads are switched in user space
 ///   kernel-switch  threads stay on their own kernel threads (--switch=kernel)
-///   no-detection   waiting in loops is not looked for (--spin=off)
-///   no-polling     a slot with nothing to run sleeps at once (--idle=sleep)
-///   no-spinning    a waiter gives way at once (--spin-threshold=0)
+///   no-detection   busy-waiting is not detected (--spin=off)
+///   no-polling     an idle slot sleeps at once (--idle=sleep)
+///   no-spinning    a waiter switches at once (--spin-threshold=0)
 ///   long-spinning  a waiter spins for 20 us (--spin-threshold=20000)
 ///
-/// A mechanism brings what the program loses without it. The programs:
+/// The effect of a mechanism is what the program loses without it. The programs:
 ///
 ///   barrier, gomp-barrier, cond, mutex, sem, queue    as in `lissom bench sync`
 ///   pipeline, spin-then-block, omp-flags, omp-active  as in `lissom bench spin`
@@ -44,7 +42,7 @@ pub struct MechanismsArgs {
     #[command(flatten)]
     pub calibration: Calibration,
 
-    // Its --switch is of no use here: the columns say how.
+    // Its --switch has no effect here: each column sets its own way of switching.
     #[command(flatten)]
     pub common: Common,
 }
@@ -52,7 +50,7 @@ pub struct MechanismsArgs {
 const SYNC: [&str; 6] = ["barrier", "gomp-barrier", "cond", "mutex", "sem", "queue"];
 const SPIN: [&str; 4] = ["pipeline", "spin-then-block", "omp-flags", "omp-active"];
 
-/// How threads are switched in a column, and a setting.
+/// A column: its name, the way of switching, and an environment variable to set.
 type Column = (&'static str, &'static str, Option<(&'static str, &'static str)>);
 
 const COLUMNS: [Column; 6] = [
@@ -64,8 +62,9 @@ const COLUMNS: [Column; 6] = [
     ("long-spinning", "user", Some((abi::ENV_SPIN_THRESHOLD, "20000"))),
 ];
 
-/// Seconds that a run takes, and the most.
+/// Seconds that a run aims to take at --scale 1.
 const AIM: f64 = 0.5;
+/// Default of --timeout, in seconds.
 const LIMIT: f64 = 10.0;
 
 pub fn prepare(args: &MechanismsArgs, session: &Session) -> anyhow::Result<Bench> {
@@ -85,7 +84,7 @@ pub fn prepare(args: &MechanismsArgs, session: &Session) -> anyhow::Result<Bench
                 Ok((many, few)) => {
                     groups.push(group(name, threads, many, few, timeout, args.common.scale))
                 }
-                // A compiler without OpenMP can compile the others.
+                // A compiler without OpenMP can still compile the other programs.
                 Err(error) if name.contains("omp") => {
                     notes.push(format!("{name} is left out: {error:#}"))
                 }

@@ -1,4 +1,4 @@
-//! `lissom bench ml`: gradient boosting, natively written programs that people do run with too many
+//! `lissom bench ml`: gradient boosting, by native libraries that people do run with too many
 //! threads.
 
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::harness::{Compare, Group, Metric};
 use super::{Bench, Common, Session, scenarios};
 
-/// Training time of LightGBM and of scikit-learn's HistGradientBoosting
+/// Measure training with LightGBM and scikit-learn's HistGradientBoosting
 #[derive(Args)]
 pub struct MlArgs {
     /// Libraries to measure [default: all]
@@ -22,13 +22,13 @@ pub struct MlArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
-    /// Numbers of samples to train with: the more, the longer between two waits
+    /// Numbers of training samples; with more samples, threads wait less often
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "20000,100000",
         value_parser = clap::value_parser!(u32).range(1000..=100_000_000))]
     pub rows: Vec<u32>,
 
-    /// A Python that has the libraries [default: target/venv/bin/python3 if it is there,
-    /// which `make bench` makes, or else python3]
+    /// Python with these libraries [default: target/venv/bin/python3, which `make bench` creates,
+    /// if it exists, otherwise python3]
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
 
@@ -45,7 +45,7 @@ pub enum Library {
 }
 
 impl Library {
-    /// As workloads/ml.py calls it, and the Python module.
+    /// Return the library's name in workloads/ml.py, and its Python module.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Library::Histgb => ("histgb", "sklearn"),
@@ -59,10 +59,11 @@ const TREES: f64 = 100.0;
 const TIME: Metric =
     Metric { field: "seconds", unit: "seconds of training", compare: Compare::Ratio };
 
-/// Sums depend on the order of the threads a little, so the models differ a little.
+/// Field of the output that all runs must share, and its tolerance: sums, and so the models, depend
+/// slightly on the order of the threads.
 const SAME_MODEL: (&str, f64) = ("error", 0.05);
 
-/// Imports each module named on the command line, and prints versions or what went wrong.
+/// Python script that imports each module named on its command line. It prints versions and errors.
 const PROBE: &str = "\
 import importlib, json, platform, sys
 found = {'python': platform.python_version()}
@@ -115,7 +116,8 @@ pub fn prepare(args: &MlArgs, session: &Session) -> anyhow::Result<Bench> {
     })
 }
 
-/// The one of the source tree: where this binary was built, or where the user stands.
+/// Return target/venv/bin/python3 of the source tree, or else `python3`. The source tree is that of
+/// this binary, or the working directory.
 pub fn default_python() -> PathBuf {
     let built = std::env::current_exe().ok();
     let target = built.as_deref().and_then(Path::parent).and_then(Path::parent);
@@ -131,12 +133,13 @@ fn probe(session: &Session, python: &Path, libraries: &[Library]) -> anyhow::Res
     let mut command: Vec<OsString> = vec![python.into(), "-c".into(), PROBE.into(), "numpy".into()];
     command.extend(libraries.iter().map(|l| l.names().1.into()));
     let output =
-        session.output(&command).context("Python cannot be run; --python names another")?;
-    let mut answer: Value = serde_json::from_str(&output).context("Python's answer")?;
+        session.output(&command).context("cannot run Python; --python selects another one")?;
+    let mut answer: Value =
+        serde_json::from_str(&output).context("cannot parse Python's output")?;
     if let Some((module, error)) = answer["missing"].as_object().and_then(|m| m.iter().next()) {
         bail!(
             "{} has no usable module {module} ({}). `make bench` installs it into target/venv; or run \
-             `python3 -m venv DIR` and `DIR/bin/pip install numpy scikit-learn lightgbm`, and give \
+             `python3 -m venv DIR` and `DIR/bin/pip install numpy scikit-learn lightgbm`, and pass \
              --python DIR/bin/python3",
             python.display(),
             error.as_str().unwrap_or_default(),

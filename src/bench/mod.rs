@@ -1,7 +1,7 @@
-//! `lissom bench`: how long programs take natively and under lissom, on this machine.
+//! `lissom bench`: measure programs natively and under lissom.
 //!
-//! A benchmark prepares groups (harness.rs); this module runs them and reports. A new benchmark is
-//! a module with a `prepare` and a variant of `What`.
+//! A benchmark prepares groups (harness.rs). This module runs them and reports the results. To add
+//! a benchmark, add a module with a `prepare`, and a variant of `What`.
 
 mod ab;
 mod adapt;
@@ -64,7 +64,7 @@ pub use host::study;
 /// Measure what lissom gains on this machine
 ///
 /// `lissom bench -- CMD` measures your own program. The other benchmarks bring their programs
-/// with them; `lissom study` makes the figures of a study of them all, with a page.
+/// with them; `lissom study` draws figures of their results.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BenchArgs {
@@ -96,13 +96,14 @@ pub enum What {
 
 const EXIT_CODES: &str = "\
 Exit code: 0 if everything ran, 1 if something failed or was too slow under
-lissom, 2 if options are wrong. Ctrl-C ends it and shows what is complete.";
+lissom, 2 if options are wrong. Ctrl-C ends the benchmark and shows the
+complete part.";
 
-/// Options of all benchmarks.
+/// Options that most benchmarks share.
 #[derive(Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub struct Common {
-    /// Ways of switching to measure beside the bound and native
+    /// Ways to switch between threads to measure, besides the bound and native
     #[arg(
         long,
         value_enum,
@@ -112,25 +113,25 @@ pub struct Common {
     )]
     pub switch: Vec<Switch>,
 
-    /// Rounds; each runs every column once. One more comes first and does not count
+    /// Rounds; each runs every column once. A warm-up round comes first and does not count
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = rounds())]
     pub runs: usize,
 
-    /// Seconds after which a run is killed; its cell then says `timeout`, or how long the run
-    /// takes at least [default: 10 for `mechanisms`, 20 for `spin`, 120 for `sync`, `omp` and
-    /// `ml`, else 60]
+    /// Seconds after which a run is killed. Its cell then shows `timeout`, or a lower limit of the
+    /// time [default: 10 for `mechanisms`, 20 for `spin`, 120 for `sync`, `omp` and `ml`, otherwise
+    /// 60]
     #[arg(long, visible_alias = "limit", value_name = "SECONDS", value_parser = positive)]
     pub timeout: Option<f64>,
 
-    /// Measure beside another process that is busy all the time, one on each CPU
+    /// Measure beside a busy process on each CPU
     #[arg(long)]
     pub hog: bool,
 
-    /// How much work each run does; 0.1 is a tenth, for a quick look
+    /// Amount of work of a run; 0.1 is a tenth of it
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
     pub scale: f64,
 
-    /// Write all samples to this file, or with `-` to standard output in place of the table
+    /// Write all samples as JSON to this file, or with `-` to standard output instead of the table
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
@@ -158,7 +159,7 @@ impl Common {
         self.timeout.unwrap_or(default)
     }
 
-    /// The names of those asked for, each once.
+    /// Return the names of the ways to switch, without duplicates.
     fn switches(&self) -> impl Iterator<Item = &'static str> {
         let unique = self.switch.iter().enumerate().filter(|(i, s)| !self.switch[..*i].contains(s));
         unique.map(|(_, s)| s.name())
@@ -176,29 +177,29 @@ fn rounds() -> impl TypedValueParser<Value = usize> {
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number <= 1e6 => Ok(number),
-        _ => Err("a number above 0 is wanted".into()),
+        _ => Err("expected a number above 0, at most 1000000".into()),
     }
 }
 
-/// The file of the session's folder that `lissom run --stats-file` writes.
+/// Name of the file in the session's folder that `lissom run --stats-file` writes.
 const STATISTICS: &str = "statistics.json";
 
 type Summary = fn(&[harness::Measured]) -> Vec<String>;
 
-/// What a benchmark has prepared.
+/// A prepared benchmark.
 struct Bench {
     name: &'static str,
-    /// Of a run, in seconds.
+    /// Maximum duration of a run, in seconds.
     timeout: f64,
     groups: Vec<Group>,
     watches: Vec<Watch>,
     parameters: Value,
     notes: Vec<String>,
-    /// More notes, by what was measured.
+    /// Derive more notes from the results.
     summary: Option<Summary>,
 }
 
-/// What all runs of this process share.
+/// State that all runs of this process share.
 struct Session {
     machine: Machine,
     scratch: Scratch,
@@ -206,7 +207,8 @@ struct Session {
     lissom: PathBuf,
 }
 
-/// The columns: the bound, if there is one, native, and each way of switching.
+/// Build the columns: the bound, native, and each way to switch. `bound`: its number of threads;
+/// `None` omits it. `command` returns the command for a number of threads.
 fn scenarios(
     threads: u32,
     bound: Option<u32>,
@@ -250,7 +252,7 @@ pub fn bench(args: &BenchArgs) -> i32 {
     })
 }
 
-/// The exit code.
+/// Print the error, if any. Returns the exit code: after an interruption 128 + the signal.
 fn ended(result: anyhow::Result<i32>) -> i32 {
     match result {
         Ok(code) => code,
@@ -261,7 +263,7 @@ fn ended(result: anyhow::Result<i32>) -> i32 {
     }
 }
 
-/// In seconds since 1970.
+/// Return the current time, in seconds since 1970.
 fn time() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
@@ -318,7 +320,7 @@ impl Session {
             machine: Machine::look(),
             scratch: Scratch::create()?,
             signals: Signals::block(),
-            lissom: std::env::current_exe().context("lissom's own path")?,
+            lissom: std::env::current_exe().context("cannot find lissom's executable")?,
         })
     }
 
@@ -326,16 +328,18 @@ impl Session {
         self.machine.cpus
     }
 
-    /// What a helper program (a compiler, say) prints.
+    /// Run a helper program, such as a compiler. Returns its standard output. Fails after two
+    /// minutes.
     fn output(&self, command: &[OsString]) -> anyhow::Result<String> {
         match child::run(command, &self.signals, &self.scratch, Duration::from_secs(120))? {
             Ended::Well(output) => Ok(output),
             Ended::Badly(why) => bail!("{}: {why}", command[0].display()),
-            Ended::TooSlow => bail!("{} does not end", command[0].display()),
+            Ended::TooSlow => bail!("{} did not end within 120 s", command[0].display()),
         }
     }
 
-    /// What goes in front of a command. `told`: it leaves statistics.
+    /// Return the words of `lissom run` in front of a command. With the last argument, the command
+    /// writes statistics, which `statistics` reads.
     fn under_lissom(&self, switch: &str, options: &[&str], told: bool) -> Vec<OsString> {
         let mut command: Vec<OsString> =
             vec![self.lissom.clone().into(), "run".into(), format!("--switch={switch}").into()];
@@ -348,17 +352,17 @@ impl Session {
         command
     }
 
-    /// Those that the last command has left.
+    /// Read the statistics that the last command wrote, if any.
     fn statistics(&self) -> Option<Value> {
         let text = std::fs::read_to_string(self.scratch.path().join(STATISTICS)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// What was complete when all was done, or when the given signal came.
+    /// Run all groups, then all watches. Returns the complete results, also after an interruption.
     fn measure(&self, bench: &Bench, common: &Common, hogs: Hogs) -> anyhow::Result<Complete> {
         let limit = Duration::from_secs_f64(bench.timeout);
         let hogs = RefCell::new(hogs);
-        // Pilots are not counted: nobody knows how many there will be.
+        // Pilot runs do not count: their number is not known in advance.
         let turns: usize = bench.groups.iter().map(|g| g.scenarios.len() * (common.runs + 1)).sum();
         let progress = RefCell::new(Progress::new(turns + bench.watches.len()));
         let (mut measured, mut watched) = (Vec::new(), Vec::new());
@@ -384,6 +388,7 @@ impl Session {
         Ok((measured, watched, None))
     }
 
+    /// Run a scenario once. `rounds`: value of its option --rounds, if it has one.
     fn run(
         &self,
         group: &Group,
@@ -392,7 +397,7 @@ impl Session {
         rounds: Option<u64>,
         limit: Duration,
     ) -> anyhow::Result<Ran> {
-        // Statistics are taken once, and where they cost the measurement nothing.
+        // Collect statistics only in the warm-up, because they cost time.
         let watched = scenario.switch.is_some() && turn == Turn::WarmUp;
         let mut command: Vec<OsString> = scenario.around.clone();
         if !group.environment.is_empty() {
@@ -439,10 +444,10 @@ impl Session {
     }
 }
 
-/// And the signal that ended it early.
+/// The complete results, and the signal that interrupted the measurement, if any.
 type Complete = (Vec<harness::Measured>, Vec<Watched>, Option<i32>);
 
-/// The signal, if the user has had enough.
+/// Turn the error `Interrupted` into `Ok(Err(signal))`. Other errors remain errors.
 fn interrupted<T>(result: anyhow::Result<T>) -> anyhow::Result<Result<T, i32>> {
     result.map(Ok).or_else(|error| match error.downcast_ref::<Interrupted>() {
         Some(interrupted) => Ok(Err(interrupted.0)),
@@ -450,7 +455,8 @@ fn interrupted<T>(result: anyhow::Result<T>) -> anyhow::Result<Result<T, i32>> {
     })
 }
 
-/// The program's last line is its result, or its time is.
+/// Take a sample from the output of a run that succeeded. Its value is a field of the last line,
+/// which is JSON, or for `WALL` the time of the process.
 fn read(output: &str, group: &Group, process: Process) -> Outcome {
     if let Some(why) = group.check.as_ref().and_then(|check| check(output)) {
         return Outcome::Failed(why);
@@ -469,8 +475,8 @@ fn read(output: &str, group: &Group, process: Process) -> Outcome {
     }
 }
 
-/// Why no process was managed, by `lissom run --stats=json`. A run that fails open is right for
-/// users, but its time says nothing about lissom.
+/// Return why lissom managed no process, from the output of `lissom run --stats=json`. Such a
+/// program runs natively, so its time says nothing about lissom.
 fn native_because(statistics: &Value) -> Option<String> {
     let command = &statistics["command"]["native"];
     if let Some(reason) = command.as_str() {
@@ -481,15 +487,15 @@ fn native_because(statistics: &Value) -> Option<String> {
         return None;
     }
     let reason = processes.iter().find_map(|p| p["reason"].as_str());
-    // No thread, nothing to manage.
+    // A process with one thread has nothing to manage.
     if reason.is_none() && processes.iter().any(|p| p["state"] == "single") {
         return Some("its processes have one thread each".into());
     }
     Some(reason.unwrap_or("no process has reported").into())
 }
 
-/// How often threads have waited for each other, as the runtime has counted: at a futex, by its own
-/// means, after a short spin or in the kernel, and in a loop that gave way.
+/// Return how often threads waited for each other, by the runtime's counters: at futexes (blocked
+/// in user space, after a short spin, or in the kernel), and in loops that yielded.
 fn waits(statistics: &Value) -> Option<u64> {
     let processes = statistics["processes"].as_array()?;
     let counters = ["blocks", "blocks_spun", "blocks_kernel", "parks"];
@@ -501,12 +507,13 @@ fn waits(statistics: &Value) -> Option<u64> {
     )
 }
 
-/// The program of that name in PATH.
+/// Return the path of the program `name` in PATH.
 fn in_path(name: &str) -> Option<PathBuf> {
     crate::program::find(name.as_ref(), std::env::var_os("PATH").as_deref()).ok()
 }
 
-/// The numbers of CPUs that --cpus names. Default: all CPUs.
+/// Return the numbers of CPUs of --cpus, by default the number of all CPUs. Fails if one is too
+/// large.
 fn numbers_of_cpus(asked: &[u32], session: &Session) -> anyhow::Result<Vec<u32>> {
     let all = session.cpus();
     if let Some(more) = asked.iter().find(|n| **n > all) {
@@ -515,7 +522,8 @@ fn numbers_of_cpus(asked: &[u32], session: &Session) -> anyhow::Result<Vec<u32>>
     Ok(if asked.is_empty() { vec![all] } else { asked.to_vec() })
 }
 
-/// The command in front of a program that may use the first `cpus` only. Empty: there are no more.
+/// Return words in front of a command that restrict it to the first `cpus` of this process's CPUs.
+/// Empty if there are no others.
 fn confined(cpus: u32) -> Vec<OsString> {
     let all = crate::process::allowed_cpus();
     if cpus as usize >= all.len() {
@@ -525,7 +533,7 @@ fn confined(cpus: u32) -> Vec<OsString> {
     vec!["taskset".into(), "-c".into(), list.join(",").into()]
 }
 
-/// A workload's name, with the number of CPUs if --cpus asked for some.
+/// Append the number of CPUs to a workload's name, if --cpus was given.
 fn with_cpus(name: &str, asked: &[u32], cpus: u32) -> String {
     let several = if cpus == 1 { "CPU" } else { "CPUs" };
     if asked.is_empty() { name.into() } else { format!("{name}, {cpus} {several}") }
@@ -537,7 +545,7 @@ mod tests {
     use harness::{Compare, Metric};
     use serde_json::json;
 
-    /// For tests that start programs.
+    /// Create a session for tests that start programs.
     pub fn session() -> Session {
         Session {
             machine: Machine::look(),
@@ -547,7 +555,7 @@ mod tests {
         }
     }
 
-    /// The command of a script.
+    /// Return the command that runs a shell script.
     pub fn shell(script: &str) -> Vec<OsString> {
         vec!["sh".into(), "-c".into(), script.into()]
     }

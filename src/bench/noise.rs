@@ -1,31 +1,32 @@
-//! Whether a measurement is to be trusted: how much what should be steady varied, and whether
-//! something else ran meanwhile. Pure functions.
+//! Warn about measurements that are too noisy to trust: steady values that varied, and other
+//! programs that used the CPUs. Pure functions.
 
 use super::harness::{BOUND, Cell, Compare, Measured, NATIVE};
 
-/// Above this, differences of a few percent say nothing.
+/// Relative spread above which differences of a few percent mean nothing.
 const SPREAD: f64 = 0.15;
-/// CPUs that others have used, on average over the runs. A quiet machine has 0.01 to 0.05 here, by
-/// ticks.
+/// Number of CPUs that other programs may use, on average over all runs. On a quiet machine,
+/// /proc/stat shows 0.01 to 0.05.
 const OTHERS: f64 = 0.15;
-/// Share of the CPUs that others may use, the most of any run.
+/// Share of the CPUs that other programs may use in any run.
 const SHARE: f64 = 0.1;
-/// Seconds that a benchmark's runs have to take together for that to be known: ticks are 10 ms.
+/// Seconds that all runs together need for a valid average of `OTHERS`: /proc/stat counts in ticks
+/// of 10 ms.
 const KNOWN: f64 = 0.5;
 
-/// For people. `hog`: the benchmark had something else run by itself.
+/// Return warnings for people. `hog`: the benchmark itself ran a competing load.
 pub fn noise(groups: &[Measured], hog: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(others) = others(groups).filter(|o| *o > OTHERS && !hog) {
         lines.push(format!(
-            "Noise: something else used {others:.2} CPUs while this was measured (or the host of this virtual machine did). \
-             Stop it, and measure again."
+            "Noise: something else used {others:.2} CPUs during the measurement (or the host of \
+             this virtual machine did). Stop it, and measure again."
         ));
     }
     let varied: Vec<String> = groups.iter().filter_map(spread).collect();
     if !varied.is_empty() {
         lines.push(format!(
-            "Noise: {} itself varied by {}. Trust ratios more than values, and stop what else runs.",
+            "Noise: {} itself varied by {}. Trust ratios more than values; stop other programs.",
             groups.first().map_or(NATIVE, steadiest),
             varied.join(", ")
         ));
@@ -33,19 +34,21 @@ pub fn noise(groups: &[Measured], hog: bool) -> Vec<String> {
     lines
 }
 
-/// For people, of runs beside each other: that `subject` varied by too much at some places. `list`:
-/// places and the relative spread there.
+/// Warn if `subject` varied by more than `SPREAD` anywhere. `list`: rows of the table, with their
+/// relative spread.
 pub fn varied(subject: &str, list: impl Iterator<Item = (String, f64)>) -> Option<String> {
     let places = above(list, SPREAD)?;
     Some(format!("Noise: {subject} varied by {places}. Trust ratios more than values."))
 }
 
-/// The same: that other programs used too many of the CPUs. `list`: places and that share there.
+/// Warn if other programs used more than `SHARE` of the CPUs anywhere. `list`: rows of the table,
+/// with that share.
 pub fn disturbed(list: impl Iterator<Item = (String, f64)>) -> Option<String> {
     let places = above(list, SHARE)?;
-    Some(format!("Noise: others had up to this part of the CPUs: {places}. Stop what else runs."))
+    Some(format!("Noise: other programs used up to this share of the CPUs: {places}. Stop them."))
 }
 
+/// Format the rows of `list` whose noise exceeds `limit`. Returns `None` if there are none.
 fn above(list: impl Iterator<Item = (String, f64)>, limit: f64) -> Option<String> {
     let noisy = list.filter(|(_, noise)| *noise > limit);
     let places: Vec<String> =
@@ -53,7 +56,8 @@ fn above(list: impl Iterator<Item = (String, f64)>, limit: f64) -> Option<String
     (!places.is_empty()).then(|| places.join(", "))
 }
 
-/// On average over all runs.
+/// Return the number of CPUs that other programs used, on average over all runs. Returns `None` if
+/// the runs were shorter than `KNOWN` together.
 fn others(groups: &[Measured]) -> Option<f64> {
     let samples = groups.iter().flat_map(|g| &g.cells).flat_map(|c| &c.samples);
     let (used, seconds) = samples.fold((0.0, 0.0), |(used, seconds), s| {
@@ -62,15 +66,15 @@ fn others(groups: &[Measured]) -> Option<f64> {
     (seconds >= KNOWN).then(|| used / seconds)
 }
 
-/// What varies with the machine and not by nature, as native waiting in loops does with more
-/// threads than CPUs.
+/// Return the scenario whose time should vary least. Native busy-waiting varies by nature if
+/// threads outnumber CPUs, so groups with pilot runs use the bound.
 fn steadiest(group: &Measured) -> &'static str {
     let has_bound = group.cells.iter().any(|c: &Cell| c.scenario == BOUND);
     if has_bound && group.cells.iter().any(|c| c.rounds.is_some()) { BOUND } else { NATIVE }
 }
 
-/// Where and how much, if too much. A number that is compared with nothing (fairness) varies by
-/// nature.
+/// Format the spread of the steadiest scenario, if it exceeds `SPREAD`. Metrics that are compared
+/// with nothing (fairness) vary by nature, and never count.
 fn spread(group: &Measured) -> Option<String> {
     let steady = group.cells.iter().find(|c| c.scenario == steadiest(group))?;
     let noise = steady.value.as_ref()?.relative();

@@ -1,4 +1,4 @@
-//! `lissom bench omp`: OpenMP loops that hand out chunks, and short parallel regions.
+//! `lissom bench omp`: OpenMP loops that distribute chunks, and short parallel regions.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,21 +11,21 @@ use super::harness::{Compare, Group, Metric, Scenario};
 use super::workload::{self, OMP_LOOPS};
 use super::{Bench, Common, Session, scenarios};
 
-/// OpenMP loops that hand out chunks, with --malleable, and short parallel regions
+/// Measure OpenMP loops that hand out chunks, and short parallel regions
 ///
-/// Natively, under lissom as it is, and with `--malleable=1` or, for regions, with
-/// `--omp-team=slots`. The library is that of the compiler: CC=clang measures
-/// LLVM's.
+/// Each pattern runs natively, under lissom, and under lissom with `--malleable=1`
+/// or, for regions, `--omp-team=slots`. The compiler determines the OpenMP library:
+/// CC=clang measures LLVM's.
 ///
-///   dynamic        300,000 chunks of 256 KiB that a thread reads of its own
-///                  buffer
+///   dynamic        300,000 chunks; in each, a thread reads 256 KiB of a buffer of
+///                  its own
 ///   dynamic-large  50,000 chunks of 1 MiB
 ///   dynamic-small  8 million chunks of 1 KiB
 ///   dynamic-short  750 loops of 3,000 chunks of 16 KiB
 ///   guided         300,000 iterations of 256 KiB
 ///   guided-small   16 million iterations of 1 KiB
-///   region         5,000 parallel regions of some 60 us
-///   region-tiny    20,000 parallel regions of some 6 us
+///   region         5,000 parallel regions of about 60 us
+///   region-tiny    20,000 parallel regions of about 6 us
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct OmpArgs {
@@ -46,7 +46,7 @@ struct Pattern {
     name: &'static str,
     /// The workload's name in workloads/omp_loops.c.
     workload: &'static str,
-    /// So that the bound takes about half a second on two CPUs.
+    /// Rounds at --scale 1. The bound then takes about half a second on two CPUs.
     rounds: f64,
     iterations: f64,
     kib: u32,
@@ -76,8 +76,8 @@ const PATTERNS: [Pattern; 8] = [
 const TIME: Metric = Metric { field: "seconds", unit: "seconds", compare: Compare::Ratio };
 
 impl Pattern {
-    /// What is tried beside the defaults: the name of the column, by the way of switching, and the
-    /// setting.
+    /// Return the additional column for a way of switching: its name, and the environment variable
+    /// that it sets.
     fn variant(&self, switch: &str) -> Option<(&'static str, &'static str)> {
         let region = self.workload == "region";
         let name = match (switch, region) {

@@ -1,4 +1,4 @@
-//! Where a benchmark's report goes.
+//! The destinations of a benchmark's report.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -14,10 +14,11 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Opened before anything is measured: a wrong path should not be found out an hour later.
+    /// Create the files. Call this before measuring, so that a wrong path fails at once.
     pub fn open(json: Option<&Path>, markdown: Option<&Path>) -> anyhow::Result<Outputs> {
         let create = |option: &str, path: &Path| {
-            File::create(path).with_context(|| format!("{option} {}", path.display()))
+            File::create(path)
+                .with_context(|| format!("cannot create the file of {option} {}", path.display()))
         };
         let json_to_stdout = json == Some(Path::new("-"));
         let json =

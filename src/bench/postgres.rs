@@ -1,4 +1,4 @@
-//! PostgreSQL with a cluster of its own.
+//! PostgreSQL with its own database cluster.
 
 use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -9,13 +9,13 @@ use anyhow::{Context as _, bail};
 use super::{STATISTICS, Session, in_path};
 use crate::process;
 
-/// A cluster of its own in the session's folder, of the user `postgres` if we are root: it refuses
-/// to be that.
+/// A database cluster in the session's folder. For root, it belongs to the user `postgres`, since
+/// the server refuses to run as root.
 pub struct Postgres {
     pub bin: PathBuf,
-    /// Of its data and of its socket.
+    /// Contains the data and the socket.
     pub folder: PathBuf,
-    /// In front of its commands.
+    /// Words in front of all commands that change to the cluster's user; empty without root.
     pub user: Vec<OsString>,
 }
 
@@ -23,20 +23,23 @@ pub struct Postgres {
 const SCALE: &str = "3";
 
 impl Postgres {
-    /// `name`: of its folder.
+    /// Create a cluster in the folder `name`, with pgbench's tables.
     pub fn create(session: &Session, name: &str) -> anyhow::Result<Postgres> {
-        let bin = Postgres::find().context("apt-get install postgresql")?;
+        let bin =
+            Postgres::find().context("not installed (on Debian: apt-get install postgresql)")?;
         let folder = session.scratch.path().join(name);
         std::fs::create_dir(&folder)?;
         let mut user = Vec::new();
         if process::euid() == 0 {
             let name = Path::new("/etc/passwd");
             let users = std::fs::read_to_string(name).unwrap_or_default();
-            let fields =
-                users.lines().find(|l| l.starts_with("postgres:")).context("no user postgres")?;
+            let fields = users
+                .lines()
+                .find(|l| l.starts_with("postgres:"))
+                .context("there is no user postgres")?;
             let ids: Vec<u32> = fields.split(':').skip(2).take(2).flat_map(str::parse).collect();
             let &[uid, gid] = &ids[..] else { bail!("{}: {fields}", name.display()) };
-            // What is in it is read by that user: the database, and the runtime.
+            // That user must reach the database and the statistics file in the folder.
             std::fs::set_permissions(
                 session.scratch.path(),
                 std::fs::Permissions::from_mode(0o711),
@@ -59,7 +62,7 @@ impl Postgres {
                 .map(OsString::from),
         );
         session.output(&init)?;
-        // pgbench's tables, by way of a server that ends with it.
+        // Create pgbench's tables with a server that exits with the script.
         let script = r#"
             cd "$1" && bin=$2 && shift 2
             "$@" & trap 'kill -INT $!; wait $!' EXIT
@@ -79,7 +82,7 @@ impl Postgres {
         Ok(server)
     }
 
-    /// The server, for so many connections.
+    /// Return the server's command for `connections` connections.
     pub fn command(&self, connections: u32) -> Vec<OsString> {
         let mut command: Vec<OsString> = vec![self.bin.join("postgres").into(), "-D".into()];
         command.extend([self.folder.join("data").into(), "-k".into(), self.folder.clone().into()]);

@@ -1,11 +1,11 @@
-//! How far a benchmark is, for people.
+//! The progress of a benchmark.
 
 use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use super::harness::{Group, Scenario, Turn};
 
-/// A line on standard error that says how far it is, if somebody looks.
+/// A status line on standard error, if that is a terminal. Dropping it clears the line.
 pub struct Progress {
     shown: bool,
     begun: Instant,
@@ -34,7 +34,7 @@ impl Progress {
         self.print(text);
     }
 
-    /// Of turns that will not come.
+    /// Reduce the total by `turns` that will not run.
     pub fn skip(&mut self, turns: usize) {
         self.turns -= turns;
     }

@@ -1,4 +1,4 @@
-//! All that a benchmark found out; its JSON is what other programs read.
+//! The results of a benchmark. Other programs read its JSON form.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,19 +11,19 @@ use super::watch::{Watched, Watching};
 pub struct Report {
     pub version: &'static str,
     pub benchmark: &'static str,
-    /// When it began, in seconds since 1970.
+    /// Time of the start, in seconds since 1970.
     pub time: u64,
     pub machine: Machine,
     pub options: Options,
-    /// What else the numbers depend on: versions, and how much work a round was.
+    /// Other parameters: versions, and the work per round.
     pub parameters: Value,
     pub groups: Vec<Measured>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub watched: Vec<Watched>,
     pub notes: Vec<String>,
-    /// Why the numbers are to be doubted.
+    /// Reasons to doubt the numbers.
     pub noise: Vec<String>,
-    /// The signal that ended it early.
+    /// The signal that interrupted the benchmark.
     pub interrupted: Option<i32>,
 }
 
@@ -41,7 +41,8 @@ impl Report {
         self.machine.title(self.benchmark, self.machine.cpus) + hog
     }
 
-    /// 1 if something did not run as it should. That a program is too slow natively is a result.
+    /// Return 128 + the signal if interrupted, 1 if something failed or was too slow under lissom,
+    /// else 0. A native run that is too slow is a result.
     pub fn exit_code(&self) -> i32 {
         if let Some(signal) = self.interrupted {
             return 128 + signal;

@@ -1,5 +1,5 @@
-//! How many of those who wait in a loop are recognised, for each of the locks and for some other
-//! kinds of loops.
+//! Sensitivity of the detection of busy-waiting: count how many waits it recognises, for each lock
+//! and some other loops.
 
 use std::ffi::OsString;
 
@@ -11,31 +11,33 @@ use super::watch::{Watch, What, is_missing};
 use super::workload::{self, SPIN};
 use crate::abi;
 
-/// Loops that only this benchmark has, as locks of workloads/spin.c.
+/// Waiting loops that only this benchmark uses. workloads/spin.c takes them as locks.
 pub const LOOPS: [&str; 3] = ["backoff", "call", "counted"];
 
 const TASKSET: &str = "taskset";
 
-/// Two ways to count, each with all threads on one CPU.
+/// A way to count. All threads share one CPU.
 struct Way {
     what: What,
     option: &'static str,
-    /// What who holds the lock does, for how long, and how often in a run.
+    /// Activity of the lock holder: `sleep` or `compute`.
     hold: &'static str,
+    /// Length of a hold.
     seconds: f64,
+    /// Holds per run.
     holds: f64,
-    /// To be reached, or waits.
+    /// Scans, or waits, to reach.
     samples: f64,
 }
 
 const THREADS: &str = "2";
-/// Of --samples.
+/// Default of --samples at --scale 1.
 const TRIES: f64 = 50_000.0;
-/// A hold lasts longer than scans at their period would take, since the monitor comes late.
+/// Length of a hold, relative to the time of all scans at their period: the monitor may be late.
 const SLACK: f64 = 1.5;
 
-/// One hold, for as long as a run takes. Only the waiting thread runs, so nearly all scans are of
-/// it. Nothing is done about it, or there would be a few scans only.
+/// Count scans in one hold per run. The holder sleeps, so nearly all scans see the waiting thread.
+/// The runtime only observes: if it acted on the wait, there would be few scans.
 fn for_ever(args: &SpinArgs) -> Way {
     let samples = args.samples.map_or(TRIES * args.common.scale, |n| n as f64);
     Way {
@@ -49,8 +51,8 @@ fn for_ever(args: &SpinArgs) -> Way {
 }
 
 fn short(args: &SpinArgs) -> Way {
-    // Longer than the longest time between two samples, which is 6 ms: a thread is looked at if it
-    // has not let another one run from one tick of 3 ms to the next.
+    // A hold is longer than the longest time between two scans, which is 6 ms. A thread is scanned
+    // if no other thread ran from one tick of 3 ms to the next.
     Way {
         what: What::Waits,
         option: "--spin=auto",
@@ -61,7 +63,7 @@ fn short(args: &SpinArgs) -> Way {
     }
 }
 
-/// In front of `lissom run --spin=observe`: microseconds between two scans.
+/// Return the words in front of `lissom run --spin=observe` that set the time between two scans.
 pub fn scan_every(us: u64) -> [OsString; 2] {
     ["env".into(), format!("{}={us}", abi::ENV_SPIN_PERIOD).into()]
 }

@@ -1,4 +1,4 @@
-//! `lissom bench server`: how soon servers answer.
+//! `lissom bench server`: throughput and latency of servers.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,23 @@ use super::workload::{self, SCHEDULE};
 use super::{Bench, Common, Session, in_path};
 use crate::process;
 
-/// Throughput and latency of servers with more threads than CPUs
+/// Measure throughput and latency of servers with more threads than CPUs
 ///
-/// The load comes from one thread of another process, on the CPUs that the server
-/// may not use, if there are any. The bound is memcached natively with a worker
-/// for each of its CPUs.
+/// One thread of another process sends the requests, on CPUs that the server may
+/// not use if there are any. The bound is memcached natively with one worker per
+/// CPU that it may use.
 ///
-///   memcached-max    requests a second, as many as it answers: each connection
-///                    asks again when it has its answer (128-byte keys, 2048-byte
-///                    values, 10 GETs for a SET)
-///   memcached-load   time to the answer of 99% of requests, which come at random
-///                    moments, --load times as many as memcached-max has natively
-///   postgres-max     the same of PostgreSQL, with a SELECT by primary key:
-///                    pgbench -S.
-///   postgres-load    The threads are connections here, a process each
+///   memcached-max    maximum throughput in requests a second: each connection
+///                    sends a request when it has the last answer (128-byte keys,
+///                    2048-byte values, 10 GETs per SET)
+///   memcached-load   99th percentile of the response time. Requests arrive at
+///                    random, at --load times the native rate of memcached-max
+///   postgres-max     maximum throughput of PostgreSQL, with a SELECT by primary
+///                    key: pgbench -S. Its threads are connections, a process each
+///   postgres-load    99th percentile of the response time of PostgreSQL
 ///
-/// Mean, 50%, 95%, 99.9% and how much CPU time the server took are in the JSON.
+/// The JSON has the mean, 50th, 95th and 99.9th percentiles, and the CPU time of
+/// the server.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct ServerArgs {
@@ -41,24 +42,25 @@ pub struct ServerArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
-    /// Numbers of CPUs of the server's affinity mask [default: half of all, and all]
+    /// Numbers of CPUs in the server's affinity mask [default: half of all, and all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub cpus: Vec<u32>,
 
-    /// CPU quotas of the server, on all CPUs: as root [default: none]
+    /// CPU quotas of the server, in CPUs, on all CPUs; needs root [default: none]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::positive)]
     pub quota: Vec<f64>,
 
-    /// Connections of memcached
+    /// Number of connections to memcached
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = super::thread_count())]
     pub connections: u32,
 
-    /// Load of the `load` patterns, as a part of what is answered natively at most; of
-    /// memcached by the first number of threads
+    /// Rate of the `load` patterns, as a fraction of the native maximum; for memcached, of the
+    /// maximum with the first number of threads
     #[arg(long, value_name = "PART", default_value_t = 0.8, value_parser = super::positive)]
     pub load: f64,
 
-    /// Requests a second of the `load` patterns [default: measured first]
+    /// Rate of the `load` patterns in requests a second [default: --load times the measured
+    /// maximum]
     #[arg(long, value_name = "N", value_parser = super::positive)]
     pub rate: Option<f64>,
 
@@ -79,7 +81,7 @@ const TAIL: Metric = Metric {
     compare: Compare::Ratio,
 };
 
-/// What the server may use.
+/// The CPUs that the server may use.
 #[derive(Clone, Copy)]
 enum Place {
     Cpus(u32),
@@ -95,7 +97,7 @@ impl Place {
         }
     }
 
-    /// Threads of the bound.
+    /// Return the number of threads of the bound: a quota is rounded up.
     fn cpus(self) -> u32 {
         match self {
             Place::Cpus(n) => n,
@@ -105,13 +107,13 @@ impl Place {
 }
 
 trait Server {
-    /// In front of all: the load, up to the server's command.
+    /// Return the arguments of `lissom load` for this server.
     fn load(&self, threads: u32) -> Vec<OsString>;
-    /// In front of `lissom run`.
+    /// Return the words in front of `lissom run` that change to the server's user.
     fn become_user(&self) -> Vec<OsString>;
     fn command(&self, threads: u32) -> Vec<OsString>;
-    /// Whether it answers as much with a thread for each CPU as with many, so that this is its
-    /// bound.
+    /// Return whether one thread per CPU can answer as many requests as many threads can. Only such
+    /// a server has a bound.
     fn few_threads_do(&self) -> bool;
 }
 
@@ -169,7 +171,7 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
                     groups.push(group("max", THROUGHPUT, None));
                 }
                 if asked("load") {
-                    // Where threads are not clients, all numbers of them have the same load.
+                    // If threads are not clients, all numbers of threads get the same rate.
                     let known = measured.filter(|_| server.few_threads_do());
                     let rate = match args.rate.or(known) {
                         Some(rate) => rate,
@@ -194,7 +196,7 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
         }
     }
     if groups.is_empty() {
-        bail!("no server is there: {}", notes.join("; "));
+        bail!("no server is installed: {}", notes.join("; "));
     }
     Ok(Bench {
         name: "server",
@@ -207,7 +209,7 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
     })
 }
 
-/// What stands in front of `lissom run`.
+/// Build the words in front of `lissom run`. `rate`: requests per second; `None` is the maximum.
 fn around(
     server: &dyn Server,
     args: &ServerArgs,
@@ -267,8 +269,9 @@ fn native_throughput(
 ) -> anyhow::Result<f64> {
     let command: Vec<OsString> = around.into_iter().chain(server.command(threads)).collect();
     let output = session.output(&command)?;
-    let output: Value = serde_json::from_str(output.trim_end()).context("the load's answer")?;
-    output["throughput"].as_f64().filter(|n| *n > 0.0).context("nothing was answered")
+    let output: Value = serde_json::from_str(output.trim_end())
+        .context("cannot parse the load generator's output")?;
+    output["throughput"].as_f64().filter(|n| *n > 0.0).context("the server answered no request")
 }
 
 fn start(kind: &str, args: &ServerArgs, session: &Session) -> anyhow::Result<Box<dyn Server>> {
@@ -287,7 +290,8 @@ struct Memcached {
 
 impl Memcached {
     fn find(args: &ServerArgs) -> anyhow::Result<Memcached> {
-        let program = in_path("memcached").context("apt-get install memcached")?;
+        let program =
+            in_path("memcached").context("not installed (on Debian: apt-get install memcached)")?;
         Ok(Memcached { program, connections: args.connections })
     }
 }
@@ -303,7 +307,7 @@ impl Server for Memcached {
 
     fn command(&self, threads: u32) -> Vec<OsString> {
         let mut command: Vec<OsString> = vec![self.program.clone().into()];
-        // It refuses to be root without being told so.
+        // memcached refuses to run as root without `-u root`.
         if process::euid() == 0 {
             command.extend(["-u".into(), "root".into()]);
         }
@@ -344,7 +348,7 @@ impl Server for Postgres {
         Postgres::command(self, threads)
     }
 
-    /// Its threads are connections, which have one question at a time.
+    /// Threads are connections, each with one request at a time.
     fn few_threads_do(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! How many samples of programs that do not wait in loops are taken for waits: programs that people
-//! run, and loops of ours that look like waiting.
+//! Specificity of the detection of busy-waiting: count the scans of working programs that are
+//! mistaken for waits. The programs are common ones, and our loops that look like waiting.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,12 +13,12 @@ use super::spin::SpinArgs;
 use super::watch::{Watch, What, is_missing};
 use super::workload::{self, WORK};
 
-/// Where threads can be had, more of them than CPUs as a rule. NumPy has one only: its linear
-/// algebra's own threads do wait in loops.
+/// Programs that do not busy-wait. If they support threads, they usually have more than CPUs. NumPy
+/// has only one, because the threads of its linear algebra library do busy-wait.
 const PROGRAMS: &[(&str, &str, &str)] = &[
-    // name, the process, what a shell is to run
+    // name, name of the process, shell script
     ("gzip", "gzip", "exec gzip -9 -c data data data data >/dev/null"),
-    // its threads block all signals: only main is seen
+    // Its threads block all signals: only the main thread is scanned.
     ("xz", "xz", "exec xz -T1 -2 -c data data data >/dev/null"),
     ("zstd", "zstd", "exec zstd -q -T8 -12 -c data >/dev/null"),
     ("sort", "sort", "exec sort --parallel=8 -S 64M data data data data -o /dev/null"),
@@ -32,14 +32,16 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("random numbers", "work", "exec ./work random --threads 8 --seconds 1"),
 ];
 
-/// Of workloads/npb, those whose threads do not wait in loops: all but LU.
+/// Programs of workloads/npb whose threads do not busy-wait: all but LU.
 const NPB: [&str; 8] =
     ["npb-is", "npb-ep", "npb-cg", "npb-mg", "npb-ft", "npb-sp", "npb-bt", "npb-ua"];
 const ALL_OF_NPB: &str = "npb";
-/// Of --samples.
+/// Default of --samples, except for NPB.
 const SAMPLES: u64 = 10_000;
+/// Default of --samples for NPB at --scale 1.
 const SAMPLES_OF_NPB: f64 = 500_000.0;
-/// So that a round or more fits into a run, and a run into the limit.
+/// Shortest and longest run of an NPB program, in seconds. A run has at least one round, and fits
+/// into --timeout.
 const SECONDS: (f64, f64) = (0.5, 4.0);
 const THREADS_A_CPU: u32 = 4;
 
@@ -62,7 +64,8 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
     Ok(watches)
 }
 
-/// OpenMP is told to block at once: its own spinning would be a wait, rightly recognised.
+/// Prepare a program of NPB. OpenMP blocks at once, as its own spinning would rightly be recognised
+/// as a wait.
 fn of_npb(name: &'static str, args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>> {
     let scale = args.common.scale;
     let program = programs::paper(name, session, scale)?;
@@ -99,7 +102,7 @@ fn of_others(
     session.scratch.write("compute.py", COMPUTE)?;
     let mut python = args.python.clone().unwrap_or_else(super::ml::default_python);
     if python.components().count() > 1 {
-        python = std::path::absolute(&python).context("--python")?; // it is run in another folder
+        python = std::path::absolute(&python).context("--python")?; // for use in another folder
     }
     let has_numpy =
         session.output(&[python.clone().into(), "-c".into(), "import numpy".into()]).is_ok();
@@ -153,7 +156,8 @@ impl Random {
     }
 }
 
-/// Lines of words, such that there is something to find for who compresses and who sorts.
+/// Generate `bytes` of lines of words, or a few more, which compress and sort well. The text is
+/// always the same.
 pub fn data(bytes: usize) -> String {
     let mut random = Random(1);
     let words: Vec<String> = (0..2000)
@@ -175,7 +179,7 @@ pub fn data(bytes: usize) -> String {
     text
 }
 
-/// Functions with loops and branches for an optimizer.
+/// Generate C functions with loops and branches for an optimizer.
 fn big_source(functions: u64) -> String {
     let mut random = Random(2);
     let mut text = String::from("#include <stddef.h>\n");

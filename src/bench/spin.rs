@@ -1,4 +1,4 @@
-//! `lissom bench spin`: programs whose threads wait in loops of their own, a pattern each.
+//! `lissom bench spin`: programs whose threads busy-wait in their own loops, one per pattern.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,39 +12,39 @@ use super::harness::{BOUND, Compare, Effort, Group, Metric};
 use super::workload::{self, Calibration, Program, SPIN, SPIN_OMP, SYNC_OMP};
 use super::{Bench, Common, Session, scenarios, sensitivity, specificity};
 
-/// Threads that wait in loops of their own, with --spin=auto
+/// Measure programs whose threads busy-wait, with --spin=auto
 ///
-/// Natively such programs may take 10,000 times as long with more threads than
-/// CPUs, so each run does as many rounds as fit into a tenth of --timeout. Where a
-/// single one does not fit into all of it, the cell says how long it is at least.
-/// All patterns take an hour: name some, or give --lock and --scale.
+/// Natively, such programs may take 10,000 times as long if threads outnumber CPUs,
+/// so each run does as many rounds as fit into a tenth of --timeout. If a single
+/// round does not finish within --timeout, the cell shows a lower limit.
+/// All patterns take an hour: name some, or pass --lock and --scale.
 ///
 ///   pipeline           a token goes around; 2.5 us of work a stage, flag by flag
-///   pipeline-bare      the same, waiting without the `pause` instruction
-///   pipeline-volatile  the same as pipeline, with flags that are only volatile
-///   lock-pipeline      the same, each stage waiting for a lock, by each of --lock
-///   contended          all threads want one lock [default: pthread_spin_lock],
+///   pipeline-bare      the same, without the `pause` instruction
+///   pipeline-volatile  pipeline with flags that are volatile, but not atomic
+///   lock-pipeline      pipeline with a lock for each stage, for each of --lock
+///   contended          all threads take one lock [default: pthread_spin_lock],
 ///                      1.6 million times, 100 ns inside it and 100 ns outside
-///   barrier            60 us between two barriers that are spun for
-///   spin-then-block    a token; who waits spins for a while, and then sleeps
+///   barrier            60 us between two barriers with busy-waiting
+///   spin-then-block    a token; waiters spin for a while, then sleep
 ///   omp-flags          OpenMP threads with flags and `flush`, as in NPB LU
-///   omp-active         60 us between barriers of OpenMP, OMP_WAIT_POLICY=active
+///   omp-active         60 us between OpenMP barriers, OMP_WAIT_POLICY=active
 ///   omp-default        the same without OMP_WAIT_POLICY
-///   omp-passive        the same, OMP_WAIT_POLICY=passive
+///   omp-passive        the same with OMP_WAIT_POLICY=passive
 ///
 /// Not timed, and only if named:
 ///
-///   sensitivity        how many scans of a waiting thread, and how many waits of
-///                      10 ms, are recognised, by lock. In the first, two threads
-///                      share a CPU, and one of them holds the lock all the time
-///   specificity        how many of working programs are taken for a wait, and for
-///                      NPB's programs the overhead: time with --spin=auto against
-///                      --spin=off, --runs times in turns, in percent.
-///                      500,000 scans take a minute a program on 2 CPUs
+///   sensitivity        for each lock, how many scans of a waiting thread, and how
+///                      many waits of 10 ms, are detected. For the scans, two
+///                      threads share a CPU, and one always holds the lock
+///   specificity        how many scans take a working program for a waiting one.
+///                      For NPB's programs also the overhead: time with --spin=auto
+///                      relative to --spin=off, in percent, of --runs alternating
+///                      runs. 500,000 scans take a minute a program on 2 CPUs
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct SpinArgs {
-    /// Patterns to measure [default: all that are timed]
+    /// Patterns to measure [default: all timed ones]
     #[arg(value_name = "PATTERN", value_parser = PossibleValuesParser::new(names()))]
     pub patterns: Vec<String>,
 
@@ -53,8 +53,8 @@ pub struct SpinArgs {
         value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
-    /// Locks of lock-pipeline, contended and sensitivity [default: the first eleven;
-    /// of contended pthread, of sensitivity all]
+    /// Locks for lock-pipeline, contended and sensitivity [default: the first eleven; for contended
+    /// pthread, for sensitivity all]
     #[arg(long, value_name = "LIST", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(LOCKS.iter().chain(&sensitivity::LOOPS)))]
     pub lock: Vec<String>,
@@ -63,27 +63,27 @@ pub struct SpinArgs {
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_value = "yes,no")]
     pub pause: Vec<Pause>,
 
-    /// Scans of each lock of sensitivity and of each program of specificity, at least: it is
-    /// run again until there are [default: 50000 x --scale of a lock, 500000 x --scale
-    /// of NPB's programs, 10000 of others]
+    /// Minimum number of scans for each lock of sensitivity and each program of specificity; the
+    /// program runs repeatedly until then [default: 50000 x --scale for a lock, 500000 x --scale
+    /// for NPB's programs, 10000 for others]
     #[arg(long, visible_alias = "tries", value_name = "N",
         value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub samples: Option<u64>,
 
-    /// Microseconds between two scans of a thread, in sensitivity and for NPB's programs
+    /// Microseconds between two scans of a thread, for sensitivity and NPB's programs
     #[arg(long, value_name = "US", default_value_t = 100,
         value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
     pub period: u64,
 
-    /// Programs of specificity: npb for all of NPB that do not wait in loops, or some of
-    /// them (npb-is); gzip, sort, python3, delay loop, ... [default: all but NPB's]
+    /// Programs for specificity: npb for all NPB programs that do not busy-wait, or single ones
+    /// (npb-is); gzip, sort, python3, delay loop, ... [default: all except NPB's]
     #[arg(long, value_name = "LIST", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(specificity::names()),
         hide_possible_values = true)]
     pub program: Vec<String>,
 
-    /// A Python for specificity, with NumPy or without [default: target/venv/bin/python3
-    /// if it is there, or else python3]
+    /// Python for specificity, with or without NumPy [default: target/venv/bin/python3 if it
+    /// exists, otherwise python3]
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
 
@@ -101,7 +101,7 @@ pub enum Pause {
 }
 
 impl Pause {
-    /// Of workloads/spin.c.
+    /// Return the option of workloads/spin.c that stops it from using `pause`, if wanted.
     pub fn option(self) -> Option<&'static str> {
         (self == Pause::No).then_some("--no-pause")
     }
@@ -114,7 +114,7 @@ impl Pause {
     }
 }
 
-/// Those of workloads/locks.
+/// The locks of workloads/locks that the patterns use.
 const LOCKS: [&str; 11] = [
     "array",
     "clh",
@@ -130,7 +130,7 @@ const LOCKS: [&str; 11] = [
 ];
 
 impl SpinArgs {
-    /// Those asked for, or the eleven.
+    /// Return the locks that --lock names, or else all of `LOCKS`.
     pub fn locks(&self) -> impl Iterator<Item = &str> {
         let all = LOCKS.iter().copied().filter(|_| self.lock.is_empty());
         self.lock.iter().map(String::as_str).chain(all)
@@ -141,7 +141,7 @@ impl SpinArgs {
     }
 }
 
-/// Each of the locks with each way to wait for it.
+/// Return every lock with every value of --pause.
 pub fn variants<'a>(locks: &[&'a str], args: &SpinArgs) -> Vec<(&'a str, Pause)> {
     locks.iter().flat_map(|&lock| args.pause.iter().map(move |&pause| (lock, pause))).collect()
 }
@@ -149,12 +149,12 @@ pub fn variants<'a>(locks: &[&'a str], args: &SpinArgs) -> Vec<(&'a str, Pause)>
 struct Pattern {
     name: &'static str,
     program: Program,
-    /// The workload's name in workloads/, and options.
+    /// The program's first argument, which names the workload, and options.
     command: &'static [&'static str],
     environment: &'static [&'static str],
     locks: Locks,
     unit: Unit,
-    /// Units of a run, so that the bound takes about half a second.
+    /// Units per run at --scale 1. The bound then takes about half a second.
     count: f64,
     work: Work,
     metric: Metric,
@@ -162,33 +162,34 @@ struct Pattern {
 
 enum Locks {
     None,
-    /// Every lock and every way to wait for it is a row.
+    /// One row per lock and value of --pause.
     Pipeline,
-    /// pthread's, or those that were asked for.
+    /// One row per lock that --lock names, or else pthread's only.
     Contended,
 }
 
-/// What the metric is by.
+/// The unit to which the metric refers.
 enum Unit {
-    /// A round of a ring of threads is as many hand-offs.
+    /// A hand-off; a round has one per thread.
     HandOff,
     Round,
 }
 
+/// The work of a round, in microseconds.
 enum Work {
-    /// Of each stage, whatever their number: only one works at a time.
+    /// Per stage, independent of the number of stages: only one works at a time.
     Stage(f64),
-    /// By all threads together, such that each CPU is busy for so long.
+    /// Per CPU, split among all threads.
     Split(f64),
-    /// By one thread, inside a lock and outside.
+    /// Per thread, inside the lock and again outside.
     InAndOut(f64),
 }
 
-/// Seconds after which a run is killed.
+/// Default of --timeout, in seconds.
 const LIMIT: f64 = 20.0;
-/// The part of it that a run had better take.
+/// Fraction of --timeout that a run aims to take at --scale 1.
 const AIM: f64 = 0.1;
-/// Of --scale as far as it shortens that part: less would measure how threads start.
+/// Lower bound of --scale for the length of a run: shorter runs would measure thread creation.
 const SCALE_LEAST: f64 = 0.02;
 
 const OPTIONS: &[&str] = &["--spin=auto"];
@@ -266,14 +267,14 @@ fn names() -> impl Iterator<Item = &'static str> {
 pub fn prepare(args: &SpinArgs, session: &Session) -> anyhow::Result<Bench> {
     let wanted: Vec<&Pattern> =
         PATTERNS.iter().filter(|p| args.patterns.is_empty() || args.wants(p.name)).collect();
-    // What is not timed has no work to be measured out.
+    // Patterns without a time need no calibration.
     let per_us = if wanted.is_empty() { 0.0 } else { args.calibration.per_us(session)? };
     let mut groups = Vec::new();
     let mut notes = Vec::new();
     for pattern in wanted {
         match workload::compile(session, pattern.program) {
             Ok(program) => groups.extend(pattern.groups(args, session.cpus(), &program, per_us)),
-            // A compiler without OpenMP can compile the others.
+            // A compiler without OpenMP can still compile the other patterns.
             Err(error) if pattern.program != SPIN => {
                 notes.push(format!("{} is left out: {error:#}", pattern.name));
             }
@@ -301,8 +302,8 @@ pub fn prepare(args: &SpinArgs, session: &Session) -> anyhow::Result<Bench> {
     })
 }
 
-/// A pattern without locks: its command without `--rounds`, which follow it, its metric, and units
-/// of that in a round.
+/// Return the command, the metric and the metric's units per round of a pattern without locks.
+/// The caller appends `--rounds` to the command.
 pub fn timed(
     name: &str,
     session: &Session,
@@ -312,14 +313,14 @@ pub fn timed(
     let pattern = PATTERNS
         .iter()
         .find(|p| p.name == name)
-        .with_context(|| format!("{name} is no pattern"))?;
+        .with_context(|| format!("unknown pattern {name}"))?;
     let program = workload::compile(session, pattern.program)?;
     let command = pattern.command(&program, None, Pause::Yes, threads, session.cpus(), per_us);
     Ok((command, pattern.metric, pattern.unit.of_round(threads)))
 }
 
 impl Unit {
-    /// So many are in a round.
+    /// Return the number of units in a round of `threads` threads.
     fn of_round(&self, threads: u32) -> f64 {
         match self {
             Unit::HandOff => threads.into(),
@@ -366,7 +367,8 @@ impl Pattern {
         groups
     }
 
-    /// The number of rounds is the harness's to say.
+    /// Build the command without `--rounds`, which the harness appends. `per_us`: iterations of the
+    /// work loop per microsecond.
     fn command(
         &self,
         program: &Path,
@@ -387,7 +389,7 @@ impl Pattern {
         };
         option("--threads", threads.into());
         match self.work {
-            // The workload splits it among the stages.
+            // The workload divides the work among the stages.
             Work::Stage(us) => option("--work", (us * per_us).round() * f64::from(threads)),
             Work::Split(us) => option("--work", (us * per_us * f64::from(cpus)).round()),
             Work::InAndOut(us) => {

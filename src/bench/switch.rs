@@ -1,4 +1,4 @@
-//! `lissom bench switch`: what a context switch costs by itself.
+//! `lissom bench switch`: the direct cost of a context switch.
 
 use std::ffi::OsString;
 
@@ -13,19 +13,19 @@ use super::workload::{self, Calibration, SWITCH};
 use super::{Bench, Common, Session};
 use crate::process;
 
-/// What a context switch costs by itself, on one CPU
+/// Measure the cost of a context switch by itself, on one CPU
 ///
-/// More and more threads share a fixed amount of work on one CPU. The bound is one
-/// thread, natively.
+/// An increasing number of threads share a fixed amount of work on one CPU. The
+/// bound is one thread, natively.
 ///
-///   compute  pieces of 100 us, and nothing else: switched by time slices only
-///   atomic   the same in pieces of 1 us, each of which ends with an addition to a
-///            counter that all threads share
+///   compute  pieces of 100 us, and nothing else: only time slices cause switches
+///   atomic   pieces of 1 us, each with an addition to a counter that all threads
+///            share
 ///   yield    sched_yield after each piece of 1 us: the time of a round beyond the
 ///            bound's is that of a switch
-///   futex    a turn is passed on after each piece of 1 us, from thread to thread
+///   futex    threads pass a turn on after each piece of 1 us
 ///
-/// All of it takes three minutes on any machine.
+/// All patterns take three minutes on any machine.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct SwitchArgs {
@@ -45,7 +45,7 @@ pub struct SwitchArgs {
     pub common: Common,
 }
 
-/// Name, microseconds of a piece, and pieces, so that the bound takes some 0.3 s.
+/// Name, microseconds per piece, and pieces at --scale 1. The bound then takes about 0.3 s.
 const PATTERNS: [(&str, f64, f64); 4] = [
     ("compute", 100.0, 3000.0),
     ("atomic", 1.0, 300e3),
@@ -97,7 +97,7 @@ pub fn prepare(args: &SwitchArgs, session: &Session) -> anyhow::Result<Bench> {
     })
 }
 
-/// In front of a command: the first CPU that there is.
+/// Return the words in front of a command that restrict it to the first CPU of this process.
 pub fn one_cpu() -> anyhow::Result<Vec<OsString>> {
     let cpu = process::allowed_cpus().first().copied().context("no CPU")?;
     Ok(vec!["taskset".into(), "-c".into(), cpu.to_string().into()])

@@ -1,4 +1,4 @@
-//! `lissom bench sync`: programs that do nothing but synchronize, a pattern each.
+//! `lissom bench sync`: programs that only synchronize, one per pattern.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,22 +11,22 @@ use super::harness::{Compare, Group, Metric};
 use super::workload::{self, Calibration, Program, SYNC, SYNC_OMP};
 use super::{Bench, Common, Session, scenarios};
 
-/// Synchronization patterns: barriers, condition variables, locks and the like
+/// Measure synchronization patterns: barriers, condition variables, locks and more
 ///
-/// The work of a round is split among the threads, so that a perfect scheduler
-/// would take as long with any number of threads as with one a CPU: the bound.
-/// The programs are C and are compiled first, with cc.
+/// The threads share the work of a round, so a perfect scheduler would take as long
+/// with any number of threads as with one per CPU: the bound. The programs are
+/// written in C; cc compiles them first.
 ///
 ///   barrier       60 us between two barriers of pthreads
 ///   gomp-barrier  the same with GCC's OpenMP
-///   cond          a broadcast to all threads, an acknowledgement by each
+///   cond          a broadcast to all threads, and an acknowledgement from each
 ///   mutex         one lock, 100 ns inside it and 100 ns outside
-///   fairness      the same for a second: has every thread had its share?
-///   late          a thread that sleeps, beside those of the number that
-///                 compute: how late it goes on, nine times of ten at most
-///   sem           pairs of threads that pass the turn to each other
-///   queue         half of the threads produce for the other half
-///   idle          memory of 1000 threads that wait
+///   fairness      the same for a second: the smallest share of a thread
+///   late          a thread that sleeps beside computing threads: how late it
+///                 wakes up (90th percentile)
+///   sem           pairs of threads that pass a turn to each other
+///   queue         half of the threads produce, the other half consume
+///   idle          memory of 1000 waiting threads
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct SyncArgs {
@@ -50,32 +50,33 @@ pub struct SyncArgs {
 }
 
 enum Threads {
-    /// What --threads asks for, and a bound with as many as CPUs.
+    /// The numbers of --threads, and a bound with one thread per CPU.
     Asked,
     Fixed(u32),
 }
 
 struct Pattern {
     name: &'static str,
-    /// The workload's name in workloads/.
+    /// The program's first argument, which names the workload.
     workload: &'static str,
     program: Program,
     threads: Threads,
-    /// How often, so that the bound takes about half a second.
+    /// Rounds at --scale 1. The bound then takes about half a second.
     rounds: f64,
-    /// Of a round, in CPU microseconds; a CPU's worth is multiplied by their number.
     work: Work,
+    /// Microseconds of work per round outside the lock.
     outside_us: f64,
-    /// For so long instead of so many rounds.
+    /// Length of a run, if above 0: it replaces `rounds`.
     seconds: f64,
     metric: Metric,
 }
 
+/// The work of a round, in microseconds.
 #[derive(Clone, Copy)]
 enum Work {
-    /// By all threads together, such that each CPU is busy for so long.
+    /// Per CPU, split among all threads.
     Split(f64),
-    /// By one thread.
+    /// Per thread.
     Each(f64),
 }
 
@@ -166,7 +167,7 @@ pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
                     groups.extend(pattern.groups(args, cpus, &program, per_us));
                 }
             }
-            // A compiler without OpenMP can compile the others.
+            // A compiler without OpenMP can still compile the other patterns.
             Err(error) if pattern.program == SYNC_OMP => {
                 notes.push(format!("{} is left out: {error:#}", pattern.name));
             }
@@ -187,7 +188,8 @@ pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
     })
 }
 
-/// The command of a pattern that is compared by its time, without `--rounds`; these follow it.
+/// Return the command of a pattern whose metric is the time of a round. The caller appends
+/// `--rounds`. Fails if there is no such pattern.
 pub fn timed(
     name: &str,
     session: &Session,
@@ -195,7 +197,7 @@ pub fn timed(
     per_us: f64,
 ) -> anyhow::Result<Vec<OsString>> {
     let pattern = PATTERNS.iter().find(|p| p.name == name && p.metric.field == TIME.field);
-    let pattern = pattern.with_context(|| format!("{name} is no pattern with a time"))?;
+    let pattern = pattern.with_context(|| format!("{name} is not a timed pattern"))?;
     let program = workload::compile(session, pattern.program)?;
     let mut command = pattern.command(&program, threads, session.cpus(), per_us, 1.0);
     command.truncate(command.len() - 2);

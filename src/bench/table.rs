@@ -1,4 +1,4 @@
-//! A report as text for people, at most 80 columns wide.
+//! Render a report as text, at most 80 columns wide.
 
 use super::harness::{BOUND, Cell, Compare, Measured, NATIVE, Spread, State};
 use super::report::Report;
@@ -8,7 +8,7 @@ use ui::text::{plural, wrap};
 
 const LABEL: usize = 8;
 const COLUMN: usize = 18;
-/// Columns side by side; more scenarios go into a second block below.
+/// Maximum number of columns side by side. Further scenarios go into blocks below.
 const ABREAST: usize = 4;
 
 pub fn render(report: &Report) -> String {
@@ -16,7 +16,7 @@ pub fn render(report: &Report) -> String {
     if !report.groups.is_empty() {
         lines.extend(wrap(
             &format!(
-                "Median, least-most of {} rounds.{} x bound, x native: against that run of the same round.",
+                "Median, least-most of {} rounds.{} x bound, x native: ratio to that run of the same round.",
                 report.options.runs,
                 bound(report)
             ),
@@ -39,7 +39,7 @@ pub fn render(report: &Report) -> String {
     close(lines, &notes(report))
 }
 
-/// What it is, if there is one.
+/// Explain the column `bound`, if there is one.
 fn bound(report: &Report) -> String {
     let has_bound = report.groups.iter().flat_map(|g| &g.cells).any(|c| c.scenario == BOUND);
     match (has_bound, report.benchmark) {
@@ -49,7 +49,7 @@ fn bound(report: &Report) -> String {
     }
 }
 
-/// The whole text: with the notes behind the tables.
+/// Append the notes, and join all lines.
 pub fn close(mut lines: Vec<String>, notes: &[String]) -> String {
     if !notes.is_empty() {
         lines.push(String::new());
@@ -95,7 +95,7 @@ fn rows(group: &Measured, lines: &mut Vec<String>) {
 fn row(label: &str, cells: &[Cell], show: impl Fn(&Cell) -> Option<String>) -> String {
     let shown = cells.iter().map(|c| {
         let text = show(c).unwrap_or_default();
-        // What is too wide for its column keeps away from the one before it.
+        // Separate text that is too wide for its column from the column before it.
         if text.chars().count() > COLUMN { format!(" {text}") } else { format!("{text:>COLUMN$}") }
     });
     format!("{label:>LABEL$}{}", shown.collect::<String>()).trim_end().to_string()
@@ -114,7 +114,8 @@ fn value(cell: &Cell) -> String {
     }
 }
 
-/// A comparison of what was not done, or with what was not done: only one side of it is known.
+/// Render a ratio that is only a lower or an upper limit, since a run was killed before its end.
+/// Returns `None` if both runs finished.
 pub fn one_sided(s: &Spread, cell: &Cell, group: &Measured, base: &str) -> Option<String> {
     let base_at_least = group.cells.iter().any(|c| c.scenario == base && c.at_least.is_some());
     match (cell.at_least, base_at_least) {
@@ -125,7 +126,7 @@ pub fn one_sided(s: &Spread, cell: &Cell, group: &Measured, base: &str) -> Optio
 }
 
 pub fn interruption(signal: i32) -> String {
-    format!("Interrupted by signal {signal}: what was complete by then is shown.")
+    format!("Interrupted by signal {signal}: only the complete part is shown.")
 }
 
 pub fn notes(report: &Report) -> Vec<String> {
@@ -138,7 +139,7 @@ pub fn notes(report: &Report) -> Vec<String> {
             let limit = report.options.timeout;
             match (cell.state, cell.rounds) {
                 (State::Timeout, Some(rounds)) => notes.push(format!(
-                    "{place}: {name} was not finished in {limit} s (--timeout), with {}: at least so long.",
+                    "{place}: {name} did not finish within {limit} s (--timeout), with {}: the value is a lower limit.",
                     plural(rounds, "round"),
                 )),
                 (State::Timeout, None) => notes

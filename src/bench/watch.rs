@@ -1,5 +1,5 @@
-//! Programs that are not timed: what counts is how often the runtime looked at their threads, and
-//! how often it found them waiting in a loop.
+//! Programs that are not timed: count how often the runtime scanned their threads, and how often it
+//! found them busy-waiting.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -15,15 +15,15 @@ use super::table::number;
 use crate::program;
 use ui::text::wrap;
 
-/// Whether the threads wait whenever they are looked at, or never.
+/// The ratio to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
-    /// They do: how many samples are recognised?
+    /// Threads busy-wait at all times: the scans that recognise the wait, of all scans.
     Sensitivity,
-    /// The same by wait: in how many is the thread recognised at all?
+    /// Threads busy-wait for a limited time: the waits that are recognised, of all waits.
     Waits,
-    /// They do not: how many are mistaken?
+    /// Threads never busy-wait: the scans that are mistaken, of all scans.
     Specificity,
 }
 
@@ -31,28 +31,27 @@ pub struct Watch {
     pub what: What,
     pub name: String,
     pub switch: &'static str,
-    /// In front of lissom: what chooses the CPU.
+    /// Words in front of `lissom run`: they set the CPU or the scan period.
     pub outside: Vec<OsString>,
-    /// Of `lissom run`.
+    /// Options of `lissom run`.
     pub options: Vec<&'static str>,
     pub command: Vec<OsString>,
-    /// Only processes of this name count: not a shell or a compiler's driver, which sleep.
+    /// Count only processes whose name begins with this. Shells and compiler drivers merely sleep.
     pub process: &'static str,
-    /// Samples, or waits, to be reached, by running the program again and again.
+    /// Scans, or waits, to reach by running the program repeatedly.
     pub samples: u64,
-    /// It cannot be run; why not.
+    /// Why the program cannot be run, if so.
     pub missing: Option<String>,
-    /// Runs with detection as it is, each with one without it behind: what detection costs. The
-    /// program says its `seconds` and `rounds`.
+    /// Pairs of runs, with and without detection, that measure its overhead. The program must
+    /// report its `seconds` and `rounds`.
     pub pairs: usize,
 }
 
 const PAIR: [&str; 2] = ["--spin=auto", "--spin=off"];
 
-/// A program that is looked at so rarely that it would take more is left at what it has given by
-/// then.
+/// Maximum number of runs. Stop early if a program is scanned so rarely that it would need more.
 const MOST_RUNS: u64 = 300;
-/// After so many runs that can be told; without a sample there will be none.
+/// Runs needed to estimate the scans per run. A program without a scan by then fails.
 const UNSEEN_RUNS: u64 = 3;
 
 #[derive(Serialize)]
@@ -65,14 +64,14 @@ pub struct Watched {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     pub runs: u64,
-    /// How often a thread was looked at, and how often it was found waiting. Of Waits: all, and
-    /// those found.
+    /// Scans of threads. For `What::Waits`, waits.
     pub samples: u64,
+    /// Scans that found a wait. For `What::Waits`, waits that were found.
     pub waits: u64,
-    /// Time of a round with detection against without, in percent above it.
+    /// Time per round with detection, in percent above that without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Spread>,
-    /// What the program said, by run, if it is JSON: of sensitivity, how much of it was on a CPU.
+    /// JSON output of the program, by run. For sensitivity, it has the CPU time of the waits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<Value>,
 }
@@ -97,7 +96,8 @@ impl Watch {
         command
     }
 
-    /// The time of a round with `option`, or what went wrong.
+    /// Run the program with `option` of `lissom run`. Returns the seconds per round. The inner
+    /// error says what failed.
     fn round(
         &self,
         option: &str,
@@ -108,11 +108,12 @@ impl Watch {
         command.extend(self.command.iter().cloned());
         let ended = child::run(&command, &session.signals, &session.scratch, limit)?;
         Ok(output_of(ended, limit).and_then(|output| {
-            seconds_a_round(&output).ok_or_else(|| format!("it has not said its time: {output}"))
+            seconds_a_round(&output).ok_or_else(|| format!("its output has no time: {output}"))
         }))
     }
 
-    /// In turns, so that both share what the machine does meanwhile.
+    /// Measure the overhead of detection. Runs with and without it alternate, so that drift of the
+    /// machine's speed affects both. The inner error says what failed.
     fn overhead(
         &self,
         session: &Session,
@@ -141,13 +142,13 @@ fn output_of(ended: Ended, limit: Duration) -> Result<String, String> {
     }
 }
 
-/// As the programs of suites say it.
+/// Read the seconds per round from the last line of a suite program's output.
 fn seconds_a_round(output: &str) -> Option<f64> {
     let said: Value = serde_json::from_str(output.lines().last()?).ok()?;
     Some(said["seconds"].as_f64()? / said["rounds"].as_f64()?).filter(|s| *s > 0.0)
 }
 
-/// Why the program cannot be run, if so.
+/// Return why the program cannot be run, or `None` if it can.
 pub fn is_missing(program: &OsStr) -> Option<String> {
     program::find(program, std::env::var_os("PATH").as_deref()).err().map(|refused| refused.message)
 }
@@ -193,7 +194,7 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
 }
 
 impl Watched {
-    /// Adds what a run has counted; the error, if that says nothing.
+    /// Add the counts of a run. Returns an error if they are meaningless.
     fn add(&mut self, output: &str, statistics: &Value, process: &str) -> Option<String> {
         let output: Option<Value> = serde_json::from_str(output.trim()).ok();
         if let Some(why) = super::native_because(statistics) {
@@ -208,7 +209,7 @@ impl Watched {
         self.samples += samples;
         self.waits += waits;
         (self.samples == 0 && self.runs == UNSEEN_RUNS)
-            .then(|| "its threads were not looked at".into())
+            .then(|| "its threads were not scanned".into())
     }
 
     fn hopeless(&self, samples: u64) -> bool {
@@ -216,18 +217,18 @@ impl Watched {
             || (self.runs >= UNSEEN_RUNS && self.samples * MOST_RUNS < samples * self.runs)
     }
 
-    /// Found of looked at, as 0 to 1.
+    /// Return `waits` / `samples`, 0 to 1.
     fn share(&self) -> f64 {
         self.waits as f64 / self.samples.max(1) as f64
     }
 }
 
-/// What workloads/spin_sensitivity.h says.
+/// Return the waits and the waits found that workloads/spin_sensitivity.h reports.
 fn counted_waits(said: &Value) -> (u64, u64) {
     (said["waits"].as_u64().unwrap_or(0), said["waits_found"].as_u64().unwrap_or(0))
 }
 
-/// How often the processes of that name were looked at, and found waiting.
+/// Count scans, and scans that found a wait, in processes whose name begins with `process`.
 fn counted(statistics: &Value, process: &str) -> (u64, u64) {
     let processes = statistics["processes"].as_array().map(Vec::as_slice).unwrap_or_default();
     let named =
@@ -238,7 +239,7 @@ fn counted(statistics: &Value, process: &str) -> (u64, u64) {
     })
 }
 
-/// Each kind, its programs, and their cells by way of switching.
+/// A program, and its cells by way of switching.
 type Row<'a> = (&'a str, Vec<Option<&'a Watched>>);
 
 fn rows(watched: &[Watched], what: What) -> (Vec<&'static str>, Vec<Row<'_>>) {
@@ -261,12 +262,10 @@ fn rows(watched: &[Watched], what: What) -> (Vec<&'static str>, Vec<Row<'_>>) {
 fn title(what: What) -> &'static str {
     match what {
         What::Sensitivity => {
-            "sensitivity: samples of waiting threads, and how many were recognised"
+            "sensitivity: share of scans of waiting threads that detected the wait"
         }
-        What::Waits => "sensitivity: waits of 10 ms, and how many were recognised",
-        What::Specificity => {
-            "specificity: samples of working threads, and how many were taken for a wait"
-        }
+        What::Waits => "sensitivity: share of waits of 10 ms that were detected",
+        What::Specificity => "specificity: scans that took a working thread for a waiting one",
     }
 }
 
@@ -276,7 +275,7 @@ fn cell(watched: Option<&Watched>) -> String {
         (Watching::Missing, _) => "not installed".into(),
         (Watching::Failed, _) => "failed".into(),
         (Watching::Ok, What::Sensitivity | What::Waits) => {
-            // Rounded down: 100% is all of them.
+            // Round down: only all of them are 100%.
             format!("{:.2}% of {}", (w.share() * 1e4).floor() / 1e2, number(w.samples as f64))
         }
         (Watching::Ok, What::Specificity) => format!("{} of {}", w.waits, number(w.samples as f64)),
@@ -297,7 +296,7 @@ fn overhead(watched: &Watched) -> Option<String> {
 
 const KINDS: [What; 3] = [What::Sensitivity, What::Waits, What::Specificity];
 
-/// For people, at most 80 columns wide: up to three ways of switching.
+/// Render the lines of the text table, at most 80 columns wide with three ways of switching.
 pub fn table(watched: &[Watched]) -> Vec<String> {
     let mut lines = Vec::new();
     for what in KINDS {
@@ -403,7 +402,7 @@ mod tests {
         ];
         let lines = table(&all);
         assert!(lines.iter().all(|l| l.chars().count() <= 80), "{lines:?}");
-        // Nearly all is not all.
+        // 29,999 of 30,000 are not 100%.
         assert!(lines.iter().any(|l| l.ends_with("99.99% of 30.0k")), "{lines:?}");
         assert!(lines.iter().any(|l| l.ends_with("2 of 12.3k     not installed")), "{lines:?}");
         assert!(markdown(&all).contains("| gzip | 2 of 12.3k | not installed |"));

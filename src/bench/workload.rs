@@ -1,4 +1,4 @@
-//! The programs of workloads/, which this binary carries as sources and compiles where it runs.
+//! The programs of workloads/. This binary contains their sources, and compiles them where it runs.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use include_dir::{Dir, include_dir};
 
 use super::Session;
 
-/// The name of the source without its `.c`, and the flags that it needs beside the usual ones:
-/// behind the source, so libraries work.
+/// The name of a source file without its `.c`, and extra compiler flags. The flags follow the
+/// source on the command line, as libraries must.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Program(pub &'static str, pub &'static [&'static str]);
 
@@ -21,9 +21,9 @@ pub const SPIN_OMP: Program = Program("spin_omp", &["-fopenmp"]);
 pub const POOL: Program = Program("pool", &["-pthread"]);
 pub const SWITCH: Program = Program("switch", &["-pthread"]);
 pub const LOCALITY: Program = Program("locality", &["-pthread"]);
-/// A library, to be preloaded.
+/// A library for LD_PRELOAD.
 pub const LOCKS: Program = Program("locks/preload", &["-shared", "-fPIC", "-ldl"]);
-/// A library, to be preloaded.
+/// A library for LD_PRELOAD.
 pub const PIN: Program = Program("pin", &["-shared", "-fPIC", "-pthread", "-ldl"]);
 pub const SCHEDULE: Program = Program("schedule", &[]);
 pub const WORK: Program = Program("work", &["-pthread"]);
@@ -34,10 +34,10 @@ pub const PATHFINDER: Program = Program("pathfinder", &["-fopenmp"]);
 pub const BLACKSCHOLES: Program = Program("blackscholes", &["-pthread", "-lm"]);
 pub const FFT3D: Program = Program("fft3d", &["-pthread", "-lfftw3_threads", "-lfftw3", "-lm"]);
 
-/// workloads/: each program includes some of the headers.
+/// All of workloads/: programs include headers from there.
 static SOURCES: Dir = include_dir!("$CARGO_MANIFEST_DIR/workloads");
 
-/// What `lissom run --stats` counts.
+/// The layout of the counters of `lissom run --stats`, which workloads/spin_sensitivity.h reads.
 const ABI: &str = include_str!("../../runtime/abi.h");
 
 fn compiler() -> OsString {
@@ -49,8 +49,8 @@ pub fn compiler_version(session: &Session) -> String {
     text.lines().next().unwrap_or_default().into()
 }
 
-/// Into the session's own folder each time: it takes a moment, and nothing has to be trusted or
-/// found stale.
+/// Compile a program into the session's folder, unless it is there. Returns its path. Programs are
+/// not kept between sessions: compiling is fast, and a kept one may be stale or untrusted.
 pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
     let Program(name, flags) = program;
     let folder = session.scratch.path();
@@ -59,7 +59,7 @@ pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
         return Ok(built);
     }
     if !folder.join("abi.h").exists() {
-        SOURCES.extract(folder).context("the session's folder")?;
+        SOURCES.extract(folder).context("cannot write the workloads' sources")?;
         session.scratch.write("abi.h", ABI)?;
     }
     let mut command = vec![compiler(), "-std=gnu11".into(), "-O2".into()];
@@ -67,12 +67,12 @@ pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
     command.extend(flags.iter().map(OsString::from));
     command.extend(["-o".into(), built.clone().into()]);
     session.output(&command).context(
-        "a workload cannot be compiled (on Debian: apt-get install gcc libc6-dev; CC names the compiler)",
+        "cannot compile a workload (on Debian: apt-get install gcc libc6-dev; CC selects the compiler)",
     )?;
     Ok(built)
 }
 
-/// Adds options of a workload.
+/// Append options of a workload.
 pub fn add(command: &mut Vec<OsString>, options: &[(&str, f64)]) {
     command.extend(
         options.iter().flat_map(|(name, value)| [OsString::from(name), value.to_string().into()]),
@@ -81,8 +81,8 @@ pub fn add(command: &mut Vec<OsString>, options: &[(&str, f64)]) {
 
 #[derive(Args)]
 pub struct Calibration {
-    /// Iterations of the work loop that take a microsecond [default: measured first].
-    /// Give that of an earlier run (iterations_per_us in its JSON) to compare with it
+    /// Iterations of the work loop per microsecond [default: measured first]. To compare with an
+    /// earlier run, pass its value (iterations_per_us in its JSON)
     #[arg(id = "calibration", long = "calibration", value_name = "N", value_parser = super::positive)]
     given: Option<f64>,
 }
@@ -93,16 +93,16 @@ impl Calibration {
     }
 }
 
-/// Iterations of the workloads' loop that take a microsecond, with as many threads as CPUs.
+/// Measure the iterations per microsecond of the workloads' loop, with one thread per CPU.
 fn calibrate(session: &Session) -> anyhow::Result<f64> {
     let threads = session.cpus().to_string();
     let command =
         [compile(session, SYNC)?.into(), "calibrate".into(), "--threads".into(), threads.into()];
     let output = session.output(&command).context(
-        "the workloads cannot be run (TMPDIR must name a folder in which programs may be executed)",
+        "cannot run the workloads (TMPDIR must name a folder that is not mounted noexec)",
     )?;
     let output: serde_json::Value =
-        serde_json::from_str(&output).context("the calibration's output")?;
+        serde_json::from_str(&output).context("cannot parse the calibration's output")?;
     output["iterations_per_us"]
         .as_f64()
         .filter(|n| *n > 0.0)
@@ -133,7 +133,7 @@ mod tests {
         list
     }
 
-    /// The macro does not see files that are new.
+    /// `include_dir!` does not notice new files.
     #[test]
     fn every_source_is_carried() {
         let mut there = below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads"), "");

@@ -1,21 +1,21 @@
-//! The limits that the control groups of this process set, of either version, along all ancestors.
+//! Limits by cgroups of version 1 and 2, including those of ancestors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folders of one controller, from this process's group up to what is visible of the root.
+/// Folders of one controller, from the process's own cgroup up to the visible root.
 pub struct Hierarchy {
     pub v2: bool,
     pub folders: Vec<PathBuf>,
 }
 
-/// Where `controller` (cpu, cpuset, pids) is visible. Version 1 wins where it has the controller,
-/// because a controller belongs to one version only.
+/// Find this process's cgroups of `controller` (cpu, cpuset, pids). Prefers version 1 if it has the
+/// controller, because a controller belongs to one version only. None: not mounted.
 pub fn hierarchy(controller: &str) -> Option<Hierarchy> {
     hierarchy_of("self", controller)
 }
 
-/// The same of another process. What is above this one's own group namespace is not seen.
+/// Find the cgroups of another process. Groups above our own cgroup namespace are invisible.
 pub fn hierarchy_of(process: &str, controller: &str) -> Option<Hierarchy> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
@@ -41,7 +41,8 @@ fn find(mounts: &str, groups: &str, controller: &str) -> Option<Hierarchy> {
                 kind == "cgroup" && options.split(',').any(|o| o == controller)
             };
             if right {
-                // In a namespace of its own, a group above the visible root shows as /.. .
+                // In a cgroup namespace, the path of a group above the visible root begins with /..
+                // .
                 let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
                 let below = if path.contains("/..") { Path::new("") } else { below };
                 let folders = below.ancestors().map(|part| Path::new(mount).join(part)).collect();
@@ -52,7 +53,7 @@ fn find(mounts: &str, groups: &str, controller: &str) -> Option<Hierarchy> {
     None
 }
 
-/// root, mount point, type, options of the super block
+/// Return root, mount point, type and super block options.
 fn mount_fields(line: &str) -> Option<(&str, &str, &str, &str)> {
     let (front, back) = line.split_once(" - ")?;
     let mut front = front.split(' ').skip(3);
@@ -69,7 +70,7 @@ pub struct Limit<T> {
     pub file: PathBuf,
 }
 
-/// The least CPU quota, in CPUs.
+/// Return the least CPU quota of the cgroup and its ancestors, in CPUs.
 pub fn quota() -> Option<Limit<f64>> {
     let hierarchy = hierarchy("cpu")?;
     let of = |folder: &PathBuf| {
@@ -86,7 +87,7 @@ pub fn quota() -> Option<Limit<f64>> {
     hierarchy.folders.iter().filter_map(of).min_by(|a, b| a.value.total_cmp(&b.value))
 }
 
-/// `max 100000` or `150000 100000`
+/// Parse `max 100000` or `150000 100000`. Returns the quota in CPUs.
 fn parse_cpu_max(text: &str) -> Option<f64> {
     let mut fields = text.split_whitespace();
     let quota: f64 = fields.next()?.parse().ok()?;
@@ -94,8 +95,8 @@ fn parse_cpu_max(text: &str) -> Option<f64> {
     (period > 0.0).then_some(quota / period)
 }
 
-/// The CPUs of this process's own group, as the kernel lists them, and the file that restricts
-/// them.
+/// Return the CPUs of this process's own cgroup, as the kernel lists them, and the file that
+/// restricts them.
 pub fn cpuset() -> Option<Limit<String>> {
     let hierarchy = hierarchy("cpuset")?;
     let names: &[&str] = if hierarchy.v2 {
@@ -109,7 +110,7 @@ pub fn cpuset() -> Option<Limit<String>> {
     Some(Limit { value, file: own.join("cpuset.cpus") })
 }
 
-/// The least pids.max.
+/// Return the least pids.max of the cgroup and its ancestors.
 pub fn pids() -> Option<Limit<u64>> {
     let of = |folder: &PathBuf| {
         let file = folder.join("pids.max");

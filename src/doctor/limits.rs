@@ -1,11 +1,11 @@
-//! How many CPUs and how many threads a program may have here.
+//! Limits on the CPUs and threads of programs.
 
 use std::fs;
 
 use super::{Finding, cgroup};
 use crate::process;
 
-/// Fewer threads than this are a limit worth telling.
+/// Limits of fewer threads than this are reported.
 const MANY: u64 = 4096;
 
 pub fn findings() -> Vec<Finding> {
@@ -18,7 +18,7 @@ fn cpus() -> Finding {
     let allowed = process::allowed_cpus().len();
     let set = cgroup::cpuset();
     let listed = set.as_ref().map(|s| format!(" (cpuset {})", s.value)).unwrap_or_default();
-    let why = format!("{allowed} of {online} may be used{listed}");
+    let why = format!("{allowed} of {online} are available{listed}");
     if allowed >= online {
         return Finding::ok("CPUs", why);
     }
@@ -32,7 +32,7 @@ fn cpus() -> Finding {
 
 fn quota() -> Finding {
     let Some(limit) = cgroup::quota() else {
-        return Finding::ok("CPU quota", "none in the control groups seen from here");
+        return Finding::ok("CPU quota", "none in the visible cgroups");
     };
     let slots = limit.value.ceil().max(1.0) as usize;
     let why = format!("{:.2} CPUs by {}", limit.value, limit.file.display());
@@ -42,7 +42,7 @@ fn quota() -> Finding {
     let setting = if limit.file.ends_with("cpu.max") { "max" } else { "-1" };
     Finding::limited(
         "CPU quota",
-        format!("{why}: at most {slots} threads run at a time"),
+        format!("{why}: at most {slots} threads run at once"),
         format!("echo {setting} > {}", limit.file.display()),
     )
 }
@@ -61,7 +61,7 @@ fn soft_limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     (limit != libc::RLIM_INFINITY).then_some(limit)
 }
 
-/// The least of all limits on the number of threads, and what would raise it.
+/// Report the least of all limits on the number of threads, and how to raise it.
 fn threads() -> Finding {
     let mut limits: Vec<(u64, String, String)> = Vec::new();
     let mut add = |value: Option<u64>, name: &str, fix: String| {
@@ -71,7 +71,7 @@ fn threads() -> Finding {
         let file = pids.file.display();
         add(Some(pids.value), &file.to_string(), format!("echo max > {file}"));
     }
-    // Does not bind root.
+    // This limit does not apply to root.
     if process::euid() != 0 {
         add(soft_limit(libc::RLIMIT_NPROC), "RLIMIT_NPROC", "ulimit -u unlimited".into());
     }
@@ -93,7 +93,8 @@ fn threads() -> Finding {
     }
 }
 
-/// glibc gives a thread as much stack as RLIMIT_STACK says; that is address space until it is used.
+/// Report the stack size of threads. glibc gives a thread RLIMIT_STACK bytes; they are address
+/// space until the thread uses them.
 fn stacks() -> Finding {
     const MIB: u64 = 1024 * 1024;
     let stack = soft_limit(libc::RLIMIT_STACK);
@@ -105,10 +106,11 @@ fn stacks() -> Finding {
     if let Some(space) = soft_limit(libc::RLIMIT_AS)
         && space / each < MANY
     {
-        let why = format!("{shown}; the address space (RLIMIT_AS) holds {} of them", space / each);
+        let why =
+            format!("{shown}; the address space (RLIMIT_AS) has room for {} of them", space / each);
         return Finding::limited("thread stacks", why, "ulimit -v unlimited, or ulimit -s 1024");
     }
-    // Without overcommit, a stack that is mapped is memory that is taken.
+    // Without overcommit, a mapped stack is charged at once.
     if number("/proc/sys/vm/overcommit_memory") == Some(2) && each > 2 * MIB {
         let why = format!("{shown}, charged at once because vm.overcommit_memory is 2");
         return Finding::limited("thread stacks", why, "ulimit -s 1024");

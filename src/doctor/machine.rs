@@ -1,4 +1,4 @@
-//! What this machine, its kernel and this environment allow.
+//! Findings about this machine, its kernel and the environment.
 
 use std::ffi::{CStr, OsStr};
 use std::fs;
@@ -54,7 +54,7 @@ fn switched_off() -> Finding {
         Ok(list) if !list.is_empty() => {
             Finding::ok(what, format!("LD_PRELOAD keeps its entries: {list}"))
         }
-        _ => Finding::ok(what, "nothing in it switches lissom off"),
+        _ => Finding::ok(what, "no variable switches lissom off"),
     }
 }
 
@@ -69,17 +69,17 @@ fn kernel() -> Finding {
     };
     let why = format!("Linux {release} on {machine}");
     if machine != "x86_64" {
-        return Finding::off("kernel", why, "an x86-64 machine");
+        return Finding::off("kernel", why, "use an x86-64 machine");
     }
     if version(&release) < OLDEST_KERNEL {
-        return Finding::off("kernel", why, "a kernel of 5.9 or newer");
+        return Finding::off("kernel", why, "use Linux 5.9 or newer");
     }
     Finding::ok("kernel", why)
 }
 
-/// A dynamically linked program of this machine, and arguments with which it does nothing. This
-/// binary, unless it carries its own libc (as that of the packages does): then what says most about
-/// the machine's programs is its shell.
+/// Return a dynamically linked program of this machine, and arguments with which it does nothing.
+/// This is our own binary, or the shell if the binary contains its own libc, like that of the
+/// packages.
 fn sample() -> io::Result<(PathBuf, &'static [&'static str])> {
     if cfg!(target_feature = "crt-static") {
         return Ok(("/bin/sh".into(), &["-c", ":"]));
@@ -87,14 +87,15 @@ fn sample() -> io::Result<(PathBuf, &'static [&'static str])> {
     Ok((std::env::current_exe()?, &["--version"]))
 }
 
-/// That of the glibc that programs get, which need not be this binary's own; or why there is none.
+/// Return the version of the glibc that programs use, or why there is none. This binary may use
+/// another one.
 pub fn glibc_version() -> Result<String, String> {
     let (program, _) = sample().map_err(|e| e.to_string())?;
     target::glibc_version(&program)
 }
 
 fn glibc() -> Finding {
-    let wanted = "glibc 2.31 or newer (Debian 11, Ubuntu 20.04)";
+    let wanted = "use glibc 2.31 or newer (Debian 11, Ubuntu 20.04)";
     match glibc_version() {
         Ok(text) if version(&text) < OLDEST_GLIBC => {
             Finding::off("glibc", format!("version {text}"), wanted)
@@ -109,7 +110,7 @@ fn shadow_stacks(status: &str) -> Finding {
     if features.split_whitespace().any(|f| f == "shstk") {
         return Finding::off(
             "shadow stacks",
-            "this shell's programs run with user shadow stacks, which stack switching breaks",
+            "programs of this shell use user shadow stacks, which prevent stack switching",
             "export GLIBC_TUNABLES=glibc.cpu.hwcaps=-SHSTK",
         );
     }
@@ -118,7 +119,7 @@ fn shadow_stacks(status: &str) -> Finding {
 
 fn seccomp(status: &str) -> Finding {
     match field(status, "Seccomp") {
-        Some("1") => Finding::off("seccomp", "strict mode", "start it outside of the sandbox"),
+        Some("1") => Finding::off("seccomp", "strict mode", "start it outside the sandbox"),
         Some("2") => Finding::ok(
             "seccomp",
             "a filter is installed; the trial run below shows whether it matters",
@@ -139,16 +140,16 @@ fn tracer(status: &str) -> Finding {
         None | Some("0") => Finding::ok("ptrace", "not traced"),
         Some(pid) => Finding::limited(
             "ptrace",
-            format!("traced by process {pid}, which sees the runtime's code and its signals"),
+            format!("traced by process {pid}, which sees the runtime's code and signals"),
             "attach the debugger after the program has started",
         ),
     }
 }
 
-/// Tries a sampling event on this thread.
+/// Try to open a sampling event of this thread.
 fn perf_events() -> Finding {
-    // struct perf_event_attr, version 0: type, size, config, period, sample_type, read_format,
-    // flags, ...
+    // The first words of struct perf_event_attr, version 0: type and size, config, period,
+    // sample_type, read_format, flags.
     let mut attributes = [0_u64; 8];
     const SOFTWARE: u64 = 1;
     const TASK_CLOCK: u64 = 1;
@@ -157,12 +158,12 @@ fn perf_events() -> Finding {
     attributes[1] = TASK_CLOCK;
     attributes[2] = 1_000_000;
     attributes[5] = EXCLUDE_KERNEL_AND_HYPERVISOR;
-    // SAFETY: the attributes are as long as they say; the result is checked.
+    // SAFETY: the attributes are as long as their size says; the result is checked.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, 0) };
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     let paranoid = paranoid.trim();
     if fd >= 0 {
-        // SAFETY: the descriptor just made.
+        // SAFETY: the new descriptor is ours.
         unsafe { libc::close(fd as i32) };
         return Finding::ok(
             "perf events",
@@ -172,7 +173,7 @@ fn perf_events() -> Finding {
     let error = io::Error::last_os_error();
     Finding::limited(
         "perf events",
-        format!("{error} (perf_event_paranoid {paranoid}); only finer sampling would need them"),
+        format!("{error} (perf_event_paranoid {paranoid}); only finer sampling needs them"),
         "sysctl kernel.perf_event_paranoid=2, and allow perf_event_open in the container's seccomp profile",
     )
 }
@@ -181,8 +182,8 @@ fn runtime_file() -> Finding {
     match unpack::unpack() {
         Ok(path) if path.starts_with("/proc") => Finding::limited(
             "runtime file",
-            "kept in memory, for want of a private folder: children of a program that closes all \
-             its descriptors run natively, and their loader says so",
+            "kept in memory, because there is no private folder: children of a program that closes \
+             all its descriptors run natively, and their loader reports an error",
             "set XDG_RUNTIME_DIR or XDG_CACHE_HOME to a folder that only you can write",
         ),
         Ok(path) => Finding::ok("runtime file", path.display().to_string()),
@@ -194,27 +195,26 @@ fn runtime_file() -> Finding {
     }
 }
 
-/// Runs a program under lissom and asks the runtime what became of it: the other lines are reasons,
-/// this one is the fact.
+/// Run a program under lissom, and report the state of its runtime. The other findings give
+/// reasons; this one is the fact.
 fn trial_run() -> Finding {
     let what = "trial run";
     let trial = || -> io::Result<serde_json::Value> {
         let (program, arguments) = sample()?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["run", "--stats=json", "--"]).arg(program).args(arguments);
-        // A program of one thread would never need the runtime.
+        // By default, the runtime does not begin in a program of one thread.
         command.env(abi::ENV_START, "now");
         command.env_remove(abi::ENV_VERBOSE).stdin(Stdio::null());
         let output = command.output()?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            let reason = said.lines().find(|l| !l.trim().is_empty()).unwrap_or("it said nothing");
+            let reason = said.lines().find(|l| !l.trim().is_empty()).unwrap_or("no message");
             return Err(io::Error::other(format!("it ended with {}: {reason}", output.status)));
         }
         serde_json::from_slice(&output.stderr).map_err(io::Error::other)
     };
-    let fix =
-        "see the lines above; LISSOM_VERBOSE=1 lissom run -- CMD shows the runtime's own words";
+    let fix = "see the lines above; lissom run --verbose -- CMD prints the runtime's messages";
     let report = match trial() {
         Ok(report) => report,
         Err(e) => return Finding::off(what, format!("a trial program did not run: {e}"), fix),

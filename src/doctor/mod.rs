@@ -1,4 +1,4 @@
-//! `lissom doctor`: what would be active, what not, why, and what would change it.
+//! `lissom doctor`: report what would be active, what not, why, and how to change it.
 
 pub mod cgroup;
 mod limits;
@@ -18,7 +18,7 @@ use crate::cli::DoctorArgs;
 #[serde(rename_all = "lowercase")]
 pub enum State {
     Ok,
-    /// lissom works, but with less than it could do.
+    /// lissom works, but not with all of its features.
     Limited,
     /// The program would run natively.
     Off,
@@ -39,7 +39,7 @@ pub struct Finding {
     pub what: &'static str,
     pub state: State,
     pub why: String,
-    /// The command or setting that would change it.
+    /// Command or setting that would change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -105,7 +105,7 @@ impl Report {
     }
 }
 
-/// State, subject and reason in columns, and below it the fix, in at most 80 columns.
+/// Format state, subject and reason in columns, and below them the fix, in at most 80 columns.
 fn finding_lines(finding: &Finding) -> Vec<String> {
     let first = format!("  {:<8} {:<14} ", finding.state.name(), finding.what);
     let indent = first.chars().count();

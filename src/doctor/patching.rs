@@ -1,4 +1,5 @@
-//! Whether and how code can be changed: tries what the runtime does (`runtime/patch/write.c`).
+//! Test whether and how code can be changed, with the steps of the runtime
+//! (`runtime/patch/write.c`).
 
 use std::fs;
 use std::io;
@@ -12,7 +13,7 @@ const PAGE: usize = 4096;
 const CODE: i32 = libc::PROT_READ | libc::PROT_EXEC;
 const OPEN: i32 = CODE | libc::PROT_WRITE;
 
-/// A page of a file, mapped as a loader maps code; or, without a file, one of the runtime's stubs.
+/// A page of a file, mapped like code; or, without a file, a page like one of the runtime's stubs.
 struct Page(*mut libc::c_void);
 
 impl Page {
@@ -26,7 +27,7 @@ impl Page {
     }
 
     fn protect(&self, protection: i32) -> io::Result<()> {
-        // SAFETY: of our own page, to which nothing points.
+        // SAFETY: our own page, to which nothing points.
         match unsafe { libc::mprotect(self.0, PAGE, protection) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -40,20 +41,21 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // SAFETY: the page that was mapped, to which nothing points.
+        // SAFETY: our own mapping, to which nothing points.
         unsafe { libc::munmap(self.0, PAGE) };
     }
 }
 
-/// What was found out; an error says what was tried.
+/// Results of the attempts.
 struct Outcome {
-    /// The runtime's stubs: written, then made executable.
+    /// Make written memory executable, as for the runtime's stubs.
     stubs: io::Result<()>,
-    /// Opening /proc/self/mem.
+    /// Open /proc/self/mem.
     memory: io::Result<()>,
-    /// Code that is read-only.
+    /// Write to read-only code by /proc/self/mem.
     forced: io::Result<()>,
-    /// Code that is made writable for that; not tried where the other way works.
+    /// Make code writable by mprotect, and write. None: not tried, because writes to read-only code
+    /// work.
     by_mprotect: Option<io::Result<()>>,
 }
 
@@ -79,7 +81,7 @@ pub fn finding() -> Finding {
     let asked_for = std::env::var(abi::ENV_PATCH).as_deref() == Ok("mprotect");
     match try_all(asked_for) {
         Ok(outcome) => judge(outcome, asked_for),
-        Err(e) => Finding::off(WHAT, format!("code cannot be mapped: {e}"), "mount /proc"),
+        Err(e) => Finding::off(WHAT, format!("cannot map code: {e}"), "mount /proc"),
     }
 }
 
@@ -92,20 +94,20 @@ fn judge(outcome: Outcome, asked_for: bool) -> Finding {
         return Finding::off(WHAT, format!("memory cannot be made executable: {e}"), ALLOW);
     }
     if let Err(e) = outcome.memory {
-        let fix = "mount /proc, and let the program write /proc/self/mem";
-        return Finding::off(WHAT, format!("/proc/self/mem: {e}"), fix);
+        let fix = "mount /proc, and allow programs to write to /proc/self/mem";
+        return Finding::off(WHAT, format!("cannot open /proc/self/mem: {e}"), fix);
     }
     match (outcome.forced, outcome.by_mprotect) {
         (Ok(()), None) => Finding::ok(WHAT, "through /proc/self/mem; no code is ever writable"),
         (forced, Some(Ok(()))) => {
             let (reason, fix) = match forced {
                 Err(e) if !asked_for => (
-                    format!("this kernel refuses to force writes to /proc/self/mem: {e}"),
-                    "without that: boot with proc_mem.force_override=always".to_string(),
+                    format!("this kernel refuses forced writes to /proc/self/mem: {e}"),
+                    "to avoid it, boot with proc_mem.force_override=always".to_string(),
                 ),
                 _ => {
                     let name = abi::ENV_PATCH;
-                    (format!("{name} asks for that"), format!("without that: unset {name}"))
+                    (format!("{name} requests it"), format!("to avoid it, unset {name}"))
                 }
             };
             let why = format!("pages of code are made writable by mprotect for a moment: {reason}");

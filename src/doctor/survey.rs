@@ -1,5 +1,5 @@
-//! The system calls of a file that the runtime leaves as they are, by its own search: survey.c,
-//! linked into this binary with `runtime/patch`.
+//! Find the system calls of a file that the runtime does not redirect. Uses the runtime's own
+//! search: survey.c, linked into this binary with `runtime/patch`.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -10,9 +10,9 @@ use serde::Serialize;
 /// A `syscall` instruction that is not redirected.
 #[derive(Serialize, Debug, PartialEq, Eq)]
 pub struct LeftAlone {
-    /// From where the object is loaded.
+    /// Offset from the load address of the object.
     pub offset: u64,
-    /// Of the system call, if it can be seen.
+    /// System call number, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
     pub why: String,
@@ -35,9 +35,9 @@ unsafe extern "C" {
 }
 
 extern "C" fn found(to: *mut c_void, found: *const Found) {
-    // SAFETY: survey.c hands on what `left_alone` gave it, and a structure of its own.
+    // SAFETY: survey.c passes on the pointer from `left_alone`, and a structure of its own.
     let (to, found) = unsafe { (&mut *to.cast::<Vec<LeftAlone>>(), &*found) };
-    // SAFETY: a literal of the runtime's.
+    // SAFETY: a string literal of the runtime.
     let why = unsafe { CStr::from_ptr(found.why) };
     to.push(LeftAlone {
         offset: found.offset,
@@ -46,11 +46,11 @@ extern "C" fn found(to: *mut c_void, found: *const Found) {
     });
 }
 
-/// None: the file is not understood.
+/// Return the system calls that are not redirected. None: the file cannot be parsed.
 pub fn left_alone(path: &Path) -> Option<Vec<LeftAlone>> {
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     let mut left: Vec<LeftAlone> = Vec::new();
-    // SAFETY: `found` gets the vector back, during the call only.
+    // SAFETY: `found` uses the vector during the call only.
     let all = unsafe { lissom_survey(path.as_ptr(), found, (&raw mut left).cast()) };
     (all >= 0).then_some(left)
 }

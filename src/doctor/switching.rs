@@ -1,5 +1,5 @@
-//! Whether threads can be switched in user space: the runtime's own condition,
-//! `runtime/prim/vector.c`, linked into this binary as it is.
+//! Test whether threads can be switched in user space. Uses the runtime's own condition:
+//! `runtime/prim/vector.c`, linked into this binary.
 
 use super::Finding;
 
@@ -7,14 +7,14 @@ unsafe extern "C" {
     fn vector_state(hwcap2: u64, mask: *mut u64) -> u32;
 }
 
-/// `enum vector_verdict`
+/// Values of `enum vector_verdict`.
 const FITS: u32 = 0;
 const NO_FSGSBASE: u32 = 1;
 const NO_XSAVEC: u32 = 2;
 
 pub fn finding() -> Finding {
     let mut mask = 0;
-    // SAFETY: getauxval cannot fail; the mask is written in this call only.
+    // SAFETY: getauxval cannot fail; `mask` is written during this call only.
     let verdict = unsafe { vector_state(libc::getauxval(libc::AT_HWCAP2), &mut mask) };
     judge(verdict)
 }
@@ -29,17 +29,17 @@ fn judge(verdict: u32) -> Finding {
         ),
         NO_XSAVEC => (
             "no XSAVEC",
-            "remove noxsave and noxsaves from the kernel's command line, use a CPU of 2016 or newer, or let the \
-             hypervisor show its guest xsavec",
+            "remove noxsave and noxsaves from the kernel's command line, use a CPU of 2016 or newer, or make the \
+             hypervisor offer xsavec to its guest",
         ),
         _ => (
-            "vector registers that are larger than a switch has room for",
-            "switch some of them off: clearcpuid= on the kernel's command line",
+            "vector registers larger than the save area of a switch",
+            "disable some of them with clearcpuid= on the kernel's command line",
         ),
     };
     Finding::limited(
         what,
-        format!("{lacks}: every thread stays on its own kernel thread (as --switch=kernel)"),
+        format!("{lacks}: every thread stays on its own kernel thread (as with --switch=kernel)"),
         fix,
     )
 }
@@ -58,7 +58,7 @@ mod tests {
         }
     }
 
-    /// Whatever the CPU: without fsgsbase there is no switch.
+    /// Without fsgsbase there is no switch, whatever the CPU.
     #[test]
     fn the_runtime_s_condition() {
         let mut mask = 1;

@@ -1,4 +1,4 @@
-//! `lissom doctor -- CMD`: what a program is, and where its system calls are.
+//! `lissom doctor -- CMD`: report what a program is, and where its system calls are.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::unpack;
 #[derive(Serialize)]
 pub struct Target {
     pub name: String,
-    /// It cannot be started at all.
+    /// The program cannot be started.
     #[serde(skip)]
     pub is_missing: bool,
     pub findings: Vec<Finding>,
@@ -32,20 +32,20 @@ struct Object {
     syscalls: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     openmp_loops: Option<Loops>,
-    /// Features it imports that pin the threads which use them.
+    /// Imported features that pin the threads which use them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pins: Vec<&'static str>,
     /// System calls that are not redirected.
     left_alone: Vec<LeftAlone>,
 }
 
-/// What an object that uses OpenMP asks its library for.
+/// How the OpenMP loops of an object get their iterations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Loops {
-    /// Chunks, one by one.
+    /// From the library, one chunk after the other.
     Chunks,
-    /// None: its loops, if there are any, are divided among the threads before they begin.
+    /// Divided among the threads before the loop begins; or there are no loops.
     Static,
 }
 
@@ -71,7 +71,7 @@ pub fn examine(name: &OsStr) -> Target {
     target.findings.push(Finding::ok("program", chain.join(", run by ")));
     let file = program.chain.last().unwrap_or(&path);
     if let Some(reason) = &program.native {
-        let fix = "there is none for this program; those it starts are looked at on their own";
+        let fix = "none for this program; programs that it starts are judged separately";
         target.findings.push(Finding::off("kind", reason.text.clone(), fix));
     }
     let Some(elf) = &program.elf else { return target };
@@ -83,24 +83,24 @@ pub fn examine(name: &OsStr) -> Target {
     if program::has_capabilities(file) {
         target
             .findings
-            .push(Finding::ok("capabilities", "the file has some; they do not matter to root"));
+            .push(Finding::ok("capabilities", "the file has some; LD_PRELOAD still works as root"));
     }
     if elf.shadow_stack {
         target
             .findings
-            .push(Finding::ok("shadow stacks", "it could use them; see above whether they are on"));
+            .push(Finding::ok("shadow stacks", "it supports them; see above whether they are on"));
     }
     objects(&mut target, file, Path::new(loader));
     target
 }
 
-/// The libraries that are loaded at start. Only the system's own loader is asked, with `--list`:
-/// `ldd` would run whatever loader the file names, which for a file from elsewhere could be
-/// anything.
+/// Find the libraries that are loaded at start, and examine them. Runs only the system's own
+/// loader, with `--list`. `ldd` would run any loader that the file names, which is unsafe for files
+/// from elsewhere.
 fn objects(target: &mut Target, file: &Path, loader: &Path) {
     let trusted = loader.parent().is_some_and(|folder| unpack::trusted_folder(folder).is_ok());
     if !trusted {
-        let why = format!("not listed: others could change {}", loader.display());
+        let why = format!("not listed: other users could change {}", loader.display());
         target.findings.push(Finding::limited(
             "libraries",
             why,
@@ -108,7 +108,7 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
         ));
         return;
     }
-    // As the kernel has it: $ORIGIN is where the program is, not a link to it.
+    // Resolve links as the kernel does: $ORIGIN is the folder of the program, not of a link to it.
     let real = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
     let file = real.as_path();
     let output = match list(file, loader) {
@@ -148,7 +148,7 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
         })
         .collect();
     let text = if with.is_empty() { "none".to_string() } else { with.join(", ") };
-    let why = format!("{text}; in {} objects, without those it loads later", target.objects.len());
+    let why = format!("{text}; in {} objects, without those loaded later", target.objects.len());
     target.findings.push(Finding::ok("system calls", why));
     target.findings.extend(left_alone(&target.objects));
     target.findings.extend(pins(&target.objects));
@@ -156,11 +156,11 @@ fn objects(target: &mut Target, file: &Path, loader: &Path) {
     target.findings.extend(spinning(&target.objects));
 }
 
-/// Names the settings that stop the spinning of the libraries loaded at start.
+/// Report settings that stop the spinning of the libraries loaded at start.
 fn spinning(objects: &[Object]) -> Option<Finding> {
     let files = objects.iter().filter_map(|o| o.path.file_name()?.to_str());
     let knobs = knobs::named(files);
-    let why = "threads of libraries spin before they block; with more threads than CPUs, these \
+    let why = "threads of libraries spin before they block; where threads outnumber CPUs, these \
                settings make them faster";
     (!knobs.is_empty()).then(|| Finding::ok("spinning", format!("{why}: {}", knobs.join("; "))))
 }
@@ -179,7 +179,8 @@ fn left_alone(objects: &[Object]) -> Option<Finding> {
         .then(|| Finding::ok("left alone", format!("not redirected: {}", found.join("; "))))
 }
 
-/// Functions whose callers stay on their own kernel threads (docs/limits.md), or some do.
+/// Functions that pin their callers, or some of them, to their kernel threads
+/// (docs/guide/limits.md).
 const PINS: &[(&str, &str)] = &[
     ("pthread_mutexattr_setprotocol", "priority-inheriting mutexes"),
     ("pthread_mutexattr_setrobust", "robust mutexes"),
@@ -198,7 +199,8 @@ const PINS: &[(&str, &str)] = &[
     ("__rseq_offset", "restartable sequences (all threads)"),
 ];
 
-/// By the names of what is imported. libc has them all, and OpenMP's affinity does not pin.
+/// Find features by the names of imported functions. libc has all of them, and OpenMP's affinity
+/// does not pin.
 fn pins_of(path: &Path, data: &[u8]) -> Vec<&'static str> {
     const EXEMPT: &[&str] = &["libc.so", "libpthread", "ld-linux", "libgomp", "libomp", "libiomp"];
     let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -223,8 +225,8 @@ fn pins(objects: &[Object]) -> Option<Finding> {
     let found: Vec<String> = objects.iter().filter_map(of).collect();
     (!found.is_empty()).then(|| {
         let why = format!(
-            "threads that use these stay on their own kernel threads, where hand-offs cost \
-             more: {}; lissom run --stats says how often",
+            "threads that use these features stay on their own kernel threads, where switches \
+             cost more: {}; lissom run --stats counts them",
             found.join("; ")
         );
         Finding::ok("may pin", why)
@@ -247,17 +249,18 @@ fn loops(objects: &[Object]) -> Option<Finding> {
     let (chunks, none) = (names(Loops::Chunks), names(Loops::Static));
     if !chunks.is_empty() {
         let why = format!(
-            "malleable with schedule dynamic or guided: {chunks}; static ones by slots only"
+            "malleable with schedule dynamic or guided: {chunks}; static loops by slots only"
         );
         return Some(Finding::ok("OpenMP loops", why));
     }
-    let fix = "compile loops with schedule(runtime), and give --omp-schedule";
+    let fix = "compile loops with schedule(runtime), and pass --omp-schedule";
     (!none.is_empty()).then(|| {
         Finding::limited("OpenMP loops", format!("static, malleable by slots only: {none}"), fix)
     })
 }
 
-/// By the names of what is imported. An OpenMP library itself has them, too.
+/// Classify loops by the names of imported functions. Skips OpenMP libraries, which have these
+/// names, too.
 fn loops_of(path: &Path, data: &[u8]) -> Option<Loops> {
     const CHUNKS: &[&str] = &["dynamic_", "guided_", "runtime_"];
     let file = path.file_name()?.to_string_lossy();
@@ -278,8 +281,8 @@ fn loops_of(path: &Path, data: &[u8]) -> Option<Loops> {
     found
 }
 
-/// `libm.so.6 => /lib/libm.so.6 (0x...)` or `/lib64/ld-linux-x86-64.so.2 (0x...)`; the vdso has no
-/// path. A library that was linked by a path is listed by that, which may be relative.
+/// Parse `libm.so.6 => /lib/libm.so.6 (0x...)` or `/lib64/ld-linux-x86-64.so.2 (0x...)`. The vdso
+/// has no path. A library that was linked by its path is listed by it, which may be relative.
 fn listed_path(line: &str) -> Option<PathBuf> {
     let line = line.trim();
     let path = line.split_once(" => ").map_or(line, |(_, path)| path);
@@ -299,8 +302,7 @@ fn count(path: PathBuf) -> Option<Object> {
     })
 }
 
-/// What libc.so.6 says of itself in its greeting, which ends with its version; reading it runs
-/// nothing.
+/// Return the banner of libc.so.6, which ends with its version. Reads the file, and runs nothing.
 fn greeting(path: &Path) -> Option<String> {
     if path.file_name()? != "libc.so.6" {
         return None;
@@ -319,12 +321,12 @@ fn number(greeting: &str) -> &str {
 fn glibc(path: &Path) -> Option<Finding> {
     let line = greeting(path)?;
     if version(number(&line)) < (2, 31) {
-        return Some(Finding::off("libc", line, "a glibc of 2.31 or newer"));
+        return Some(Finding::off("libc", line, "use glibc 2.31 or newer"));
     }
     Some(Finding::ok("libc", line))
 }
 
-/// The version of the glibc that this program is given, or why it has none.
+/// Return the version of the glibc that this program gets, or why it has none.
 pub fn glibc_version(file: &Path) -> Result<String, String> {
     let program = program::inspect(file);
     if let Some(reason) = program.native {
@@ -336,7 +338,7 @@ pub fn glibc_version(file: &Path) -> Result<String, String> {
     let greeting = list.lines().filter_map(listed_path).find_map(|path| greeting(&path));
     greeting
         .map(|g| number(&g).to_string())
-        .ok_or_else(|| format!("{} has none that is known", file.display()))
+        .ok_or_else(|| format!("{} loads no glibc of a known version", file.display()))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 
 pub use observe::seconds;
 
-/// For hosts that run virtual machines under KVM
+/// Observe, tune and simulate KVM, for hosts of virtual machines
 #[derive(Args)]
 pub struct KvmArgs {
     #[command(subcommand)]

@@ -1,5 +1,5 @@
-//! memcached's text protocol, from many connections of one thread: it shall take as little as
-//! possible of the CPUs.
+//! Load by memcached's text protocol: one thread with many connections, which uses as little CPU
+//! time as possible.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -48,15 +48,15 @@ pub struct MemcachedArgs {
     common: Common,
 }
 
-/// How long after the end answers are waited for.
+/// Maximum wait for answers after the end of the window.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What is asked for.
+/// Keys, value and mix of the requests.
 struct Requests {
     keys: Vec<String>,
-    /// With the end of the line.
+    /// The value, with the end of the line.
     value: Vec<u8>,
-    /// Parts of all.
+    /// Fraction of SETs among all requests.
     sets: f64,
 }
 
@@ -89,7 +89,8 @@ impl Requests {
     }
 }
 
-/// Bytes of the answer at the start of `bytes`; None if it is not all there.
+/// Return the length of the answer at the start of `bytes`. None: it is incomplete. Fails on other
+/// text, such as an error of the server.
 fn answer(bytes: &[u8]) -> io::Result<Option<usize>> {
     let Some(line) = bytes.windows(2).position(|w| w == b"\r\n") else { return Ok(None) };
     let all = match &bytes[..line] {
@@ -108,11 +109,11 @@ fn bad(text: &[u8]) -> io::Error {
     io::Error::other(format!("the server says {}", String::from_utf8_lossy(text)))
 }
 
-/// Reads answers one by one.
+/// Reader of the answers of one connection.
 struct Answers {
     from: OwnedReadHalf,
     bytes: Vec<u8>,
-    /// Those before have been taken.
+    /// Bytes before this are consumed.
     begin: usize,
 }
 
@@ -136,7 +137,7 @@ impl Answers {
     }
 }
 
-/// When the requests that count are made.
+/// Time in which requests count.
 #[derive(Clone, Copy)]
 struct Window {
     begin: Instant,
@@ -255,7 +256,7 @@ async fn fill(requests: &Requests, address: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-// --- each connection asks again when it has its answer ---
+// --- closed loop: each connection sends a request when it has the answer to the last one ---
 
 async fn closed(
     read: OwnedReadHalf,
@@ -289,14 +290,14 @@ async fn closed(
     }
 }
 
-// --- requests come at random moments ---
+// --- open loop: requests are due at random times ---
 
-/// Of one connection.
+/// Requests of one connection.
 #[derive(Default)]
 struct Waiting {
-    /// When the requests were due that wait for their answers, the first one first.
+    /// Due times of the requests without an answer, the oldest first.
     due: RefCell<VecDeque<Instant>>,
-    /// No more will come.
+    /// Notified when no more requests will follow.
     complete: Notify,
 }
 type Asked = Rc<Waiting>;
@@ -305,7 +306,7 @@ async fn send(mut to: OwnedWriteHalf, mut requests: UnboundedReceiver<Vec<u8>>) 
     while let Some(bytes) = requests.recv().await {
         to.write_all(&bytes).await?;
     }
-    // Dropped, it would end the connection before the last answers.
+    // Dropping `to` would close the connection before the last answers.
     std::future::pending::<()>().await;
     drop(to);
     Ok(())
@@ -334,15 +335,15 @@ async fn receive(
     Ok(())
 }
 
-/// Random moments: the time between two is exponentially distributed. Tokio's own timers have
-/// milliseconds.
+/// Send `rate` requests per second at random times: intervals are exponentially distributed. Uses a
+/// timerfd, because Tokio's timers have a resolution of milliseconds.
 async fn dispatch(
     rate: f64,
     senders: Vec<(UnboundedSender<Vec<u8>>, Asked)>,
     requests: Rc<Requests>,
     window: Window,
 ) -> io::Result<()> {
-    // SAFETY: the descriptor is the AsyncFd's own, and closed after it is unregistered.
+    // SAFETY: the AsyncFd owns the descriptor, and closes it after unregistering it.
     let timer = unsafe { AsyncFd::register(timer()?) }?;
     let mut random = fastrand::Rng::with_seed(1);
     let mut due = Instant::now();
@@ -353,7 +354,7 @@ async fn dispatch(
             let mut bytes = Vec::new();
             requests.random(&mut random, &mut bytes);
             asked.due.borrow_mut().push_back(due);
-            // The other end only goes with an error, which its task tells.
+            // A closed channel means that the connection failed, which its receiving task reports.
             let _ = sender.send(bytes);
             due += Duration::from_secs_f64(-(1.0 - random.f64()).ln() / rate);
         }
@@ -365,7 +366,7 @@ async fn dispatch(
 }
 
 fn timer() -> io::Result<OwnedFd> {
-    // SAFETY: plain system call; the descriptor is new and nobody else's.
+    // SAFETY: plain system call; nothing else owns the new descriptor.
     unsafe {
         let fd =
             libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC);
@@ -373,9 +374,9 @@ fn timer() -> io::Result<OwnedFd> {
     }
 }
 
-/// Readable after that time; earlier expirations are forgotten.
+/// Make the timer readable after `after`. Discards earlier expirations.
 fn set(timer: &OwnedFd, after: Duration) -> io::Result<()> {
-    // Zero would stop it.
+    // Zero would disarm it.
     let after = after.max(Duration::from_nanos(1));
     let value = libc::timespec {
         tv_sec: after.as_secs() as libc::time_t,
@@ -383,7 +384,7 @@ fn set(timer: &OwnedFd, after: Duration) -> io::Result<()> {
     };
     let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let time = libc::itimerspec { it_interval: never, it_value: value };
-    // SAFETY: the times live on the stack; the old one is not asked for.
+    // SAFETY: the times live on the stack; the old value is not requested.
     match unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &time, std::ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

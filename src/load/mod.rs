@@ -1,5 +1,5 @@
-//! The load of `lissom bench server`: starts a server, asks it for some seconds from outside, and
-//! says how soon it has answered. A verb of its own because the harness measures commands.
+//! Load for `lissom bench server`: start a server, send it requests for some seconds from outside,
+//! and report its latencies. This is a verb of its own because the harness measures commands.
 
 mod memcached;
 mod pgbench;
@@ -51,12 +51,12 @@ struct Common {
     server: Vec<OsString>,
 }
 
-/// What was seen of the requests that count.
+/// Results of the requests that count.
 struct Seen {
-    /// Microseconds until the answer was complete.
+    /// In microseconds, until the answer was complete.
     latency: Histogram<u64>,
     seconds: f64,
-    /// Requests whose answer did not come; in `latency` with what it was by then.
+    /// Number of requests without an answer. `latency` contains the time that they had waited.
     unanswered: u64,
 }
 
@@ -107,7 +107,8 @@ pub fn load(args: LoadArgs) -> i32 {
     }
 }
 
-/// The members of what the server said in the end, if that was a line of JSON, go with the others.
+/// Report the results, and end the server. If the last line of its output is a JSON object, the
+/// report includes its members.
 fn report(seen: &Seen, server: Server, server_cpus: f64) -> anyhow::Result<Value> {
     let mut report = seen.json(server_cpus);
     let said = server.end()?;

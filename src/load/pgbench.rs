@@ -1,4 +1,4 @@
-//! PostgreSQL, asked by its own pgbench: whose log says how long each transaction took.
+//! Load for PostgreSQL by its own pgbench, whose log contains the latency of each transaction.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -93,8 +93,9 @@ fn is_log(path: &Path, prefix: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().starts_with(prefix.as_os_str().as_encoded_bytes())
 }
 
-/// client, number, latency in us, script, and when it ended in s and us; of pgbench(1),
-/// "Per-Transaction Logging". With --rate, the latency counts from when it was due.
+/// Parse a line of the log (pgbench(1), "Per-Transaction Logging"): client, number, latency in us,
+/// script, end in s and us. Returns end and latency. With --rate, the latency counts from when the
+/// transaction was due.
 fn transaction(line: &str) -> Option<(f64, Duration)> {
     let fields: Vec<f64> = line.split(' ').map_while(|field| field.parse().ok()).collect();
     match fields[..] {

@@ -1,4 +1,4 @@
-//! The process under load, and its CPU time.
+//! The server process under load, and its CPU time.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-/// How long a server may take to accept connections, and to end.
+/// Maximum time until a server accepts connections, and until it ends.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Server {
@@ -19,14 +19,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// With all CPUs of this process, which then keeps to those after the first `beside`.
+    /// Start the server on all CPUs of this process. Then binds this process to the CPUs after the
+    /// first `beside`.
     pub fn start(command: &[OsString], beside: usize) -> anyhow::Result<Server> {
-        // A file and no pipe: nobody has to read while it runs.
+        // Use a file, not a pipe: nothing has to read it while the server runs.
         let output = File::from(crate::process::inherited_memfd("output").context("memfd")?);
         let mut prepared = Command::new(&command[0]);
         prepared.args(&command[1..]).stdin(Stdio::null()).stdout(output.try_clone()?);
-        // SAFETY: a system call, between fork and exec. If this process is killed, nobody would end
-        // the server.
+        // SAFETY: one system call between fork and exec. It ends the server if this process is
+        // killed.
         unsafe {
             prepared.pre_exec(|| {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
@@ -38,7 +39,7 @@ impl Server {
         Ok(Server { child, output })
     }
 
-    /// Asks again and again until `ready` says that it is.
+    /// Poll until `ready` returns true. Fails if the server ends, or after `PATIENCE`.
     pub fn wait_until(&mut self, mut ready: impl FnMut() -> bool) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
         while !ready() {
@@ -53,14 +54,14 @@ impl Server {
         Ok(())
     }
 
-    /// Seconds of CPU time that it and its children have had.
+    /// Return the CPU time of the server and its descendants, in seconds.
     pub fn cpu_time(&self) -> f64 {
         // SAFETY: plain call.
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
         descendants_time(self.child.id()) as f64 / ticks
     }
 
-    /// Post: it has ended; its output.
+    /// End the server. Returns its output.
     pub fn end(mut self) -> anyhow::Result<String> {
         self.signal(libc::SIGTERM);
         let deadline = Instant::now() + PATIENCE;
@@ -78,15 +79,15 @@ impl Server {
 
     fn signal(&self, signal: i32) {
         if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
-            // SAFETY: plain system call; the child has not been waited for, or try_wait would have
-            // said so.
+            // SAFETY: plain system call; the child has not been waited for, so its number is still
+            // its own.
             unsafe { libc::kill(pid, signal) };
         }
     }
 }
 
 impl Drop for Server {
-    /// After an error: those that it has started go with it.
+    /// End the server after an error. SIGTERM comes first, so that it can end its own children.
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             self.signal(libc::SIGTERM);
@@ -97,8 +98,8 @@ impl Drop for Server {
     }
 }
 
-/// utime, stime, cutime and cstime of proc(5), in ticks: children that were waited for are in their
-/// parent's.
+/// Return the CPU time of `root` and its descendants in ticks: utime, stime, cutime and cstime of
+/// proc(5). The time of a child that was waited for is in its parent's.
 fn descendants_time(root: u32) -> u64 {
     let mut processes: HashMap<u32, (u32, u64)> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -106,7 +107,7 @@ fn descendants_time(root: u32) -> u64 {
             continue;
         };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // The name in parentheses may hold anything.
+        // The name in parentheses may contain any character.
         let Some((_, fields)) = stat.rsplit_once(')') else { continue };
         let fields: Vec<&str> = fields.split_whitespace().collect();
         let number = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
@@ -130,7 +131,7 @@ fn keep_to_cpus_after(beside: usize) {
     if beside == 0 || mine.is_empty() {
         return;
     }
-    // SAFETY: a set on the stack; the numbers come from one of the same size.
+    // SAFETY: a set on the stack; the numbers come from a set of the same size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         mine.iter().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));

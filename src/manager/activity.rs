@@ -1,6 +1,6 @@
-//! What programs do, as the kernel tells: every change of the number of a process's runnable
-//! threads is counted by BPF programs (bpf/activity.bpf.c), in memory that is mapped here, so that
-//! a look costs no system calls. Nothing is missed, but it takes privileges.
+//! Activity of programs, counted in the kernel. BPF programs (bpf/activity.bpf.c) count every
+//! change of a process's number of runnable threads, in memory that is mapped here. So reading
+//! costs no system calls and misses nothing, but loading needs privileges.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,10 +21,10 @@ use super::sample::{Seen, has_runtime};
 use super::vector::ActivityVector;
 use crate::process;
 
-/// `ACTIVITY_LAST` of bpf/activity.h, and what it says about an entry's number.
+/// Number of entries in a record: `ACTIVITY_LAST` of bpf/activity.h, and one for 0 threads.
 const ENTRIES: usize = 65;
 
-/// `struct activity` of bpf/activity.h, which explains it.
+/// Layout of `struct activity` in bpf/activity.h, which documents the fields.
 #[repr(C, align(64))]
 struct Record {
     start: AtomicU64,
@@ -35,66 +35,68 @@ struct Record {
     time: [AtomicI64; ENTRIES],
 }
 
-/// `struct activity_state`.
+/// Layout of `struct activity_state` in bpf/activity.h.
 #[repr(C)]
 struct State {
     used: AtomicU32,
     lost: AtomicU32,
 }
 
-/// libbpf reads structures from it in place.
+/// Alignment for the BPF object, because libbpf reads structures in place.
 #[repr(C, align(64))]
 struct Aligned<T: ?Sized>(T);
 
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/activity.bpf.o")));
 
-/// Looks again at a record that changes meanwhile: a look takes less than a microsecond.
+/// Maximum number of attempts to read a record that changes meanwhile. An attempt takes less than a
+/// microsecond.
 const RETRIES: u32 = 1000;
 
-/// The runtime is mapped a moment after the exec: who has not had it in one period is asked in the
-/// next one again.
+/// Number of periods in which to search a process for the runtime. It is mapped shortly after the
+/// exec, so a search in one period may come too early.
 const ASKED: u32 = 2;
 
 pub struct Activity {
     records: Mapping<Record>,
     state: Mapping<State>,
     known: HashMap<u32, Known>,
-    /// ns, when the last period ended.
+    /// End of the last period, in ns of CLOCK_MONOTONIC.
     until: u64,
     said_lost: bool,
     _links: Vec<Link>,
     _object: Object,
 }
 
-/// A process, as it was at the end of the last period.
+/// State of a process at the end of the last period.
 struct Known {
     start: u64,
     history: History,
     execs: u32,
-    /// None: it is gone, or somebody else's.
+    /// `None`: the process has exited, or belongs to another user.
     program: Option<Program>,
 }
 
 struct Program {
     name: String,
     malleable: bool,
+    /// Number of searches for the runtime so far.
     asked: u32,
 }
 
 impl Activity {
-    /// Fails without the privileges, on kernels without types (CONFIG_DEBUG_INFO_BTF) or older than
-    /// 5.12, and where process numbers are not the kernel's own.
+    /// Load and attach the BPF programs. Fails without privileges, on kernels older than 5.12 or
+    /// without BTF (CONFIG_DEBUG_INFO_BTF), and outside the initial PID namespace.
     pub fn load() -> anyhow::Result<Activity> {
         if !process::in_first_pid_namespace() {
             bail!(
-                "BPF counts processes by the numbers of the machine, and this is a PID namespace of its own"
+                "BPF sees the process IDs of the initial PID namespace, and lissom runs in another one"
             );
         }
         if std::env::var_os("LISSOM_VERBOSE").is_none() {
             libbpf_rs::set_print(None);
         }
-        let processes = procfs::process::all_processes().context("/proc")?.count();
+        let processes = procfs::process::all_processes().context("cannot read /proc")?.count();
         let capacity = (4 * processes).clamp(4096, 65_536) as u32;
         let mut object = ObjectBuilder::default().open_memory(&OBJECT.0)?;
         for mut map in object.maps_mut() {
@@ -107,7 +109,7 @@ impl Activity {
             object
                 .maps()
                 .find(|m| m.name().to_string_lossy().ends_with(name))
-                .context("a map is missing")
+                .context("the BPF object lacks a map")
         };
         let records = map("processes")?;
         assert_eq!(records.value_size() as usize, size_of::<Record>());
@@ -122,14 +124,14 @@ impl Activity {
                 false => links.push(link),
             }
         }
-        // Now that changes are seen: who is there already. Reading to the end is all it takes.
-        // Twice, for a thread that is made before its process is found, and that the first pass is
-        // past by then.
-        let first_look = first_look.context("a program is missing")?;
+        // The other programs count changes by now, so add the existing threads: reading the
+        // iterator to its end runs its program for each thread. The second pass adds threads that
+        // were created behind the first pass, before it reached another thread of their process.
+        let first_look = first_look.context("the BPF object lacks a program")?;
         for _ in 0..2 {
             Iter::new(&first_look)?
                 .read_to_end(&mut Vec::new())
-                .context("the threads that run already")?;
+                .context("cannot list running threads by BPF")?;
         }
         let mut activity = Activity {
             records,
@@ -144,8 +146,8 @@ impl Activity {
         Ok(activity)
     }
 
-    /// Discards what was counted until now: while the threads that run already were being found, a
-    /// process seemed to have fewer than it has, for as long as this one waited for a CPU.
+    /// Discard the times counted until now. While `load` added existing threads, processes appeared
+    /// to have fewer threads than they had; longer if this process had to wait for a CPU.
     fn begin(&mut self) {
         let user = process::euid();
         for slot in 0..self.used() {
@@ -163,12 +165,13 @@ impl Activity {
         }
     }
 
+    /// Return the number of records that may be in use.
     fn used(&self) -> usize {
         (self.state[0].used.load(Ordering::Relaxed) as usize).min(self.records.len())
     }
 
-    /// What has happened since the last call, or since it was loaded: of this user's processes,
-    /// without this one; root's: everybody's. By process number.
+    /// Return the activity since the last call, or since `load`, sorted by process ID. Covers the
+    /// processes of this user, for root those of all users, but not this process.
     pub fn seen(&mut self) -> Vec<Seen> {
         let now = now();
         let period = now - self.until;
@@ -181,7 +184,7 @@ impl Activity {
             let (start, pid) =
                 (record.start.load(Ordering::Acquire), record.pid.load(Ordering::Relaxed));
             let threads = record.threads.load(Ordering::Relaxed);
-            // One that has ended, and waits for its parent, is none.
+            // Skip free records, and zombies, which have no threads.
             if start == 0 || threads <= 0 || pid == own {
                 self.known.remove(&slot);
                 continue;
@@ -218,9 +221,9 @@ impl Activity {
         seen
     }
 
-    /// For how long a process has had 0, 1, 2 ... threads, the last entry: as many or more, since
-    /// it was started or, if that was earlier, this was loaded. Also of one that has ended and that
-    /// its parent has not waited for. None: it is gone.
+    /// Return the times for which a process has had 0, 1, 2 ... runnable threads, since its start
+    /// or since `load`, whichever was later. The last entry stands for as many or more. Includes
+    /// zombies. Returns `None` if the process does not exist.
     #[allow(dead_code, reason = "for programs that print profiles")]
     pub fn profile(&self, process: Id) -> Option<Vec<Duration>> {
         let record = self.records[..self.used()].iter().find(|r| {
@@ -231,18 +234,20 @@ impl Activity {
         Some(totals.iter().map(|&t| Duration::from_nanos(t)).collect())
     }
 
+    /// Report once on standard error that processes or threads are not counted.
     fn say_lost(&mut self) {
         let lost = self.state[0].lost.load(Ordering::Relaxed);
         if lost > 0 && !self.said_lost {
             self.said_lost = true;
             eprintln!(
-                "lissom: {lost} programs or threads are not counted, for lack of memory or because there are too many"
+                "lissom: {lost} programs or threads are not counted: too many, or out of memory; restart the manager"
             );
         }
     }
 }
 
-/// None: it is gone, or somebody else's. Its runtime may not be mapped yet.
+/// Read a process's name. Returns `None` if it has exited, or belongs to another user. `malleable`
+/// is false, because the runtime may not be mapped yet.
 fn program(pid: u32, user: u32) -> Option<Program> {
     let process = Process::new(pid as i32).ok()?;
     let mine = user == 0 || process.uid().ok()? == user;
@@ -251,9 +256,11 @@ fn program(pid: u32, user: u32) -> Option<Program> {
 
 /// Totals of a process at the end of the last period.
 struct History {
+    /// ns with 0, 1, 2 ... runnable threads.
     totals: [u64; ENTRIES],
-    /// Which entry grew then, and its raw value: while that is the same, nothing has changed.
+    /// The entry that grew then: the number of runnable threads.
     open: usize,
+    /// Its raw value. As long as the record has the same value, the number has not changed.
     raw: i64,
 }
 
@@ -262,8 +269,9 @@ impl History {
         History { totals: [0; ENTRIES], open: 0, raw: i64::MIN }
     }
 
-    /// The time between this call and the one before. None: the record does not hold still, or is
-    /// another process's by now.
+    /// Return the activity since the last call. `now`, `period`: the end and the length of that
+    /// time, in ns. Returns `None` if the record changes all the time, or belongs to another
+    /// process.
     fn advance(
         &mut self,
         record: &Record,
@@ -286,15 +294,17 @@ impl History {
     }
 }
 
-/// Entries that have not grown are not of this period.
+/// Build an activity vector from the growth of each entry in ns. Entries that have not grown count
+/// as not written in this period.
 fn vector(length: usize, ns: impl Fn(usize) -> u64) -> ActivityVector {
     let time: Vec<Duration> = (0..length).map(|i| Duration::from_nanos(ns(i))).collect();
     let valid = time.iter().map(|t| !t.is_zero()).collect();
     ActivityVector::new(time, valid)
 }
 
-/// The entries at one moment: while a change is made, their sum is not what it has to be. None:
-/// always so, or `start` is not the record's any more.
+/// Read all entries at one moment. While a change is half made, their sum is not -`start`; then
+/// read again. The fence orders the reads of the entries before that of the record's start. Returns
+/// `None` if the record changes all the time, or has another start.
 fn snapshot(record: &Record, start: u64) -> Option<[i64; ENTRIES]> {
     for _ in 0..RETRIES {
         let raw = std::array::from_fn(|i| record.time[i].load(Ordering::Relaxed));
@@ -310,12 +320,14 @@ fn snapshot(record: &Record, start: u64) -> Option<[i64; ENTRIES]> {
     None
 }
 
-/// The entry of as many threads as there are now: minus the time since when.
+/// Return the entry of the current number of threads: the smallest one, because its interval has
+/// only begun (-t0).
 fn open(raw: &[i64; ENTRIES]) -> usize {
     (0..ENTRIES).min_by_key(|&i| raw[i]).unwrap_or(0)
 }
 
-/// What times taken on two CPUs differ by may make an entry smaller than 0.
+/// Convert raw entries into ns at the time `now`. Clocks of CPUs differ slightly, which may make an
+/// entry negative: it counts as 0.
 fn totals(raw: &[i64; ENTRIES], now: u64) -> [u64; ENTRIES] {
     let open = open(raw);
     std::array::from_fn(|i| {
@@ -324,12 +336,12 @@ fn totals(raw: &[i64; ENTRIES], now: u64) -> [u64; ENTRIES] {
     })
 }
 
-/// The clock of bpf_ktime_get_ns.
+/// Return the time of CLOCK_MONOTONIC, the clock of bpf_ktime_get_ns, in ns.
 fn now() -> u64 {
     process::monotonic().as_nanos() as u64
 }
 
-/// A BPF map's values, read only.
+/// The values of a BPF map, mapped read-only.
 struct Mapping<T> {
     start: NonNull<T>,
     length: usize,
@@ -337,10 +349,11 @@ struct Mapping<T> {
 }
 
 impl<T> Mapping<T> {
-    /// T: atomics only, for it changes behind our back.
+    /// Map the first `length` values of a map. `T` must consist of atomics, because the kernel
+    /// changes them at any time.
     fn new(map: &Map, length: usize) -> anyhow::Result<Mapping<T>> {
         let file = File::from(map.as_fd().try_clone_to_owned()?);
-        // SAFETY: a new mapping, of a map that is as long; the kernel checks that.
+        // SAFETY: a new mapping; the kernel checks that the map is as long.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -352,9 +365,9 @@ impl<T> Mapping<T> {
             )
         };
         if start == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error()).context("mmap of a BPF map");
+            return Err(std::io::Error::last_os_error()).context("cannot map a BPF map");
         }
-        let start = NonNull::new(start.cast()).context("mmap of a BPF map")?;
+        let start = NonNull::new(start.cast()).context("cannot map a BPF map")?;
         Ok(Mapping { start, length, of: PhantomData })
     }
 }
@@ -363,14 +376,14 @@ impl<T> Deref for Mapping<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: mapped for as long as `self` lives; T are atomics.
+        // SAFETY: mapped for as long as `self` lives; `T` consists of atomics.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
 
 impl<T> Drop for Mapping<T> {
     fn drop(&mut self) {
-        // SAFETY: made by mmap, with this length.
+        // SAFETY: mmap returned it, with this length.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length * size_of::<T>()) };
     }
 }
@@ -381,7 +394,7 @@ mod tests {
 
     const START: i64 = 5_000_000_000;
 
-    /// As the kernel side counts it.
+    /// A record that counts as the BPF programs do.
     struct Counted {
         record: Record,
         count: usize,
@@ -389,7 +402,7 @@ mod tests {
 
     impl Counted {
         fn new() -> Counted {
-            // SAFETY: zeroes are atomics.
+            // SAFETY: all zeros is a valid record of atomics.
             let record: Record = unsafe { std::mem::zeroed() };
             record.start.store(START as u64, Ordering::Relaxed);
             record.time[0].store(-START, Ordering::Relaxed);
@@ -422,13 +435,13 @@ mod tests {
         counted.change(3, START + 30 * MS);
         counted.change(1, START + 60 * MS);
         assert_eq!(period(&counted, 0, 100), [10, 60, 0, 30]);
-        // Nothing changes: it goes on as it was.
+        // Without a change, the same number of threads continues.
         assert_eq!(period(&counted, 100, 200), [0, 100]);
         assert_eq!(period(&counted, 200, 250), [0, 50]);
         counted.change(0, START + 260 * MS);
         assert_eq!(period(&counted, 250, 350), [90, 10]);
         assert_eq!(period(&counted, 350, 450), [100]);
-        // A change that comes back at once is a change.
+        // A change counts even if it is undone shortly afterwards.
         counted.change(2, START + 460 * MS);
         counted.change(0, START + 461 * MS);
         assert_eq!(period(&counted, 450, 550), [99, 0, 1]);
@@ -444,13 +457,13 @@ mod tests {
         assert!(snapshot(&counted.record, START as u64).is_none());
         counted.record.time[1].fetch_sub(START + 7, Ordering::Relaxed);
         assert_eq!(snapshot(&counted.record, START as u64).map(|raw| open(&raw)), Some(1));
-        // Another process's.
+        // The start time of another process.
         assert!(snapshot(&counted.record, START as u64 + 1).is_none());
     }
 
     #[test]
     fn clocks_that_differ() {
-        // The later change was given the earlier time.
+        // The later change has the earlier time.
         let mut counted = Counted::new();
         counted.change(1, START + 1_000);
         counted.change(0, START + 900);

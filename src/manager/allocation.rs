@@ -1,13 +1,12 @@
-//! Which CPUs each program is to have: the core allocation of the elasticity manager (Rubio et al.,
-//! Algorithm 1). Pure functions: no clock, no I/O.
+//! Core allocation of the elasticity manager (Rubio et al., Algorithm 1): decide which CPUs each
+//! program gets. Pure functions: no clock, no I/O.
 //!
-//! Programs that are not malleable have as many threads as they have. They are *active* if they ran
-//! during the period, and *idle* if not. What they leave is shared among the malleable ones, which
-//! then have so many threads, or slots. The two kinds get CPUs of their own: malleable programs
-//! those with the highest numbers, the others those below.
+//! A rigid program determines its own number of threads. It is *active* if it ran during the
+//! period, and *idle* if not. Malleable programs share the remaining CPUs; each runs as many
+//! threads (slots) as it gets CPUs. Malleable programs get the CPUs with the highest numbers, rigid
+//! programs those below.
 //!
-//! Beyond the paper: programs that may run on some CPUs only, weights, caps, and packing by what
-//! CPUs share (packing.rs).
+//! Beyond the paper: affinity masks, weights, caps, and packing by what CPUs share (packing.rs).
 
 use std::collections::BTreeMap;
 
@@ -20,16 +19,16 @@ pub type Id = u32;
 pub struct Application {
     pub id: Id,
     pub kind: Kind,
-    /// The CPUs that it may run on: by its affinity, or its cpuset. None: all.
+    /// CPUs of its affinity mask or cpuset. None: all.
     pub may_use: Option<Vec<usize>>,
-    /// Shares of malleable programs are in this proportion. At least 1.
+    /// CPUs are divided among malleable programs in proportion to their weights. At least 1.
     pub weight: u32,
-    /// It gets no more CPUs than that. At least 1.
+    /// Maximum number of CPUs. At least 1.
     pub cap: Option<u32>,
 }
 
 impl Application {
-    /// Without limits.
+    /// Create an application without a mask and a cap, of weight 1.
     pub fn new(id: Id, kind: Kind) -> Application {
         Application { id, kind, may_use: None, weight: 1, cap: None }
     }
@@ -38,7 +37,7 @@ impl Application {
 #[derive(Clone, Debug)]
 pub enum Kind {
     Malleable {
-        /// Threads that it has at most: more cores are no use to it.
+        /// Maximum number of threads; more CPUs are useless to it.
         max_threads: u32,
     },
     Rigid {
@@ -46,20 +45,21 @@ pub enum Kind {
     },
 }
 
-/// What one program gets.
+/// CPUs of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Of a malleable program: as many threads, or slots, as it is to have. None: it decides
-    /// itself.
+    /// Number of threads (slots) that a malleable program is to run. None: the program decides.
     pub target_threads: Option<u32>,
-    /// Where it may run. Several programs may have the same.
+    /// CPUs on which it may run. Several programs may have the same.
     pub cpus: Vec<usize>,
 }
 
-/// `cpus`: those that there are to give, in the order of packing by number: from the last one on
-/// for malleable programs, the others for the rest. Post: each program has at least one; only of
-/// those that it may use. One that may use none of `cpus` keeps what it has, and no target.
-/// Pre: `cpus` is not empty, and no `may_use` is.
+/// Divide `cpus` among the applications. Returns the share of each: at least one CPU, and only CPUs
+/// that it may use. An application that may use none of `cpus` keeps its own CPUs, without a
+/// target.
+///
+/// Neither `cpus` nor any `may_use` may be empty. Packing by number takes CPUs for malleable
+/// programs from the end of `cpus`, and leaves the others to rigid ones.
 pub fn allocate(
     applications: &[Application],
     cpus: &[usize],
@@ -88,7 +88,7 @@ pub fn allocate(
         .collect();
     packing::settle(&mut matching, &grown, packing, cpus);
 
-    // How many malleable programs a CPU has.
+    // Count the malleable programs of each CPU.
     let is_malleables = |cpu: usize| {
         matching.owner(cpu).is_some_and(|i| i < programs.len() && programs[i].malleable)
     };
@@ -102,7 +102,7 @@ pub fn allocate(
         } else if counts[i] > 0 {
             ((0..cpus.len()).filter(own).collect(), Some(counts[i] as u32))
         } else {
-            // More programs than CPUs that they may use: where the fewest are.
+            // There are more programs than CPUs that they may use: share the CPU with the fewest.
             let shared = (0..cpus.len())
                 .rev()
                 .filter(usable)
@@ -120,12 +120,12 @@ pub fn allocate(
     shares
 }
 
-/// An application that may use some of the CPUs, these by index.
+/// An application that may use at least one CPU. CPUs are named by their index.
 struct Program {
     id: Id,
     malleable: bool,
     allowed: Vec<bool>,
-    /// CPUs that it has a use for. 0: idle.
+    /// Number of CPUs that it can use. 0: idle.
     limit: usize,
     weight: u64,
     cap: usize,
@@ -149,8 +149,8 @@ impl Program {
         }
     }
 
-    /// What malleable programs leave, or all where they leave nothing. With a cap, those first that
-    /// no other needs.
+    /// Return the CPUs of a rigid program: those without a malleable program, or all if none is
+    /// left. A cap keeps first those that the matching gives to no program.
     fn rigid_share(
         &self,
         matching: &Matching,
@@ -167,12 +167,12 @@ impl Program {
     }
 }
 
-/// How many CPUs each program gets, and one way to give them so; 0: a malleable program that finds
-/// none of its own.
+/// Decide how many CPUs each program gets, and match CPUs to programs accordingly. A malleable
+/// program with a count of 0 has no CPU of its own.
 fn counts(programs: &[Program], cpus: usize) -> (Matching, Vec<usize>) {
     let mut allowed: Vec<Vec<bool>> = programs.iter().map(|p| p.allowed.clone()).collect();
-    // One more for all that are idle now: when they begin to run, there is a core until the next
-    // period.
+    // Reserve one CPU for all idle programs together. When one wakes up, it has a CPU until the
+    // next period.
     let idle: Vec<&Program> = programs.iter().filter(|p| !p.malleable && p.limit == 0).collect();
     allowed.push((0..cpus).map(|cpu| idle.iter().any(|p| p.allowed[cpu])).collect());
     let mut matching = Matching::new(allowed, cpus);
@@ -189,14 +189,14 @@ fn counts(programs: &[Program], cpus: usize) -> (Matching, Vec<usize>) {
         }
     }
     matching.grow(programs.len());
-    // The least-provided for its weight first; the first one of those that are equal.
+    // One CPU at a time to the program with the fewest for its weight; of equal ones, to the first.
     let mut growing: Vec<usize> =
         of_kind(true).filter(|&i| 0 < counts[i] && counts[i] < programs[i].limit).collect();
     while let Some(at) = least_provided(&growing, programs, &counts) {
         let i = growing[at];
         let grew = matching.grow(i);
         counts[i] += usize::from(grew);
-        // What is not possible now will not be later.
+        // A program that cannot grow now cannot grow later.
         if !grew || counts[i] == programs[i].limit {
             growing.remove(at);
         }
@@ -204,6 +204,7 @@ fn counts(programs: &[Program], cpus: usize) -> (Matching, Vec<usize>) {
     (matching, counts)
 }
 
+/// Find the program with the fewest CPUs for its weight. Returns its position in `growing`.
 fn least_provided(growing: &[usize], programs: &[Program], counts: &[usize]) -> Option<usize> {
     (0..growing.len()).min_by(|&a, &b| {
         let (a, b) = (growing[a], growing[b]);
@@ -224,7 +225,7 @@ mod tests {
         Application::new(id, Kind::Malleable { max_threads })
     }
 
-    /// On CPUs 0..n: `id: target on cpus`.
+    /// Format the shares of CPUs 0..n as `id: target on cpus`.
     fn shown(applications: &[Application], n: usize) -> Vec<String> {
         let shares = allocate(applications, &(0..n).collect::<Vec<_>>(), &Packing::Number);
         let show = |(id, s): (&Id, &Share)| match s.target_threads {
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn worked_examples() {
-        // A sequential phase leaves seven of eight cores.
+        // A sequential phase leaves seven of eight CPUs.
         assert_eq!(
             shown(&[rigid(1, 1), malleable(2, 8)], 8),
             ["1: on [0]", "2: 7 on [1, 2, 3, 4, 5, 6, 7]"]
@@ -245,34 +246,34 @@ mod tests {
             shown(&[rigid(1, 6), malleable(2, 8)], 8),
             ["1: on [0, 1, 2, 3, 4, 5]", "2: 2 on [6, 7]"]
         );
-        // A malleable program has a core even if the others want all.
+        // A malleable program has a CPU even if rigid ones want all.
         assert_eq!(shown(&[rigid(1, 9), malleable(2, 8)], 4), ["1: on [0, 1, 2]", "2: 1 on [3]"]);
-        // One core for all that are idle.
+        // All idle programs together have one CPU.
         assert_eq!(
             shown(&[rigid(1, 0), rigid(2, 0), rigid(3, 2), malleable(4, 8)], 8),
             ["1: on [0, 1, 2]", "2: on [0, 1, 2]", "3: on [0, 1, 2]", "4: 5 on [3, 4, 5, 6, 7]"]
         );
-        // Two malleable ones: the odd core goes to the first.
+        // Two malleable programs: the odd CPU goes to the lower number.
         assert_eq!(
             shown(&[malleable(7, 9), malleable(5, 9), rigid(1, 1)], 4),
             ["1: on [0]", "5: 2 on [2, 3]", "7: 1 on [1]"]
         );
-        // What one cannot use, the other gets.
+        // One program gets the CPUs that the other cannot use.
         assert_eq!(
             shown(&[malleable(1, 1), malleable(2, 9)], 4),
             ["1: 1 on [3]", "2: 3 on [0, 1, 2]"]
         );
-        // More programs than cores.
+        // More programs than CPUs.
         assert_eq!(
             shown(&[malleable(1, 4), malleable(2, 4), malleable(3, 4), rigid(4, 1)], 2),
             ["1: 1 on [1]", "2: 1 on [0]", "3: 1 on [1]", "4: on [0, 1]"]
         );
-        // Nobody malleable: all for all.
+        // Without a malleable program, or with a single CPU, rigid programs use all CPUs.
         assert_eq!(shown(&[rigid(1, 1), rigid(2, 0)], 2), ["1: on [0, 1]", "2: on [0, 1]"]);
         assert_eq!(shown(&[malleable(1, 4), rigid(2, 0)], 1), ["1: 1 on [0]", "2: on [0]"]);
     }
 
-    /// With limits of all kinds, each with the given probability.
+    /// Create random applications. Each has a limit of each kind with probability `limited`.
     fn applications(random: &mut fastrand::Rng, limited: f64, cpus: &[usize]) -> Vec<Application> {
         let mut list: Vec<Application> = Vec::new();
         for id in 0..random.u32(..12) {
@@ -281,7 +282,7 @@ mod tests {
                 false => rigid(id, random.u32(..9)),
             };
             if random.f64() < limited {
-                // Perhaps of CPUs that are not to be given at all.
+                // Perhaps none of these is in `cpus`.
                 let mut some: Vec<usize> = (0..60).filter(|_| random.u8(..10) == 0).collect();
                 some.push(random.usize(60..70));
                 one.may_use = Some(if random.bool() {
@@ -317,7 +318,7 @@ mod tests {
             let packing = &packings()[random.usize(..2)];
             let shares = allocate(&list, &cpus, packing);
             assert_eq!(shares.len(), list.len());
-            // By CPU: how many malleable programs, and how many that could not do with others.
+            // Number of malleable programs of each CPU.
             let mut given: BTreeMap<usize, usize> = BTreeMap::new();
             let mut total = 0;
             for application in &list {
@@ -349,7 +350,7 @@ mod tests {
                     Kind::Rigid { .. } => assert_eq!(share.target_threads, None),
                 }
             }
-            // Only who finds no other CPU shares one, and only with others who have no other.
+            // A program with several CPUs shares none of them.
             for share in shares.values().filter(|s| s.target_threads.is_some_and(|t| t > 1)) {
                 assert!(share.cpus.iter().all(|c| given[c] == 1), "{list:?} {shares:?}");
             }
@@ -358,18 +359,17 @@ mod tests {
                 limited > 0.0 || total <= cpus.len().max(programs),
                 "more than there is: {list:?}"
             );
-            // The two kinds do not meet while there is a core for each malleable program and one
-            // for the rest.
+            // Rigid and malleable programs do not meet while each malleable program has a CPU and
+            // one is left for the rest.
             if limited == 0.0 && programs < cpus.len() && total < cpus.len() {
                 let rigid = list.iter().filter(|a| matches!(a.kind, Kind::Rigid { .. }));
                 assert!(rigid.flat_map(|a| &shares[&a.id].cpus).all(|c| !given.contains_key(c)));
             }
-            // The order in which they are found does not matter, so nothing changes when nothing
-            // changes.
+            // The result does not depend on the order of the applications.
             let mut other = list.clone();
             random.shuffle(&mut other);
             assert_eq!(allocate(&other, &cpus, packing), shares);
-            // How CPUs are packed changes who gets which, but not how many.
+            // Packing changes which CPUs programs get, but not how many.
             let by_number = allocate(&list, &cpus, &Packing::Number);
             assert!(shares.iter().all(|(id, s)| s.target_threads == by_number[id].target_threads));
         }
@@ -388,8 +388,8 @@ mod tests {
                 let target = |a: &Application| shares[&a.id].target_threads;
                 let limit = max_threads.min(one.cap.unwrap_or(u32::MAX));
                 let count = target(one).expect("malleable");
-                // Nobody who could use more has less, for its weight, than another by more than
-                // one.
+                // No program that could use more has less, for its weight, than another by more
+                // than one.
                 for other in
                     list.iter().filter(|o| count < limit && target(o).is_some_and(|t| t > 1))
                 {
@@ -414,22 +414,22 @@ mod tests {
             shown(&[malleable(1, 9), weighted.clone()], 8),
             ["1: 2 on [6, 7]", "2: 6 on [0, 1, 2, 3, 4, 5]"]
         );
-        // What a heavy one cannot use goes to the others.
+        // The others get the CPUs that a heavy program cannot use.
         let capped = with(weighted, |a| a.cap = Some(2));
         assert_eq!(
             shown(&[malleable(1, 9), capped], 8),
             ["1: 6 on [2, 3, 4, 5, 6, 7]", "2: 2 on [0, 1]"]
         );
-        // One that is bound gets its own, and the others those that it does not need.
+        // A bound program gets its CPU, and the other one gets the rest.
         let bound = with(malleable(2, 9), |a| a.may_use = Some(vec![3]));
         assert_eq!(shown(&[malleable(1, 9), bound], 4), ["1: 3 on [0, 1, 2]", "2: 1 on [3]"]);
-        // A rigid one that is bound to the highest CPUs drives malleable ones away from there.
+        // A rigid program that is bound to the highest CPUs displaces malleable ones.
         let bound = with(rigid(1, 2), |a| a.may_use = Some(vec![2, 3]));
         assert_eq!(shown(&[bound, malleable(2, 9)], 4), ["1: on [2, 3]", "2: 2 on [0, 1]"]);
-        // A rigid one with a cap leaves more.
+        // A rigid program with a cap leaves more CPUs.
         let capped = with(rigid(1, 4), |a| a.cap = Some(1));
         assert_eq!(shown(&[capped, malleable(2, 9)], 4), ["1: on [0]", "2: 3 on [1, 2, 3]"]);
-        // Elsewhere altogether.
+        // A program that may use none of the CPUs keeps its own.
         let away = with(malleable(1, 9), |a| a.may_use = Some(vec![7]));
         assert_eq!(shown(&[away, malleable(2, 9)], 2), ["1: on [7]", "2: 2 on [0, 1]"]);
     }

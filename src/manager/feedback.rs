@@ -1,65 +1,65 @@
-//! A cap found by feedback: when a program that grows slows its neighbours, by the memory bandwidth
-//! that all share for example (Rubio et al., Fig. 5), it goes back to where it was, and tries again
-//! later. Pure: no clock, no I/O; a period is a call.
+//! Caps by feedback (Rubio et al., Fig. 5). If a program that grows slows its neighbours, for
+//! example by the memory bandwidth, it returns to its old number and tries again later. Pure: no
+//! clock, no I/O; each call of `Feedback::period` is one period.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::allocation::Id;
 
-/// Periods that are averaged before a change and after it.
+/// Periods averaged before and after a change.
 const WINDOW: usize = 5;
-/// Periods until a program may try again; each time that it fails, twice as many.
+/// Periods until a capped program may grow again. Each failure doubles them, up to `LONGEST_WAIT`.
 const FIRST_WAIT: u32 = 20;
 const LONGEST_WAIT: u32 = 20 << 7;
 
-/// What a program has done in a period.
+/// Progress of a program in one period.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     pub id: Id,
-    /// As many threads, or slots, as it had.
+    /// Threads (slots) that it had.
     pub target: u32,
-    /// Work done for each second, in units of its own. None: it does not tell, so nobody knows
-    /// whether it is slowed.
+    /// Work per second, in the program's own unit. None: not reported, so a slowdown cannot be
+    /// detected.
     pub rate: Option<f64>,
 }
 
 pub struct Feedback {
-    /// A neighbour may lose this fraction of its rate.
+    /// Tolerated loss of a neighbour's rate, as a fraction.
     slowdown: f64,
     targets: BTreeMap<Id, u32>,
-    /// The last rates since anybody's target changed.
+    /// Up to `WINDOW` rates of each program since any target changed.
     rates: BTreeMap<Id, VecDeque<f64>>,
     trial: Option<Trial>,
     caps: BTreeMap<Id, Cap>,
 }
 
-/// Somebody has grown, and nothing else has changed.
+/// The growth of one program while nothing else changed.
 struct Trial {
     id: Id,
     from: u32,
-    /// Of the others, before that.
+    /// Mean rates of the other programs before the growth.
     before: BTreeMap<Id, Mean>,
 }
 
 struct Cap {
     at: u32,
-    /// It may have one more, to see whether that harms.
+    /// The program may have one thread more, to test whether that harms others.
     trying: bool,
     /// Periods between two attempts.
     wait: u32,
-    /// Periods until the next one, or until this one is given up.
+    /// Periods until the next attempt, or until the present one ends.
     left: u32,
 }
 
 #[derive(Clone, Copy)]
 struct Mean {
     value: f64,
-    /// Of the mean, squared.
+    /// Variance of the mean.
     error: f64,
 }
 
 impl Feedback {
-    /// `slowdown`: 0.05 is 5 %.
+    /// `slowdown`: tolerated loss of a neighbour's rate, as a fraction; 0.05 is 5 %.
     pub fn new(slowdown: f64) -> Feedback {
         Feedback {
             slowdown,
@@ -70,8 +70,8 @@ impl Feedback {
         }
     }
 
-    /// What has happened in the last period. Returns what each program may have at most in the
-    /// next; who is not in it has no such bound.
+    /// Process one period. Returns the maximum number of threads of each capped program in the next
+    /// period; the other programs have no cap.
     pub fn period(&mut self, programs: &[Progress]) -> BTreeMap<Id, u32> {
         let targets: BTreeMap<Id, u32> = programs.iter().map(|p| (p.id, p.target)).collect();
         if targets != self.targets {
@@ -79,13 +79,14 @@ impl Feedback {
         } else {
             self.unchanged(programs);
         }
-        // Whom nobody can be slowed by, that we know, needs no cap.
+        // A cap is useless if no other program reports its rate.
         let tells = |than: Id| programs.iter().any(|p| p.id != than && p.rate.is_some());
         self.caps.retain(|&id, _| tells(id));
         self.caps.iter().map(|(&id, cap)| (id, cap.at + u32::from(cap.trying))).collect()
     }
 
-    /// This period is a mixture of before and after, so its rates are not looked at.
+    /// Handle a period in which targets changed. Ignores its rates: they mix those before and
+    /// after.
     fn changed(&mut self, targets: BTreeMap<Id, u32>) {
         let same_programs = targets.keys().eq(self.targets.keys());
         let mut changes =
@@ -101,7 +102,7 @@ impl Feedback {
                 self.rates.iter().filter(|(other, rates)| **other != id && rates.len() == WINDOW);
             Trial { id, from, before: known.map(|(&other, rates)| (other, mean(rates))).collect() }
         });
-        // Where more than one thing has changed, nobody can be blamed: it tries another time.
+        // After several changes at once the cause is unknown: end the attempt, and wait again.
         let trial = self.trial.as_ref().map(|t| t.id);
         self.caps.retain(|id, _| targets.contains_key(id));
         for (&id, cap) in &mut self.caps {
@@ -110,7 +111,7 @@ impl Feedback {
                 cap.left = cap.wait;
             }
             if !same_programs {
-                // Its neighbours are others: what was found says little.
+                // With other neighbours, the earlier result says little.
                 cap.left = cap.left.min(FIRST_WAIT);
             }
         }
@@ -152,7 +153,8 @@ impl Feedback {
         }
     }
 
-    /// One program at a time. Who does not take what it may have makes room for the next.
+    /// Advance all caps by one period. One program tries at a time. An attempt that the program
+    /// does not use ends after `FIRST_WAIT` periods.
     fn wait(&mut self) {
         for cap in self.caps.values_mut() {
             cap.left = cap.left.saturating_sub(1);
@@ -176,8 +178,8 @@ fn mean(rates: &VecDeque<f64>) -> Mean {
     Mean { value, error: variance / n }
 }
 
-/// By more than the fraction, and by more than what the rates vary by anyway (three standard
-/// errors).
+/// Return whether the rate fell by more than the fraction `slowdown`, and by more than three
+/// standard errors of the difference.
 fn is_slower(before: Mean, after: Mean, slowdown: f64) -> bool {
     let lost = before.value - after.value;
     lost > slowdown * before.value && lost > 3.0 * (before.error + after.error).sqrt()
@@ -190,7 +192,7 @@ mod tests {
     const NEIGHBOUR: Id = 1;
     const GROWING: Id = 2;
 
-    /// Threads that each use one unit of a memory bandwidth of so many.
+    /// Simulated machine: each thread uses one unit of the memory `bandwidth`.
     struct Machine {
         feedback: Feedback,
         bandwidth: f64,
@@ -211,8 +213,8 @@ mod tests {
             }
         }
 
-        /// A period in which the growing program would like to have `wanted`; the neighbour, if
-        /// there is one, has 2. How many it had.
+        /// Run one period: the growing program wants `wanted` threads; the neighbour, if present,
+        /// has 2. Returns the number of threads that the growing program had.
         fn period(&mut self, wanted: u32, neighbour: bool) -> u32 {
             let target = wanted.min(self.caps.get(&GROWING).copied().unwrap_or(u32::MAX));
             let all = f64::from(target) + if neighbour { 2.0 } else { 0.0 };
@@ -241,13 +243,13 @@ mod tests {
             for wanted in 1..=6 {
                 machine.run(20, wanted, true);
             }
-            // 2 and 2 threads use it up.
+            // 2 and 2 threads use up the bandwidth.
             let had = machine.run(2_000, 6, true);
             assert!(had.iter().all(|&n| n <= 3), "{had:?}");
             let too_many = had.iter().filter(|&&n| n == 3).count();
             assert!(too_many > 0, "it never tries again");
             assert!(too_many < 100, "it tries too often: {too_many} of 2,000 periods");
-            // Alone, it may have all.
+            // Alone, the program has no cap.
             assert_eq!(machine.run(3, 6, false)[2], 6);
         }
     }
@@ -277,7 +279,7 @@ mod tests {
         machine.run(20, 1, true);
         machine.run(2_000, 6, true);
         machine.bandwidth = 8.0;
-        // The wait has become long, and is short again once growth has done no harm.
+        // The wait has become long. Growth without harm shortens it again.
         let had = machine.run(LONGEST_WAIT + 300, 6, true);
         assert_eq!(had.last(), Some(&6));
     }
@@ -286,7 +288,8 @@ mod tests {
     fn who_does_not_want_more_is_in_nobodys_way() {
         let mut feedback = Feedback::new(0.05);
         let mut caps = BTreeMap::new();
-        // Each of the two slows 1 by growing; then 2 wants no more, and 3 does.
+        // Programs 2 and 3 each slow program 1 by growing. Then 2 wants no more threads, but 3
+        // does.
         let mut run = |periods: u32, wanted: [u32; 2], rate: f64| {
             let mut most = 0;
             for _ in 0..periods {
@@ -322,7 +325,7 @@ mod tests {
         };
         (0..10).for_each(|_| assert!(feedback.period(&both(1, 1, 1.0)).is_empty()));
         (0..10).for_each(|_| assert!(feedback.period(&both(2, 2, 0.5)).is_empty()));
-        // Nor is one who gets smaller, nor where nobody tells.
+        // A program that shrinks gets no cap. Nor does any if no program reports its rate.
         (0..10).for_each(|_| assert!(feedback.period(&both(2, 1, 0.3)).is_empty()));
         let silent = |target: u32| {
             [Progress { id: 1, target, rate: None }, Progress { id: 2, target: 1, rate: None }]

@@ -1,16 +1,15 @@
-//! Which program gets which CPU, while each may run on some only: a bipartite matching, each
-//! program to as many CPUs as it has been given. Pure.
+//! Bipartite matching between programs and the CPUs that they may use. Pure.
 
-/// Programs and CPUs by index.
+/// A matching. Programs and CPUs are named by index.
 pub struct Matching {
     /// `[program][cpu]`
     allowed: Vec<Vec<bool>>,
     /// `[cpu]`
     owner: Vec<Option<usize>>,
-    /// `[cpu]`: whether the owner stays.
+    /// `[cpu]`: whether the owner is final.
     settled: Vec<bool>,
-    /// `[cpu]`: from where a search has found no way to a free one. There will be none while
-    /// programs only grow, so nobody looks there again.
+    /// `[cpu]`: whether a search from here found no path to a free CPU. While programs only grow
+    /// there will be none, so `grow` skips these CPUs.
     exhausted: Vec<bool>,
 }
 
@@ -33,14 +32,14 @@ impl Matching {
         self.settled[cpu]
     }
 
-    /// What it could still be given for good, as far as that depends on it alone.
+    /// Iterate over the unsettled CPUs that `program` may use.
     pub fn open(&self, program: usize) -> impl DoubleEndedIterator<Item = usize> {
         (0..self.owner.len()).filter(move |&cpu| self.allowed[program][cpu] && !self.settled[cpu])
     }
 
-    /// One CPU more for a program. The others keep as many as they have, but perhaps not the same.
-    /// False: that is not possible, nor will it be, and nothing has changed.
-    /// Pre: nothing is settled.
+    /// Give `program` one more CPU. The others keep their number of CPUs, but perhaps not the same
+    /// ones. Returns false, and changes nothing, if that is impossible; it then stays impossible.
+    /// No CPU may be settled yet.
     pub fn grow(&mut self, program: usize) -> bool {
         let mut visited = self.exhausted.clone();
         let grew = self.augment(program, &mut visited);
@@ -50,8 +49,10 @@ impl Matching {
         grew
     }
 
+    /// Search for a path to a free CPU, and move each owner on it by one CPU. Returns whether there
+    /// is one.
     fn augment(&mut self, program: usize, visited: &mut [bool]) -> bool {
-        // Those that nobody has first: most often there is one, and the search ends here.
+        // Try free CPUs first: usually there is one, and the search ends.
         let usable = |m: &Matching, cpu: usize| m.allowed[program][cpu] && !m.settled[cpu];
         let free =
             (0..self.owner.len()).rev().find(|&cpu| usable(self, cpu) && self.owner[cpu].is_none());
@@ -73,8 +74,9 @@ impl Matching {
         false
     }
 
-    /// The program gets this CPU for good, in place of one that it has. False: somebody would have
-    /// fewer then, or it may not, or all of its CPUs are settled; nothing has changed.
+    /// Give `program` this CPU for good, in exchange for one of its unsettled CPUs. Returns false,
+    /// and changes nothing, if the CPU is settled or not allowed, or the program has no unsettled
+    /// CPU. The same holds if another program would then have fewer CPUs.
     pub fn settle(&mut self, program: usize, cpu: usize) -> bool {
         if !self.allowed[program][cpu] || self.settled[cpu] {
             return false;
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn others_move_away() {
-        // 0 may run anywhere, 1 on CPU 2 only.
+        // Program 0 may run anywhere, program 1 only on CPU 2.
         let mut matching = Matching::new(vec![vec![true; 3], vec![false, false, true]], 3);
         assert!(matching.grow(0));
         assert_eq!(of(&matching, 0), [2]);
@@ -130,7 +132,7 @@ mod tests {
         assert!(matching.settle(0, 0) && !matching.settle(0, 0));
         assert!(matching.settle(1, 1) && matching.settle(1, 2));
         assert_eq!((of(&matching, 0), of(&matching, 1)), (vec![0], vec![1, 2]));
-        // One that has a choice gives way.
+        // A program that has a choice moves.
         let mut matching = Matching::new(vec![vec![true; 2], vec![true; 2]], 2);
         assert!(matching.grow(0) && matching.grow(1) && of(&matching, 0) == [1]);
         assert!(matching.settle(0, 0) && of(&matching, 1) == [1]);

@@ -1,8 +1,8 @@
-//! What the manager and the programs under lissom do, for Prometheus: OpenMetrics over HTTP.
-//! docs/metrics.md lists the names.
+//! Metrics of the manager and the programs under lissom for Prometheus: OpenMetrics over HTTP.
+//! docs/operate/metrics.md lists the names.
 //!
-//! Whoever can reach the port can read process numbers, names and counts, and do nothing else. All
-//! numbers are read when somebody asks.
+//! Any client that reaches the port can read process numbers, names and counts, but change nothing.
+//! All numbers are read at each request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,10 +28,10 @@ use crate::stat::told::Told;
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Where it listens if it is not said.
+/// Default address.
 pub const DEFAULT: &str = "127.0.0.1:9754";
 
-/// What the manager has decided last.
+/// The manager's last decision, and how many it has made.
 #[derive(Clone, Debug, Default)]
 pub struct Decisions {
     pub made: u64,
@@ -48,7 +48,7 @@ pub struct Metrics {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a panic leaves half written is numbers still.
+/// Lock, ignoring poison: a panic leaves numbers, which are valid anyway.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -56,7 +56,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Metrics {
     pub fn serve(address: SocketAddr) -> anyhow::Result<Metrics> {
         let listener = TcpListener::bind(address).with_context(|| {
-            format!("cannot listen at {address} (--metrics ADDRESS:PORT takes another one)")
+            format!("cannot listen at {address} (--metrics=ADDRESS:PORT sets another one)")
         })?;
         let address = listener.local_addr()?;
         let http =
@@ -72,7 +72,7 @@ impl Metrics {
         let (server, asked) = (http.clone(), ended.clone());
         let thread = std::thread::Builder::new().name("metrics".into()).spawn(move || {
             while !asked.load(Relaxed) {
-                // An error is of one connection, or passes.
+                // An error concerns one connection, or is temporary.
                 match server.recv_timeout(Duration::from_secs(1)) {
                     Ok(Some(request)) => answer(request, &registry),
                     Ok(None) => {}
@@ -101,13 +101,12 @@ impl Drop for Metrics {
     }
 }
 
-/// `[ADDRESS:]PORT`; without an address it is this machine's own.
+/// Parse `[ADDRESS:]PORT`. The address defaults to 127.0.0.1.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port));
     }
-    text.parse()
-        .map_err(|_| "PORT or ADDRESS:PORT is needed, such as 9754 or 127.0.0.1:9754".into())
+    text.parse().map_err(|_| "expected PORT or ADDRESS:PORT, such as 9754 or 127.0.0.1:9754".into())
 }
 
 fn answer(request: tiny_http::Request, registry: &Registry) {
@@ -123,11 +122,11 @@ fn answer(request: tiny_http::Request, registry: &Registry) {
         (Method::Get | Method::Head, "/") => {
             (200, "text/plain", "lissom manager: see /metrics\n".to_string())
         }
-        (Method::Get | Method::Head, _) => (404, "text/plain", "there is /metrics\n".to_string()),
-        _ => (405, "text/plain", "GET is all there is\n".to_string()),
+        (Method::Get | Method::Head, _) => (404, "text/plain", "use /metrics\n".to_string()),
+        _ => (405, "text/plain", "use GET or HEAD\n".to_string()),
     };
     let header = Header::from_bytes("Content-Type", kind).expect("ASCII");
-    // Who does not wait for the answer does not want it.
+    // Ignore an error: the client has closed its connection.
     let _ = request.respond(Response::from_string(text).with_status_code(code).with_header(header));
 }
 
@@ -142,7 +141,7 @@ impl fmt::Debug for Programs {
     }
 }
 
-/// A program under lissom, with the labels of all its metrics.
+/// A program under lissom, and the labels of all its metrics.
 struct Labelled<'a> {
     seen: &'a Seen,
     told: Option<&'a Told>,
@@ -176,7 +175,7 @@ impl Collector for Programs {
         gauge(
             &mut encoder,
             "program_target_threads",
-            "Threads that the manager lets it run at a time",
+            "Target: maximum number of threads running at once",
             &programs,
             target,
         )?;
@@ -194,7 +193,7 @@ fn of_manager(
     let one = ConstGauge::new(1i64);
     let mut metric = encoder.encode_descriptor(
         "lissom_build_info",
-        "The release that answers",
+        "Version of the manager",
         None,
         one.metric_type(),
     )?;
@@ -204,11 +203,11 @@ fn of_manager(
         ("lissom_programs", "Programs under lissom", programs),
         (
             "lissom_manager_programs_connected",
-            "Of these, those that the manager tells how many threads to run",
+            "Programs that get targets from the manager",
             decisions.connected,
         ),
-        ("lissom_manager_cpus", "CPUs that the manager shares", decisions.cpus),
-        ("lissom_manager_threads_given", "Sum of what the programs were told", given as usize),
+        ("lissom_manager_cpus", "CPUs that the manager divides", decisions.cpus),
+        ("lissom_manager_threads_given", "Sum of the last targets", given as usize),
     ];
     for (name, help, value) in gauges {
         let value = ConstGauge::new(value as i64);
@@ -217,16 +216,16 @@ fn of_manager(
     let made = ConstCounter::new(decisions.made);
     made.encode(encoder.encode_descriptor(
         "lissom_manager_decisions",
-        "Periods that have ended",
+        "Decisions, one each period",
         None,
         made.metric_type(),
     )?)
 }
 
-/// What a metric is called, beside `lissom_`, and what it is.
+/// Name without `lissom_`, help text and unit of a metric.
 struct Name<'a>(&'a str, &'a str, Option<&'a Unit>);
 
-/// One of each program that has it.
+/// Encode a metric, with a value for each program that has one.
 fn each<M: EncodeMetric>(
     encoder: &mut DescriptorEncoder,
     Name(name, help, unit): Name,
@@ -280,15 +279,15 @@ fn seconds(
 }
 
 fn of_kernel(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Result {
-    gauge(encoder, "program_threads", "Threads that it has", programs, |p| {
+    gauge(encoder, "program_threads", "Threads of the program", programs, |p| {
         Some(p.seen.threads().into())
     })?;
-    seconds(encoder, "program_cpu", "CPU time that it has used", programs, |p| Some(p.seen.cpu))?;
+    seconds(encoder, "program_cpu", "CPU time of the program", programs, |p| Some(p.seen.cpu))?;
     let delay = |p: &Labelled| Some(p.seen.totals.run_delay);
     seconds(
         encoder,
         "program_run_delay",
-        "Time for which its threads were ready, without a CPU",
+        "Time for which threads were ready, but had no CPU",
         programs,
         delay,
     )?;
@@ -296,7 +295,7 @@ fn of_kernel(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Res
     seconds(
         encoder,
         "program_throttled",
-        "Time for which its group was stopped by a CPU quota",
+        "Time for which a CPU quota stopped the cgroup",
         programs,
         throttled,
     )?;
@@ -304,7 +303,7 @@ fn of_kernel(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Res
     counter(
         encoder,
         "program_migrations",
-        "Moves of its threads between CPUs",
+        "Migrations of threads between CPUs",
         programs,
         migrations,
     )
@@ -312,34 +311,34 @@ fn of_kernel(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Res
 
 fn of_runtime(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Result {
     let told = |f: fn(&Told) -> u32| move |p: &Labelled| p.told.map(|t| i64::from(f(t)));
-    gauge(encoder, "program_slots", "Threads that may run at a time", programs, told(|t| t.slots))?;
+    gauge(encoder, "program_slots", "Threads that may run at once", programs, told(|t| t.slots))?;
     gauge(
         encoder,
         "program_slots_limit",
-        "As many as it would have alone",
+        "Threads that could run at once if the program were alone",
         programs,
         told(|t| t.limit),
     )?;
     gauge(
         encoder,
         "program_threads_running",
-        "Threads that have a slot",
+        "Threads with a slot",
         programs,
         told(|t| t.running),
     )?;
     gauge(
         encoder,
         "program_threads_ready",
-        "Threads that are ready for a slot",
+        "Threads that are ready, but have no slot",
         programs,
-        // What it said before it went to sleep is over.
+        // A sleeping monitor leaves its last value, which is out of date.
         told(|t| if t.is_asleep { 0 } else { t.ready }),
     )?;
     for (i, (name, text)) in COUNTERS.iter().enumerate() {
         let value = |p: &Labelled| p.told.map(|t| t.counters.0[i].2);
         let name = format!("program_{name}");
         match name.as_str() {
-            // These go down, too.
+            // program_threads is encoded above. The next two can decrease.
             "program_threads" => {}
             "program_threads_peak" | "program_threshold_ns" => {
                 gauge(encoder, &name, text, programs, |p| value(p).map(|n| n as i64))?;

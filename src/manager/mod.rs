@@ -1,4 +1,4 @@
-//! `lissom manager`: shares the CPUs of a node among programs.
+//! `lissom manager`: divide the CPUs of a node among programs. docs/design/manager.md explains it.
 
 mod activity;
 pub mod allocation;
@@ -35,17 +35,16 @@ use server::{Report, Server, Target};
 use source::Source;
 use vector::ActivityVector;
 
-/// Share the CPUs among the programs of a node
+/// Divide the CPUs among the programs of a node
 ///
-/// Programs that leave CPUs idle, in sequential phases or for lack of work, leave
-/// them to those that run under `lissom run`, which can use as many as there are
-/// from moment to moment: each period these are told how many threads to run at a
-/// time. Each has one CPU at least. Programs under lissom find the manager by
-/// themselves, within a second; if it ends or is stopped, they go on with all CPUs
-/// within half a second.
+/// CPUs that programs leave idle, in sequential phases or for lack of work, go to
+/// the programs under `lissom run`. Each period, the manager sets how many threads
+/// each of these may run at once: at least one. Programs under lissom connect to
+/// the manager within a second, without any option. If it ends or hangs, they stop
+/// following its targets within half a second.
 ///
-/// Runs in the foreground until it is ended. root manages everybody's programs,
-/// other users their own.
+/// Runs in the foreground until a signal ends it. Root's manager serves the
+/// programs of all users, other managers only those of their own user.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_long_help = "\
@@ -53,63 +52,64 @@ Examples:
   lissom manager --dry-run --once
   lissom manager & lissom run -- ./solver --threads 64")]
 pub struct ManagerArgs {
-    /// Show what would be done, and do nothing
+    /// Print decisions, but do not apply them
     #[arg(long)]
     pub dry_run: bool,
 
-    /// One period only [default: until it is ended]
+    /// End after one period [default: run until a signal]
     #[arg(long, requires = "dry_run")]
     pub once: bool,
 
-    /// Where programs connect [default: $XDG_RUNTIME_DIR/lissom/manager.sock, for root
-    /// /run/lissom/manager.sock]. Programs find another place only by LISSOM_MANAGER in their
+    /// Path of the socket for programs [default: $XDG_RUNTIME_DIR/lissom/manager.sock, for root
+    /// /run/lissom/manager.sock]. Programs find another path only by LISSOM_MANAGER in their
     /// environment
     #[arg(long, value_name = "PATH", env = crate::abi::ENV_MANAGER, hide_env_values = true)]
     pub socket: Option<PathBuf>,
 
-    /// Milliseconds between two decisions. Shorter: phases are followed sooner, at more CPU time
+    /// Milliseconds between two decisions. A shorter period follows phases sooner, but costs more
+    /// CPU time
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(20..=30_000))]
     pub period: u64,
 
-    /// Milliseconds of a period that a program must have had as many runnable threads, or more,
-    /// to be given as many CPUs. Longer: bursts get fewer
+    /// Milliseconds of a period for which a program must have n or more runnable threads to get n
+    /// CPUs. A longer time ignores longer bursts
     #[arg(long, value_name = "MS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub min_threshold: u64,
 
-    /// Milliseconds for which a CPU is kept for programs that have become idle: one for all of
-    /// them. Longer: who begins again runs at once; shorter: the others can use it sooner
+    /// Milliseconds for which one CPU stays reserved for all programs that became idle. A longer
+    /// time lets more of them resume at once; a shorter one frees the CPU sooner
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pub keep: u64,
 
-    /// Say how many CPUs programs get, and not which: the kernel puts their threads anywhere.
-    /// They then disturb the others more, but can use a CPU that becomes idle at once
+    /// Limit the number of CPUs of programs, but do not bind their threads. Threads then use an
+    /// idle CPU sooner, but disturb other programs more
     #[arg(long)]
     pub no_bind: bool,
 
-    /// Print each decision that differs from the one before [default: with --dry-run only], and
-    /// on standard error the programs that are refused because another user runs them
+    /// Print each decision that differs from the previous one [default: only with --dry-run], and
+    /// on standard error the programs that are refused because they belong to another user
     #[arg(short, long)]
     pub verbose: bool,
 
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(short, long, conflicts_with_all = ["verbose", "dry_run"])]
     pub quiet: bool,
 
-    /// How it is known what programs do
+    /// How to measure the activity of programs
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
     pub activity: source::Choice,
 
     #[command(flatten)]
     pub limits: Limits,
 
-    /// Answer Prometheus at http://ADDRESS:PORT/metrics [default: no; without an address
-    /// 127.0.0.1, without a port 9754]. Whoever reaches the port can read process numbers, names
-    /// and counts of programs under lissom
+    /// Serve metrics to Prometheus at http://ADDRESS:PORT/metrics [default: off; ADDRESS
+    /// 127.0.0.1, PORT 9754]. Anyone who can reach the port can read process IDs, names and
+    /// counters of programs under lissom
     #[arg(long, value_name = "[ADDRESS:]PORT", num_args = 0..=1, require_equals = true,
           default_missing_value = metrics::DEFAULT, value_parser = metrics::address)]
     pub metrics: Option<std::net::SocketAddr>,
 
-    /// One JSON document a line, for each decision that is printed
+    /// Print each decision as a JSON document on one line
     #[arg(long)]
     pub json: bool,
 }
@@ -117,7 +117,7 @@ pub struct ManagerArgs {
 pub fn manager(args: &ManagerArgs) -> i32 {
     match manage(args) {
         Ok(()) => 0,
-        // The reader has seen enough.
+        // The reader has closed the pipe, such as `head`.
         Err(error)
             if error
                 .downcast_ref::<io::Error>()
@@ -158,7 +158,7 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
                     }
                 };
                 let seen = source.period(period, &mut wait)?;
-                failed.context("the socket")?;
+                failed.context("cannot accept connections of programs")?;
                 seen
             }
             None => source.period(period, &mut std::thread::sleep)?,
@@ -216,7 +216,8 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Of each program, how long it has been idle; of one that is new and has not run: for ever.
+/// Return how long each program has been idle. A new program that has not run yet counts as idle
+/// for ever.
 fn how_long_idle(
     before: &BTreeMap<Id, Duration>,
     counts: &BTreeMap<Id, u32>,
@@ -226,7 +227,8 @@ fn how_long_idle(
     counts.iter().map(|(id, &n)| (*id, if n > 0 { Duration::ZERO } else { since(id) })).collect()
 }
 
-/// Set by SIGINT or SIGTERM; the second one ends the process at once.
+/// Return a flag that SIGINT or SIGTERM sets. A second signal ends the process at once, with exit
+/// code 1.
 pub fn end_when_asked() -> anyhow::Result<Arc<AtomicBool>> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -253,11 +255,12 @@ fn listen(args: &ManagerArgs) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// Longest time for which a target holds. The runtime ignores targets beyond a minute from now.
+/// Maximum time for which a target holds. The runtime ignores targets more than a minute ahead.
 const FAR: Duration = Duration::from_secs(59);
 
-/// Targets hold for some periods, so that one that comes late is no gap. A malleable program that
-/// is idle, or comes, may begin with what the active ones of the others leave.
+/// Send the targets to all connected programs. A target holds for several periods, so a late
+/// decision leaves no gap. Idle malleable programs, and programs that connect later, may start with
+/// the CPUs that the active programs outside lissom leave.
 fn tell(
     server: &mut Server,
     seen: &[Seen],
@@ -269,8 +272,8 @@ fn tell(
     let lasting = (Duration::from_millis(args.period) * 3 + Duration::from_millis(200)).min(FAR);
     let needed: u32 = seen.iter().filter(|s| !s.malleable).map(|s| counts[&s.id]).sum();
     let given: u32 = shares.values().filter_map(|s| s.target_threads).sum();
-    // Where there are more threads than CPUs, some of them would be tied to the same ones while the
-    // kernel could take turns.
+    // Do not bind if threads outnumber CPUs. The kernel lets unbound threads take turns on all
+    // CPUs, but bound ones would share only their own CPU.
     let bind = !args.no_bind && needed + given <= cpus.len() as u32;
     let target = |threads: u32, cpus: &[usize]| Target {
         threads,
@@ -289,12 +292,13 @@ fn tell(
     server.set_first_target(left, lasting);
 }
 
-/// The program may use none of `cpus`: it gets no target, and keeps the CPUs that it has.
+/// Return whether a program may use none of `cpus`. It then gets no target, and keeps its own CPUs.
 fn is_outside(share: &Share, cpus: &[usize]) -> bool {
     share.cpus.iter().all(|cpu| !cpus.contains(cpu))
 }
 
-/// A malleable program that did nothing is one that is idle: it has no use for CPUs now.
+/// Return the allocator's kind of a program. A malleable program that did not run counts as a rigid
+/// one without threads: it needs no CPU now.
 fn kind(seen: &Seen, typical_thread_count: u32) -> Kind {
     if seen.malleable && typical_thread_count > 0 {
         Kind::Malleable { max_threads: seen.threads }
@@ -333,7 +337,7 @@ fn milliseconds(activity: &ActivityVector) -> Vec<f64> {
     activity.times().map(|t| t.as_micros() as f64 / 1000.0).collect()
 }
 
-/// At most 80 columns. Idle programs are counted only.
+/// Render a decision as a table, at most 80 columns wide. It only counts idle programs.
 fn table(
     seen: &[Seen],
     counts: &BTreeMap<Id, u32>,
@@ -368,7 +372,7 @@ fn table(
     lines.join("\n")
 }
 
-/// `0-3,8`.
+/// Format a sorted list of CPUs, such as `0-3,8`.
 fn ranges(cpus: &[usize]) -> String {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for &cpu in cpus {

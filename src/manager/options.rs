@@ -1,4 +1,4 @@
-//! What the user says about the shares: weights, caps, packing.
+//! Options about shares: weights, caps, packing.
 
 use std::path::Path;
 
@@ -12,31 +12,31 @@ use super::topology::Topology;
 
 #[derive(Args)]
 pub struct Limits {
-    /// Programs of this name get CPUs in this proportion to others, which have 1. May be
-    /// repeated. Counts for programs under `lissom run`
+    /// Weight of programs of this name when CPUs are divided; others have 1. May be repeated.
+    /// Applies to programs under `lissom run`
     #[arg(long, value_name = "NAME=W", value_parser = named)]
     pub weight: Vec<(String, u32)>,
 
-    /// Programs of this name get N CPUs each at most. May be repeated
+    /// Maximum number of CPUs for each program of this name. May be repeated
     #[arg(long, value_name = "NAME=N", value_parser = named)]
     pub cap: Vec<(String, u32)>,
 
-    /// Percent by which one program's growth may slow another [default: any]. One that slows
-    /// another more goes back by one CPU, and tries again later. Counts between programs under
-    /// `lissom run` whose threads wait for each other, and takes steady periods to judge
+    /// Percentage by which the growth of one program may slow another [default: no limit]. A
+    /// program that slows another more gives back one CPU, and retries later. Applies to programs
+    /// under `lissom run` whose threads wait for each other, and takes several steady periods
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub slowdown: Option<u8>,
 
-    /// Which CPUs programs under `lissom run` get
+    /// How to choose the CPUs of programs under `lissom run`
     #[arg(long, value_enum, value_name = "HOW", default_value = "number")]
     pub pack: Pack,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Pack {
-    /// Those with the highest numbers, one program after the other
+    /// CPUs with the highest numbers, one program after the other
     Number,
-    /// Those that share cores, caches and NUMA nodes with each other, and not with others
+    /// CPUs that share cores, caches and NUMA nodes with each other, but not with other programs
     Topology,
 }
 
@@ -48,9 +48,10 @@ impl Limits {
         }
     }
 
-    /// A program that was not made to change keeps to the CPUs of its first thread's mask. One
-    /// under lissom binds its threads itself, so their masks do not say what it may use: its report
-    /// does. found: a cap by feedback.
+    /// Return the allocator's input for a program. `found` is a cap by feedback.
+    ///
+    /// A rigid program may use the affinity mask of its first thread. A program under lissom binds
+    /// its threads itself: its report has the mask, not its threads.
     pub fn application(
         &self,
         seen: &Seen,
@@ -60,7 +61,7 @@ impl Limits {
     ) -> Application {
         let ran = matches!(kind, Kind::Rigid { typical_thread_count: 1.. });
         let may_use = match report {
-            // None: they have higher numbers than a report can tell of.
+            // None: its CPUs have higher numbers than a report can contain.
             Some(report) => Some(report.cpus.clone()).filter(|cpus| !cpus.is_empty()),
             None if ran && !seen.malleable => crate::process::affinity(seen.id),
             None => None,
@@ -75,19 +76,19 @@ impl Limits {
     }
 }
 
-/// The last one counts.
+/// Return the last number given for the program `name`.
 fn given(list: &[(String, u32)], name: &str) -> Option<u32> {
-    // The kernel knows the first 15 bytes of a name.
+    // The kernel keeps the first 15 bytes of a name.
     let is_it = |given: &str| given == name || (name.len() == 15 && given.starts_with(name));
     list.iter().rev().find(|(given, _)| is_it(given)).map(|&(_, number)| number)
 }
 
-/// `NAME=NUMBER`
+/// Parse `NAME=NUMBER`. The number is 1 to 10,000.
 fn named(text: &str) -> Result<(String, u32), String> {
-    let (name, number) = text.rsplit_once('=').ok_or("NAME=NUMBER is needed")?;
+    let (name, number) = text.rsplit_once('=').ok_or("expected NAME=NUMBER")?;
     let number: u32 = number.parse().map_err(|_| format!("not a number: {number}"))?;
     if name.is_empty() || !(1..=10_000).contains(&number) {
-        return Err("a name, and a number of 1 to 10000, are needed".into());
+        return Err("expected a name and a number from 1 to 10000".into());
     }
     Ok((name.into(), number))
 }

@@ -1,4 +1,4 @@
-//! Which CPUs malleable programs get, once it is known how many each gets. Pure.
+//! Decide which CPUs malleable programs get, after their counts are known. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,18 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::matching::Matching;
 use super::topology::{Place, Topology};
 
-/// What decides which CPUs a malleable program gets.
+/// Rule by which CPUs are chosen for malleable programs.
 #[derive(Clone, Debug)]
 pub enum Packing {
-    /// Those with the highest numbers, one program after the other, as in the paper.
+    /// The highest numbers, one program after the other, as in the paper.
     Number,
-    /// Those that share cores, caches and nodes with each other, and as little as possible with
-    /// anybody else.
+    /// CPUs that share cores, caches and nodes with each other, and as little as possible with
+    /// other programs.
     Topology(Topology),
 }
 
-/// `programs`: (index, CPUs that it has), by index. `cpus`: the numbers of the CPUs that `matching`
-/// knows by index. Post: all CPUs of these programs are settled.
+/// Settle all CPUs of `programs`: (index, number of CPUs), ordered by index. `cpus[i]` is the
+/// number of the CPU with index i in `matching`.
 pub fn settle(
     matching: &mut Matching,
     programs: &[(usize, usize)],
@@ -33,13 +33,13 @@ pub fn settle(
         }
         Packing::Topology(topology) => {
             let places: Vec<Place> = cpus.iter().map(|&cpu| topology.place(cpu)).collect();
-            // Who has little choice before who has much, and the large before the small, which fill
-            // what is left.
+            // Programs with the fewest allowed CPUs choose first, then the largest; small ones fill
+            // the gaps.
             let mut order: Vec<(usize, usize)> = programs.to_vec();
             order.sort_by_key(|&(program, count)| (matching.open(program).count(), Reverse(count)));
             for (program, count) in order {
                 let mut left = count;
-                // What the rest needs is tried once.
+                // Try each candidate once.
                 let mut candidates: Vec<usize> = matching.open(program).collect();
                 while left > 0 && !candidates.is_empty() {
                     let (chosen, domain) =
@@ -47,6 +47,7 @@ pub fn settle(
                     left -= take(matching, program, left, chosen.clone());
                     candidates.retain(|cpu| domain.contains(cpu) && !chosen.contains(cpu));
                 }
+                // Settle the rest on CPUs that the program owns already.
                 let held =
                     (0..cpus.len()).filter(|&cpu| matching.owner(cpu) == Some(program)).collect();
                 take(matching, program, left, held);
@@ -55,7 +56,7 @@ pub fn settle(
     }
 }
 
-/// Settles up to `count` of the `wanted` ones, in their order. How many it were.
+/// Settle up to `count` CPUs of `wanted`, in their order. Returns the number settled.
 fn take(matching: &mut Matching, program: usize, count: usize, wanted: Vec<usize>) -> usize {
     let mut taken = 0;
     for cpu in wanted {
@@ -66,15 +67,20 @@ fn take(matching: &mut Matching, program: usize, count: usize, wanted: Vec<usize
     taken
 }
 
-/// Whose core somebody has a CPU of for good.
+/// Return the cores with at least one settled CPU.
 fn cores_in_use(matching: &Matching, places: &[Place]) -> BTreeSet<Place> {
     (0..places.len()).filter(|&cpu| matching.is_settled(cpu)).map(|cpu| places[cpu]).collect()
 }
 
-/// The next CPUs to take of the candidates for a program that needs `count`, and those among which
-/// to look for the rest: a core, cache, node or all, the closest that has enough of them; of
-/// equally close ones that where it shares no core with others, but for an odd thread, and then
-/// that which has the least left. In it, the largest part that is not too large.
+/// Choose the next CPUs for a program that needs `count` more. Returns these, and the domain in
+/// which to search for the rest.
+///
+/// The domain is a core, cache or node, or all: of the lowest level that has enough candidates. On
+/// one level, choose the domain where the fewest CPUs share a core with another program, ignoring
+/// one odd thread. Then choose the one with the fewest candidates.
+///
+/// The chosen CPUs are the largest part of the domain with at most `count` CPUs. If there are too
+/// few candidates, returns all of them.
 fn closest(
     candidates: &[usize],
     count: usize,
@@ -83,7 +89,7 @@ fn closest(
 ) -> (Vec<usize>, Vec<usize>) {
     let levels: [fn(Place) -> [usize; 3]; 4] =
         [|p| [p.node, p.cache, p.core], |p| [p.node, p.cache, 0], |p| [p.node, 0, 0], |_| [0; 3]];
-    // Alone first: so every level has parts.
+    // Begin with single CPUs, so every level has parts.
     let mut parts: Vec<Vec<usize>> = candidates.iter().map(|&cpu| vec![cpu]).collect();
     for level in levels {
         let mut groups: BTreeMap<[usize; 3], Vec<usize>> = BTreeMap::new();
@@ -105,7 +111,7 @@ fn closest(
         }
         parts = groups.into_values().collect();
     }
-    // Fewer than it needs.
+    // There are too few candidates.
     (candidates.to_vec(), candidates.to_vec())
 }
 
@@ -131,13 +137,13 @@ mod tests {
 
     #[test]
     fn whole_cores_of_one_socket() {
-        // Half the machine is one socket, not 8 to 15, which are one thread of each core.
+        // Half of the machine is one socket, not CPUs 8 to 15, which are one thread of each core.
         assert_eq!(placed(&[malleable(1, 8)]), [[4, 5, 6, 7, 12, 13, 14, 15]]);
         assert_eq!(placed(&[malleable(1, 2)]), [[7, 15]]);
         assert_eq!(placed(&[malleable(1, 1)]), [[15]]);
         let two = placed(&[malleable(1, 8), malleable(2, 8)]);
         assert_eq!(two, [[4, 5, 6, 7, 12, 13, 14, 15], [0, 1, 2, 3, 8, 9, 10, 11]]);
-        // 4, 4 and 8: the two small ones share a socket, and no core.
+        // 4, 8 and 4 CPUs: the two small programs share a socket, but no core.
         let three = placed(&[malleable(1, 4), malleable(2, 8), malleable(3, 4)]);
         assert_eq!(three, [vec![2, 3, 10, 11], vec![4, 5, 6, 7, 12, 13, 14, 15], vec![0, 1, 8, 9]]);
         // More than a socket: all of one, and whole cores of the other.
@@ -158,7 +164,7 @@ mod tests {
     fn masks_count_more() {
         let bound = Application { may_use: Some(vec![4, 5, 6, 7]), ..malleable(1, 4) };
         let two = placed(&[bound, malleable(2, 4)]);
-        // The other keeps off the siblings of the first one's cores.
+        // The other program avoids the siblings of the first one's cores.
         assert_eq!(two, [[4, 5, 6, 7], [2, 3, 10, 11]]);
     }
 

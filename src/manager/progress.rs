@@ -1,6 +1,5 @@
-//! How fast programs under lissom get on: how many waits of their threads for each other have
-//! ended. In units of each program's own: a rate can be compared with earlier ones of the same
-//! program only.
+//! Progress rates of programs under lissom: how many waits of their threads for each other ended.
+//! Each program has its own unit, so compare a rate only with earlier rates of the same program.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use super::allocation::Id;
 use super::feedback::Progress;
 use super::server::Report;
 
-/// What programs have told at the end of the last period.
+/// Values that programs reported at the end of the last period.
 #[derive(Default)]
 pub struct Rates {
     before: BTreeMap<Id, Told>,
@@ -22,8 +21,9 @@ struct Told {
 }
 
 impl Rates {
-    /// Of the programs that have a target. No rate: it is new, its monitor sleeps, or its threads
-    /// have not waited, so it does not show how fast it is.
+    /// Return the progress of the programs in `targets` since the last call, which was `period`
+    /// ago. The rate is None if the program is new, its monitor sleeps, or no wait of its threads
+    /// ended.
     pub fn since_last(
         &mut self,
         reports: &BTreeMap<Id, Report>,
@@ -64,9 +64,9 @@ mod tests {
             found.iter().map(|p| p.rate).collect()
         };
         assert_eq!(look(&[(1, 5, 100), (2, 5, 7), (3, 5, 50)]), [None; 4]);
-        // It gets on; it does not wait; its monitor sleeps; it is not connected.
+        // Program 1 progresses; 2 does not wait; the monitor of 3 sleeps; 4 is not connected.
         assert_eq!(look(&[(1, 6, 150), (2, 6, 7), (3, 5, 50)]), [Some(500.0), None, None, None]);
-        // The number of a program that has ended, or nonsense.
+        // A count that decreased is of another process with the same number, or nonsense.
         assert_eq!(look(&[(1, 7, 3), (2, 7, 8), (4, 1, 1)]), [None, Some(10.0), None, None]);
     }
 }

@@ -1,6 +1,6 @@
-//! What programs do, as anybody can see it in /proc: for the own user, without privileges. Coarse:
-//! the states of threads are looked at a number of times in each period, so a burst between two
-//! looks is not seen, nor a process that has come and gone.
+//! Activity sampled from /proc. The user's own processes need no privileges. Each period samples
+//! the states of the threads several times. It misses bursts between two samples, and processes
+//! that start and end within a period.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,22 +11,22 @@ use procfs::process::{MMapPath, MemoryMaps, Process, Stat, StatFlags};
 use super::allocation::Id;
 use super::vector::ActivityVector;
 
-/// Looks in a period.
+/// Samples in a period.
 const LOOKS: u32 = 20;
 
 /// One process, in one period.
 pub struct Seen {
     pub id: Id,
     pub name: String,
-    /// Application threads: without lissom's own.
+    /// Threads of the application, without lissom's own.
     pub threads: u32,
-    /// It runs under lissom, which can make it use fewer CPUs or more.
+    /// It runs under lissom, which can change how many CPUs it uses.
     pub malleable: bool,
     pub activity: ActivityVector,
 }
 
 impl Seen {
-    /// `threads`: with lissom's own, the monitor.
+    /// Create an entry. `threads` includes lissom's monitor, which is subtracted.
     pub fn new(
         id: Id,
         name: String,
@@ -44,31 +44,31 @@ impl Seen {
     }
 }
 
-/// Processes that have used no CPU time since the last period are not looked at thread by thread.
+/// Sampler of thread states. Skips processes that used no CPU time since the last period.
 #[derive(Default)]
 pub struct Sampler {
     known: HashMap<Id, Known>,
 }
 
 struct Known {
-    /// A number may be given again.
+    /// In clock ticks since boot. Distinguishes processes with the same number.
     start_time: u64,
     cpu_time: u64,
     malleable: bool,
 }
 
-/// What it had when.
+/// A process during one period.
 struct Watched {
     process: Process,
     stat: Stat,
     malleable: bool,
     active: bool,
-    /// `[i]`: how long with i runnable threads.
+    /// `[i]`: time with i runnable threads.
     time: Vec<Duration>,
 }
 
 impl Sampler {
-    /// Looks for as long as `period`; waits in between, by `wait`.
+    /// Sample for `period`, calling `wait` in between. Returns the activity of each process.
     pub fn period(
         &mut self,
         period: Duration,
@@ -88,13 +88,13 @@ impl Sampler {
         Ok(watched.into_iter().map(Watched::seen).collect())
     }
 
-    /// This user's processes, without this one; root's: everybody's.
+    /// List this user's processes, or all of them for root, except this one and kernel threads.
     fn find(&mut self) -> anyhow::Result<Vec<Watched>> {
         let (user, own) = (crate::process::euid(), std::process::id());
         let mut found = Vec::new();
         let mut known = HashMap::new();
-        for process in procfs::process::all_processes().context("/proc")?.flatten() {
-            // One that ends meanwhile is none.
+        for process in procfs::process::all_processes().context("cannot read /proc")?.flatten() {
+            // Skip a process that ends meanwhile.
             let (Ok(stat), Ok(owner)) = (process.stat(), process.uid()) else { continue };
             let is_kernels = stat.flags & StatFlags::PF_KTHREAD.bits() != 0;
             let id = stat.pid as Id;
@@ -103,8 +103,8 @@ impl Sampler {
             }
             let cpu_time = stat.utime + stat.stime;
             let before = self.known.get(&id).filter(|k| k.start_time == stat.starttime);
-            // It may have become another program, with lissom or without, so what is active is
-            // asked again.
+            // An active process may have executed another program, with or without lissom: check
+            // again.
             let active = stat.state == 'R' || before.is_none_or(|k| k.cpu_time != cpu_time);
             let malleable = match before {
                 Some(before) if !active => before.malleable,
@@ -136,12 +136,12 @@ impl Watched {
     }
 }
 
-/// None of its memory may be looked at: no.
+/// Return whether the runtime is mapped. False if the memory map cannot be read.
 pub fn has_runtime(process: &Process) -> bool {
     process.maps().is_ok_and(|maps| have_runtime(&maps))
 }
 
-/// Whether the runtime is mapped: from its file, or from memory (`lissom run` without one).
+/// Return whether the runtime is mapped, from its file or from memory.
 pub fn have_runtime(maps: &MemoryMaps) -> bool {
     maps.iter().any(|map| match &map.pathname {
         MMapPath::Path(path) => {
@@ -183,7 +183,7 @@ mod tests {
         };
         assert_eq!(count(&busy), 1);
         assert_eq!(count(&idle), 0);
-        // Waiting for a CPU counts as much as running.
+        // A thread that waits for a CPU counts like a running one.
         assert_eq!(count(&busy), 1);
     }
 }

@@ -1,7 +1,8 @@
-//! The socket to which programs under lissom connect, and the page of memory that each of them is
-//! handed (runtime/abi.h, struct lissom_program). Whatever a program does to its page or its
-//! connection concerns that program only: it is read as numbers that anybody may have written, and
-//! nothing here waits for it.
+//! The socket to which programs under lissom connect, and the page of memory that each of them
+//! receives (runtime/abi.h, struct lissom_program).
+//!
+//! Programs are not trusted. The manager bounds the numbers that it reads from a page, and never
+//! waits for a program. So a program can do harm only to itself by its page or its connection.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -28,12 +29,13 @@ use nix::sys::socket::{
 use super::allocation::Id;
 use crate::{abi, process};
 
-/// Of one user, and in all: each costs two descriptors' worth of memory, and a page.
+/// Maximum number of connected programs of one user. Each costs a descriptor and a page.
 const MAX_PROGRAMS_OF_A_USER: usize = 1024;
+/// Maximum number of connected programs of all users.
 const MAX_PROGRAMS: usize = 8192;
 
-/// Where the manager listens if LISSOM_MANAGER does not say: a place where the programs that it may
-/// manage look.
+/// Return the default path of the socket: LISSOM_MANAGER if set, otherwise a path to which the
+/// programs of this user connect, for root those of all users. Fails without XDG_RUNTIME_DIR.
 pub fn default_socket() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os(abi::ENV_MANAGER) {
         return Ok(path.into());
@@ -44,7 +46,7 @@ pub fn default_socket() -> anyhow::Result<PathBuf> {
     let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|f| Path::new(f).is_absolute());
     let folder = folder.with_context(|| {
         format!(
-            "XDG_RUNTIME_DIR is not set, so there is no folder for the socket: set {} to a path of yours, for the manager and the programs",
+            "XDG_RUNTIME_DIR is not set, so there is no folder for the socket; set {} to a path, for the manager and the programs",
             abi::ENV_MANAGER
         )
     })?;
@@ -66,7 +68,7 @@ impl Program {
     }
 }
 
-/// What its page says, within bounds.
+/// Read the program's fields of a page, and bound them.
 pub fn report(page: &abi::Program) -> Report {
     let word = |i: usize| page.cpus[i / 64].load(Relaxed);
     Report {
@@ -79,29 +81,30 @@ pub fn report(page: &abi::Program) -> Report {
     }
 }
 
-/// What a program says of itself.
+/// The state that a program reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// It follows its target.
+    /// Whether it follows its target. False if it runs natively.
     pub is_malleable: bool,
-    /// Threads that may run at a time; at most MAX_SLOTS.
+    /// Maximum number of threads running at once, at most MAX_SLOTS.
     pub slots: u32,
-    /// As many as it would have alone: more CPUs are no use to it; at least 1.
+    /// Slots that it would have alone, at least 1. More CPUs are useless to it.
     pub limit: u32,
-    /// Those that it may use.
+    /// CPUs that it may use.
     pub cpus: Vec<usize>,
-    /// Changes whenever it has looked.
+    /// Time of its last check, in ns of CLOCK_MONOTONIC. 0: it has not checked its page yet.
     pub heartbeat: u64,
-    /// How far it has come, as a number that grows.
+    /// Ended waits of its threads for each other: its progress.
     pub waits: u64,
 }
 
-/// What a program is told.
+/// The share of the CPUs that a program receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// That may run at a time: 1 to MAX_SLOTS.
+    /// Maximum number of threads running at once, 1 to MAX_SLOTS.
     pub threads: u32,
-    /// On these; on any, if there are fewer of them that the program may use.
+    /// CPUs to which the program binds its threads. It binds none if it may use fewer of them than
+    /// it has slots.
     pub cpus: Vec<usize>,
 }
 
@@ -110,31 +113,34 @@ pub struct Server {
     path: PathBuf,
     user: u32,
     programs: HashMap<Id, Program>,
-    /// What a program is told when it connects: target, and for how long.
+    /// Target for programs that connect, and how long it holds.
     first: Option<(Target, Duration)>,
-    /// Whether to say which programs of other users are refused, and the last of them.
+    /// Whether to report refused programs of other users.
     tells_refused: bool,
+    /// The last one that was reported.
     refused: Option<Id>,
-    /// Held for as long as this is the manager.
+    /// Ensures that only one manager listens at the path.
     _lock: Flock<File>,
 }
 
 impl Server {
-    /// Listens at `path`, of which the last folder is made. Whoever may connect: everybody if this
-    /// is root, or else the same user.
+    /// Listen at `path`, and create its folder. If this process is root, all users may connect,
+    /// otherwise only the same user. Fails if another manager listens there.
     pub fn listen(path: &Path) -> anyhow::Result<Server> {
         let user = process::euid();
         let is_root = user == 0;
         if let Some(folder) = path.parent() {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(if is_root { 0o755 } else { 0o700 });
-            builder.create(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            builder
+                .create(folder)
+                .with_context(|| format!("cannot create {}", folder.display()))?;
         }
         let lock = lock(path)?;
-        // A socket here is of a manager that is gone: the lock is ours.
+        // We hold the lock, so a manager that has ended left this socket.
         match fs::symlink_metadata(path) {
             Ok(about) if about.file_type().is_socket() => fs::remove_file(path)?,
-            Ok(_) => bail!("{} is there and is no socket", path.display()),
+            Ok(_) => bail!("{} exists and is not a socket; remove it", path.display()),
             Err(_) => {}
         }
         let listener = socket::socket(
@@ -164,27 +170,27 @@ impl Server {
         &self.path
     }
 
-    /// From now on, says on standard error which programs of other users are refused.
+    /// Report refused programs of other users on standard error from now on.
     pub fn tell_refused(&mut self) {
         self.tells_refused = true;
     }
 
-    /// For as long as `time`, lets those in that connect.
+    /// Accept connections for `time`. Returns early after a signal.
     pub fn wait(&mut self, time: Duration) -> io::Result<()> {
         let end = Instant::now() + time;
         loop {
-            // Rounded up, so that the last millisecond is not spent in turns of none.
+            // Round up: with a timeout of 0, poll would busy-wait for the last millisecond.
             let left = end.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
             let left = PollTimeout::try_from(left.as_millis()).unwrap_or(PollTimeout::MAX);
             match poll::poll(&mut [PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)], left) {
                 Ok(0) => return Ok(()),
-                // No more descriptors: it would be ready for ever.
+                // Out of descriptors: pending connections would keep the listener ready.
                 Ok(_) if !self.admit_all()? => {
                     std::thread::sleep(end.saturating_duration_since(Instant::now()));
                     return Ok(());
                 }
                 Ok(_) => {}
-                // Asked to end.
+                // A signal, which may have set the flag to end.
                 Err(Errno::EINTR) => return Ok(()),
                 Err(e) => return Err(e.into()),
             }
@@ -194,12 +200,13 @@ impl Server {
         }
     }
 
-    /// Does not wait. What they send is not read. False: some are left for later.
+    /// Accept all pending connections without blocking. Returns false if descriptors or memory ran
+    /// out, so that some remain pending. Nothing reads from connections.
     fn admit_all(&mut self) -> io::Result<bool> {
         loop {
             let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
             match socket::accept4(self.listener.as_raw_fd(), flags) {
-                // SAFETY: accept4 has just made this descriptor; nobody else owns it.
+                // SAFETY: accept4 has just created this descriptor; nothing else owns it.
                 Ok(fd) => self.admit(unsafe { OwnedFd::from_raw_fd(fd) }),
                 Err(Errno::EAGAIN) => return Ok(true),
                 Err(Errno::ECONNABORTED | Errno::EINTR) => {}
@@ -211,7 +218,7 @@ impl Server {
         }
     }
 
-    /// Forgets those that have gone.
+    /// Remove programs that have closed their connection.
     pub fn forget_closed(&mut self) {
         let ids: Vec<Id> = self.programs.keys().copied().collect();
         let poll = |id| PollFd::new(self.programs[id].connection.as_fd(), PollFlags::empty());
@@ -226,19 +233,20 @@ impl Server {
         }
     }
 
-    /// Who is not let in sees that the connection is closed.
+    /// Admit a program, and send it a page and the first target. Closes the connection if the
+    /// program is refused.
     fn admit(&mut self, connection: OwnedFd) {
         let Ok(peer) = socket::getsockopt(&connection, sockopt::PeerCredentials) else { return };
-        // 0: of a namespace of processes that this one cannot see into.
+        // 0: its PID namespace is not visible from this one.
         let (Ok(id @ 1..), user) = (Id::try_from(peer.pid()), peer.uid()) else { return };
         let of_user = self.programs.values().filter(|p| p.user == user).count();
         let is_known = self.programs.contains_key(&id);
         if !may_connect(&peer, self.user) {
-            // It tries again every second: once is enough.
+            // The program retries every second: report it once.
             if self.tells_refused && self.refused.replace(id) != Some(id) {
                 eprintln!(
                     "lissom: refused process {id} of user {user}: this manager serves user {}; \
-                     run it as root to serve everybody",
+                     run it as root to serve all users",
                     self.user
                 );
             }
@@ -247,8 +255,8 @@ impl Server {
         if !is_known && (of_user >= MAX_PROGRAMS_OF_A_USER || self.programs.len() >= MAX_PROGRAMS) {
             return;
         }
-        // One that connects again (it has changed its user, or its monitor has been made anew)
-        // leaves its old page.
+        // A known program connects again if it has changed its user, or restarted its monitor. The
+        // new page replaces the old one.
         if let Ok(page) = hand_over(&connection) {
             self.programs.insert(id, Program { user, connection, page });
             if let Some((target, lasting)) = &self.first {
@@ -257,25 +265,27 @@ impl Server {
         }
     }
 
-    /// Of the programs that are connected, and have looked at their page.
+    /// Return the reports of connected programs that have checked their page at least once.
     pub fn reports(&self) -> BTreeMap<Id, Report> {
         let looked =
             self.programs.iter().filter(|(_, program)| program.page().heartbeat.load(Relaxed) != 0);
         looked.map(|(&id, program)| (id, report(program.page()))).collect()
     }
 
-    /// Who connects from now on is told this at once: it need not wait for the next decision.
+    /// Set the target that programs receive when they connect, so that they need not wait for the
+    /// next decision. It holds for `lasting` from then.
     pub fn set_first_target(&mut self, target: Target, lasting: Duration) {
         self.first = Some((target, lasting));
     }
 
-    /// From now on for as long as `lasting`. A program that is not connected is left alone.
+    /// Set the target of a program. It holds for `lasting` from now. Does nothing if the program is
+    /// not connected.
     pub fn set_target(&self, id: Id, target: &Target, lasting: Duration) {
         let Some(program) = self.programs.get(&id) else { return };
         let until = (process::monotonic() + lasting).as_millis() as u64;
         let threads = u64::from(target.threads.clamp(1, abi::MAX_SLOTS as u32));
-        // The program looks every few milliseconds: if it sees the one without the other, it soon
-        // sees both.
+        // A program that sees only one of these writes sees both at its next check, a few
+        // milliseconds later.
         for (i, word) in program.page().keep_to.iter().enumerate() {
             let bits = target.cpus.iter().filter(|&cpu| cpu / 64 == i).map(|cpu| 1 << (cpu % 64));
             word.store(bits.fold(0, |all: u64, bit| all | bit), Relaxed);
@@ -290,15 +300,16 @@ impl Drop for Server {
     }
 }
 
+/// Take the lock of the manager at `path`, a file beside it. Fails if another manager holds it.
 fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
     let path = path.with_extension("lock");
-    // Who can open it, if only for reading, can hold it.
+    // A user who can open the file, even only for reading, could hold the lock.
     let file = File::options().create(true).append(true).mode(0o600).open(&path);
     let file = file.with_context(|| format!("cannot open {}", path.display()))?;
     file.set_permissions(Permissions::from_mode(0o600))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| match e {
         Errno::EWOULDBLOCK => {
-            anyhow::anyhow!("a manager runs already: it holds {}", path.display())
+            anyhow::anyhow!("another manager is running: it holds {}", path.display())
         }
         e => anyhow::anyhow!("cannot lock {}: {e}", path.display()),
     })
@@ -308,7 +319,7 @@ fn may_connect(peer: &UnixCredentials, own_user: u32) -> bool {
     own_user == 0 || peer.uid() == own_user
 }
 
-/// Makes the page of a program and sends it.
+/// Create a program's page, and send its descriptor. Does not block.
 fn hand_over(connection: &OwnedFd) -> io::Result<MmapMut> {
     let fd = memfd_create("lissom-program", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
     let file = File::from(fd);
@@ -319,8 +330,8 @@ fn hand_over(connection: &OwnedFd) -> io::Result<MmapMut> {
             SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL,
         ),
     )?;
-    // SAFETY: the file is ours, as long as a page, and sealed: nobody can shrink it. That others
-    // write to it is meant, and seen through atomics only.
+    // SAFETY: the file is ours, as long as a page, and sealed against shrinking. The program writes
+    // to it by design; we access it through atomics only.
     let page = unsafe { MmapMut::map_mut(&file)? };
     // SAFETY: as in Program::page.
     let program: &abi::Program = unsafe { &*page.as_ptr().cast() };

@@ -1,4 +1,4 @@
-//! Where activity vectors come from.
+//! Sources of activity vectors: BPF and /proc.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::sample::{Sampler, Seen};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Choice {
-    /// BPF if it may be used, /proc if not
+    /// Measure by BPF if permitted, else sample /proc
     Auto,
-    /// What the kernel tells: exact; needs root, or CAP_BPF and CAP_PERFMON
+    /// Count every change in the kernel: exact; needs root, or CAP_BPF and CAP_PERFMON
     Bpf,
-    /// What is seen by looking at the threads' states 20 times a period
+    /// Sample the states of threads 20 times a period: misses short bursts
     Proc,
 }
 
@@ -23,7 +23,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// Says on standard error if it cannot be the better one, unless `quiet`.
+    /// Open the chosen source. Fails if `choice` is Bpf and BPF is not available. If `choice` is
+    /// Auto, falls back to /proc, and reports that on standard error unless `quiet`.
     pub fn open(choice: Choice, quiet: bool) -> anyhow::Result<Source> {
         if choice == Choice::Proc {
             return Ok(Source::Proc(Sampler::default()));
@@ -31,12 +32,12 @@ impl Source {
         match Activity::load() {
             Ok(activity) => Ok(Source::Bpf(Box::new(activity))),
             Err(error) if choice == Choice::Bpf => {
-                Err(error.context("activity by BPF (it takes root, or CAP_BPF and CAP_PERFMON)"))
+                Err(error.context("cannot measure by BPF (needs root, or CAP_BPF and CAP_PERFMON)"))
             }
             Err(error) => {
                 if !quiet {
                     eprintln!(
-                        "lissom: activity is sampled from /proc, which misses short bursts. BPF sees all, and takes \
+                        "lissom: activity is sampled from /proc, which misses short bursts; BPF is exact, but needs \
                          root, or CAP_BPF and CAP_PERFMON ({error:#})"
                     );
                 }
@@ -45,7 +46,7 @@ impl Source {
         }
     }
 
-    /// Waits for as long as `period`, by `wait`, and says what happened in it.
+    /// Measure for `period`, during which it calls `wait`. Returns the activity of each process.
     pub fn period(
         &mut self,
         period: Duration,

@@ -1,11 +1,11 @@
-//! Which CPUs share what: SMT siblings a core, cores a last-level cache, caches a NUMA node. Plain
+//! CPU topology: SMT siblings share a core, cores a last-level cache, caches a NUMA node. Plain
 //! data, read from /sys once.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Where a CPU is. Numbers mean nothing but that equal ones are the same thing.
+/// Position of a CPU. Numbers are only compared: equal ones name the same unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub node: usize,
@@ -13,12 +13,13 @@ pub struct Place {
     pub core: usize,
 }
 
-/// CPUs that are not in it are taken for alone.
+/// Topology of the machine. A CPU that is missing here shares no core with others.
 #[derive(Clone, Debug, Default)]
 pub struct Topology(BTreeMap<usize, Place>);
 
 impl Topology {
-    /// From /sys/devices/system; what cannot be read there is taken for shared by all.
+    /// Read the topology from `root`, /sys/devices/system. A cache or node that cannot be read
+    /// counts as shared by all CPUs, a core as shared by none.
     pub fn read(root: &Path) -> Topology {
         let cpus = fs::read_to_string(root.join("cpu/possible"))
             .map(|text| parse_list(&text))
@@ -26,7 +27,7 @@ impl Topology {
         let nodes = nodes(&root.join("node"));
         let place = |cpu: usize| {
             let folder = root.join(format!("cpu/cpu{cpu}"));
-            // The lowest number of those that share it is the name of what they share.
+            // Name a shared unit by the lowest CPU that shares it.
             let first = |list: &Path| {
                 fs::read_to_string(list).ok().and_then(|text| parse_list(&text).first().copied())
             };
@@ -53,7 +54,7 @@ impl Topology {
     }
 }
 
-/// cpu -> node
+/// Map each CPU to its node.
 fn nodes(folder: &Path) -> BTreeMap<usize, usize> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -65,7 +66,7 @@ fn nodes(folder: &Path) -> BTreeMap<usize, usize> {
     found
 }
 
-/// The first CPU of those that share the cache of the highest level.
+/// Return the lowest CPU that shares the last-level cache, the one of the highest level.
 fn last_level_cache(folder: &Path) -> Option<usize> {
     let caches = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| {
         let level: u32 =
@@ -76,7 +77,7 @@ fn last_level_cache(folder: &Path) -> Option<usize> {
     caches.max_by_key(|&(level, _)| level).map(|(_, first)| first)
 }
 
-/// `0-3,8`; nonsense is left out.
+/// Parse a list such as `0-3,8`. Skips parts that are no numbers.
 fn parse_list(text: &str) -> Vec<usize> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',') {
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!(topology.place(3), Place { node: 1, cache: 0, core: 1 });
         assert_eq!(topology.place(0), Place { node: 0, cache: 0, core: 0 });
         let _ = fs::remove_dir_all(&root);
-        // Nothing there: all share all but their cores.
+        // Without files, all CPUs share everything but their cores.
         let topology = Topology::read(&root);
         assert_eq!(
             (topology.place(1).node, topology.place(1).cache),

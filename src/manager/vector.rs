@@ -1,15 +1,15 @@
-//! How many runnable threads a program has had, and how many CPUs that calls for (Rubio et al.).
-//! Pure.
+//! Activity vectors: how many runnable threads a program had, and how many CPUs they need (Rubio et
+//! al.). Pure.
 
 use std::time::Duration;
 
-/// How long a process has had how many runnable threads, in one period.
+/// Time for which a process had 0, 1, 2 ... runnable threads in one period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActivityVector {
-    /// `[i]`: with exactly i threads; the last one: with as many or more.
+    /// `[i]`: time with exactly i threads; last entry: with as many or more.
     time: Vec<Duration>,
-    /// `[i]`: whether `time[i]` is of this period. What is not counts as nothing, so that nobody
-    /// has to clear a long vector each period.
+    /// `[i]`: whether `time[i]` was written in this period. Other entries count as 0, so a long
+    /// vector need not be cleared each period.
     valid: Vec<bool>,
 }
 
@@ -19,7 +19,7 @@ impl ActivityVector {
         ActivityVector { time, valid }
     }
 
-    /// `[i]`: with i threads, in this period.
+    /// Iterate over the times with 0, 1, 2 ... threads in this period.
     pub fn times(&self) -> impl Iterator<Item = Duration> {
         self.time
             .iter()
@@ -27,13 +27,13 @@ impl ActivityVector {
             .map(|(&time, &valid)| if valid { time } else { Duration::ZERO })
     }
 
-    /// Whether there was a runnable thread at all.
+    /// Return whether any thread was runnable in this period.
     pub fn ran(&self) -> bool {
         self.times().skip(1).any(|time| !time.is_zero())
     }
 
-    /// The largest number of threads that the process has had, or more, for at least
-    /// `min_threshold` in all: what it had for less is no loss if it waits for a core. 0: idle.
+    /// Return the largest n such that the process had n or more runnable threads for at least
+    /// `min_threshold` in all. 0: idle. A shorter burst loses little by waiting for a CPU.
     pub fn typical_thread_count(&self, min_threshold: Duration) -> u32 {
         let mut with_as_many = Duration::ZERO;
         for i in (1..self.time.len()).rev() {
@@ -54,7 +54,7 @@ mod tests {
 
     const MIN_THRESHOLD: Duration = Duration::from_millis(2);
 
-    /// Milliseconds with 0, 1, 2 ... threads; None: not of this period.
+    /// Build a vector of milliseconds with 0, 1, 2 ... threads; None: not written in this period.
     fn vector(times: &[Option<u64>]) -> ActivityVector {
         let time = times.iter().map(|t| Duration::from_millis(t.unwrap_or(1000))).collect();
         ActivityVector::new(time, times.iter().map(Option::is_some).collect())
@@ -66,16 +66,16 @@ mod tests {
         assert_eq!(count(&[]), 0);
         assert_eq!(count(&[Some(100)]), 0);
         assert_eq!(count(&[Some(50), Some(50)]), 1);
-        // A burst of 4 threads for 1 ms is no reason for 4 cores.
+        // A burst of 4 threads for 1 ms does not justify 4 CPUs.
         assert_eq!(count(&[Some(9), Some(90), Some(0), Some(0), Some(1)]), 1);
         assert_eq!(count(&[Some(8), Some(90), Some(0), Some(0), Some(2)]), 4);
         // 1 ms with 3 and 1 ms with 4 threads are 2 ms with at least 3.
         assert_eq!(count(&[Some(8), Some(90), Some(0), Some(1), Some(1)]), 3);
         assert_eq!(count(&[Some(99), Some(1)]), 0);
-        // What an earlier period has left behind.
+        // Entries of an earlier period do not count.
         assert_eq!(count(&[Some(50), Some(50), None, None]), 1);
         assert_eq!(count(&[None, None]), 0);
-        // Without a threshold, still only what was there.
+        // Without a threshold, an entry of 0 still does not count.
         assert_eq!(vector(&[Some(100), Some(0)]).typical_thread_count(Duration::ZERO), 0);
     }
 }

@@ -1,6 +1,6 @@
-//! `--detector=paper`: what its rule decided, and whether that was right. The judge proves each
-//! site behind the decisions, and this counts true and false positives by the proofs. The paper's
-//! Tables 2 and 3 are made of these numbers.
+//! Accuracy of `--detector=paper`. The judge proves each site where the paper's rule decided that a
+//! thread spins. The auditor counts true and false positives by these proofs, for the columns of
+//! the paper's Tables 2 and 3.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,11 +14,11 @@ use super::sites;
 /// A site whose positives are counted.
 struct Entry {
     program: Program,
-    /// Of its positives, those that are in the sums.
+    /// Number of its positives that are in the sums.
     counted: u64,
 }
 
-/// Positives by verdict. A verdict counts for all positives of its site, earlier ones too.
+/// Positives by verdict. A verdict counts for all positives of its site, including earlier ones.
 #[derive(Default)]
 struct Ledger {
     sites: HashMap<Site, Entry>,
@@ -26,14 +26,15 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// A site as it is now. `program`: is asked once for each site.
+    /// Add the new positives of a site to the sums. Calls `program` only at the first call for the
+    /// site.
     fn note(&mut self, site: Site, info: &SiteInfo, program: impl FnOnce() -> Program) {
         let entry =
             self.sites.entry(site).or_insert_with(|| Entry { program: program(), counted: 0 });
         if info.verdict == Verdict::Unknown {
             return;
         }
-        // The tool's write of a verdict may undo what the kernel counts at the same time.
+        // `seen` may decrease: when the tool writes a verdict, concurrent counts are lost.
         let new = info.seen.saturating_sub(entry.counted);
         entry.counted += new;
         for program in [entry.program, Program::ALL] {
@@ -46,7 +47,7 @@ impl Ledger {
     }
 }
 
-/// In the process that runs the scheduler: the only writer of the audits.
+/// Keeps the map of audits up to date. The process that runs the scheduler is its only writer.
 pub struct Auditor {
     ledger: Ledger,
     sites: MapHandle,
@@ -64,7 +65,7 @@ impl Auditor {
         })
     }
 
-    /// Brings the sums up to date. To be called before sites are dropped.
+    /// Update the sums and the map. Call this before sites are dropped.
     pub fn follow(&mut self) -> anyhow::Result<()> {
         let all = sites::all(&self.sites);
         for (site, info) in &all {
@@ -72,7 +73,7 @@ impl Auditor {
         }
         let present: HashSet<Site> = all.iter().map(|(site, _)| *site).collect();
         self.ledger.sites.retain(|site, _| present.contains(site));
-        // The kernel has dropped the scans of programs that ended long ago.
+        // The kernel drops the programs that were scanned longest ago: drop their sums, too.
         let scanned: HashSet<Program> =
             self.scans.keys().filter_map(|key| Program::parse(&key)).collect();
         let audits = &self.audits;
@@ -90,7 +91,7 @@ impl Auditor {
     }
 }
 
-/// Scans of one program, or of all, and how they ended.
+/// Scans of one program, or of all programs, and their results.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Row {
     scans: ScanCounts,
@@ -98,19 +99,20 @@ pub struct Row {
 }
 
 impl Row {
-    /// Positives at sites of which nothing is proven.
+    /// Positives at sites without a verdict.
     fn undecided(&self) -> u64 {
         let decided = self.audit.true_positives + self.audit.false_positives;
         self.scans.positives.saturating_sub(decided)
     }
 
-    /// Of a program whose threads do nothing but spin. None: it was not scanned.
+    /// Positives per scan: the sensitivity, if the program only spins. Returns None without scans.
     fn sensitivity(&self) -> Option<f64> {
         let tries = self.scans.tries as f64;
         (tries > 0.0).then(|| self.scans.positives as f64 / tries)
     }
 
-    /// Of a program that works: all positives are false but the proven ones.
+    /// The specificity, if the program works: positives count as false unless proven true. Returns
+    /// None without scans.
     fn specificity(&self) -> Option<f64> {
         let tries = self.scans.tries as f64;
         let proven = self.audit.true_positives.min(self.scans.positives);
@@ -145,11 +147,10 @@ impl Row {
     }
 }
 
-/// Of a scheduler that runs, or has just ended.
+/// The scans of a scheduler that runs or has just ended.
 pub struct Scans {
     total: Row,
-    /// Those with the most tries first; also of programs that have ended, as far as the kernel
-    /// remembers them.
+    /// Sorted by tries, most first. Includes ended programs that the kernel still remembers.
     programs: Vec<(Program, Row)>,
 }
 
@@ -175,12 +176,12 @@ impl Scans {
         Ok(Scans::read(&scheduler.counts()?, &scans, &audits))
     }
 
-    /// Of all programs together.
+    /// The sums over all programs.
     pub fn total_document(&self) -> Value {
         self.total.document()
     }
 
-    /// For `--stats`: since the start.
+    /// The sums since the start, as a line for `--stats`.
     pub fn line(&self) -> String {
         let Row { scans, audit } = self.total;
         format!(
@@ -201,7 +202,7 @@ impl Scans {
         document
     }
 
-    /// A head, a line for each of the first programs, and one for all.
+    /// Returns a header, a line for each of the first `most` programs, and a line for all.
     pub fn table(&self, most: usize) -> Vec<String> {
         let head = ["PID", "PROGRAM", "TRIES", "POSITIVE", "TRUE", "FALSE", "SENS %", "SPEC %"];
         let mut lines = vec![table_row(head)];
@@ -212,7 +213,7 @@ impl Scans {
     }
 }
 
-/// At most 80 columns, but for counts of ten digits and more.
+/// At most 80 columns, unless counts have more than nine digits.
 fn table_row(cells: [&str; 8]) -> String {
     let [pid, program, tries, positives, is_true, is_false, sensitivity, specificity] = cells;
     format!(
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(sums(&ledger, program(7)), (0, 0));
         ledger.note(site(7, 1), &info(Verdict::Spins, 6), || unreachable!("asked twice"));
         assert_eq!(sums(&ledger, program(7)), (6, 0));
-        // Only what is new, and nothing when the count was set back.
+        // Only new positives count, and a count that decreased adds nothing.
         ledger.note(site(7, 1), &info(Verdict::Spins, 9), || program(0));
         ledger.note(site(7, 1), &info(Verdict::Spins, 8), || program(0));
         assert_eq!(sums(&ledger, program(7)), (9, 0));
@@ -278,7 +279,7 @@ mod tests {
         }
         assert_eq!(row(10, 8, 5, 1).undecided(), 2);
         assert_eq!(row(10, 8, 5, 1).specificity(), Some(0.7));
-        // Read at different moments.
+        // More proven than counted positives: the two maps were read at different moments.
         assert_eq!(row(10, 8, 9, 0).undecided(), 0);
         assert_eq!(row(10, 8, 9, 0).specificity(), Some(1.0));
         assert_eq!((row(0, 0, 0, 0).sensitivity(), row(0, 0, 0, 0).specificity()), (None, None));

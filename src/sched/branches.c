@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The rule of bpf/scx_branches.h as functions, for the tests of branches.rs: the kernel runs it
- * where no test can make up what the CPU says. */
+/* Functions for the tests of branches.rs that call the rule in bpf/scx_branches.h. In the kernel,
+ * no test can make up branch records. */
 #include <linux/types.h>
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
-//! Last-branch records and counts of misses (bpf/scx_branches.bpf.h): whether this machine's CPUs
-//! have them, whether they tell what they should, and the events by which they are had.
+//! Last-branch records and cache-miss counts (bpf/scx_branches.bpf.h): which of them this machine's
+//! CPUs support, a test that they work, and the perf events that provide them.
 
 use std::os::fd::{AsRawFd as _, IntoRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
@@ -13,19 +13,19 @@ use super::events::{attributes, clock, open};
 use super::layout::Trial;
 use super::load::{self, Scheduler};
 
-/// Those that there are only for this, and the one that looks at the loader's own loop.
+/// BPF programs that only branch records need. TRY scans the loader's own loop.
 pub const PROGRAMS: &[&str] = &["look_branches", "look_paper", TRY];
 const TRY: &str = "try_branches";
 
-/// `COUNTERS`
+/// `COUNTERS` in bpf/scx_branches.bpf.h.
 const COUNTERS: usize = 3;
 
-/// How long the loader's loop is looked at, and how often. Some hundred looks, of which one has to
-/// see it.
+/// Longest time of the trial, which scans the loader's own loop every TRIAL_PERIOD_NS. One scan has
+/// to detect the loop.
 const TRIAL: Duration = Duration::from_millis(100);
 const TRIAL_PERIOD_NS: u64 = 100_000;
 
-/// What the CPUs' counters can tell here.
+/// The events that the CPUs can record and count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Hardware {
     /// Last-branch records.
@@ -35,7 +35,7 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// By opening each, for a moment, for this thread.
+    /// Try to open each event for this thread, and close it again.
     pub fn probe() -> Hardware {
         let [branches, l1d, dtlb] =
             Source::Hardware.events().map(|mut event| open(&mut event, 0, -1, None).is_ok());
@@ -52,16 +52,16 @@ impl Hardware {
     }
 }
 
-/// Where records and counts come from.
+/// Source of records and counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Hardware,
-    /// For tests on machines without: counts that stay 0, and no records.
+    /// For tests on machines without the hardware: counts that stay 0, and no records.
     Software,
 }
 
 impl Source {
-    /// In the order of the kernel side.
+    /// The events in the order of bpf/scx_branches.bpf.h.
     fn events(self) -> [bpf::perf_event_attr; COUNTERS] {
         let miss = |cache: bpf::perf_hw_cache_id| {
             let read = u64::from(bpf::PERF_COUNT_HW_CACHE_OP_READ) << 8;
@@ -77,8 +77,8 @@ impl Source {
                 software(bpf::PERF_COUNT_SW_ALIGNMENT_FAULTS),
             ];
         }
-        // It takes a sample every some minutes, which nobody reads; what counts is that the CPU
-        // records branches while it counts.
+        // The period is so long that the event seldom takes a sample, which nobody reads. The event
+        // makes the CPU record branches while it counts.
         let mut branches =
             attributes(bpf::PERF_TYPE_HARDWARE, u64::from(bpf::PERF_COUNT_HW_CPU_CYCLES));
         branches.__bindgen_anon_1.sample_period = 1 << 40;
@@ -89,14 +89,14 @@ impl Source {
     }
 }
 
-/// Why they are not used.
+/// Why branch records are not used.
 pub struct Refusal {
     pub why: String,
-    /// The hardware is there, and should have done.
+    /// The hardware exists, but branch records cannot be used as expected.
     pub is_odd: bool,
 }
 
-/// The events of each CPU, which the kernel side reads, as long as this lives.
+/// The perf events of each CPU, for the kernel side. Dropping this closes the events.
 pub struct Counters {
     source: Source,
     map: MapHandle,
@@ -110,12 +110,12 @@ impl Counters {
         Ok(Counters { source, map, events: Vec::new(), cpus: Vec::new() })
     }
 
-    /// A CPU that cannot count all at once has none: there, registers have to do. Fails if no CPU
-    /// can.
+    /// Open the events on `cpus`, after closing those of earlier calls. A CPU that cannot count all
+    /// of them at once gets none, and is scanned by registers. Fails if no CPU can.
     pub fn open(&mut self, cpus: &[u32]) -> anyhow::Result<()> {
         let keys =
             |cpu: u32| (0..COUNTERS as u32).map(move |i| (cpu * COUNTERS as u32 + i).to_ne_bytes());
-        // The map holds them, too.
+        // The map holds references to the events: delete them, too.
         for key in self.cpus.drain(..).flat_map(keys) {
             let _ = self.map.delete(&key);
         }
@@ -134,7 +134,7 @@ impl Counters {
                 let value = event.as_raw_fd().to_ne_bytes();
                 self.map
                     .update(&key, &value, MapFlags::ANY)
-                    .context("an event cannot be handed over")?;
+                    .context("cannot pass an event to the BPF program")?;
             }
             self.events.extend(group);
         }
@@ -144,7 +144,8 @@ impl Counters {
         }
     }
 
-    /// All of them count, or none: so that no miss is lost while the records are filled.
+    /// Open the events of one CPU as one group. The kernel counts all of a group or none, so misses
+    /// are counted whenever branches are recorded.
     fn group(&self, cpu: u32) -> std::io::Result<Vec<OwnedFd>> {
         let mut group: Vec<OwnedFd> = Vec::new();
         for mut event in self.source.events() {
@@ -156,24 +157,24 @@ impl Counters {
     }
 }
 
-/// Opens the counters and sees whether a loop that this thread runs is told by them.
+/// Open the counters, and test whether they detect a loop that this thread runs.
 pub fn find(scheduler: &Scheduler, cpus: &[u32], source: Source) -> Result<Counters, Refusal> {
     let hardware = Hardware::probe();
     let missing = hardware.names(false);
     if source == Source::Hardware && !missing.is_empty() {
-        let why = format!("this CPU, or a virtual machine's, does not tell {}", missing.join(", "));
+        let why = format!("this CPU, or virtual machine, has no {}", missing.join(", "));
         return Err(Refusal { why, is_odd: false });
     }
     let odd = |why: String| Refusal { why, is_odd: true };
     scheduler.branches.clone().map_err(odd)?;
     let mut counters = Counters::new(scheduler, source).map_err(|e| odd(format!("{e:#}")))?;
-    counters.open(cpus).map_err(|e| odd(format!("they cannot be had at the same time: {e:#}")))?;
+    counters.open(cpus).map_err(|e| odd(format!("cannot count them at the same time: {e:#}")))?;
     let trial = try_out(scheduler).map_err(|e| odd(format!("{e:#}")))?;
     if std::env::var_os("LISSOM_VERBOSE").is_some() {
         let values = Trial::NAMES.iter().zip(trial.values());
         let text: Vec<String> =
             values.map(|(name, value)| format!("{name} {}", value as i64)).collect();
-        eprintln!("lissom: a loop that was run, by branch records: {}", text.join(", "));
+        eprintln!("lissom: branch records of a test loop: {}", text.join(", "));
     }
     match trial.failure() {
         None => Ok(counters),
@@ -183,10 +184,10 @@ pub fn find(scheduler: &Scheduler, cpus: &[u32], source: Source) -> Result<Count
 
 fn try_out(scheduler: &Scheduler) -> anyhow::Result<Trial> {
     let event = open(&mut clock(TRIAL_PERIOD_NS, false), 0, -1, None)
-        .context("no clock for this thread")?;
+        .context("cannot open a clock for this thread")?;
     let link = scheduler.program(TRY)?.attach_perf_event(event.as_raw_fd());
-    let link = link.context("the program cannot be attached")?;
-    // Attached, it belongs to the link.
+    let link = link.context("cannot attach the BPF program")?;
+    // The link owns the descriptor now.
     let _ = event.into_raw_fd();
     let end = Instant::now() + TRIAL;
     loop {
@@ -199,27 +200,27 @@ fn try_out(scheduler: &Scheduler) -> anyhow::Result<Trial> {
     }
 }
 
-/// A loop of one branch, which loads nothing, for about a millisecond.
+/// Run a loop of one branch, without loads, for about a millisecond.
 fn go_round() {
-    // SAFETY: it counts a register of its own down, and touches nothing else.
+    // SAFETY: the code only counts down a register of its own.
     unsafe {
         std::arch::asm!("2:", "dec {0}", "jnz 2b", inout(reg) 3_000_000_u64 => _, options(nomem, nostack));
     }
 }
 
 impl Trial {
-    /// None: the loop was seen.
+    /// Returns None if a scan detected the loop.
     fn failure(&self) -> Option<String> {
         Some(match self {
             Trial { loops: 1.., .. } => return None,
-            Trial { looks: 0, .. } => "nobody looked at a loop that was run".into(),
-            Trial { full: 0, error: 0, .. } => "there are fewer than 16 records".into(),
+            Trial { looks: 0, .. } => "the test loop was not scanned".into(),
+            Trial { full: 0, error: 0, .. } => "fewer than 16 records".into(),
             Trial { full: 0, error, .. } => {
-                format!("the records cannot be read (error {})", *error as i64)
+                format!("cannot read the records (error {})", *error as i64)
             }
-            Trial { counted: 0, .. } => "the misses cannot be counted".into(),
-            Trial { quiet: 0, .. } => "there are misses in a loop without loads".into(),
-            _ => "the records do not show a loop that was run".into(),
+            Trial { counted: 0, .. } => "cannot count the misses".into(),
+            Trial { quiet: 0, .. } => "misses in a test loop without loads".into(),
+            _ => "the records do not show a test loop".into(),
         })
     }
 }

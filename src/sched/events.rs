@@ -1,4 +1,4 @@
-//! The kernel's perf events, as far as looks need them.
+//! Perf events for scans.
 
 use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
@@ -8,7 +8,7 @@ use libbpf_sys as bpf;
 /// `PERF_FLAG_FD_CLOEXEC`
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
-/// Of the user's code only, and not counting yet.
+/// Attributes of a disabled event that counts user code only.
 pub fn attributes(kind: bpf::perf_type_id, config: u64) -> bpf::perf_event_attr {
     let mut new = bpf::perf_event_attr { type_: kind, config, ..Default::default() };
     new.size = size_of_val(&new) as u32;
@@ -18,8 +18,8 @@ pub fn attributes(kind: bpf::perf_type_id, config: u64) -> bpf::perf_event_attr 
     new
 }
 
-/// One that interrupts user code every so many ns; and the kernel, where guests are to be looked
-/// at: what interrupts one is taken there.
+/// Attributes of an event that interrupts user code every `period_ns`. of_guests: interrupt the
+/// kernel, too, since interrupts of a guest are handled there.
 pub fn clock(period_ns: u64, of_guests: bool) -> bpf::perf_event_attr {
     let mut clock = attributes(bpf::PERF_TYPE_SOFTWARE, u64::from(bpf::PERF_COUNT_SW_CPU_CLOCK));
     clock.__bindgen_anon_1.sample_period = period_ns;
@@ -28,15 +28,15 @@ pub fn clock(period_ns: u64, of_guests: bool) -> bpf::perf_event_attr {
     clock
 }
 
-/// thread: -1 any, 0 the calling one. cpu: -1 any. group: the event that it counts together with,
-/// or not at all.
+/// Open an event. thread: its ID, 0 for the calling one, -1 for any. cpu: its number, -1 for any.
+/// group: the leader of the event's group, if any.
 pub fn open(
     attributes: &mut bpf::perf_event_attr,
     thread: i32,
     cpu: i32,
     group: Option<RawFd>,
 ) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel reads a structure that says its own size, and writes that size at most;
+    // SAFETY: the structure states its own size, and the kernel reads and writes no more than that;
     // the result is checked.
     let fd = unsafe {
         libc::syscall(
@@ -51,6 +51,6 @@ pub fn open(
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }

@@ -1,19 +1,19 @@
-//! Whether a thread of another process waits in a loop: the interpreter of runtime/spin, which
-//! proves that for `lissom run`, on registers that the kernel side of the scheduler has sampled and
-//! on memory that is read from outside. docs/sched-judge.md says what is proved.
+//! Judge whether a thread of another process busy-waits. Uses the interpreter of runtime/spin, on
+//! registers that the kernel side of the scheduler sampled and on memory read from outside.
+//! docs/design/sched-judge.md says what a verdict proves.
 
 use std::ffi::{c_int, c_long, c_uint, c_void};
 
 use super::layout::{Candidate, Verdict};
 use super::memory::{self, Looking};
 
-/// Snapshots of memory that are tried. The thread goes on running, so one may be of another moment
-/// of its turn than the registers.
+/// Maximum number of memory snapshots to try. The thread keeps running, so a snapshot may be of
+/// another moment of the loop's iteration than the registers.
 const ATTEMPTS: u32 = 8;
-/// Instructions that are interpreted in all of them, or few more. An attempt that shows a wait
-/// takes some hundreds.
+/// Instructions interpreted in all attempts together, after which no further attempt starts. An
+/// attempt that proves a wait takes some hundred.
 const BUDGET: u32 = 6000;
-/// That have to agree that a thread makes progress.
+/// Number of attempts that have to show that the thread makes progress.
 const AGREEING: u32 = 3;
 
 /// `struct orbit_memory`
@@ -51,8 +51,8 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Decides about one candidate: in some 100 us, at most a few ms. The thread is not stopped, and
-/// goes on running. A process that is gone, or that this one may not look into, is `Unknown`.
+/// Decide about one candidate: in about 100 us, at most a few ms. The thread is not stopped and
+/// keeps running. Returns `Unknown` if the process has ended or may not be read.
 pub fn judge(candidate: &Candidate) -> Verdict {
     match loop_of(candidate) {
         Ok(_) => Verdict::Spins,
@@ -60,11 +60,11 @@ pub fn judge(candidate: &Candidate) -> Verdict {
     }
 }
 
-/// That; of one that waits, the first instruction of its loop, which is the same for each
-/// instruction of it that may be sampled.
+/// Decide about one candidate, as [`judge`] does. If the thread busy-waits, returns the lowest
+/// instruction of its loop, which is the same for each sampled instruction of the loop.
 pub fn loop_of(candidate: &Candidate) -> Result<u64, Verdict> {
     const RSP: usize = 7;
-    // A stack below 4 GiB is that of 32-bit code, which would be read as if it were 64-bit code.
+    // A stack below 4 GiB means 32-bit code, which the interpreter would decode as 64-bit code.
     if candidate.registers[RSP] >> 32 == 0 {
         return Err(Verdict::Unknown);
     }
@@ -75,8 +75,8 @@ pub fn loop_of(candidate: &Candidate) -> Result<u64, Verdict> {
     for _ in 0..ATTEMPTS {
         let mut attempt = Attempt::default();
         looking.anew();
-        // SAFETY: memory, registers and scratch are as orbit.h wants them; the callbacks read what
-        // `looking` has set up.
+        // SAFETY: memory, registers and scratch are as orbit.h requires; the callbacks read the
+        // process that `looking` has set.
         let verdict = unsafe {
             orbit_judge(
                 &MEMORY,
@@ -105,14 +105,14 @@ pub fn loop_of(candidate: &Candidate) -> Result<u64, Verdict> {
     Err(Verdict::Unknown)
 }
 
-/// Where the thread's fs segment begins. Nothing tells that of a running thread. glibc registers a
-/// list head within the thread's control block, whose first and third word are its own address, and
-/// that is where fs begins. None: not glibc, or user space switches contexts between threads, as
-/// `lissom run` does: then it may be another thread's.
+/// Find the thread's fs base, which the kernel does not report for a running thread. glibc
+/// registers a list head inside the thread's control block. The block starts at the fs base, and
+/// its first and third word are its own address. Returns None without glibc. Returns None under
+/// `lissom run`, too: its user-space context switches may leave another thread's control block.
 fn thread_pointer(candidate: &Candidate, looking: &Looking) -> Option<u64> {
     let mut head = 0usize;
     let mut len = 0usize;
-    // SAFETY: both are variables that the call fills in.
+    // SAFETY: the call writes only to these two variables.
     let failed = unsafe {
         libc::syscall(
             libc::SYS_get_robust_list,
@@ -129,7 +129,7 @@ fn thread_pointer(candidate: &Candidate, looking: &Looking) -> Option<u64> {
     (0..64).map(|n| (head & !63).wrapping_sub(n * 64)).find(|&at| is_own(at)).map(|at| at as u64)
 }
 
-/// True also if that cannot be told.
+/// Returns true also if /proc/PID/maps cannot be read.
 fn is_under_lissom(pid: u32) -> bool {
     std::fs::read(format!("/proc/{pid}/maps"))
         .map_or(true, |maps| maps.windows(b"liblissom".len()).any(|w| w == b"liblissom"))

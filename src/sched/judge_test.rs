@@ -1,5 +1,5 @@
-//! The loops of tests/programs/sched_loops.c, each stopped for a moment at random, looked at by
-//! ptrace, and judged while it goes on.
+//! Judge the loops of tests/programs/sched_loops.c: ptrace samples each at random moments, and the
+//! judge works while the thread runs.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
@@ -10,14 +10,14 @@ use std::time::Duration;
 use super::{Candidate, Verdict, judge, loop_of};
 
 const SAMPLES: usize = 200;
-/// Of the samples of a loop that waits.
+/// Number of samples of a waiting loop that have to be judged as such.
 const ENOUGH: usize = SAMPLES * 95 / 100;
 
 fn build(level: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program =
         std::env::temp_dir().join(format!("lissom-sched-loops-{}{level}", std::process::id()));
-    // Other compilers and flags by hand: LOOP_CC=clang-14 LOOP_FLAGS=-static.
+    // Set these variables to test other compilers: LOOP_CC=clang-14 LOOP_FLAGS=-static.
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let compiler =
         Some(variable("LOOP_CC")).filter(|c| !c.is_empty()).unwrap_or_else(|| "gcc".into());
@@ -32,11 +32,11 @@ fn build(level: &str) -> PathBuf {
     program
 }
 
-/// A thread in a loop; killed with its process in the end.
+/// A process with a thread in a loop. Dropping this kills the process.
 struct Loop {
     process: Child,
     thread: i32,
-    /// Of code that only waits.
+    /// Addresses of code that only waits.
     waiting: std::ops::Range<u64>,
 }
 
@@ -60,7 +60,7 @@ impl Loop {
     }
 
     fn ptrace(&self, request: libc::c_uint, data: *mut libc::c_void) {
-        // SAFETY: data is null, or points to what the request fills in.
+        // SAFETY: data is null, or points to memory that the request fills in.
         let r = unsafe {
             libc::ptrace(request, self.thread, std::ptr::null_mut::<libc::c_void>(), data)
         };
@@ -73,7 +73,7 @@ impl Loop {
         // SAFETY: `status` is ours.
         unsafe { assert_eq!(libc::waitpid(self.thread, &mut status, libc::__WALL), self.thread) };
         assert!(libc::WIFSTOPPED(status), "status {status:#x}");
-        // SAFETY: plain numbers.
+        // SAFETY: the structure has only integers.
         let mut r: libc::user_regs_struct = unsafe { std::mem::zeroed() };
         self.ptrace(libc::PTRACE_GETREGS, (&raw mut r).cast());
         self.ptrace(libc::PTRACE_CONT, std::ptr::null_mut());
@@ -92,14 +92,14 @@ impl Loop {
 impl Drop for Loop {
     fn drop(&mut self) {
         let _ = self.process.kill();
-        // Its tracer has to take notice of a thread's end before the process ends.
-        // SAFETY: no status is asked for.
+        // Reap the traced thread before its process.
+        // SAFETY: a null status pointer is allowed.
         unsafe { libc::waitpid(self.thread, std::ptr::null_mut(), libc::__WALL) };
         let _ = self.process.wait();
     }
 }
 
-/// Of this thread.
+/// CPU time of the calling thread.
 fn cpu_time() -> Duration {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `t` is ours.
@@ -107,7 +107,7 @@ fn cpu_time() -> Duration {
     Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
 }
 
-/// What was found of 200 samples each, and what of that is wrong.
+/// Judge SAMPLES samples of each loop, and check that no verdict is wrong.
 fn judge_all(level: &str) {
     let program = build(level);
     let list = Command::new(&program).arg("list").output().expect("it was built");
@@ -116,9 +116,9 @@ fn judge_all(level: &str) {
         let (kind, name) = line.split_once(' ').expect("a kind and a name");
         let looped = Loop::start(&program, name);
         looped.ptrace(libc::PTRACE_SEIZE, std::ptr::null_mut());
-        std::thread::sleep(Duration::from_millis(2)); // it has said that it is about to begin
+        std::thread::sleep(Duration::from_millis(2)); // the loop begins after its line
         let (mut spins, mut works, mut unknown, mut false_positive) = (0, 0, 0, 0);
-        // One loop is one place, wherever in it the samples are.
+        // All samples of one loop must have the same head.
         let mut heads = HashSet::new();
         let mut judging = Duration::ZERO;
         let mut slowest = Duration::ZERO;

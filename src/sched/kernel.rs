@@ -1,4 +1,4 @@
-//! What the kernel says about sched_ext, and whether it has what the scheduler needs.
+//! Read the state of sched_ext, and check that the kernel has what the scheduler needs.
 
 use std::fs;
 use std::path::Path;
@@ -7,28 +7,28 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Struct;
 use serde::Serialize;
 
-/// Of sched_ext, in sysfs.
+/// Folder of sched_ext in sysfs.
 pub const FOLDER: &str = "/sys/kernel/sched_ext";
 
-/// The files below FOLDER.
+/// The contents of the files in FOLDER.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SchedExt {
-    /// `enabled`, `disabled`, or on the way to one of them.
+    /// `enabled`, `disabled`, or a state in between.
     pub state: String,
-    /// The scheduler that runs.
+    /// Name of the running scheduler.
     pub scheduler: Option<String>,
-    /// Whether all threads of the fair class are its, or only those of SCHED_EXT.
+    /// True: all threads of the fair class belong to it; false: only those of SCHED_EXT.
     pub switch_all: bool,
-    /// Threads that the scheduler did not take.
+    /// Threads that the scheduler rejected.
     pub nr_rejected: u64,
-    /// CPUs that came or went since the start.
+    /// CPUs that came or went since boot.
     pub hotplug_seq: u64,
-    /// Schedulers since the start.
+    /// Schedulers that were started since boot.
     pub enable_seq: u64,
 }
 
 impl SchedExt {
-    /// None: this kernel has no sched_ext.
+    /// Returns None if the kernel has no sched_ext.
     pub fn read(folder: &Path) -> Option<SchedExt> {
         let text =
             |name: &str| Some(fs::read_to_string(folder.join(name)).ok()?.trim().to_string());
@@ -52,13 +52,13 @@ impl SchedExt {
     }
 }
 
-/// "Linux 6.18.15+deb13-amd64"
+/// The kernel's version: "Linux 6.18.15+deb13-amd64".
 pub fn name() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("Linux {}", release.trim())
 }
 
-/// As the kernel lists them: `0-3,8`. None: it cannot be read.
+/// Numbers of the online CPUs. Returns None if the list cannot be read.
 pub fn online_cpus() -> Option<Vec<u32>> {
     numbers(&fs::read_to_string("/sys/devices/system/cpu/online").ok()?)
 }
@@ -78,7 +78,7 @@ pub struct Types(Btf<'static>);
 impl Types {
     pub fn read() -> anyhow::Result<Types> {
         Btf::from_vmlinux().map(Types).map_err(|e| {
-            anyhow::anyhow!("the kernel's types (/sys/kernel/btf/vmlinux) cannot be read: {e}")
+            anyhow::anyhow!("cannot read the kernel's types (/sys/kernel/btf/vmlinux): {e}")
         })
     }
 
@@ -87,8 +87,8 @@ impl Types {
         found.is_some_and(|s| s.iter().any(|m| m.name.is_some_and(|n| n == member)))
     }
 
-    /// Since Linux 7.0, threads of sched_ext are given a little of a CPU that threads of another
-    /// class never leave.
+    /// Returns whether sched_ext has a deadline server (since Linux 7.0). It runs sched_ext threads
+    /// a part of the time on a CPU that other classes never leave idle.
     pub fn has_server(&self) -> bool {
         self.has_member("rq", "ext_server")
     }

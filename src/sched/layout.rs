@@ -1,12 +1,13 @@
-//! What the tool and the scheduler in the kernel share: bpf/scx_lissom.h, which explains it, in
-//! Rust. That both are the same is tested against the types in the compiled program.
+//! The structures that the tool shares with the scheduler in the kernel: a copy of
+//! bpf/scx_lissom.h, which documents them. A test compares them with the types in the compiled
+//! BPF object.
 
 use serde::Serialize;
 
 /// `SCX_LISSOM_VERSION`
 pub const VERSION: u32 = 4;
 
-/// A structure of 64-bit words, by its fields' names.
+/// Define a structure of 64-bit words from the names of its fields.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident),* $(,)? }) => {
         $(#[$about])*
@@ -19,13 +20,13 @@ macro_rules! words {
             pub const NAMES: &[&str] = &[$(stringify!($field),)*];
             pub const BYTES: usize = Self::NAMES.len() * 8;
 
-            /// None: too short.
+            /// Returns None if `bytes` is too short.
             pub fn parse(bytes: &[u8]) -> Option<$name> {
                 let mut words = bytes.get(..Self::BYTES)?.chunks_exact(8).map(word);
                 Some($name { $($field: words.next()?,)* })
             }
 
-            /// In the order of NAMES.
+            /// The values in the order of NAMES.
             pub fn values(&self) -> Vec<u64> {
                 vec![$(self.$field,)*]
             }
@@ -34,12 +35,12 @@ macro_rules! words {
 }
 
 words! {
-    /// `struct scx_config`. Times in ns.
+    /// `struct scx_config`. Times are in ns.
     Config { slice_ns, sample_ns, park_ns, is_partial, ignore_limits, stall, made_up }
 }
 
 words! {
-    /// `struct scx_counts`, since it was loaded.
+    /// `struct scx_counts`: totals since the scheduler was loaded.
     Counts {
         wakeups, idle_picks, steals, samples, spin_kicks, spin_ns, parks, unparks, park_ends,
         vcpu_kicks, branch_kicks, bulk_stays, tries, positives,
@@ -47,7 +48,7 @@ words! {
 }
 
 words! {
-    /// `struct scx_scan`: of one program, by the paper's rule.
+    /// `struct scx_scan`: scans of one program by the paper's rule.
     ScanCounts { tries, positives }
 }
 
@@ -57,7 +58,7 @@ words! {
 }
 
 words! {
-    /// `struct scx_trial`; `error` is a negative number, or 0.
+    /// `struct scx_trial`. `error` is a negative number as u64, or 0.
     Trial { looks, counted, quiet, full, loops, error }
 }
 
@@ -66,9 +67,9 @@ words! {
 pub enum Detector {
     #[default]
     Registers,
-    /// These, and branch records.
+    /// Registers, and branch records.
     Branches,
-    /// Branch records and misses alone, without a proof.
+    /// Only branch records and misses, without a proof.
     Paper,
 }
 
@@ -103,7 +104,7 @@ impl Counts {
         Counts::parse(&words).unwrap_or_default()
     }
 
-    /// One for each CPU, as a map has them.
+    /// Sum the per-CPU values of a map. Values that are too short count as 0.
     pub fn sum(cpus: &[Vec<u8>]) -> Counts {
         cpus.iter()
             .filter_map(|bytes| Counts::parse(bytes))
@@ -111,12 +112,12 @@ impl Counts {
     }
 }
 
-/// `struct scx_state`: who has loaded it, and how.
+/// `struct scx_state`: the process that loaded the scheduler, and its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     pub version: u32,
     pub pid: u32,
-    /// ns of CLOCK_MONOTONIC.
+    /// CLOCK_MONOTONIC, in ns.
     pub started: u64,
     pub detector: Detector,
     pub config: Config,
@@ -125,7 +126,7 @@ pub struct State {
 impl State {
     pub const BYTES: usize = 24 + Config::BYTES;
 
-    /// None: too short, or of another version.
+    /// Returns None if `bytes` is too short or of another version.
     pub fn parse(bytes: &[u8]) -> Option<State> {
         let version = half(bytes.get(..4)?);
         let detector = match word(bytes.get(16..24)?) {
@@ -146,7 +147,8 @@ impl State {
     }
 }
 
-/// `struct scx_site`: an instruction of a process, of a look or the branch that closes a loop.
+/// `struct scx_site`: an instruction of a process, where a scan met it or where a branch closes a
+/// loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Site {
     pub ip: u64,
@@ -168,21 +170,21 @@ impl Site {
     }
 }
 
-/// `struct scx_program`: a process, by number and name.
+/// `struct scx_program`: a process, by process ID and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Program {
     pub pid: u32,
-    /// Up to the first NUL.
+    /// Ends at the first NUL.
     comm: [u8; 16],
 }
 
 impl Program {
     pub const BYTES: usize = 24;
 
-    /// Not one of them, but all.
+    /// The key for the sums over all programs.
     pub const ALL: Program = Program { pid: 0, comm: [0; 16] };
 
-    /// As it is called now. One that has ended has an empty name.
+    /// A process with its current name, which is empty if the process has ended.
     pub fn of(pid: u32) -> Program {
         let text = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         Program::named(pid, text.strip_suffix('\n').unwrap_or(&text))
@@ -215,11 +217,11 @@ impl Program {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nobody is made to give way there.
+    /// Not decided: no thread is preempted there.
     Unknown,
-    /// Its threads wait for a word that somebody else has to change.
+    /// Threads wait there for another thread to change a word.
     Spins,
-    /// It only looks so.
+    /// Threads make progress there.
     Works,
 }
 
@@ -262,7 +264,7 @@ impl SiteInfo {
     }
 }
 
-/// `struct scx_candidate`: where a thread was seen in the same state again and again.
+/// `struct scx_candidate`: a thread that repeatedly was in the same state, with its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub pid: u32,
@@ -275,7 +277,7 @@ pub struct Candidate {
 impl Candidate {
     pub const BYTES: usize = Site::BYTES + 16 + 18 * 8;
 
-    /// None: another length.
+    /// Returns None if `bytes` has another length.
     pub fn parse(bytes: &[u8]) -> Option<Candidate> {
         if bytes.len() != Candidate::BYTES {
             return None;
@@ -308,7 +310,7 @@ pub const CODE_LIMIT: i64 = 1;
 impl Exit {
     pub const BYTES: usize = 16 + 128 + 1024;
 
-    /// None: it runs.
+    /// Returns None if the scheduler has not ended.
     pub fn parse(bytes: &[u8]) -> Option<Exit> {
         let kind = word(bytes.get(..8)?);
         let text = |bytes: &[u8]| {
@@ -374,7 +376,7 @@ mod tests {
         );
         check("scx_site", Site::BYTES, &[("ip", 0), ("pid", 8)]);
         check("scx_site_info", SiteInfo::BYTES, &[("verdict", 0), ("seen", 8), ("kicks", 16)]);
-        // Nothing in the program is of the type scx_candidate itself, so it is not among its types.
+        // No variable in the object has the type scx_candidate, so its BTF lacks that type.
         check(
             "scx_exit",
             Exit::BYTES,

@@ -1,5 +1,5 @@
-//! Which cgroups have a CPU limit (cpu.max). The kernel enforces it in its own scheduler only:
-//! threads of sched_ext would run without.
+//! Find cgroups with a CPU limit (cpu.max). The kernel enforces it only in its own scheduler:
+//! sched_ext threads would run without a limit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use procfs::process::Process;
 
-/// Where cgroups with the CPU controller are mounted, and whether of version 2.
+/// Mount points of cgroups with the CPU controller. The flag is true for cgroup v2.
 pub fn mounts() -> Vec<(PathBuf, bool)> {
     let mounts = Process::myself().and_then(|p| p.mountinfo());
     let Ok(mounts) = mounts else { return Vec::new() };
-    // The same hierarchy may be mounted several times: by its device.
+    // A hierarchy may be mounted several times: its device identifies it.
     let mut found: BTreeMap<String, (PathBuf, bool)> = BTreeMap::new();
     for mount in mounts {
         let v2 = mount.fs_type == "cgroup2";
@@ -22,14 +22,14 @@ pub fn mounts() -> Vec<(PathBuf, bool)> {
     found.into_values().collect()
 }
 
-/// The files that set a limit, in any cgroup of `mounts`.
+/// Files that set a limit, in any cgroup of `mounts`.
 pub fn everywhere(mounts: &[(PathBuf, bool)]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     mounts.iter().for_each(|(mount, _)| below(mount, &mut found));
     found
 }
 
-/// Those that hold for what is in a cgroup, or below it.
+/// Files that set a limit for processes in `group` or below it.
 pub fn of_group(group: &Path, mounts: &[(PathBuf, bool)]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     below(group, &mut found);
@@ -38,7 +38,7 @@ pub fn of_group(group: &Path, mounts: &[(PathBuf, bool)]) -> Vec<PathBuf> {
     found
 }
 
-/// Those that hold for a process.
+/// Files that set a limit for a process.
 pub fn of_process(pid: u32, mounts: &[(PathBuf, bool)]) -> Vec<PathBuf> {
     let groups = Process::new(pid as i32).and_then(|p| p.cgroups());
     let Ok(groups) = groups else { return Vec::new() };
@@ -56,7 +56,8 @@ pub fn of_process(pid: u32, mounts: &[(PathBuf, bool)]) -> Vec<PathBuf> {
     found
 }
 
-/// Depth first. Folders that go meanwhile have no limit any more.
+/// Add the files that set a limit in `folder` or below it. Ignores folders that disappear
+/// meanwhile.
 fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     found.extend(limit(folder));
     let Ok(entries) = fs::read_dir(folder) else { return };
@@ -67,7 +68,7 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The file that limits what is in this cgroup.
+/// The file that sets a limit in this very cgroup, if any.
 fn limit(folder: &Path) -> Option<PathBuf> {
     let v2 = folder.join("cpu.max");
     if let Ok(text) = fs::read_to_string(&v2) {
@@ -101,7 +102,7 @@ mod tests {
         let mut all = everywhere(&mounts);
         all.sort();
         assert_eq!(all, ["a/b/cpu.max", "d/cpu.cfs_quota_us"].map(|f| root.join(f)));
-        // Above, inside, and beside.
+        // A limit in a parent, in a child, and in neither.
         let limited = [root.join("a/b/cpu.max")];
         assert_eq!(of_group(&root.join("a/b/c"), &mounts), limited);
         assert_eq!(of_group(&root.join("a"), &mounts), limited);

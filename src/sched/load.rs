@@ -1,4 +1,4 @@
-//! The scheduler of bpf/scx_lissom.bpf.c, in the kernel.
+//! Load and attach the scheduler of bpf/scx_lissom.bpf.c, and access its maps.
 
 use std::time::{Duration, Instant};
 
@@ -11,23 +11,23 @@ use super::kernel::{SchedExt, Types};
 use super::layout::{Config, Counts, Exit, State, Trial};
 use super::{branches, vcpus};
 
-/// libbpf reads structures from it in place.
+/// Aligned for libbpf, which reads structures in place.
 #[repr(C, align(64))]
 struct Aligned<T: ?Sized>(T);
 
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/scx_lissom.bpf.o")));
 
-/// The kernel's structure of a scheduler's operations, and the program's variable of it.
+/// The kernel's structure of a scheduler's operations, and the program's variable of that type.
 const OPERATIONS: (&str, &str) = ("sched_ext_ops", "lissom_ops");
 
-/// As the kernel shows it while it runs.
+/// Name of the running scheduler in sysfs.
 pub const NAME: &str = "lissom";
 
 /// `SCX_OPS_SWITCH_PARTIAL`
 const SWITCH_PARTIAL: u64 = 1 << 3;
 
-/// To end takes the kernel some milliseconds, and more with many threads.
+/// Longest wait for the scheduler to end. The kernel takes milliseconds, longer with many threads.
 const END: Duration = Duration::from_secs(10);
 
 pub const STATE: &str = "scx_state";
@@ -38,12 +38,12 @@ pub const COUNTERS: &str = "scx_counters";
 pub const SCANS: &str = "scx_scans";
 pub const AUDITS: &str = "scx_audits";
 
-/// As compiled.
+/// The compiled BPF object.
 pub fn object() -> &'static [u8] {
     &OBJECT.0
 }
 
-/// The first operation that the program has and this kernel does not know.
+/// Returns the first operation that the program uses and this kernel lacks.
 pub fn missing_operation(types: &Types) -> anyhow::Result<Option<String>> {
     let own = Btf::from_raw(NAME, object())?.context("the program has no types")?;
     let operations: Struct =
@@ -55,17 +55,16 @@ pub fn missing_operation(types: &Types) -> anyhow::Result<Option<String>> {
 pub struct Scheduler {
     link: Option<Link>,
     vcpu_link: Option<Link>,
-    /// Err: why threads that run a guest's CPU are not found while they spin. Known when it is
-    /// attached.
+    /// Err: why vCPU threads are not detected when their guests spin. Final after `attach`.
     pub vcpus: Result<(), String>,
-    /// Err: why branch records cannot be looked at, whatever the CPU has.
+    /// Err: why branch records are not read, whatever the CPU supports.
     pub branches: Result<(), String>,
     object: Object,
 }
 
 impl Scheduler {
-    /// Into the kernel, but not at work yet. timeout: the kernel ends the scheduler when a thread
-    /// that could run has not for so long.
+    /// Load the programs into the kernel, without starting the scheduler. timeout: the kernel ends
+    /// the scheduler if a runnable thread does not run for this long.
     pub fn load(
         config: &Config,
         timeout: Duration,
@@ -75,32 +74,33 @@ impl Scheduler {
             libbpf_rs::set_print(None);
         }
         let mut vcpus = match config.sample_ns {
-            0 => Err("busy waiting is not looked for".into()),
+            0 => Err("busy-wait detection is off".into()),
             _ => vcpus::check(),
         };
-        let mut branches = if with_branches { Ok(()) } else { Err("they are not wanted".into()) };
+        let mut branches =
+            if with_branches { Ok(()) } else { Err("branch records were not requested".into()) };
         let mut loaded = load(config, timeout, vcpus.is_ok(), with_branches);
-        // Functions cannot be traced everywhere.
+        // The kernel may not support tracing the function: load without it.
         if vcpus.is_ok()
             && let Err(error) = &loaded
         {
-            vcpus = Err(format!("{} cannot be traced here: {error:#}", vcpus::FUNCTION));
+            vcpus = Err(format!("this kernel cannot trace {}: {error:#}", vcpus::FUNCTION));
             loaded = load(config, timeout, false, with_branches);
         }
-        // Nor has a kernel to take what only some CPUs can use.
+        // The kernel may reject the programs for branch records: load without them.
         if with_branches && let Err(error) = &loaded {
-            branches = Err(format!("the kernel does not take the programs: {error:#}"));
+            branches = Err(format!("the kernel rejected the programs: {error:#}"));
             loaded = load(config, timeout, vcpus.is_ok(), false);
         }
         let object = loaded.map_err(|e| {
             anyhow::anyhow!(
-                "the kernel does not take the scheduler: {e:#} (LISSOM_VERBOSE=1 says more)"
+                "the kernel rejected the scheduler: {e:#} (LISSOM_VERBOSE=1 shows details)"
             )
         })?;
         Ok(Scheduler { link: None, vcpu_link: None, vcpus, branches, object })
     }
 
-    /// From now on it schedules, until `detach`, the end of this process, or an error of its own.
+    /// Start scheduling, until `detach`, the end of this process, or an error in the scheduler.
     pub fn attach(&mut self, state: &State) -> anyhow::Result<()> {
         self.map(STATE)?.update(&0u32.to_ne_bytes(), &state.bytes(), MapFlags::ANY)?;
         let link = self
@@ -114,13 +114,15 @@ impl Scheduler {
             Err(error) => {
                 let why =
                     self.exit().map_or(String::new(), |e| format!(": {} {}", e.reason, e.message));
-                bail!("the kernel does not start the scheduler{why}: {error} (dmesg may say more)");
+                bail!(
+                    "the kernel did not start the scheduler{why}: {error} (dmesg may have details)"
+                );
             }
         }
         match SchedExt::now() {
             Some(s) if s.state == "enabled" => {}
             s => match self.exit() {
-                Some(e) => bail!("the scheduler has ended at once: {} {}", e.reason, e.message),
+                Some(e) => bail!("the scheduler ended at once: {} {}", e.reason, e.message),
                 None => {
                     bail!("sched_ext is {} after the start", s.map_or("gone".into(), |s| s.state))
                 }
@@ -131,27 +133,27 @@ impl Scheduler {
             match link {
                 Ok(link) => self.vcpu_link = Some(link),
                 Err(e) => {
-                    self.vcpus = Err(format!("{} cannot be traced here: {e}", vcpus::FUNCTION))
+                    self.vcpus = Err(format!("this kernel cannot trace {}: {e}", vcpus::FUNCTION))
                 }
             }
         }
         Ok(())
     }
 
-    /// All threads are the kernel's own scheduler's again when this returns.
+    /// End the scheduler, and wait until the kernel's own scheduler has all threads again.
     pub fn detach(&mut self) -> anyhow::Result<()> {
         self.vcpu_link = None;
         self.link = None;
         wait_until_off()
     }
 
-    /// None: it runs, or never did.
+    /// Returns how the scheduler ended, or None if it runs or never ran.
     pub fn exit(&self) -> Option<Exit> {
         let map = self.map(".bss.exit").ok()?;
         Exit::parse(&map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??)
     }
 
-    /// Of branch records.
+    /// Results of the trial of branch records.
     pub fn trial(&self) -> anyhow::Result<Trial> {
         let bytes = self.map(".bss.trial")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?;
         bytes.and_then(|b| Trial::parse(&b)).context("the trial is missing")
@@ -161,7 +163,7 @@ impl Scheduler {
         counts(&self.map(COUNTS)?)
     }
 
-    /// By the CPU's number.
+    /// The counts of each CPU, indexed by its number.
     pub fn counts_of_cpus(&self) -> anyhow::Result<Vec<Counts>> {
         Ok(of_cpus(&self.map(COUNTS)?)?
             .iter()
@@ -176,7 +178,7 @@ impl Scheduler {
             .with_context(|| format!("the map {name} is missing"))
     }
 
-    /// Of its own, to outlive a borrow of the scheduler.
+    /// A handle of the map that may outlive the borrow of the scheduler.
     pub fn handle(&self, name: &str) -> anyhow::Result<MapHandle> {
         Ok(MapHandle::try_from(&self.map(name)?)?)
     }
@@ -227,7 +229,7 @@ fn of_cpus(map: &impl libbpf_rs::MapCore) -> anyhow::Result<Vec<Vec<u8>>> {
     map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.context("the counts are missing")
 }
 
-/// Until no scheduler of sched_ext runs.
+/// Wait until no sched_ext scheduler runs. Fails after END.
 pub fn wait_until_off() -> anyhow::Result<()> {
     let end = Instant::now() + END;
     loop {
@@ -245,8 +247,8 @@ pub fn wait_until_off() -> anyhow::Result<()> {
     }
 }
 
-/// `operations` is the program's variable, laid out as the program has it, which is not as the
-/// kernel has it.
+/// Set the timeout and, if `is_partial`, the flag in the program's variable. `operations` has the
+/// program's layout, which differs from the kernel's.
 fn set_operations(
     operations: &mut [u8],
     is_partial: bool,
@@ -286,7 +288,7 @@ mod tests {
         let value = map.initial_value_mut().expect("a variable");
         set_operations(value, true, Duration::from_secs(7)).expect("both are there");
         let changed: Vec<usize> = (0..before.len()).filter(|&i| before[i] != value[i]).collect();
-        // One byte of the flags, and of the time those that differ.
+        // One byte of the flags, and at most four of the timeout.
         assert!(!changed.is_empty() && changed.len() <= 5, "{changed:?}");
         let at = changed[changed.len() - 1] / 8 * 8;
         assert_eq!(u32::from_ne_bytes(value[at..at + 4].try_into().expect("four")), 7000);

@@ -1,4 +1,4 @@
-//! The looks at running threads: a clock on each CPU that interrupts it now and then.
+//! Scans of running threads: a perf event on each CPU that interrupts it periodically.
 
 use std::os::fd::{AsRawFd as _, IntoRawFd as _, RawFd};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::kernel::{self, SchedExt};
 use super::layout::Detector;
 use super::load::Scheduler;
 
-/// The program of bpf/scx_lissom.bpf.c.
+/// The detector's program in bpf/scx_lissom.bpf.c.
 fn program_of(detector: Detector) -> &'static str {
     match detector {
         Detector::Registers => "look",
@@ -24,24 +24,24 @@ fn program_of(detector: Detector) -> &'static str {
 /// `_IOW('$', 4, __u64)`
 const PERF_EVENT_IOC_PERIOD: libc::c_ulong = 0x4008_2404;
 
-/// For so long after somebody was found waiting, looks are as frequent as they may be.
+/// Time at the full scan rate after a busy-waiting thread was last detected.
 const CALM: Duration = Duration::from_secs(1);
 
-/// After that a look costs work that has no use of it, so they are so much rarer.
+/// Factor of the period after CALM: scans cost working threads time, for no benefit.
 const RARER: u64 = 10;
 
-/// Of a CPU.
+/// The perf event of one CPU.
 struct Clock {
     cpu: u32,
     pace: Pace,
-    /// Its descriptor, which belongs to the link.
+    /// The descriptor, which the link owns.
     event: RawFd,
     _link: Link,
 }
 
-/// How often is looked at a CPU, from what was found there.
+/// Scan rate of a CPU, which follows from its detections.
 struct Pace {
-    /// Frequent: as asked for; else RARER.
+    /// At the requested period; otherwise RARER times as long.
     is_frequent: bool,
     kicks: u64,
     found: Instant,
@@ -52,7 +52,8 @@ impl Pace {
         Pace { is_frequent: true, kicks: 0, found: now }
     }
 
-    /// kicks: threads that have been found waiting on this CPU so far. True: it has changed.
+    /// Update the rate. kicks: threads preempted on this CPU so far. `may_have_found`: there may be
+    /// further detections. Returns whether the rate changed.
     fn keep(&mut self, kicks: u64, may_have_found: bool, now: Instant) -> bool {
         if kicks != self.kicks || may_have_found {
             self.found = now;
@@ -70,18 +71,18 @@ impl Pace {
 
 pub struct Looks {
     period_ns: u64,
-    /// Of the CPUs that are there.
+    /// One for each online CPU.
     clocks: Vec<Clock>,
     detector: Detector,
-    /// None: registers have to do.
+    /// None: detection by registers only.
     counters: Option<Counters>,
-    /// When they were opened: the machine's CPUs.
+    /// The CPUs that were online at the last `open`.
     cpus: Vec<u32>,
     hotplug_seq: u64,
 }
 
 impl Looks {
-    /// Fails where such clocks may not be had; then nothing is left behind.
+    /// Start the scans. Fails if perf events cannot be opened, and then leaves none behind.
     pub fn start(
         scheduler: &Scheduler,
         period_ns: u64,
@@ -94,7 +95,8 @@ impl Looks {
         Ok(looks)
     }
 
-    /// CPUs may have come since the last call; the clock of one that goes is lost for good.
+    /// Reopen all perf events if CPUs came or went since the last call. The event of a CPU that
+    /// goes offline does not work again.
     pub fn follow_cpus(&mut self, scheduler: &Scheduler) -> anyhow::Result<()> {
         let changes = SchedExt::now().map_or(0, |s| s.hotplug_seq);
         if changes == self.hotplug_seq && kernel::online_cpus().is_none_or(|cpus| cpus == self.cpus)
@@ -104,8 +106,8 @@ impl Looks {
         self.open(scheduler)
     }
 
-    /// kicks: of each CPU by its number, threads found waiting there so far. `may_have_found`:
-    /// perhaps more, anywhere. The paper's timer has one pace.
+    /// Adapt the scan rates. kicks: threads preempted so far, indexed by CPU. `may_have_found`:
+    /// there may be further detections, on any CPU. The paper's detector keeps one rate.
     pub fn keep_pace(&mut self, kicks: &[u64], may_have_found: bool) {
         if self.detector == Detector::Paper {
             return;
@@ -117,20 +119,19 @@ impl Looks {
                 continue;
             }
             let ns = clock.pace.ns(self.period_ns);
-            // SAFETY: the kernel reads a number; the descriptor is the link's, which is here. If it
-            // fails, the pace stays.
+            // SAFETY: the kernel reads a number; the link keeps the descriptor open. On failure the
+            // rate does not change.
             unsafe { libc::ioctl(clock.event, PERF_EVENT_IOC_PERIOD, &raw const ns) };
         }
     }
 
     fn open(&mut self, scheduler: &Scheduler) -> anyhow::Result<()> {
         self.clocks.clear();
-        // Before the CPUs are looked at: one that comes meanwhile is noticed the next time.
+        // Read the sequence number before the CPUs: the next call notices a CPU that comes now.
         self.hotplug_seq = SchedExt::now().map_or(0, |s| s.hotplug_seq);
-        self.cpus =
-            kernel::online_cpus().context("/sys/devices/system/cpu/online cannot be read")?;
+        self.cpus = kernel::online_cpus().context("cannot read /sys/devices/system/cpu/online")?;
         if let Some(counters) = &mut self.counters {
-            // Where that fails now, though it did not at the start, looks go on without.
+            // On failure, scan without counters. They could be opened at the start.
             let _ = counters.open(&self.cpus);
         }
         let program = scheduler.program(program_of(self.detector))?;
@@ -142,14 +143,14 @@ impl Looks {
                 None,
             ) {
                 Ok(event) => event,
-                // It has just gone.
+                // The CPU has just gone offline.
                 Err(e) if e.raw_os_error() == Some(libc::ENODEV) => continue,
-                Err(e) => bail!("no clock for CPU {cpu}: {e}"),
+                Err(e) => bail!("cannot open a clock for CPU {cpu}: {e}"),
             };
-            // What is attached belongs to the link, and starts there.
+            // Attaching starts the event, and the link owns its descriptor.
             let link = program
                 .attach_perf_event(event.as_raw_fd())
-                .context("the program cannot be attached")?;
+                .context("cannot attach the BPF program")?;
             let pace = Pace::new(Instant::now());
             self.clocks.push(Clock { cpu, pace, event: event.into_raw_fd(), _link: link });
         }
@@ -174,7 +175,7 @@ mod tests {
         assert!(!here.keep(0, false, at(1200)));
         assert!(here.keep(1, false, at(1400)) && here.ns(100) == 100);
         assert!(!here.keep(1, false, at(2399)) && here.keep(1, false, at(2400)));
-        // What was found on one CPU is no reason to look at another one, what was judged is.
+        // Detections on one CPU do not speed up the other; judged candidates speed up both.
         assert!(there.keep(0, false, at(1400)) && there.ns(100) == 1000);
         assert!(there.keep(0, true, at(2500)) && there.ns(100) == 100);
     }

@@ -1,5 +1,4 @@
-//! The memory of another process, as a judgement reads it: page by page, each at most once for an
-//! attempt.
+//! Read the memory of another process for the judge: by page, each page at most once per attempt.
 
 use std::cell::RefCell;
 use std::ffi::{c_long, c_uint, c_void};
@@ -9,14 +8,14 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
 const PAGE: usize = 4096;
-/// Bounds the time of an attempt. A loop that waits touches a few: its code, its stack, its words.
+/// Bounds the time of an attempt. A loop that waits reads few pages: code, stack and its words.
 const MOST_PAGES: usize = 48;
 
 #[derive(Default)]
 struct Pages(Vec<(usize, Option<Box<[u8; PAGE]>>)>);
 
 impl Pages {
-    /// None: not readable, or too many pages.
+    /// Returns None if the page is not readable, or after MOST_PAGES pages.
     fn page(&mut self, pid: Pid, number: usize) -> Option<&[u8; PAGE]> {
         let at = match self.0.iter().position(|p| p.0 == number) {
             Some(at) => at,
@@ -44,7 +43,7 @@ impl Pages {
     }
 }
 
-/// As it is now.
+/// Read the current contents. Returns false unless all bytes could be read.
 fn read(pid: Pid, address: usize, to: &mut [u8]) -> bool {
     let len = to.len();
     process_vm_readv(pid, &mut [IoSliceMut::new(to)], &[RemoteIoVec { base: address, len }])
@@ -58,11 +57,11 @@ struct View {
 }
 
 thread_local! {
-    /// The interpreter's callbacks are told an address and no more.
+    /// The process that the interpreter's callbacks read: they get only an address.
     static VIEW: RefCell<Option<View>> = const { RefCell::new(None) };
 }
 
-/// Makes process `pid` the one that this thread's callbacks read, until it is dropped.
+/// Sets the process that this thread's callbacks read. Dropping it unsets the process.
 pub struct Looking(());
 
 impl Looking {
@@ -72,12 +71,12 @@ impl Looking {
         Looking(())
     }
 
-    /// Data is to be read again. Code is kept.
+    /// Read data anew from now on. Code is kept.
     pub fn anew(&self) {
         VIEW.with_borrow_mut(|v| v.iter_mut().for_each(|v| v.data = Pages::default()));
     }
 
-    /// A word of the snapshot.
+    /// Returns a word of the snapshot, or None if it is not readable.
     pub fn word(&self, address: usize) -> Option<u64> {
         let mut bytes = [0; 8];
         copy(address, &mut bytes, Kind::Snapshot).then(|| u64::from_ne_bytes(bytes))
@@ -112,35 +111,34 @@ fn copy(address: usize, to: &mut [u8], kind: Kind) -> bool {
 /// # Safety
 /// `to` has room for `bytes`.
 unsafe fn callback(address: usize, to: *mut c_void, bytes: c_uint, kind: Kind) -> c_long {
-    // SAFETY: the caller says so; the interpreter lends its own variable for the length of the
-    // call.
+    // SAFETY: as the caller guarantees; the interpreter passes a variable that outlives the call.
     let to = unsafe { std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes as usize) };
     if copy(address, to, kind) { 0 } else { -libc::EFAULT as c_long }
 }
 
-/// `load` of struct orbit_memory.
+/// `load` of struct orbit_memory. Returns 0 or -EFAULT.
 ///
 /// # Safety
-/// As for all three: `to` has room for `bytes`.
+/// `to` has room for `bytes`.
 pub unsafe extern "C" fn load(address: usize, to: *mut c_void, bytes: c_uint) -> c_long {
-    // SAFETY: as above.
+    // SAFETY: `to` has room for `bytes`.
     unsafe { callback(address, to, bytes, Kind::Snapshot) }
 }
 
-/// `fetch` of struct orbit_memory.
+/// `fetch` of struct orbit_memory. Returns 0 or -EFAULT.
 ///
 /// # Safety
 /// `to` has room for `bytes`.
 pub unsafe extern "C" fn fetch(address: usize, to: *mut c_void, bytes: c_uint) -> c_long {
-    // SAFETY: as above.
+    // SAFETY: `to` has room for `bytes`.
     unsafe { callback(address, to, bytes, Kind::Code) }
 }
 
-/// `again` of struct orbit_memory.
+/// `again` of struct orbit_memory. Returns 0 or -EFAULT.
 ///
 /// # Safety
 /// `to` has room for `bytes`.
 pub unsafe extern "C" fn again(address: usize, to: *mut c_void, bytes: c_uint) -> c_long {
-    // SAFETY: as above.
+    // SAFETY: `to` has room for `bytes`.
     unsafe { callback(address, to, bytes, Kind::Now) }
 }

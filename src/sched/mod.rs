@@ -1,4 +1,4 @@
-//! `lissom sched`: a scheduler for the whole machine, in the kernel (bpf/scx_lissom.bpf.c), by
+//! `lissom sched`: a kernel scheduler for all programs of the machine (bpf/scx_lissom.bpf.c), by
 //! sched_ext.
 
 mod audit;
@@ -26,7 +26,7 @@ use std::io;
 
 use clap::{Args, Subcommand};
 
-/// For all programs of this machine: a scheduler in the kernel, by sched_ext
+/// Schedule all programs of this machine with a kernel scheduler (sched_ext)
 #[derive(Args)]
 pub struct SchedArgs {
     #[command(subcommand)]
@@ -51,7 +51,7 @@ pub fn sched(args: &SchedArgs) -> i32 {
     };
     match done {
         Ok(code) => code,
-        // The reader has seen enough.
+        // The reader of the output has closed it.
         Err(error)
             if error
                 .downcast_ref::<io::Error>()

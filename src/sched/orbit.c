@@ -1,43 +1,42 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is asked beyond the interpreter's verdict that a wait has no end:
+ * Conditions for ORBIT_SPINS, beyond the interpreter's verdict that a wait has no end:
  *
- *   - The sample is part of it: at some moment of a turn the registers are those of the sample, and
- *     each word of the stack that has been stored is, at some moment, what the snapshot holds.
- *     Otherwise the thread only comes to a wait later, and what it does at the sample is work.
- *   - A branch or a jump table depends on what was loaded. A loop without that waits for nobody.
- *   - It stores nothing outside of the stack, but for locked instructions that change nothing. A
- *     loop that fills memory with what is there already would be an orbit as well.
- *   - A turn is short.
- *   - The loaded words still are what they were in the snapshot. The thread has gone on running
- *     since the sample.
+ *   - The sample lies on the orbit. At some moment of an iteration, the registers are those of the
+ *     sample. Each stored byte of the stack has, at some moment, its value in the snapshot.
+ *     Otherwise the thread only reaches a wait later, and works at the sample.
+ *   - A branch or a jump table depends on a loaded value. A loop without one waits for nobody.
+ *   - The loop stores nothing outside the stack, except by locked instructions that change nothing.
+ *     A loop that fills memory with the values already there would also be an orbit.
+ *   - An iteration has at most LONGEST_TURN instructions.
+ *   - The loaded words still have their values in the snapshot: the thread ran on after the sample.
  */
 #include "orbit.h"
 
 #include "spin/internal.h"
 
 enum {
-    LONGEST_TURN = 512, /* instructions, without those of delays that are brought forward */
+    LONGEST_TURN = 512, /* instructions, without those of skipped delay iterations */
     WORKS_VISITS = 2,
-    BUDGET = 2000, /* instructions of an attempt, as in spin/probe.c */
+    BUDGET = 2000, /* instructions of one attempt, as in spin/probe.c */
 };
 
 struct judgement {
     struct spin_scratch scratch;
-    struct spin *s; /* in it */
+    struct spin *s; /* points into `scratch` */
     struct spin_config config;
     struct spin_registers from;
     struct spin_result result;
-    /* where the proof ended; at the last visit of the sample's instruction */
+    /* state where the proof ended; state at the last visit of the sample's instruction */
     struct state start, visit;
-    /* bytes of a granule that have been seen as they are in the snapshot */
+    /* for each granule, a bit for each byte that has had its value in the snapshot */
     uint8_t met[STORES];
-    /* where a turn's stack is shortest, and there the lowest address: what identifies the loop */
+    /* the loop's identity: highest stack pointer of an iteration, and lowest instruction there */
     uint64_t head, outermost;
 };
 _Static_assert(sizeof(struct judgement) <= ORBIT_SCRATCH, "scratch");
 
-/* Nothing is mapped there. */
+/* A non-canonical address: loads from it fail. */
 static const uint64_t NOWHERE = 1ull << 62;
 
 static bool at_sample(const struct judgement *j)
@@ -59,7 +58,7 @@ static void meet_memory(struct judgement *j)
     }
 }
 
-/* Counters of delays are brought forward to their last turn: the snapshot may hold any of them. */
+/* The interpreter skips delays to their last iteration. So accept any value of their counters. */
 static void meet_delays(struct judgement *j)
 {
     const struct spin *s = j->s;
@@ -89,8 +88,8 @@ static void meet_head(struct judgement *j)
     j->head = now->rip;
 }
 
-/* Pre: the interpretation was stopped at the end of a proof, in the loop's head. Goes around once
- * more. Post: the sample lies on the way. */
+/* Interpret one more iteration. Returns whether the sample lies on it. Pre: the interpretation
+ * stopped at the end of a proof, in the loop's head. */
 static bool passes_sample(struct judgement *j)
 {
     struct spin *s = j->s;
@@ -106,7 +105,7 @@ static bool passes_sample(struct judgement *j)
         met |= at_sample(j);
         meet_memory(j);
         meet_head(j);
-        s->stop = false; /* it proves the same again on its way */
+        s->stop = false; /* the interpreter may prove the same loop again on the way */
         spin_advance(s);
         if ((s->stop && s->result->reason != SPIN_R_NONE) || s->steps > limit)
             return false;
@@ -125,14 +124,14 @@ static bool words_stay(const struct judgement *j, const struct orbit_memory *mem
         for (unsigned k = 0; k < s->now.stores; k++)
             own |= s->now.store[k].address + 4 > l->address &&
                    s->now.store[k].address < l->address + l->bytes;
-        /* What it stores itself differs from moment to moment. */
+        /* Words that the loop stores itself change within an iteration: do not compare them. */
         if (!own && (memory->again(l->address, &is, l->bytes) || is != l->value))
             return false;
     }
     return true;
 }
 
-/* Pre: the interpretation has found an orbit. */
+/* Pre: the interpretation found an orbit. */
 static enum orbit judge_orbit(struct judgement *j, const struct orbit_memory *memory)
 {
     struct spin *s = j->s;
@@ -191,8 +190,8 @@ enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registe
         a->head = j->head;
         return verdict;
     }
-    /* Each time that it came back something had gone on. One that left its loop, because the wait
-     * is over by now, and came to the same loop in its next round would be seen to stand still
-     * there. */
+    /* The thread works if its state had changed at each return to the sample's instruction. An
+     * unchanged state proves nothing: the wait may have ended by now, and the thread may wait at
+     * the same place in its next round. */
     return moved >= WORKS_VISITS && !stood ? ORBIT_WORKS : ORBIT_UNKNOWN;
 }

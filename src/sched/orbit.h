@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether a thread is seen on an orbit: a row of states that ends where it began. The interpreter
- * of runtime/spin finds the orbit; it may begin anywhere behind the sample, so this file also asks
- * whether the sample lies on it.
+ * Judge whether a thread was sampled on an orbit: a sequence of states that ends where it began.
+ * The interpreter of runtime/spin finds an orbit that may begin after the sample. So this file also
+ * checks that the sample lies on the orbit.
  */
 #ifndef LISSOM_SCHED_ORBIT_H
 #define LISSOM_SCHED_ORBIT_H
 
 #include "spin/interpret.h"
 
-/* As enum scx_verdict of bpf/scx_lissom.h. */
+/* The values of enum scx_verdict in bpf/scx_lissom.h. */
 enum orbit { ORBIT_UNKNOWN, ORBIT_SPINS, ORBIT_WORKS };
 
-/* Of the process that is looked at. Each copies `bytes` (1..15) from an address below 2^47. Post:
- * 0, or a negative number. */
+/* The memory of the judged process. Each function copies `bytes` (1 to 15) from an address below
+ * 2^47. It returns 0, or a negative number on failure. */
 struct orbit_memory {
-    /* a snapshot: the same bytes whenever it is asked for the same address */
+    /* a snapshot: the same address always has the same bytes */
     long (*load)(uintptr_t address, void *to, unsigned bytes);
     long (*fetch)(uintptr_t address, void *to, unsigned bytes); /* code */
-    long (*again)(uintptr_t address, void *to, unsigned bytes); /* as it is now */
+    long (*again)(uintptr_t address, void *to, unsigned bytes); /* current contents */
 };
 
 struct orbit_attempt {
-    uint32_t steps; /* instructions that were interpreted, 2,000 and a few turns at most */
-    bool uses_fs;   /* one of them reads through the fs segment */
-    /* ORBIT_SPINS: the loop's first instruction in the outermost function of a turn: the same
-     * whatever instruction was sampled */
+    uint32_t steps; /* instructions until the verdict: 2,000, in searches up to 8 times as many */
+    bool uses_fs;   /* an instruction addresses memory through the fs segment */
+    /* ORBIT_SPINS: lowest instruction of the loop in the outermost function of an iteration; the
+     * same for every sampled instruction */
     uint64_t head;
 };
 
-enum { ORBIT_SCRATCH = 72 * 1024 }; /* bytes, aligned to 64, which need not be initialised */
+enum { ORBIT_SCRATCH = 72 * 1024 }; /* bytes, aligned to 64; need not be initialised */
 
-/* One attempt. registers: as in struct scx_candidate. fs_base: 0: not known; then no load may go
- * through it. Post: *a is filled in. */
+/* Make one attempt, and fill in *a. registers: as in struct scx_candidate. fs_base: 0 if unknown;
+ * loads through fs then fail. scratch: ORBIT_SCRATCH bytes. */
 enum orbit orbit_judge(const struct orbit_memory *memory, const uint64_t registers[18],
                        uint64_t fs_base, void *scratch, struct orbit_attempt *a);
 

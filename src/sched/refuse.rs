@@ -1,5 +1,5 @@
-//! Why the scheduler cannot be started, said before anything is changed, each in one line with what
-//! helps.
+//! Checks before the start, which change nothing. Each failure is one line with the cause and the
+//! remedy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::kernel::{SchedExt, Types};
 use super::scope::Only;
 use super::{find, limits, load};
 
-/// That sched_ext is there.
+/// Check that the kernel has sched_ext. Returns its state.
 pub fn kernel() -> anyhow::Result<SchedExt> {
     match SchedExt::now() {
         Some(now) => Ok(now),
@@ -20,46 +20,42 @@ pub fn kernel() -> anyhow::Result<SchedExt> {
     }
 }
 
-/// All but what depends on the options.
+/// Make all checks that do not depend on options. Returns the kernel's types.
 pub fn machine() -> anyhow::Result<Types> {
     let now = kernel()?;
     if !crate::process::may_trace_by_bpf() {
-        bail!(
-            "a scheduler for the kernel takes BPF programs: run it as root, or with CAP_BPF and CAP_PERFMON"
-        );
+        bail!("cannot load BPF programs: run as root, or with CAP_BPF and CAP_PERFMON");
     }
     if !crate::process::in_first_pid_namespace() {
         bail!(
-            "the kernel counts processes by the numbers of the machine, and this is a PID namespace of its own: start it outside"
+            "this is a PID namespace of its own, and the scheduler uses the machine's process IDs: start it outside"
         );
     }
     if crate::process::is_locked_down() {
-        bail!(
-            "the kernel is locked down (lockdown=confidentiality), and then BPF may not read its memory"
-        );
+        bail!("the kernel is locked down (lockdown=confidentiality): BPF may not read its memory");
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        bail!("this kernel does not say what its types are (CONFIG_DEBUG_INFO_BTF)");
+        bail!("this kernel has no type information (CONFIG_DEBUG_INFO_BTF)");
     }
     if !now.is_off() {
         match find::running() {
             Ok(Some(running)) => {
                 bail!(
-                    "it runs already, as process {}: end that by lissom sched stop",
+                    "lissom's scheduler is already running, as process {}: end it by lissom sched stop",
                     running.state.pid
                 )
             }
             _ => bail!(
-                "another scheduler of sched_ext is {}: {}; end that one first",
+                "another sched_ext scheduler is {}: {}; end it first",
                 now.state,
-                now.scheduler.as_deref().unwrap_or("it does not say its name")
+                now.scheduler.as_deref().unwrap_or("its name is unknown")
             ),
         }
     }
     let isolated = fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
     if !isolated.trim().is_empty() {
         bail!(
-            "CPUs {} are kept from scheduling (isolcpus=), and then the kernel takes no scheduler: start it without isolcpus=",
+            "CPUs {} are isolated (isolcpus=), so the kernel takes no scheduler: boot without isolcpus=",
             isolated.trim()
         );
     }
@@ -70,17 +66,18 @@ pub fn machine() -> anyhow::Result<Types> {
     Ok(types)
 }
 
-/// A thread of sched_ext does not run at all beside one of another class that never sleeps.
+/// Check that threads of `--only` can run at all: without a deadline server, a thread of another
+/// class that never sleeps starves them.
 pub fn partial(types: &Types, force: bool) -> anyhow::Result<()> {
     if !force && !types.has_server() {
         bail!(
-            "on this kernel the threads of --only would not run beside others that never sleep: Linux 7.0 or newer lets them, or leave --only away, or --force"
+            "before Linux 7.0, the threads of --only do not run beside others that never sleep: drop --only, or pass --force"
         );
     }
     Ok(())
 }
 
-/// The kernel enforces CPU limits in its own scheduler only.
+/// Check that no cgroup has a CPU limit: the kernel enforces limits only in its own scheduler.
 pub fn limited(only: Option<&Only>, mounts: &[(PathBuf, bool)]) -> anyhow::Result<()> {
     let found = match only {
         Some(only) => only.limits(mounts),
@@ -101,7 +98,7 @@ fn limit_message(files: &[PathBuf]) -> Option<String> {
     };
     (!files.is_empty()).then(|| {
         format!(
-            "{}{more} set CPU limits, which would not hold: the kernel enforces them in its own scheduler only; take them off, or --ignore-cpu-max",
+            "{}{more} set CPU limits, which the kernel enforces only in its own scheduler: remove them, or pass --ignore-cpu-max",
             names.join(", ")
         )
     })

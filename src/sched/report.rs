@@ -1,4 +1,4 @@
-//! What the scheduler has counted, and how it is set, as text and as JSON.
+//! Counts and configuration of the scheduler, as text and as JSON.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use super::layout::{CODE_LIMIT, Config, Counts, Detector, Exit, Site, SiteInfo};
 use crate::place::{Place, Places, program};
 use crate::terminal::short;
 
-/// What is told of each count, in the order of its names. `spin_ns` is told in seconds.
+/// A description of each count, in the order of Counts::NAMES. `spin_ns` is shown in seconds.
 const MEANINGS: &[&str] = &[
     "threads that had to wait for their turn",
     "threads for which a CPU was idle",
     "threads taken from another CPU's queue",
-    "looks at threads whose CPU others want",
-    "of these, that found one waiting in a loop",
-    "CPU time seen to be wasted in loops, s",
-    "threads parked instead of put to sleep",
-    "of these, woken by a flag",
-    "of these, put to sleep after all",
-    "of spin_kicks, vCPUs, by their guest's PAUSEs",
-    "of spin_kicks, those only branch records told",
-    "woken in bulk, stayed though a CPU was idle",
+    "scans of threads whose CPU others want",
+    "of these, scans that preempted a busy-waiter",
+    "CPU time seen to be wasted by busy-waiting, s",
+    "threads parked instead of sleeping",
+    "of these, woken while parked",
+    "of these, had to sleep after all",
+    "of spin_kicks, vCPUs, by PAUSEs of their guests",
+    "of spin_kicks, found only by branch records",
+    "woken in bulk, stayed although a CPU was idle",
     "scans by the paper's rule",
-    "of these, that took a thread to spin",
+    "of these, scans that took the thread to spin",
 ];
 
-/// Of no meaning with any other detector than the paper's.
+/// Counts of the paper's detector only; hidden while they are 0.
 const OF_SCANS: [&str; 2] = ["tries", "positives"];
 
-/// "3 ms", "100 us": in the largest unit that leaves a whole number.
+/// Format in the largest unit that leaves a whole number: "3 ms", "100 us".
 pub fn duration(ns: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     match units.into_iter().find(|(size, _)| ns != 0 && ns.is_multiple_of(*size)) {
@@ -38,18 +38,18 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// "slice 3 ms, busy waiting looked for every 100 us"
+/// The settings as text: "slice 3 ms, scans every 100 us".
 pub fn config_text(config: &Config) -> String {
     let mut parts = vec![format!("slice {}", duration(config.slice_ns))];
     parts.push(match config.sample_ns {
-        0 => "busy waiting not looked for".into(),
-        ns => format!("busy waiting looked for every {}", duration(ns)),
+        0 => "no scans".into(),
+        ns => format!("scans every {}", duration(ns)),
     });
     if config.is_partial != 0 {
-        parts.push("only threads of SCHED_EXT".into());
+        parts.push("only SCHED_EXT threads".into());
     }
     if config.ignore_limits != 0 {
-        parts.push("cpu.max does not hold".into());
+        parts.push("cpu.max not enforced".into());
     }
     if config.stall != 0 {
         parts.push("fault: stall".into());
@@ -60,7 +60,7 @@ pub fn config_text(config: &Config) -> String {
     parts.join(", ")
 }
 
-/// How busy waiting is found.
+/// Name of the detector in use, or "off".
 pub fn detector(config: &Config, detector: Detector) -> &'static str {
     match detector {
         _ if config.sample_ns == 0 => "off",
@@ -70,12 +70,13 @@ pub fn detector(config: &Config, detector: Detector) -> &'static str {
     }
 }
 
-/// At most five characters.
+/// Format in at most five characters.
 pub fn whole(n: u64) -> String {
     if n < 10_000 { n.to_string() } else { short(n as f64) }
 }
 
-/// A line for each count: a second, in total, and what it is.
+/// Returns a header, and for each count a line with its rate per second, its total and a
+/// description.
 pub fn counts_table(rates: &Counts, seconds: f64, total: &Counts) -> Vec<String> {
     let mut lines = vec![format!("{:<14}{:>6}{:>9}", "", "/S", "TOTAL")];
     let values = rates.values().into_iter().zip(total.values());
@@ -91,11 +92,11 @@ pub fn counts_table(rates: &Counts, seconds: f64, total: &Counts) -> Vec<String>
     lines
 }
 
-/// One line, for `--stats`.
+/// Format rates per second as one line, for `--stats`.
 pub fn counts_line(since: &Counts, seconds: f64, sites: usize) -> String {
     let rate = |n: u64| short(n as f64 / seconds.max(1e-9));
     format!(
-        "a second: {} waits, {} idle CPUs, {} steals, {} looks, {} spins; {} of a CPU wasted; {sites} sites",
+        "per second: {} waits, {} idle CPUs, {} steals, {} scans, {} spins; {} of a CPU wasted; {sites} sites",
         rate(since.wakeups),
         rate(since.idle_picks),
         rate(since.steals),
@@ -105,7 +106,7 @@ pub fn counts_line(since: &Counts, seconds: f64, sites: usize) -> String {
     )
 }
 
-/// Each count a second.
+/// Each count per second.
 pub fn rates(counts: &Counts, seconds: f64) -> Value {
     let rate =
         |n: u64| if seconds > 0.0 { (n as f64 / seconds * 1000.0).round() / 1000.0 } else { 0.0 };
@@ -125,7 +126,7 @@ pub fn site_document(site: Site, info: &SiteInfo, places: &mut Places) -> Value 
     })
 }
 
-/// `kicks` as a column of its own: a rate, or a total.
+/// The header of the table of sites. `kicks` names that column: a rate or a total.
 pub fn sites_head(kicks: &str) -> String {
     site_row("PID", "PROGRAM", "VERDICT", "SEEN", kicks, "WHERE")
 }
@@ -136,7 +137,7 @@ pub fn site_line(site: Site, info: &SiteInfo, kicks: &str, places: &mut Places) 
     site_row(&site.pid.to_string(), &program(site.pid), info.verdict.name(), &seen, kicks, &place)
 }
 
-/// At most 80 columns.
+/// At most 80 columns; longer places are cut.
 fn site_row(
     pid: &str,
     program: &str,
@@ -150,7 +151,7 @@ fn site_row(
     row + &place.chars().take(room).collect::<String>()
 }
 
-/// Why it ended without being asked to, and what helps.
+/// Returns why the scheduler ended by itself, and what to do.
 pub fn end_text(exit: &Exit, timeout: Duration) -> String {
     let said = match (exit.reason.is_empty(), exit.message.is_empty()) {
         (false, false) => format!("{} ({})", exit.reason, exit.message),
@@ -162,14 +163,14 @@ pub fn end_text(exit: &Exit, timeout: Duration) -> String {
         65 if exit.code == CODE_LIMIT => {
             "only the kernel's own scheduler enforces CPU limits; --ignore-cpu-max runs without them".into()
         }
-        67 => "somebody has pressed SysRq-S".into(),
+        67 => "SysRq-S was pressed".into(),
         1026 => {
             format!(
-                "a thread was not run for {}; --timeout sets how long is too long",
+                "a runnable thread did not run for {}; --timeout sets the limit",
                 duration(timeout.as_nanos() as u64)
             )
         }
-        _ => "dmesg may say more".to_string(),
+        _ => "dmesg may have details".to_string(),
     };
     format!("{said}: {help}")
 }
@@ -188,11 +189,11 @@ mod tests {
     #[test]
     fn settings() {
         let config = Config { slice_ns: 3_000_000, sample_ns: 100_000, ..Config::default() };
-        assert_eq!(config_text(&config), "slice 3 ms, busy waiting looked for every 100 us");
+        assert_eq!(config_text(&config), "slice 3 ms, scans every 100 us");
         let config = Config { sample_ns: 0, is_partial: 1, ignore_limits: 1, ..config };
         assert_eq!(
             config_text(&config),
-            "slice 3 ms, busy waiting not looked for, only threads of SCHED_EXT, cpu.max does not hold"
+            "slice 3 ms, no scans, only SCHED_EXT threads, cpu.max not enforced"
         );
         assert_eq!(detector(&config, Detector::Branches), "off");
     }
@@ -213,7 +214,7 @@ mod tests {
         );
         assert_eq!(
             lines[6],
-            "spin_s           1.5      3.0  CPU time seen to be wasted in loops, s"
+            "spin_s           1.5      3.0  CPU time seen to be wasted by busy-waiting, s"
         );
         assert!(lines.iter().all(|l| l.chars().count() <= 80), "{lines:?}");
         let (site, mut places) = (Site { ip: 16, pid: u32::MAX >> 1 }, Places::default());
@@ -232,7 +233,7 @@ mod tests {
             Counts { wakeups: 20, spin_ns: 500_000_000, spin_kicks: 5000, ..Counts::default() };
         assert_eq!(
             counts_line(&since, 2.0, 3),
-            "a second: 10 waits, 0 idle CPUs, 0 steals, 0 looks, 2500 spins; 25 % of a CPU wasted; 3 sites"
+            "per second: 10 waits, 0 idle CPUs, 0 steals, 0 scans, 2500 spins; 25 % of a CPU wasted; 3 sites"
         );
         assert_eq!(rates(&since, 2.0)["spin_kicks"], 2500.0);
         assert_eq!(rates(&since, 0.0)["wakeups"], 0.0);
@@ -247,10 +248,12 @@ mod tests {
             message: message.into(),
         };
         let text = |e: Exit| end_text(&e, Duration::from_secs(5));
-        assert!(text(exit(1026, 0, "x")).starts_with("why (x): a thread was not run for 5 s"));
+        assert!(
+            text(exit(1026, 0, "x")).starts_with("why (x): a runnable thread did not run for 5 s")
+        );
         assert!(text(exit(65, 1, "")).contains("--ignore-cpu-max"));
         assert!(text(exit(67, 0, "")).contains("SysRq-S"));
-        assert_eq!(text(exit(1024, 0, "")), "why: dmesg may say more");
+        assert_eq!(text(exit(1024, 0, "")), "why: dmesg may have details");
         assert!(text(Exit { reason: String::new(), ..exit(1024, 0, "") }).starts_with("kind 1024"));
     }
 }

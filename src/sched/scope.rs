@@ -1,5 +1,5 @@
-//! `--only`: whose threads the scheduler gets, by giving them the policy SCHED_EXT. What they start
-//! inherits it.
+//! `--only`: give selected threads to the scheduler, by the policy SCHED_EXT. Threads that they
+//! start inherit the policy.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -10,10 +10,10 @@ use procfs::process::{Process, all_processes};
 
 use super::limits;
 
-/// Of sched_setscheduler(2).
+/// Policy of sched_setscheduler(2).
 const SCHED_EXT: i32 = 7;
 
-/// As given on the command line.
+/// The argument of `--only`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Only {
     Process(u32),
@@ -25,7 +25,7 @@ impl std::str::FromStr for Only {
 
     fn from_str(text: &str) -> Result<Only, Self::Err> {
         if text.is_empty() {
-            return Err("a process number or a cgroup is needed");
+            return Err("expected a process ID or a cgroup");
         }
         match text.parse() {
             Ok(0) => Err("there is no process 0"),
@@ -36,8 +36,8 @@ impl std::str::FromStr for Only {
 }
 
 impl Only {
-    /// What it names, which has to be there. A cgroup may be given by its folder, or as
-    /// /proc/PID/cgroup has it.
+    /// Check that the process or cgroup exists, and return it with a canonical path. A cgroup may
+    /// be named by its folder, or as in /proc/PID/cgroup.
     pub fn resolve(&self, mounts: &[(PathBuf, bool)]) -> anyhow::Result<Only> {
         match self {
             Only::Process(pid) if Path::new("/proc").join(pid.to_string()).exists() => {
@@ -51,7 +51,7 @@ impl Only {
                 match candidates.into_iter().find(|folder| folder.join("cgroup.procs").exists()) {
                     Some(folder) => Ok(Only::Group(folder.canonicalize()?)),
                     None => bail!(
-                        "{} is no cgroup: name its folder, or a process number",
+                        "{} is not a cgroup: pass its folder, or a process ID",
                         path.display()
                     ),
                 }
@@ -59,7 +59,7 @@ impl Only {
         }
     }
 
-    /// The files that set CPU limits for it.
+    /// The files that set CPU limits for these threads.
     pub fn limits(&self, mounts: &[(PathBuf, bool)]) -> Vec<PathBuf> {
         match self {
             Only::Process(pid) => limits::of_process(*pid, mounts),
@@ -82,13 +82,13 @@ impl Only {
 impl std::fmt::Display for Only {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Only::Process(pid) => write!(f, "process {pid} and what it starts"),
+            Only::Process(pid) => write!(f, "process {pid} and its descendants"),
             Only::Group(folder) => write!(f, "{}", folder.display()),
         }
     }
 }
 
-/// The process and what it has started that still runs.
+/// The process and its descendants that still run.
 fn descendants(pid: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for process in all_processes().into_iter().flatten().flatten() {
@@ -110,7 +110,8 @@ fn threads_of(pid: u32) -> Vec<u32> {
     tasks.into_iter().flatten().flatten().map(|t| t.tid as u32).collect()
 }
 
-/// Version 2 lists threads in cgroup.threads, version 1 in tasks.
+/// Add the threads of a cgroup and of those below it. They are listed in cgroup.threads (v2) or
+/// tasks (v1).
 fn threads_below(folder: &Path, found: &mut HashSet<u32>) {
     let list = ["cgroup.threads", "tasks"]
         .iter()
@@ -123,11 +124,11 @@ fn threads_below(folder: &Path, found: &mut HashSet<u32>) {
     }
 }
 
-/// The threads that were given to the scheduler.
+/// The threads that were given to the scheduler, and those to give back unchanged.
 pub struct Scope {
     only: Only,
     given: HashSet<u32>,
-    /// Had chosen SCHED_EXT themselves, and keep it.
+    /// Threads that had chosen SCHED_EXT themselves: they keep it.
     own: HashSet<u32>,
 }
 
@@ -137,12 +138,12 @@ impl Scope {
         Scope { only, given: HashSet::new(), own }
     }
 
-    /// Gives it those that it has not; real-time, batch and idle ones stay what they are. Returns
-    /// how many threads of it there are.
+    /// Give new threads to the scheduler. Real-time, batch and idle threads keep their policy.
+    /// Returns the number of threads that match `--only`.
     pub fn follow(&mut self) -> usize {
         let mut count = 0;
-        // One that is not given yet may start another meanwhile; what starts them faster than this
-        // waits for the next time.
+        // A thread that is not yet given may start another one meanwhile. So repeat; threads that
+        // appear faster than this are given at the next call.
         for _ in 0..8 {
             let threads = self.only.threads();
             count = threads.len();
@@ -157,7 +158,7 @@ impl Scope {
         count
     }
 
-    /// To the kernel's own scheduler again, what they have started since too.
+    /// Return all threads to the kernel's own scheduler, including those that they started.
     pub fn give_back(&mut self) {
         self.given.extend(self.only.threads());
         for thread in self.given.drain().filter(|t| !self.own.contains(t)) {
@@ -166,22 +167,23 @@ impl Scope {
     }
 }
 
-/// None: it is gone.
+/// The thread's policy without the reset-on-fork flag. Returns None if the thread has ended.
 fn policy(thread: u32) -> Option<i32> {
     // SAFETY: takes and returns numbers.
     let policy = unsafe { libc::sched_getscheduler(thread as libc::pid_t) };
     (policy >= 0).then_some(policy & !libc::SCHED_RESET_ON_FORK)
 }
 
-/// False: it had another policy, or may not be changed, or is gone.
+/// Change the thread's policy, if it is `from`. Returns false if nothing changed: the policy
+/// differs, the change is not permitted, or the thread has ended.
 fn change(thread: u32, from: i32, to: i32) -> bool {
-    // SAFETY: as above.
+    // SAFETY: takes and returns numbers.
     let whole = unsafe { libc::sched_getscheduler(thread as libc::pid_t) };
     if whole < 0 || whole & !libc::SCHED_RESET_ON_FORK != from {
         return false;
     }
     let parameter = libc::sched_param { sched_priority: 0 };
-    // SAFETY: a structure that the kernel reads.
+    // SAFETY: the kernel only reads the structure.
     unsafe {
         libc::sched_setscheduler(
             thread as libc::pid_t,

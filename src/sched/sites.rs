@@ -1,5 +1,5 @@
-//! The places where threads were seen in the same state again and again: judged once each, and
-//! forgotten with their processes.
+//! Sites: places where threads were repeatedly in the same state. Judges them, and drops those of
+//! ended processes.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -14,14 +14,13 @@ use super::judge::judge;
 use super::layout::{Candidate, Site, SiteInfo, Verdict};
 use super::load::{self, Scheduler};
 
-/// It runs before all threads that it schedules, so it must not run for long.
+/// Longest time to judge at a time: this process runs before all threads that it schedules.
 const BUDGET: Duration = Duration::from_millis(5);
 
-/// Sites in the map from which on those that nobody gave way at are dropped. It has room for 16384.
+/// Number of sites above which those without a preemption are dropped. The map holds 16,384.
 const FULL: usize = 12_288;
 
-/// When a process was started, and where its code lies: another one when it has become another
-/// program.
+/// Start time of a process, and start address of its code, which usually changes with an exec.
 type Life = (u64, u64);
 
 pub struct Sites {
@@ -29,7 +28,7 @@ pub struct Sites {
     waiting: Rc<RefCell<VecDeque<Candidate>>>,
     map: MapHandle,
     lives: HashMap<u32, Life>,
-    /// There were candidates since has_judged.
+    /// There were candidates since the last has_judged.
     judged: bool,
 }
 
@@ -53,13 +52,14 @@ impl Sites {
         })
     }
 
-    /// Readable when there are candidates.
+    /// A descriptor that is readable while there are candidates.
     pub fn readable(&self) -> BorrowedFd<'_> {
-        // SAFETY: the descriptor is the ring buffer's, which lives as long as the borrow.
+        // SAFETY: the ring buffer owns the descriptor, and outlives the borrow.
         unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
     }
 
-    /// True: there are more, and others are to run first.
+    /// Judge candidates for at most about BUDGET. Returns true if there may be more: let others
+    /// run before the next call.
     pub fn judge_some(&mut self) -> anyhow::Result<bool> {
         self.ring.consume()?;
         let begin = Instant::now();
@@ -76,31 +76,31 @@ impl Sites {
         }
     }
 
-    /// Whether there were candidates since the last call.
+    /// Returns whether there were candidates since the last call.
     pub fn has_judged(&mut self) -> bool {
         std::mem::take(&mut self.judged)
     }
 
     fn decide(&self, candidate: &Candidate) {
-        // This one is not scheduled by what it has loaded.
+        // This process has real-time priority, so its own scheduler does not run it.
         let is_own = candidate.pid == std::process::id();
         let verdict = if is_own { Verdict::Works } else { judge(candidate) };
         let key = candidate.site().bytes();
         let Ok(Some(value)) = self.map.lookup(&key, MapFlags::ANY) else { return };
         let Some(info) = SiteInfo::parse(&value) else { return };
         if info.verdict != verdict {
-            // What was counted between the two is lost, and it may have been dropped: neither
-            // matters.
+            // Counts of the kernel between the two calls are lost, and the site may have been
+            // dropped: neither matters.
             let _ = self.map.update(&key, &SiteInfo { verdict, ..info }.bytes(), MapFlags::EXIST);
         }
     }
 
-    /// Drops what belongs to processes that have ended, or have become another program. Returns how
-    /// many sites are left.
+    /// Drop the sites of processes that have ended or called exec. If more than FULL are left, also
+    /// drop those without a preemption. Returns the number of remaining sites.
     pub fn forget_ended(&mut self) -> usize {
         let mut lives: HashMap<u32, Option<Life>> = HashMap::new();
         let (mut left, mut idle) = (0, Vec::new());
-        // All at once: after one that is dropped, the kernel begins again with the first.
+        // Collect all keys first: after a deletion, the iteration would restart at the first key.
         let keys: Vec<Vec<u8>> = self.map.keys().collect();
         for key in keys {
             let Some(site) = Site::parse(&key) else { continue };
@@ -128,13 +128,13 @@ impl Sites {
     }
 }
 
-/// None: it has ended.
+/// Returns None if the process has ended.
 fn life(pid: u32) -> Option<Life> {
     let stat = Process::new(pid as i32).and_then(|p| p.stat()).ok()?;
     Some((stat.starttime, stat.startcode))
 }
 
-/// All that are known, with what is known of them.
+/// All known sites, with their verdicts and counts.
 pub fn all(map: &MapHandle) -> Vec<(Site, SiteInfo)> {
     let info = |key: &[u8]| SiteInfo::parse(&map.lookup(key, MapFlags::ANY).ok()??);
     map.keys().filter_map(|key| Some((Site::parse(&key)?, info(&key)?))).collect()

@@ -1,5 +1,4 @@
-//! `lissom sched start`: loads the scheduler and stays, to judge what it finds, until one of them
-//! is ended.
+//! `lissom sched start`: load the scheduler, and judge its candidates until it is to end.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -19,111 +18,112 @@ use super::{kernel, limits, refuse, report, vcpus};
 use crate::process;
 use crate::stop::Stop;
 
-/// Schedule the threads of this machine, for more of them than there are CPUs
+/// Start the scheduler, for machines with more threads than CPUs
 ///
-/// Loads a scheduler into the kernel (sched_ext) and stays in the foreground; when it ends, in
-/// whatever way, the kernel goes back to its own. All threads but real-time ones are scheduled
-/// by it, or those of --only. Real-time threads, nice values and the weights of cgroups
-/// count as before; CPU limits (cpu.max) do not, and so it refuses to start where there are any.
-/// Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_NICE and CAP_SYS_PTRACE, and Linux 6.18.
+/// Loads a scheduler into the kernel (sched_ext) and stays in the foreground. However it ends, the
+/// kernel's own scheduler takes all threads back. It schedules all threads except real-time ones,
+/// or only those of --only. Real-time priorities, nice values and weights of cgroups keep their
+/// effect. CPU limits (cpu.max) do not, so it refuses to start if there are any. Needs Linux 6.18
+/// or newer, and root, or CAP_BPF, CAP_PERFMON, CAP_SYS_NICE and CAP_SYS_PTRACE.
 #[derive(Args)]
 #[command(after_long_help = "\
-Exit code: 0 after SIGINT or SIGTERM, 1 if it cannot be started, 2 for wrong
-use, 3 if the scheduler has ended by itself; then a line says why.
+Exit code: 0 after SIGINT, SIGTERM or lissom sched stop, 1 if it cannot start,
+2 for wrong use, 3 if the scheduler ended by itself; a line then says why.
 
 Examples:
   lissom sched start
   lissom sched start --stats 10 --spin=off
   lissom sched start --only /sys/fs/cgroup/batch.slice")]
 pub struct StartArgs {
-    /// How long a thread runs while others want its CPU, 100us to 100ms. Longer: fewer switches,
-    /// but each thread waits longer for its turn
+    /// Time that a thread runs while others want its CPU, 100us to 100ms. Longer slices mean fewer
+    /// switches, but threads wait longer for their turn
     #[arg(long, value_name = "TIME", default_value = "3ms", value_parser = slice)]
     slice: Duration,
 
-    /// Threads that wait in a loop of their own for another's store
+    /// Whether to detect threads that busy-wait for another thread's store
     #[arg(long, value_enum, value_name = "on|off", default_value = "on")]
     spin: Spin,
 
-    /// Between two looks at the running thread, 20us to 10ms; ten times that on a CPU where nobody
-    /// has been found waiting in a loop for a second. Shorter: busy waiting is found sooner, but
-    /// CPUs are interrupted that often
+    /// Time between two scans of the running thread, 20us to 10ms; ten times that on a CPU that had
+    /// no busy-waiting thread for a second. Shorter intervals detect busy-waiting sooner, but
+    /// interrupt the CPUs more often
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = sample)]
     sample: Duration,
 
-    /// What tells that a thread may wait in a loop. branches: beside its registers, the CPU's
-    /// last-branch records and counts of misses. More loops are suspected then, but profilers
-    /// have to share these counters, and some looks take microseconds. paper: only records and
-    /// counts, and no proof from the code, so a thread that computes may have to yield; each look
-    /// may take microseconds. auto: branches if the CPU has all that and a loop of lissom's own
-    /// is seen by it, else registers
+    /// How to detect that a thread may busy-wait. branches: by its registers, and by the CPU's
+    /// last-branch records and counts of misses. This suspects more loops, but profilers have to
+    /// share these counters, and some scans take microseconds. paper: only by records and counts,
+    /// without proof from the code, so a thread that computes may have to yield; each scan may take
+    /// microseconds. auto: branches if the CPU has records and counts, and they show a test loop;
+    /// otherwise registers
     #[arg(long, value_enum, value_name = "auto|registers|branches|paper", default_value = "auto")]
     detector: Asked,
 
-    /// How long a thread under `lissom run` may stay parked before it has to sleep, 1ms to 1s.
-    /// Longer: fewer sleeps, but it stays in the scheduler's queues
+    /// Longest time that a thread under `lissom run` stays parked before it sleeps, 1ms to 1s.
+    /// Longer times mean fewer sleeps, but the thread stays in the scheduler's queues
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = park)]
     park_for: Duration,
 
-    /// Only the threads of this cgroup or process, and what they start; all others stay with
-    /// the kernel's own scheduler, which comes first: beside threads that never sleep those
-    /// of --only get a twentieth of a CPU. Before Linux 7.0 they get nothing [default: all]
+    /// Schedule only the threads of this cgroup or process, and of what it starts [default: all].
+    /// All other threads stay with the kernel's own scheduler, which runs them first: beside
+    /// threads that never sleep, those of --only get a twentieth of a CPU, and nothing before Linux
+    /// 7.0
     #[arg(long, value_name = "CGROUP|PID")]
     only: Option<Only>,
 
-    /// With --only also on kernels on which its threads may not run at all
+    /// Allow --only on kernels before Linux 7.0, where its threads may not run at all
     #[arg(long, requires = "only")]
     force: bool,
 
-    /// Also where cgroups have CPU limits (cpu.max), which then do not hold
+    /// Start although cgroups have CPU limits (cpu.max), which are then not enforced
     #[arg(long)]
     ignore_cpu_max: bool,
 
-    /// Print a line with what was done, on standard output, every so many seconds
+    /// Print a line of counts on standard output at this interval, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     stats: Option<Duration>,
 
-    /// These lines, and the summary at the end, as JSON documents on standard output
+    /// Print the lines of --stats, and the counts at the end, as JSON on standard output
     #[arg(long)]
     json: bool,
 
-    /// The kernel ends the scheduler when a thread that could run has not run for so long, 1s to
-    /// 30s. Shorter: mistakes hurt less, but a machine that swaps may take for one
+    /// Time that a runnable thread may wait before the kernel ends the scheduler, 1s to 30s. A
+    /// shorter time limits the harm of errors, but a machine that swaps may exceed it
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout)]
     timeout: Duration,
 
-    /// For tests: what goes wrong
+    /// For tests: fault to inject
     #[arg(long, value_enum, hide = true)]
     fault: Option<Fault>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Spin {
-    /// Are found, and let others run: docs/sched.md
+    /// Detect busy-waiting threads, and run other threads first: docs/operate/sched.md
     On,
-    /// Run for their whole slice. CPUs are not interrupted for looks
+    /// Let busy-waiting threads run for their whole slice; no scans interrupt the CPUs
     Off,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Asked {
-    /// What this machine can do
+    /// `branches` if this machine supports it, otherwise `registers`
     Auto,
-    /// All of a thread's registers are what they were at an earlier look
+    /// All registers of a thread equal those of an earlier scan
     Registers,
-    /// Or all branch records are the same, and it has missed nothing in its caches
+    /// As `registers`, or all branch records are equal and there were no cache misses
     Branches,
-    /// Only these two, at once: the detector of Huang et al.
+    /// Only branch records and misses, without proof: the detector of Huang et al.
     Paper,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Fault {
-    /// No thread is run any more
+    /// Stop running threads
     Stall,
-    /// Branch records are read where there are none
+    /// Read branch records that do not exist
     Blind,
-    /// They are made up: everybody goes round in a loop
+    /// Invent branch records: every thread appears to loop
     Records,
 }
 
@@ -143,7 +143,7 @@ fn park(text: &str) -> Result<Duration, String> {
     time(text, "1ms", "1s")
 }
 
-/// 30 s is the kernel's own limit.
+/// The kernel permits at most 30 s.
 fn timeout(text: &str) -> Result<Duration, String> {
     time(text, "1s", "30s")
 }
@@ -154,26 +154,26 @@ fn time(text: &str, from: &str, to: &str) -> Result<Duration, String> {
         |d: &Duration| parse(from).is_some_and(|f| *d >= f) && parse(to).is_some_and(|t| *d <= t);
     parse(text)
         .filter(inside)
-        .ok_or_else(|| format!("a time with its unit, from {from} to {to}, is needed"))
+        .ok_or_else(|| format!("expected a time with its unit, from {from} to {to}"))
 }
 
-/// Between two looks whether it still runs.
+/// Interval between checks that the scheduler still runs.
 const TICK: Duration = Duration::from_millis(200);
-/// CPUs, threads of --only, and its limits.
+/// Interval between checks of CPUs, the threads of --only and their limits.
 const FOLLOW: Duration = Duration::from_secs(1);
-/// Processes that have ended.
+/// Interval between searches for ended processes.
 const FORGET: Duration = Duration::from_secs(5);
-/// What is left to be judged waits for others to run.
+/// Time for other threads to run while candidates are left.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// At the end, those with the most scans; all are in the JSON.
+/// Number of programs shown at the end, those with the most scans; the JSON has all.
 const PROGRAMS_TOLD: usize = 20;
 
 enum End {
     Asked,
-    /// None of --only is left.
+    /// All processes of --only have ended.
     Nobody,
-    /// A cgroup of --only has got a limit.
+    /// A cgroup of --only got a limit.
     Limited(String),
     ByItself(Exit),
 }
@@ -194,7 +194,7 @@ pub fn start(args: &StartArgs) -> anyhow::Result<i32> {
     put_first();
     let mut daemon = Daemon::start(args, only, mounts)?;
     let end = daemon.run(&stop);
-    // Whatever happened, the threads come first.
+    // On any result, return the threads first.
     daemon.finish()?;
     daemon.tell(&end?)
 }
@@ -205,14 +205,14 @@ struct Daemon<'a> {
     mounts: Vec<(PathBuf, bool)>,
     config: Config,
     begin: Instant,
-    // In the order in which they have to go.
+    // The fields from here on must be dropped in this order.
     looks: Option<Looks>,
-    /// None: another detector than the paper's.
+    /// None unless the detector is the paper's.
     auditor: Option<Auditor>,
     scope: Option<Scope>,
     sites: Sites,
     scheduler: Scheduler,
-    /// How many sites there are, as far as it is known.
+    /// Number of sites at the last check.
     site_count: usize,
 }
 
@@ -266,7 +266,7 @@ impl<'a> Daemon<'a> {
         if config.sample_ns > 0 {
             daemon.looks = Some(
                 Looks::start(&daemon.scheduler, config.sample_ns, detector, counters)
-                    .context("busy waiting cannot be looked for here (--spin=off does without)")?,
+                    .context("cannot detect busy-waiting here (--spin=off starts without it)")?,
             );
         }
         if let Some(only) = &daemon.only {
@@ -283,21 +283,21 @@ impl<'a> Daemon<'a> {
             report::config_text(&config),
             match detector {
                 Detector::Registers => "",
-                Detector::Branches => ", branch records are read",
+                Detector::Branches => ", with branch records",
                 Detector::Paper => ", by the paper's rule, without proofs",
             },
-            if daemon.scheduler.vcpus.is_ok() { ", guests that spin are found" } else { "" },
+            if daemon.scheduler.vcpus.is_ok() { ", spinning guests are detected" } else { "" },
         );
         if config.sample_ns > 0
             && vcpus::is_kvm_loaded()
             && let Err(why) = &daemon.scheduler.vcpus
         {
-            eprintln!("lissom sched: vCPUs that spin are not found: {why}");
+            eprintln!("lissom sched: spinning vCPUs are not detected: {why}");
         }
         Ok(daemon)
     }
 
-    /// Until there is a reason to end.
+    /// Run until there is a reason to end, and return it.
     fn run(&mut self, stop: &Stop) -> anyhow::Result<End> {
         let mut follow = Instant::now() + FOLLOW;
         let mut forget = Instant::now() + FORGET;
@@ -346,7 +346,7 @@ impl<'a> Daemon<'a> {
         self.auditor.as_mut().map_or(Ok(()), Auditor::follow)
     }
 
-    /// None: another detector than the paper's.
+    /// Returns None unless the detector is the paper's.
     fn scans(&self) -> anyhow::Result<Option<Scans>> {
         self.auditor.as_ref().map(|_| Scans::of(&self.scheduler)).transpose()
     }
@@ -356,7 +356,7 @@ impl<'a> Daemon<'a> {
             looks.follow_cpus(&self.scheduler)?;
         }
         let (Some(scope), Some(only)) = (&mut self.scope, &self.only) else { return Ok(None) };
-        // An empty cgroup may fill again.
+        // A cgroup that is empty may fill again.
         if scope.follow() == 0 && matches!(only, Only::Process(_)) {
             return Ok(Some(End::Nobody));
         }
@@ -367,7 +367,7 @@ impl<'a> Daemon<'a> {
         Ok(limit.err().map(|e| End::Limited(e.to_string())))
     }
 
-    /// The kernel's own scheduler has all threads again when this returns.
+    /// End the scheduler, and wait until the kernel's own scheduler has all threads again.
     fn finish(&mut self) -> anyhow::Result<()> {
         self.looks = None;
         if let Some(scope) = &mut self.scope {
@@ -397,7 +397,7 @@ impl<'a> Daemon<'a> {
         Ok(ui::output::print((text + "\n").as_bytes())?)
     }
 
-    /// Returns the exit code.
+    /// Print the summary. Returns the exit code.
     fn tell(&mut self, end: &End) -> anyhow::Result<i32> {
         self.sites.judge_some()?;
         self.audit()?;
@@ -405,8 +405,8 @@ impl<'a> Daemon<'a> {
         let seconds = self.begin.elapsed().as_secs_f64();
         let counts = self.scheduler.counts()?;
         let (code, why) = match end {
-            End::Asked => (0, "as asked".to_string()),
-            End::Nobody => (0, "all of --only has ended".to_string()),
+            End::Asked => (0, "as requested".to_string()),
+            End::Nobody => (0, "all processes of --only have ended".to_string()),
             End::Limited(message) => (3, message.clone()),
             End::ByItself(exit) => (3, report::end_text(exit, self.args.timeout)),
         };
@@ -427,7 +427,7 @@ impl<'a> Daemon<'a> {
     }
 }
 
-/// None: registers have to do.
+/// Open the counters for branch records. Returns None if detection is by registers only.
 fn counters(scheduler: &Scheduler, args: &StartArgs) -> anyhow::Result<Option<Counters>> {
     let source = match args.fault {
         Some(Fault::Blind | Fault::Records) => Source::Software,
@@ -448,16 +448,16 @@ fn counters(scheduler: &Scheduler, args: &StartArgs) -> anyhow::Result<Option<Co
         Asked::Auto | Asked::Registers => "",
     };
     if !needed.is_empty() {
-        bail!("--detector {needed}: {} (--detector registers does without)", refusal.why);
+        bail!("--detector {needed}: {} (--detector registers needs no counters)", refusal.why);
     }
     if refusal.is_odd {
-        eprintln!("lissom sched: last-branch records are not used: {}", refusal.why);
+        eprintln!("lissom sched: not using last-branch records: {}", refusal.why);
     }
     Ok(None)
 }
 
 impl Drop for Daemon<'_> {
-    /// Where the start has failed half way.
+    /// Return the threads if the start failed halfway.
     fn drop(&mut self) {
         if let Some(scope) = &mut self.scope {
             scope.give_back();
@@ -465,12 +465,11 @@ impl Drop for Daemon<'_> {
     }
 }
 
-/// Before all threads that are scheduled, so that they cannot keep this one from its work; and in
-/// memory, because to be read from a disk takes threads that wait for their turn. Both are a help,
-/// not a need.
+/// Set real-time priority, so that threads that it schedules cannot block this one. Lock memory,
+/// because reading a page from disk may need such threads. Neither is required.
 fn put_first() {
     let parameter = libc::sched_param { sched_priority: 1 };
-    // SAFETY: a structure that the kernel reads, and numbers.
+    // SAFETY: the kernel only reads the structure; the other arguments are numbers.
     let is_done = unsafe {
         libc::sched_setscheduler(
             0,
@@ -481,7 +480,7 @@ fn put_first() {
     };
     if !is_done && std::env::var_os("LISSOM_VERBOSE").is_some() {
         eprintln!(
-            "lissom: without real-time priority and locked memory: {}",
+            "lissom: running without real-time priority and locked memory: {}",
             std::io::Error::last_os_error()
         );
     }

@@ -1,4 +1,4 @@
-//! `lissom sched status`: what schedules this machine, and what it has done.
+//! `lissom sched status`: the running scheduler, its counts and its sites.
 
 use std::time::Duration;
 
@@ -14,46 +14,46 @@ use super::{load, refuse, report, sites, stop};
 use crate::place::Places;
 use crate::process;
 
-/// Say which scheduler of sched_ext runs, and what lissom's has done
+/// Show which sched_ext scheduler runs, and what lissom's has done
 ///
-/// Root sees the counts and sites of lissom's; others, that it runs.
+/// Root sees the counts and sites of lissom's scheduler; other users only see that it runs.
 #[derive(Args)]
 #[command(after_long_help = "\
-Exit code: 0 if lissom's scheduler runs, 1 if another one or none does, or
-if it cannot be seen.
+Exit code: 0 if lissom's scheduler runs, 1 if another one or none runs, or if
+it is not visible.
 
-Sites are the places where threads were seen to wait in a loop: VERDICT says
-whether they are made to give way there (spins) or not (works, unknown), SEEN
-how often one was met before that was decided, and KICKS how often one had
-to give way.
+Sites are the instructions where threads may busy-wait. VERDICT says whether
+threads are preempted there (spins) or not (works, unknown), SEEN how often a
+thread was found there before the verdict, and KICKS how often one was
+preempted.
 
-With --detector=paper a table of programs has the columns of the paper's
-Tables 2 and 3. TRIES are scans, POSITIVE those that took a thread to spin,
-TRUE and FALSE those whose loop was proven afterwards to spin or to work; the
-rest is undecided. SENS % is POSITIVE / TRIES: the sensitivity, if the program
-only spins. SPEC % is 1 - (POSITIVE - TRUE) / TRIES: the specificity.")]
+With --detector=paper, a table of programs has the columns of the paper's
+Tables 2 and 3. TRIES are scans, POSITIVE those that took the thread to spin,
+TRUE and FALSE those whose loop was proven later to spin or to work; the rest
+is undecided. SENS % is POSITIVE / TRIES: the sensitivity, if the program only
+spins. SPEC % is 1 - (POSITIVE - TRUE) / TRIES: the specificity.")]
 pub struct StatusArgs {
-    /// One JSON document; times in ns
+    /// Print one JSON document; times are in ns
     #[arg(long)]
     json: bool,
 }
 
-/// Those with the most kicks; all are in the JSON.
+/// Number of sites shown, those with the most kicks; the JSON has all.
 const SITES_SHOWN: usize = 8;
 
-/// Those with the most scans.
+/// Number of programs shown, those with the most scans.
 const PROGRAMS_SHOWN: usize = 5;
 
-/// What lissom's scheduler says itself.
+/// State of lissom's scheduler, as read from its maps.
 pub struct Seen {
     pub pid: u32,
     pub uptime_s: f64,
     pub config: Config,
     pub detector: Detector,
     pub counts: Counts,
-    /// None: another detector than the paper's.
+    /// None unless the detector is the paper's.
     pub scans: Option<Scans>,
-    /// Those with the most kicks first.
+    /// Sorted by kicks, most first.
     pub sites: Vec<(Site, SiteInfo)>,
 }
 
@@ -111,7 +111,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<i32> {
     Ok(if is_ours { 0 } else { 1 })
 }
 
-/// null: it cannot be seen.
+/// seen: None if lissom's scheduler does not run or cannot be read; its fields are then null.
 fn document(now: Option<&SchedExt>, seen: Option<&Seen>) -> Value {
     let mut places = Places::default();
     let mut sites = |all: &[(Site, SiteInfo)]| -> Vec<Value> {
@@ -142,9 +142,9 @@ fn table(now: &SchedExt, seen: Option<&Seen>) -> String {
         _ => format!("sched_ext: {}; {}", now.state, stop::who(now)),
     }];
     if !now.is_off() {
-        let whose = if now.switch_all { "all threads" } else { "threads of SCHED_EXT only" };
+        let whose = if now.switch_all { "all threads" } else { "SCHED_EXT threads only" };
         lines.push(format!(
-            "{whose}; {} not taken, {} CPUs came or went, {} schedulers since the start",
+            "{whose}; {} rejected, {} CPUs came or went, {} schedulers since boot",
             now.nr_rejected, now.hotplug_seq, now.enable_seq
         ));
     }
@@ -165,7 +165,7 @@ fn table(now: &SchedExt, seen: Option<&Seen>) -> String {
     }
     let mut places = Places::default();
     if seen.sites.is_empty() {
-        lines.push("no place was seen where a thread waits in a loop".into());
+        lines.push("no site where a thread busy-waits".into());
     } else {
         lines.push(report::sites_head("KICKS"));
     }
@@ -178,11 +178,11 @@ fn table(now: &SchedExt, seen: Option<&Seen>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What finds busy waiting, and what this machine's counters could tell beside.
+/// Name the detector, and what this machine's counters support.
 fn detector_line(detector: &str, hardware: &Hardware) -> String {
     let names = hardware.names(true).join(", ");
     match names.as_str() {
-        "" => format!("detector: {detector} (no counters of the CPU here)"),
+        "" => format!("detector: {detector} (no CPU counters here)"),
         _ if matches!(detector, "branches" | "paper") => format!("detector: {detector} ({names})"),
         _ => format!("detector: {detector} (not used: {names})"),
     }
@@ -229,7 +229,7 @@ mod tests {
             "{text}"
         );
         let off = SchedExt { state: "disabled".into(), scheduler: None, ..now() };
-        assert_eq!(table(&off, None), "sched_ext: disabled; the kernel's own does\n");
+        assert_eq!(table(&off, None), "sched_ext: disabled; the kernel's own scheduler runs\n");
     }
 
     #[test]
@@ -260,10 +260,7 @@ mod tests {
     #[test]
     fn detectors() {
         let none = Hardware { branches: false, l1d_misses: false, dtlb_misses: false };
-        assert_eq!(
-            detector_line("registers", &none),
-            "detector: registers (no counters of the CPU here)"
-        );
+        assert_eq!(detector_line("registers", &none), "detector: registers (no CPU counters here)");
         let some = Hardware { branches: true, ..none };
         assert_eq!(detector_line("off", &some), "detector: off (not used: last-branch records)");
         assert_eq!(detector_line("branches", &some), "detector: branches (last-branch records)");

@@ -1,4 +1,4 @@
-//! `lissom sched stop`: ends the one that runs, wherever it was started.
+//! `lissom sched stop`: end the running scheduler, whichever process started it.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,15 @@ use clap::Args;
 
 use super::{find, kernel::SchedExt, load, refuse};
 
-/// End the scheduler that lissom sched start has started
+/// Stop the scheduler of lissom sched start
 ///
 /// Waits until the kernel's own scheduler has all threads again. Needs root.
 #[derive(Args)]
 #[command(after_long_help = "\
-Exit code: 0 if it is ended, 1 if none of lissom's runs or it cannot be ended.")]
+Exit code: 0 if it has ended, 1 if it does not run or cannot be ended.")]
 pub struct StopArgs {}
 
-/// It may be judging, or writing to a terminal that is stopped.
+/// Longest wait for the process: it may be judging, or be blocked by a stopped terminal.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the exit code.
@@ -25,17 +25,17 @@ pub fn stop(_args: &StopArgs) -> anyhow::Result<i32> {
         bail!("lissom's scheduler does not run: {}", who(&before));
     };
     let pid = running.state.pid;
-    // SAFETY: plain numbers. That the process is the one was found by what it has open, a moment
-    // ago.
+    // SAFETY: takes and returns numbers. The ID is not reused: the process had the scheduler's maps
+    // open a moment ago.
     if unsafe { libc::kill(pid as libc::pid_t, libc::SIGTERM) } != 0 {
         let error = std::io::Error::last_os_error();
-        bail!("process {pid} cannot be ended: {error}");
+        bail!("cannot end process {pid}: {error}");
     }
     let end = Instant::now() + PATIENCE;
     while running.is_alive() {
         if Instant::now() > end {
             bail!(
-                "process {pid} has not ended after {} s: kill -9 {pid} ends the scheduler, too",
+                "process {pid} has not ended after {} s: kill -9 {pid} also ends the scheduler",
                 PATIENCE.as_secs()
             );
         }
@@ -46,11 +46,11 @@ pub fn stop(_args: &StopArgs) -> anyhow::Result<i32> {
     Ok(0)
 }
 
-/// What does run.
+/// Describe what schedules instead of lissom's scheduler.
 pub fn who(now: &SchedExt) -> String {
     match &now.scheduler {
-        _ if now.is_off() => "the kernel's own does".into(),
-        Some(name) => format!("another one does, {name}"),
+        _ if now.is_off() => "the kernel's own scheduler runs".into(),
+        Some(name) => format!("another scheduler runs, {name}"),
         None => format!("sched_ext is {}", now.state),
     }
 }

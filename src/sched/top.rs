@@ -1,4 +1,4 @@
-//! `lissom sched top`: what lissom's scheduler does, live.
+//! `lissom sched top`: a live view of the scheduler's counts and sites.
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
@@ -14,10 +14,10 @@ use crate::place::Places;
 use crate::stop::Stop;
 use crate::terminal;
 
-/// Show what lissom's scheduler does, again and again
+/// Show live counts of lissom's scheduler
 ///
-/// Counts a second, and the places where most threads had to give way: `lissom sched status
-/// --help` explains them. Needs root.
+/// Shows counts a second, and the sites with the most preemptions; `lissom sched status --help`
+/// explains both. Needs root.
 #[derive(Args)]
 #[command(after_long_help = "\
 Exit code: 0, or 1 if lissom's scheduler does not run or has ended.")]
@@ -26,7 +26,7 @@ pub struct TopArgs {
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     interval: Duration,
 
-    /// So many reports [default: until it is ended]
+    /// Number of reports [default: until a signal]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
@@ -63,7 +63,7 @@ pub fn top(args: &TopArgs) -> anyhow::Result<i32> {
     Ok(0)
 }
 
-/// No more than so many lines.
+/// Returns at most `rows` lines, but always the counts and one site.
 fn table(before: &Seen, seen: &Seen, seconds: f64, rows: usize, places: &mut Places) -> String {
     let config = report::config_text(&seen.config);
     let head =
@@ -84,7 +84,7 @@ fn table(before: &Seen, seen: &Seen, seconds: f64, rows: usize, places: &mut Pla
         lines.push(report::site_line(*site, info, &rate, places));
     }
     match sites.len() {
-        0 => lines.push("no place was seen yet where a thread waits in a loop".into()),
+        0 => lines.push("no site yet where a thread busy-waits".into()),
         all if all > room => lines.push(format!("... and {} more", all - room)),
         _ => (),
     }
@@ -125,10 +125,10 @@ mod tests {
         assert!(text.contains("wakeups           10       30  "), "{text}");
         let order: Vec<&str> = text.lines().rev().take(3).collect();
         assert!(order[2].ends_with("     50  0x1") && order[1].ends_with("    3.5  0x2"), "{text}");
-        // A screen of 24 lines is not scrolled.
+        // The table fits a screen of 24 lines without scrolling.
         let many = seen(0, &[1; 100]);
         let text = table(&many, &many, 1.0, 24, &mut places);
         assert!(text.lines().count() < 24 && text.ends_with(" more\n"), "{text}");
-        assert!(table(&seen(0, &[]), &seen(0, &[]), 1.0, 24, &mut places).contains("no place"));
+        assert!(table(&seen(0, &[]), &seen(0, &[]), 1.0, 24, &mut places).contains("no site"));
     }
 }

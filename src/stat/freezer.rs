@@ -1,11 +1,11 @@
-//! Whether a process's group is frozen: by a container's pause, a batch system's suspend, or
+//! Whether a process's cgroup is frozen: by a container's pause, a batch system's suspend, or
 //! systemd.
 
 use std::fs;
 
 use crate::doctor::cgroup;
 
-/// By its own group, or by one above it. False where that cannot be read.
+/// Return whether the process's cgroup or one above it is frozen. False if that cannot be read.
 pub fn is_frozen(pid: u32) -> bool {
     let Some(hierarchy) = cgroup::hierarchy_of(&pid.to_string(), "freezer") else { return false };
     let Some(folder) = hierarchy.folders.first() else { return false };
@@ -13,9 +13,9 @@ pub fn is_frozen(pid: u32) -> bool {
     fs::read_to_string(file).is_ok_and(|text| says_so(&text))
 }
 
-/// Both files tell what is in force, whichever group's freezing it is. Version 1 says FREEZING
-/// while some thread is not there yet, and of a group whose threads wait in the kernel it may go on
-/// saying so.
+/// Parse cgroup.events (version 2) or freezer.state (version 1). Both include the state of groups
+/// above. Version 1 says FREEZING until all threads are frozen, which may never happen if they wait
+/// in the kernel.
 fn says_so(text: &str) -> bool {
     text.lines().any(|line| matches!(line, "frozen 1" | "FROZEN" | "FREEZING"))
 }

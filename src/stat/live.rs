@@ -1,7 +1,8 @@
-//! Reads the statistics that the runtime of a running process publishes
-//! (runtime/monitor/publish.c). They are below /proc, so whoever may inspect the process may read
-//! them. Any process of that user may have written the bytes: they are numbers to us, bounded where
-//! they count something of ours.
+//! Read the statistics that the runtime of a running process publishes (runtime/monitor/publish.c).
+//! They are under /proc, so every user who may inspect the process can read them.
+//!
+//! Any process of its user may have written the bytes. So treat them as arbitrary numbers, and
+//! bound those that count our own work.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -10,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::abi;
 
-/// Bytes with the alignment that `abi::Live` needs.
+/// Bytes with the alignment of `abi::Live`.
 pub struct Copy(Vec<u64>);
 
 const WORDS: usize = size_of::<abi::Live>().div_ceil(8);
@@ -18,11 +19,11 @@ const WORDS: usize = size_of::<abi::Live>().div_ceil(8);
 impl Copy {
     pub fn get(&self) -> &abi::Live {
         // SAFETY: as long as the structure, aligned for u64, and made of integers only, for which
-        // all bits are a value.
+        // all bits are valid.
         unsafe { &*self.0.as_ptr().cast() }
     }
 
-    /// Fails if it is too short, or not what it should be.
+    /// Check and copy statistics. Fails if they are too short, invalid, or of another version.
     pub fn parse(bytes: &[u8]) -> Result<Copy, Trouble> {
         if bytes.len() < size_of::<abi::Live>() {
             return Err(Trouble::Garbage);
@@ -45,16 +46,16 @@ impl Copy {
     }
 }
 
-/// Why there is nothing to be read.
+/// Why the statistics cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Of another release of lissom.
+    /// Layout version of another release of lissom.
     Version(u32),
     Garbage,
-    /// The process ended, or it has become another program.
+    /// The process has ended, or executed another program.
     Gone,
     NotAllowed,
-    /// One thread so far, or it runs natively, or may not make files.
+    /// None exist: the process has had one thread so far, runs natively, or may not make files.
     NotThere,
 }
 
@@ -64,22 +65,22 @@ impl Trouble {
             Trouble::Version(version) => {
                 format!("its runtime is of another release of lissom (layout {version}, not {})", abi::LIVE_VERSION)
             }
-            Trouble::Garbage => "what it says of itself makes no sense".into(),
+            Trouble::Garbage => "its statistics are invalid".into(),
             Trouble::Gone => "it has ended".into(),
-            Trouble::NotAllowed => "it is another user's, or does not let itself be looked into: be root".into(),
+            Trouble::NotAllowed => "it belongs to another user, or may not be inspected; run as root".into(),
             Trouble::NotThere => {
-                "it says nothing of itself: no two threads have run at a time yet, or it runs natively (LISSOM_VERBOSE=1 says why)"
+                "it publishes no statistics: no two threads have run at once yet, or it runs natively (LISSOM_VERBOSE=1 prints the reason)"
                     .into()
             }
         }
     }
 }
 
-/// The file in which the process keeps its numbers, open.
+/// The open file with a process's statistics.
 pub struct Live(File);
 
 impl Live {
-    /// Looks for the monitor's descriptor.
+    /// Find the file among the descriptors of the process's monitor.
     pub fn find(pid: u32) -> Result<Live, Trouble> {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| Trouble::Gone)?;
         let monitor = tasks.flatten().map(|t| t.path()).find(|task| is_monitor(task));
@@ -100,7 +101,7 @@ impl Live {
     }
 
     pub fn read(&self) -> Result<Copy, Trouble> {
-        // Of another release it may be of another size.
+        // The file of another release may have another size.
         let size = self.0.metadata().map_err(|_| Trouble::Gone)?.size().min(1 << 20);
         let mut bytes = vec![0; size as usize];
         self.0.read_exact_at(&mut bytes, 0).map_err(|_| Trouble::Garbage)?;
@@ -110,7 +111,7 @@ impl Live {
         if magic == abi::LIVE_MAGIC && version != abi::LIVE_VERSION {
             return Err(Trouble::Version(version));
         }
-        // Made, and nothing was written yet.
+        // The file exists, but nothing was written yet.
         if magic == 0 { Err(Trouble::NotThere) } else { Copy::parse(&bytes) }
     }
 }
@@ -119,7 +120,7 @@ fn is_monitor(task: &Path) -> bool {
     fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim_end() == abi::MONITOR_NAME)
 }
 
-/// `/memfd:lissom-live (deleted)`
+/// Return whether `link` is like `/memfd:lissom-live (deleted)`.
 fn is_live(link: &str) -> bool {
     link.strip_prefix("/memfd:")
         .and_then(|l| l.strip_prefix(abi::LIVE_NAME))

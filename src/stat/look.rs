@@ -1,5 +1,4 @@
-//! What all programs are doing at one moment, and what two such looks say about the time between
-//! them.
+//! Snapshots of all programs. Two of them give the activity in between.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -17,52 +16,53 @@ use super::told::{Lock, Told};
 use super::waits::Waits;
 use crate::manager::sample::have_runtime;
 
-/// Of a program, as many as the runtime keeps.
+/// Futexes kept of each program: as many as the runtime keeps.
 const MOST_LOCKS: usize = 32;
 
-/// Which programs are looked at.
+/// Programs to include.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
     All,
     These(Vec<u32>),
 }
 
-/// One process at one moment.
+/// One process in a snapshot.
 pub struct Seen {
     pub pid: u32,
-    /// Of two processes with the same number one has another.
+    /// In clock ticks since boot. Distinguishes processes with the same number.
     pub start_time: u64,
     pub name: String,
     pub user: u32,
-    /// As ps(1) shows it.
+    /// State letter, as in ps(1).
     pub state: char,
-    /// Since it began.
+    /// CPU time since the process began.
     pub cpu: Duration,
     pub totals: Totals,
-    /// Of its group, since that began. None: that is not counted.
+    /// Time for which CPU quotas have stopped its cgroup, since that was created. None: not
+    /// counted.
     pub throttled: Option<Duration>,
-    /// Its group is frozen. Asked only where nothing has been heard of it for a while.
+    /// Its cgroup is frozen. Read only if the runtime's statistics are late.
     pub is_frozen: bool,
     pub runtime: Runtime,
-    /// Between the last look and this one, by samples.
+    /// Spin samples since the last snapshot.
     pub spinning: Found,
-    /// Not under lissom: on how many looks since it is watched, and the futexes on which threads
-    /// were found waiting.
+    /// Program outside lissom: number of scans since the watch began, and the futexes on which
+    /// threads were found waiting.
     pub waits: Option<(u32, Vec<Lock>)>,
 }
 
-/// Of lissom, in the process.
+/// State of the runtime in a process.
 pub enum Runtime {
-    /// It is not under lissom.
+    /// The process is not under lissom.
     None,
-    /// It may not be looked into.
+    /// The process may not be inspected.
     Hidden,
     Silent(Trouble),
     Tells(Box<Told>),
 }
 
 impl Seen {
-    /// What it says of itself, if it does.
+    /// Return the runtime's statistics, if known.
     pub fn told(&self) -> Option<&Told> {
         match &self.runtime {
             Runtime::Tells(told) => Some(told),
@@ -70,7 +70,7 @@ impl Seen {
         }
     }
 
-    /// Its own: of lissom's there are one or two more.
+    /// Return the number of threads, without the one or two of the runtime.
     pub fn threads(&self) -> u32 {
         self.told().map_or(self.totals.threads, |t| t.threads)
     }
@@ -81,7 +81,7 @@ pub struct Look {
     pub programs: BTreeMap<u32, Seen>,
 }
 
-/// Of a process, from one look to the next.
+/// Data of a process that is kept from one snapshot to the next.
 struct Known {
     cpu: Duration,
     runtime: Presence,
@@ -91,7 +91,7 @@ struct Known {
     waits: Waits,
 }
 
-/// Whether lissom is in the process.
+/// Whether a process has mapped the runtime.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     No,
@@ -104,7 +104,7 @@ pub struct Watch {
     user: u32,
     known: HashMap<(u32, u64), Known>,
     throttling: Throttling,
-    /// Or why it may not be had.
+    /// Spin sampling, or why it is not available.
     sampling: anyhow::Result<Sampling>,
     looks_at_waits: bool,
 }
@@ -118,28 +118,30 @@ impl Watch {
         }
     }
 
-    /// Costs less, and does not see who spins, nor what those wait for who do not tell.
+    /// Create a watch that costs less: it does not sample spinning, nor waits of programs outside
+    /// lissom.
     pub fn without_sampling(which: Which) -> Watch {
         Watch {
             which,
             user: crate::process::euid(),
             known: HashMap::new(),
             throttling: Throttling::default(),
-            sampling: Err(anyhow::anyhow!("not asked for")),
+            sampling: Err(anyhow::anyhow!("not requested")),
             looks_at_waits: false,
         }
     }
 
-    /// Why nobody is looked at for spinning.
+    /// Return why spinning is not sampled.
     pub fn no_sampling(&self) -> Option<String> {
         self.sampling.as_ref().err().map(|e| format!("{e:#}"))
     }
 
+    /// Take a snapshot. Fails if /proc cannot be read.
     pub fn look(&mut self) -> anyhow::Result<Look> {
         let mut spinning = self.sampling.as_mut().map(Sampling::look).unwrap_or_default();
         let mut programs = BTreeMap::new();
         for process in self.processes()? {
-            // One that ends meanwhile is none.
+            // Skip a process that ends meanwhile.
             let (Ok(stat), Ok(user)) = (process.stat(), process.uid()) else { continue };
             let is_kernels = stat.flags & StatFlags::PF_KTHREAD.bits() != 0;
             let is_others = self.user != 0 && self.user != user && self.which == Which::All;
@@ -158,9 +160,10 @@ impl Watch {
 
     fn processes(&self) -> anyhow::Result<Vec<Process>> {
         match &self.which {
-            Which::All => {
-                Ok(procfs::process::all_processes().context("/proc")?.flatten().collect())
-            }
+            Which::All => Ok(procfs::process::all_processes()
+                .context("cannot read /proc")?
+                .flatten()
+                .collect()),
             Which::These(pids) => {
                 Ok(pids.iter().filter_map(|&pid| Process::new(pid as i32).ok()).collect())
             }
@@ -182,7 +185,7 @@ impl Watch {
         // A process that has not run has not changed.
         let has_run = known.cpu != cpu || stat.state == 'R';
         if has_run {
-            // What it has become may be under lissom, or not any more.
+            // After an exec, the process may be under lissom, or not any more.
             known.runtime = presence(process);
             known.totals = known.threads.look(pid).unwrap_or(known.totals);
             if self.looks_at_waits && known.runtime == Presence::No {
@@ -208,7 +211,7 @@ impl Watch {
         }
     }
 
-    /// Looks at what threads wait for, in between, of programs that do not tell.
+    /// Sample between snapshots on which futexes threads of programs outside lissom wait.
     pub fn look_at_waits(&mut self) {
         for (&(pid, _), known) in self.known.iter_mut().filter(|(_, k)| k.runtime == Presence::No) {
             known.waits.look(pid);
@@ -233,8 +236,7 @@ impl Known {
         }
         let known =
             self.live.as_ref().and_then(|live| live.read().ok()).map(|copy| Told::new(&copy));
-        // What has not been written for so long may be another monitor's, which has been made anew
-        // since.
+        // Statistics this old may be of a monitor that another one has replaced: search again.
         if let Some(told) =
             known.filter(|told| told.is_asleep || told.age <= Duration::from_secs(1))
         {

@@ -1,4 +1,4 @@
-//! `lissom stat`: what programs do, and what lissom does for them.
+//! `lissom stat`: show what programs do, and what lissom does for them.
 
 mod freezer;
 pub mod live;
@@ -25,31 +25,31 @@ use program::{Past, Program, State};
 use text::Column;
 use ui::text::wrap;
 
-/// Say what programs do, and what lissom does for them
+/// Show where programs wait, spin and lose CPU time
 ///
-/// Looks twice, and shows what happened in between: of one program everything, of all of them a
-/// line each. Programs under `lissom run` tell much more than others. With root's rights (or
-/// CAP_PERFMON and CAP_SYS_PTRACE), CPU time lost in loops that wait is found in all programs,
-/// under lissom or not: a clock looks at each CPU 99 times a second meanwhile.
+/// Takes two samples and shows the activity in between: all details of each PID, or one line for
+/// each program with --all. Programs under `lissom run` report more than others. As root (or with
+/// CAP_PERFMON and CAP_SYS_PTRACE), it also finds CPU time lost in loops that wait, in any program:
+/// a timer interrupts each CPU 99 times a second meanwhile.
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["pids", "all"])))]
 #[command(after_long_help = "\
 Columns:
-  STATE   active, idle (one thread at most could run), native (has given up),
-          silent (nothing known), STUCK (not heard of for seconds), stopped,
-          dead, hidden (another user's), or - for those not under lissom
+  STATE   active, idle (at most one thread can run), native (lissom gave up),
+          silent (no statistics), STUCK (no update for 2 seconds), stopped,
+          dead, hidden (another user's), or - (not under lissom)
   THR     threads
-  SLOT    threads that lissom lets run at a time
-  RUN     threads that run, or could if there were a CPU
-  CPU%    of one CPU
-  SPIN%   of one CPU, lost in loops that wait for another thread
-  THRT%   of the time: stopped by a CPU quota
+  SLOT    maximum number of threads that lissom runs at once
+  RUN     threads that run or are ready to run
+  CPU%    CPU time, in percent of one CPU
+  SPIN%   CPU time lost in loops that wait for another thread
+  THRT%   time for which a CPU quota stopped the program, in percent
   BLK/s   waits in user space
   SAV/s   futex wakes that needed no system call
-  MIG/s   moves between CPUs
+  MIG/s   migrations between CPUs
 
-Exit code: 0, or 1 if a program that was asked for is not there, or ended before
-what --wait-for names.
+Exit code: 0, or 1 if a program does not exist, or ended before the conditions
+of --wait-for held.
 
 Examples:
   lissom stat 1234
@@ -57,41 +57,41 @@ Examples:
   lissom stat --all --interval 5
   lissom stat --all --json | jq '.programs[] | select(.spin_percent > 50)'")]
 pub struct StatArgs {
-    /// Programs, by process number
+    /// Process IDs of the programs
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pids: Vec<u32>,
 
-    /// All programs of this user; root's: everybody's
+    /// Show all programs of this user; as root, of all users
     #[arg(long)]
     all: bool,
 
-    /// Seconds between the two looks. A short time finds fewer loops
+    /// Seconds between the two samples. A short interval finds fewer loops
     #[arg(long, value_name = "S", default_value = "1", value_parser = crate::kvm::seconds)]
     interval: Duration,
 
-    /// Look again until all of this holds for each PID, then print [default: print after one
-    /// interval]. Several conditions are separated by commas. Exits with 1 if a program ends before
+    /// Sample until all conditions hold for each PID, then print [default: print after one
+    /// interval]. Separate conditions by commas. Exits with 1 if a program ends first
     #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', conflicts_with = "all")]
     wait_for: Vec<Condition>,
 
-    /// Of each program, so many loops and locks
+    /// Show at most N loops and N locks per program
     #[arg(long, value_name = "N", default_value = "5")]
     places: usize,
 
-    /// One JSON document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Condition {
-    /// lissom runs its threads in turns
+    /// lissom switches between its threads
     Active,
     /// Threads waited in user space during the interval
     Waits,
     /// A futex on which threads wait is known
     Locks,
-    /// Its loops were sampled during the interval
+    /// Enough samples of its loops were taken during the interval
     Samples,
 }
 
@@ -106,10 +106,10 @@ impl Condition {
     }
 }
 
-/// Between two looks at what threads of programs wait for that were asked for.
+/// Interval at which waits of the threads of listed programs are sampled.
 const WAITS_EVERY: Duration = Duration::from_millis(20);
 
-/// Returns the exit code.
+/// Run the verb. Returns the exit code.
 pub fn stat(args: &StatArgs) -> i32 {
     match show(args) {
         Ok(code) => code,
@@ -151,7 +151,7 @@ fn show(args: &StatArgs) -> anyhow::Result<i32> {
     } else {
         programs.iter().map(|p| one(p, &watch, &mut places, args.places)).collect()
     };
-    ui::output::print(text.as_bytes()).context("standard output")?;
+    ui::output::print(text.as_bytes()).context("cannot write to standard output")?;
     let missing: Vec<u32> =
         args.pids.iter().copied().filter(|pid| programs.iter().all(|p| p.pid != *pid)).collect();
     for pid in &missing {
@@ -159,14 +159,14 @@ fn show(args: &StatArgs) -> anyhow::Result<i32> {
     }
     let ended = missing.is_empty() && !programs.iter().all(is_met);
     if ended {
-        eprintln!("lissom: a program ended before it was as --wait-for says");
+        eprintln!("lissom: a program ended before the conditions of --wait-for held");
     }
     Ok(i32::from(ended || !missing.is_empty()))
 }
 
-/// Waits for the interval, meanwhile looks at what threads wait for, then looks at the programs.
+/// Sample waits until the interval ends, then take the second snapshot.
 ///
-/// Errors: a signal asked to stop; /proc cannot be read.
+/// Fails if a signal requested the end, or /proc cannot be read.
 fn second_look(watch: &mut Watch, args: &StatArgs, stop: &Stop) -> anyhow::Result<look::Look> {
     let end = Instant::now() + args.interval;
     while !stop.asked() && Instant::now() < end {
@@ -174,17 +174,18 @@ fn second_look(watch: &mut Watch, args: &StatArgs, stop: &Stop) -> anyhow::Resul
         if !args.all {
             watch.look_at_waits();
         }
-        // With many threads that costs time, of which others have need.
+        // Sampling many threads costs CPU time that others need: pause for ten times as long.
         let pause = (begin.elapsed() * 10).max(if args.all { args.interval } else { WAITS_EVERY });
         stop.wait(end.min(Instant::now() + pause));
     }
     if stop.asked() {
-        bail!("ended before the second look");
+        bail!("interrupted before the second sample");
     }
     watch.look()
 }
 
-/// Others are there by the dozen, and do nothing.
+/// Return whether the overview shows the program. Programs outside lissom are many; show them only
+/// if they ran.
 pub fn is_worth_a_line(p: &Program) -> bool {
     match p.state {
         State::Ended => false,
@@ -196,10 +197,10 @@ pub fn is_worth_a_line(p: &Program) -> bool {
 fn overview(programs: &[Program], watch: &Watch) -> String {
     let mut text = text::table(programs);
     if programs.is_empty() {
-        text += "no program is under lissom, and none has run\n";
+        text += "no program is under lissom, and no other program ran\n";
     }
     if let Some(why) = watch.no_sampling() {
-        text += &(wrap(&format!("SPIN% is not known without root's rights: {why}"), "", 2)
+        text += &(wrap(&format!("SPIN% is unknown without root privileges: {why}"), "", 2)
             .join("\n")
             + "\n");
     }
@@ -209,7 +210,7 @@ fn overview(programs: &[Program], watch: &Watch) -> String {
 fn one(p: &Program, watch: &Watch, places: &mut Places, n: usize) -> String {
     let under = match p.state {
         State::Other => "not under lissom".to_string(),
-        State::Hidden => "under lissom or not".to_string(),
+        State::Hidden => "unknown whether under lissom".to_string(),
         State::Ended => "has ended".to_string(),
         state => format!("under lissom, {}", state.name()),
     };
@@ -221,7 +222,7 @@ fn one(p: &Program, watch: &Watch, places: &mut Places, n: usize) -> String {
     ));
     if let Some(why) = watch.no_sampling().filter(|_| p.spin_percent.is_none()) {
         lines.extend(wrap(
-            &format!("loops that wait are not looked for without root's rights: {why}"),
+            &format!("loops that wait are not detected without root privileges: {why}"),
             "  ",
             4,
         ));

@@ -6,14 +6,13 @@ use super::program::Program;
 use super::told::Lock;
 use crate::place::{Place, Places};
 
-/// Where threads of a program have waited in loops.
+/// A loop in which threads of a program waited.
 #[derive(Clone, Debug, Serialize)]
 pub struct SpinSite {
     pub place: String,
-    /// Of the samples that were judged, in percent: CPU time that was lost here. None: seen by the
-    /// runtime only.
+    /// CPU time lost here, in percent of the judged samples. None: only the runtime knows the loop.
     pub percent: Option<f64>,
-    /// Times that a thread gave way here, by the runtime: these cost no CPU time.
+    /// Times that a thread yielded here, counted by the runtime. These cost no CPU time.
     pub gave_way: Option<u64>,
     pub waited_ms: Option<u64>,
 }
@@ -21,22 +20,23 @@ pub struct SpinSite {
 /// A futex on which threads have waited.
 #[derive(Clone, Debug, Serialize)]
 pub struct LockProfile {
-    /// A variable of an object; else its address.
+    /// Name of a variable and its object, or the address.
     pub name: String,
     pub address: u64,
-    /// About as many, since the program began; under lissom only.
+    /// Approximate number since the program began. Only known under lissom.
     pub waits: Option<u64>,
-    /// Threads that wait there at a time, on average; of programs that are not under lissom.
+    /// Average number of threads waiting here. Only known outside lissom.
     pub threads: Option<f64>,
-    /// Who waited there, once.
+    /// A function in which a thread waited here.
     pub waiter: Option<String>,
 }
 
-/// Those where most time is lost first; at most `n` seen by samples, and as many by the runtime.
+/// Return the loops that cost the most time first: at most `n` from samples, and `n` from the
+/// runtime.
 pub fn spin_sites(program: &Program, places: &mut Places, n: usize) -> Vec<SpinSite> {
     let mut sampled: Vec<(String, u32)> = Vec::new();
     for (&ip, &count) in &program.spinning.loops {
-        // A function that waits may be there more than once: inlined, say.
+        // A function that waits may have several loops, for example if it is inlined.
         let place = places.of(program.pid, ip).map_or(format!("{ip:#x}"), of_function);
         match sampled.iter_mut().find(|s| s.0 == place) {
             Some(site) => site.1 += count,
@@ -68,7 +68,7 @@ fn of_function(place: &Place) -> String {
     }
 }
 
-/// Those with the most waits first.
+/// Return the first `n` locks of the program: those with the most waits.
 pub fn lock_profiles(program: &Program, places: &mut Places, n: usize) -> Vec<LockProfile> {
     let name = |places: &mut Places, lock: &Lock| match places.of_data(program.pid, lock.address) {
         Some(Place { symbol: Some(symbol), object, behind: 0, .. }) => format!("{symbol} {object}"),
@@ -91,8 +91,8 @@ pub fn lock_profiles(program: &Program, places: &mut Places, n: usize) -> Vec<Lo
         .collect()
 }
 
-/// The innermost caller that is not part of what waits: the first address on the stack that is that
-/// of an instruction behind a call, in another object. Else, where the wait began.
+/// Return the innermost caller outside the object that waits: the first address on the stack that
+/// follows a call instruction in another object. If there is none, return where the wait began.
 fn waiter(pid: u32, lock: &Lock, places: &mut Places) -> Option<String> {
     let (&began, stack) = lock.code.split_first()?;
     let began = places.of(pid, began).cloned();

@@ -1,4 +1,4 @@
-//! What a program did between two looks: the rows of `lissom stat` and `lissom top`.
+//! Activity of a program between two snapshots: the rows of `lissom stat` and `lissom top`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,30 +11,30 @@ use super::spinning::Found;
 use super::told::Lock;
 use crate::stats::{Names, SpinLoop};
 
-/// Older numbers than that are of a monitor that does not run: it writes ten times a second, and is
+/// Age of statistics from which the monitor counts as stuck. It writes ten times a second, and is
 /// late where CPUs are short.
 const STUCK: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Under lissom, and its threads take turns.
+    /// Under lissom: its threads take turns.
     Active,
-    /// Under lissom, and one thread at most can run.
+    /// Under lissom: at most one thread can run.
     Idle,
-    /// Under lissom, but it has given up, or was told not to.
+    /// Under lissom, but it has given up or is disabled.
     Native,
-    /// Under lissom, and nothing is known of it.
+    /// Under lissom: it has no statistics.
     Silent,
-    /// Under lissom, and its monitor has not run for seconds, though threads could.
+    /// Under lissom: its monitor has not run for seconds, although threads could.
     Stuck,
-    /// By a signal or a debugger, or its group is frozen.
+    /// A signal or a debugger has stopped it, or its cgroup is frozen.
     Stopped,
-    /// It has ended, and its parent has not asked yet.
+    /// It has ended, and its parent has not waited for it.
     Dead,
-    /// It was there at the last look.
+    /// It has ended since the last snapshot.
     Ended,
-    /// Another user's: it is not known whether it is under lissom.
+    /// It is another user's: unknown whether it is under lissom.
     Hidden,
     /// Not under lissom.
     Other,
@@ -57,50 +57,50 @@ impl State {
     }
 }
 
-/// Percents are of one CPU, so they may be more than 100, or of the time.
+/// Activity of a program. Percentages are of one CPU, so they may exceed 100, or of elapsed time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Program {
     pub pid: u32,
     pub name: String,
     pub user: u32,
     pub state: State,
-    /// Why it is silent, native or stuck.
+    /// Reason for the state, if known.
     pub why: Option<String>,
     pub threads: u32,
     pub runnable: u32,
-    /// Under lissom only, as are those down to `limit`.
+    /// Only known under lissom.
     pub slots: Option<u32>,
+    /// Threads that are ready without a slot. Only known under lissom.
     pub ready: Option<u32>,
-    /// Slots that it would have alone.
+    /// Slots that it would have alone. Only known under lissom.
     pub limit: Option<u32>,
     pub cpu_percent: f64,
-    /// Of one CPU, as the line above: what threads spent in loops that wait, by samples. None: not
-    /// known.
+    /// Percent of one CPU that threads spent in loops that wait, by samples. None: unknown.
     pub spin_percent: Option<f64>,
-    /// For how long threads have waited for a CPU, all together.
+    /// Time for which threads waited for a CPU, summed over all threads.
     pub delay_percent: f64,
-    /// Of the time; its group was stopped by its CPU quota. None: it has none.
+    /// Percent of the time for which a CPU quota stopped its cgroup. None: not counted.
     pub throttled_percent: Option<f64>,
-    /// Of that, what the spinning used up before.
+    /// Part of `throttled_percent` that spinning caused.
     pub throttled_spinning_percent: Option<f64>,
     pub migrations_per_s: Option<f64>,
-    /// Waits in user space; under lissom only, as is the next.
+    /// Waits in user space. Only known under lissom.
     pub blocks_per_s: Option<f64>,
-    /// Futex wakes that needed no system call.
+    /// Futex wakes that needed no system call. Only known under lissom.
     pub wakes_saved_per_s: Option<f64>,
-    /// Since it began.
+    /// Counters since the program began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counters: Option<Names>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<Names>,
     #[serde(skip)]
     pub start_time: u64,
-    /// Since it is watched.
+    /// Spin samples since the watch began.
     #[serde(skip)]
     pub spinning: Found,
     #[serde(skip)]
     pub locks: Vec<Lock>,
-    /// Of how many looks they are. None: the runtime has counted them.
+    /// Number of scans that `locks` sums up. None: the runtime counted the waits.
     #[serde(skip)]
     pub looks_at_locks: Option<u32>,
     #[serde(skip)]
@@ -108,19 +108,19 @@ pub struct Program {
 }
 
 impl Program {
-    /// Threads that run or would, if there were a CPU: the kernel knows those with a slot, the
-    /// runtime those without one.
+    /// Return the number of threads that run, or wait for a CPU or a slot. The kernel counts those
+    /// with a slot, the runtime those without.
     pub fn could_run(&self) -> u32 {
         self.runnable + self.ready.unwrap_or(0)
     }
 }
 
-/// What is summed up over more than one look.
+/// Sums over more than one interval.
 #[derive(Default)]
 pub struct Past(HashMap<(u32, u64), Found>);
 
 impl Past {
-    /// All programs of `now`, and those that have ended since.
+    /// Return all programs of `now`, and those of `before` that have ended.
     pub fn programs(&mut self, before: &Look, now: &Look) -> Vec<Program> {
         let time = now.at - before.at;
         let mut programs: Vec<Program> = Vec::new();
@@ -200,26 +200,24 @@ fn program(last: &Seen, now: &Seen, time: Duration, spinning: Found) -> Program 
 
 fn state(seen: &Seen) -> (State, Option<String>) {
     match (seen.state, &seen.runtime) {
-        ('Z' | 'X', _) => (
-            State::Dead,
-            Some("it has ended, and its parent has not asked for its exit code".into()),
-        ),
+        ('Z' | 'X', _) => {
+            (State::Dead, Some("it has ended, but its parent has not waited for it".into()))
+        }
         ('T' | 't', _) => (State::Stopped, Some("by a signal or a debugger".into())),
         (_, Runtime::None) => (State::Other, None),
         (_, Runtime::Hidden) => (State::Hidden, Some(Trouble::NotAllowed.text())),
         (_, Runtime::Silent(Trouble::Gone)) => (State::Ended, None),
         (_, Runtime::Silent(trouble)) => (State::Silent, Some(trouble.text())),
         (_, Runtime::Tells(told)) => match told.state {
-            _ if told.is_native => (
-                State::Native,
-                Some("it has given up, for good: all waits are the kernel's".into()),
-            ),
+            _ if told.is_native => {
+                (State::Native, Some("lissom gave up for good: all waits are in the kernel".into()))
+            }
             "native" | "off" => (State::Native, None),
             _ if told.is_asleep => (State::Idle, None),
-            _ if seen.is_frozen => (State::Stopped, Some("its group is frozen (cgroup)".into())),
+            _ if seen.is_frozen => (State::Stopped, Some("its cgroup is frozen".into())),
             _ if told.age > STUCK => {
                 let text = format!(
-                    "nothing was heard of it for {:.0} s, though threads could run",
+                    "its monitor has not run for {:.0} s, although threads could",
                     told.age.as_secs_f64()
                 );
                 (State::Stuck, Some(text))
@@ -254,7 +252,7 @@ pub mod tests {
         }
     }
 
-    /// Of 4 threads.
+    /// Create a program of 4 threads.
     pub fn made_up(pid: u32, name: &str, state: State, cpu_percent: f64) -> Program {
         let seen = Seen { pid, name: name.into(), ..seen(0, 0, None) };
         let is_under = state != State::Other;
@@ -296,7 +294,7 @@ pub mod tests {
             (programs[1].state, programs[1].pid, programs[1].could_run()),
             (State::Ended, 7, 0)
         );
-        // Counts of who is gone are not kept.
+        // Sums of ended programs are not kept.
         assert_eq!(past.0.len(), 1);
         let zombie = Seen { state: 'Z', ..seen(0, 0, None) };
         let fourth = look(begin + Duration::from_secs(4), Some(zombie));

@@ -1,7 +1,7 @@
-//! Who wastes its CPU time in loops that wait, seen from outside: a clock interrupts each CPU, and
-//! of the threads that it finds some are judged by the interpreter that `lissom sched` uses
-//! (docs/sched-judge.md). It needs to see everybody's registers: root, or CAP_PERFMON and
-//! CAP_SYS_PTRACE.
+//! Spin sampling from outside: find CPU time that threads waste in loops that wait. A clock
+//! interrupts each CPU; the interpreter of `lissom sched` judges some of the interrupted threads
+//! (docs/design/sched-judge.md). It reads registers of all processes, so it needs root, or
+//! CAP_PERFMON and CAP_SYS_PTRACE.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,31 +14,33 @@ use perf_event::{Builder, SampleFlag, Sampler};
 use crate::sched::judge::loop_of;
 use crate::sched::layout::Candidate;
 
-/// Interrupts a second of each CPU, and of all at most.
+/// Interrupts per second of each CPU.
 const RATE: u64 = 99;
+/// Maximum interrupts per second of all CPUs together.
 const RATE_OF_ALL: u64 = 2000;
 
-/// Of the time between two looks, CPU time for judging: the rest of the samples is left out.
+/// CPU time for judging, as a fraction of the time between two calls. The other samples are
+/// dropped.
 const SHARE: f64 = 0.02;
 
-/// Times as long that may take, where CPUs are short.
+/// Maximum duration of judging, in multiples of its CPU time: CPUs may be short.
 const PATIENCE: u32 = 10;
 
 /// ax bx cx dx si di bp sp ip flags, r8 to r15, as the kernel numbers them (asm/perf_regs.h).
 const REGISTERS: u64 = 0x3ff | 0xff << 16;
 
-/// What was found of a process since the last look.
+/// Results for one process since the last call.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// Samples that were judged: of threads that ran code of their own.
+    /// Judged samples: of threads that ran code of their own.
     pub judged: u32,
     pub spinning: u32,
-    /// Where, by the loop's first instruction.
+    /// Samples by the address of the loop's first instruction.
     pub loops: HashMap<u64, u32>,
 }
 
 impl Found {
-    /// The part of its samples in which it waited. None: too few to say.
+    /// Return the fraction of samples in loops that wait. None: too few samples.
     pub fn share(&self) -> Option<f64> {
         (self.judged >= 5).then(|| f64::from(self.spinning) / f64::from(self.judged))
     }
@@ -59,7 +61,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Fails where that is not allowed.
+    /// Start to sample all online CPUs. Fails without the privileges.
     pub fn start() -> anyhow::Result<Sampling> {
         let cpus = crate::sched::kernel::online_cpus().unwrap_or_else(|| vec![0]);
         let rate = RATE.min(RATE_OF_ALL / cpus.len() as u64).max(1);
@@ -71,7 +73,7 @@ impl Sampling {
             builder
                 .sample(SampleFlag::IP | SampleFlag::TID | SampleFlag::REGS_USER)
                 .sample_regs_user(REGISTERS);
-            // 128 KiB are 600 samples.
+            // 128 KiB hold 600 samples.
             let mut sampler = builder.build()?.sampled(32)?;
             sampler.enable()?;
             samplers.push(sampler);
@@ -79,7 +81,7 @@ impl Sampling {
         Ok(Sampling { samplers, random: fastrand::Rng::new(), last: Instant::now() })
     }
 
-    /// What was found since the last call, by process.
+    /// Judge samples since the last call. Returns the results by process.
     pub fn look(&mut self) -> HashMap<u32, Found> {
         let mut candidates = Vec::new();
         for sampler in &mut self.samplers {
@@ -87,7 +89,8 @@ impl Sampling {
                 candidates.extend(record.parse_record().ok().and_then(|r| candidate(&r)));
             }
         }
-        // Judged soon, for what was on the stack is there no longer; but not always the same ones.
+        // Judge soon, while stacks are unchanged, but in random order: the budget may drop the
+        // rest.
         self.random.shuffle(&mut candidates);
         let (begin, used) = (Instant::now(), cpu_time());
         let budget = (begin - self.last).mul_f64(SHARE).max(Duration::from_millis(2));
@@ -108,17 +111,17 @@ impl Sampling {
     }
 }
 
-/// Of this thread.
+/// Return the CPU time of this thread.
 fn cpu_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// None: not a sample of a thread with registers of its own.
+/// Convert a sample. None: it has no user registers, or belongs to this process or the idle task.
 fn candidate(record: &Record) -> Option<Candidate> {
     let Record::Sample(sample) = record else { return None };
     let (pid, thread) = (sample.pid()?, sample.tid()?);
     let r = &sample.regs_user()?.regs;
-    // Registers r8 to r15 come behind the flags there.
+    // Registers r8 to r15 follow the flags there.
     let is_own = pid == std::process::id();
     if r.len() != 18 || is_own || pid == 0 {
         return None;

@@ -1,11 +1,11 @@
-//! For people, at most 80 columns.
+//! Text output, at most 80 columns wide.
 
 use super::places::{LockProfile, SpinSite};
 use super::program::Program;
 use crate::terminal::short;
 use ui::text::{cut, grouped, wrap};
 
-/// Of each row; `lissom top` sorts by them.
+/// Columns of a row. `lissom top` sorts by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     Pid,
@@ -76,7 +76,7 @@ impl Column {
             Column::State => p.state.name().into(),
             Column::Threads => p.threads.to_string(),
             Column::Slots => p.slots.map_or("-".into(), |n| n.to_string()),
-            // Those that are ready without a slot are asleep for the kernel.
+            // Threads that are ready without a slot are asleep to the kernel: add them.
             Column::Runnable => p.could_run().to_string(),
             Column::Cpu => short(p.cpu_percent),
             Column::Spin => known(p.spin_percent),
@@ -87,7 +87,7 @@ impl Column {
         }
     }
 
-    /// In which order programs are if sorted by it: those that matter first.
+    /// Compare programs by this column: those that matter come first.
     pub fn compare(self, a: &Program, b: &Program) -> std::cmp::Ordering {
         let number = |p: &Program| match self {
             Column::Threads => f64::from(p.threads),
@@ -111,7 +111,7 @@ impl Column {
     }
 }
 
-/// One line of cells, without trailing spaces.
+/// Format a row, without trailing spaces.
 pub fn line(cell: impl Fn(Column) -> String) -> String {
     let cells = Column::ALL.map(|c| {
         let (text, width) = (cell(c), c.width());
@@ -126,7 +126,7 @@ pub fn table(programs: &[Program]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// All that is known of one program, but its places.
+/// Describe a program, except its places.
 pub fn details(p: &Program) -> Vec<String> {
     let mut lines = Vec::new();
     let mut say = |text: String| lines.extend(wrap(&text, "  ", 4));
@@ -145,7 +145,7 @@ pub fn details(p: &Program) -> Vec<String> {
     });
     let spin = match p.spin_percent {
         Some(spin) => format!("{spin:.0} % of one in loops that wait"),
-        None => "not known how much in loops that wait".into(),
+        None => "an unknown part of it in loops that wait".into(),
     };
     say(format!(
         "CPU {:.0} % of one, {spin}; threads waited for a CPU for {:.0} %",
@@ -195,16 +195,14 @@ pub fn lock_profile(lock: &LockProfile) -> String {
 pub fn places(sites: &[SpinSite], locks: &[LockProfile]) -> Vec<String> {
     let mut lines = Vec::new();
     if !sites.is_empty() {
-        lines.push(
-            "  loops that wait: % of its CPU time lost there, or times that it gave way".into(),
-        );
+        lines.push("  loops that wait: % of its CPU time lost there, or number of yields".into());
         lines.extend(sites.iter().map(|s| cut(&spin_site(s))));
     }
     if !locks.is_empty() {
         let unit = if locks[0].threads.is_some() {
-            "threads at a time"
+            "average number of threads"
         } else {
-            "about how often since it began"
+            "approximate number of waits so far"
         };
         lines.push(format!("  futexes that threads wait on: {unit}"));
         lines.extend(locks.iter().map(|l| cut(&lock_profile(l))));

@@ -1,43 +1,43 @@
-//! What the kernel says of a process's threads.
+//! The kernel's statistics of a process's threads.
 
 use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
-/// Of all threads together. Times and moves do not go back when a thread ends, though the kernel
-/// forgets them then: what it did since the last look is lost.
+/// Sums over all threads of a process. They do not decrease when a thread ends, but what it did
+/// since the last scan is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub threads: u32,
-    /// Running, or ready to.
+    /// Threads that run or wait for a CPU.
     pub runnable: u32,
-    /// Ready, without a CPU.
+    /// Time for which threads waited for a CPU.
     pub run_delay: Duration,
     pub migrations: Option<u64>,
 }
 
-/// Of a process's threads, from one look to the next.
+/// Statistics of a process's threads, from one scan to the next.
 #[derive(Default)]
 pub struct Threads {
-    /// By number: time without a CPU, and moves.
+    /// By thread number: run delay and migrations.
     last: HashMap<u32, (Duration, u64)>,
     run_delay: Duration,
     migrations: u64,
 }
 
 impl Threads {
-    /// Of process `pid`, thread by thread: some 20 us for each. None: it has ended.
+    /// Scan the threads of process `pid`: about 20 us for each. None: the process has ended.
     pub fn look(&mut self, pid: u32) -> Option<Totals> {
         let (mut threads, mut runnable, mut told) = (0, 0, true);
         let mut now = HashMap::with_capacity(self.last.len());
         for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
             let read = |name: &str| fs::read_to_string(task.path().join(name));
-            // One that ends meanwhile is none.
+            // Skip a thread that ends meanwhile.
             let Ok(stat) = read("stat") else { continue };
             threads += 1;
             runnable += u32::from(state(&stat) == Some('R'));
             let delay = read("schedstat").ok().and_then(|times| run_delay(&times));
-            // A kernel without CONFIG_SCHED_DEBUG has none, and those of others are not told.
+            // Unknown without CONFIG_SCHED_DEBUG, and for processes of other users.
             let moves = read("sched").ok().and_then(|text| migrations(&text));
             told &= moves.is_some();
             if let Some(tid) = task.file_name().to_str().and_then(|name| name.parse().ok()) {
@@ -54,7 +54,7 @@ impl Threads {
 
     fn add(&mut self, now: HashMap<u32, (Duration, u64)>) {
         for (tid, &(delay, moves)) in &now {
-            // A number may be another thread's now: what it has counted less of begins anew.
+            // If a value has decreased, the number belongs to a new thread: add the whole value.
             let &(old_delay, old_moves) = self.last.get(tid).unwrap_or(&(Duration::ZERO, 0));
             self.run_delay += delay.checked_sub(old_delay).unwrap_or(delay);
             self.migrations += moves.checked_sub(old_moves).unwrap_or(moves);
@@ -63,12 +63,12 @@ impl Threads {
     }
 }
 
-/// `pid (comm) S ...`; comm may hold anything.
+/// Parse `pid (comm) S ...`; comm may contain any character.
 fn state(stat: &str) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// `running-ns waiting-ns slices`
+/// Parse `running-ns waiting-ns slices`. Returns the time waited, in ns.
 fn run_delay(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().nth(1)?.parse().ok()
 }
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(sums(&[(1, 10, 1), (2, 500, 40)]), (510, 41));
         assert_eq!(sums(&[(1, 15, 2)]), (515, 42));
         assert_eq!(sums(&[(1, 15, 2), (2, 5, 3)]), (520, 45));
-        // The same number, of another thread.
+        // Another thread has the same number.
         assert_eq!(sums(&[(1, 15, 2), (2, 1, 1)]), (521, 46));
     }
 }

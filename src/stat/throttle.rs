@@ -1,4 +1,4 @@
-//! For how long a process's CPU quota has stopped it.
+//! Time for which CPU quotas have stopped a process.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::doctor::cgroup;
 
-/// Which groups limit a process is asked once; it may move, but hardly ever does.
+/// Files with throttled times. Each process's cgroups are found once: it may move, but rarely does.
 #[derive(Default)]
 pub struct Throttling {
     /// By process number and start time.
@@ -15,14 +15,15 @@ pub struct Throttling {
 }
 
 impl Throttling {
-    /// For how long its groups have been stopped in all, by the one of its groups where that is
-    /// longest: it stops with any of them. None: no group of it counts that.
+    /// Return for how long the process's cgroups have been stopped since they were created. Of
+    /// nested groups this is the longest time: each of them stops the process. None: no group
+    /// counts it.
     pub fn of(&mut self, pid: u32, start_time: u64) -> Option<Duration> {
         let files = self.files.entry((pid, start_time)).or_insert_with(|| files(pid));
         files.iter().filter_map(|file| throttled(file)).max()
     }
 
-    /// Those that are left.
+    /// Keep the entries of processes for which `is_there(pid, start_time)` is true.
     pub fn keep(&mut self, is_there: impl Fn(u32, u64) -> bool) {
         self.files.retain(|&(pid, start_time), _| is_there(pid, start_time));
     }
@@ -37,7 +38,7 @@ fn throttled(file: &Path) -> Option<Duration> {
     parse(&fs::read_to_string(file).ok()?)
 }
 
-/// cpu.stat of version 2 counts microseconds, of version 1 nanoseconds.
+/// Parse cpu.stat: version 2 counts microseconds, version 1 nanoseconds.
 fn parse(text: &str) -> Option<Duration> {
     let value = |name: &str| {
         text.lines()

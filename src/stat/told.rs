@@ -1,4 +1,4 @@
-//! The numbers of a process under lissom, as plain values.
+//! The numbers that a process under lissom publishes, as plain values.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -9,37 +9,42 @@ use crate::process;
 use crate::stats::{self, Names, SpinLoop};
 
 pub struct Told {
-    /// Since it was written.
+    /// Time since the process wrote these numbers.
     pub age: Duration,
-    /// At most one thread can run, so nothing is written.
+    /// At most one thread can run, so the process does not write.
     pub is_asleep: bool,
-    /// It has given up: all waits are the kernel's.
+    /// lissom has given up, and passes all waits to the kernel.
     pub is_native: bool,
     pub state: &'static str,
     pub threads: u32,
     pub slots: u32,
-    /// As many slots as it would have alone.
+    /// Slots that it would have alone.
     pub limit: u32,
+    /// Threads that hold a slot.
     pub running: u32,
+    /// Threads that wait for a slot.
     pub ready: u32,
     pub counters: Names,
     pub pinned: Names,
-    /// Those with the most waits first.
+    /// Locks, those with the most waits first.
     pub locks: Vec<Lock>,
     pub loops: Vec<SpinLoop>,
 }
 
-/// A futex on which threads have waited.
+/// A futex on which threads waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
     pub address: u64,
-    /// About as many.
+    /// Estimated number of waits, from samples.
     pub waits: u64,
-    /// Where one of them began: the instruction, and addresses of code that lay on the stack.
+    /// Origin of one of these waits: the instruction, then addresses of code that were on the
+    /// stack.
     pub code: Vec<u64>,
 }
 
 impl Told {
+    /// Read the numbers from a copy of the process's memory. Bounds them, because the process may
+    /// have written anything.
     pub fn new(copy: &Copy) -> Told {
         let live = copy.get();
         let number = |field: &AtomicU32| field.load(Relaxed).min(1 << 22);
@@ -62,8 +67,8 @@ impl Told {
         }
     }
 
-    /// Its monitor writes ten times a second, and has missed several of them: CPUs are short, or it
-    /// may not run.
+    /// Return whether the numbers are more than half a second old. The monitor writes ten times a
+    /// second, unless it gets no CPU or is stopped.
     pub fn is_late(&self) -> bool {
         !self.is_asleep && self.age > Duration::from_millis(500)
     }

@@ -1,5 +1,5 @@
-//! On which futexes the threads of programs wait that are not under lissom: seen from outside, at
-//! moments. `/proc/PID/task/TID/syscall` says what a blocked thread has asked the kernel for.
+//! Futexes on which threads wait, in programs outside lissom, by samples.
+//! `/proc/PID/task/TID/syscall` shows the system call in which a thread is blocked.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,20 +7,20 @@ use std::os::unix::fs::FileExt as _;
 
 use super::told::Lock;
 
-/// Futexes of a process that are kept. Those on the stacks of threads are many, and of no interest.
+/// Futexes kept of a process. Those on the stacks of threads are many, and of no interest.
 const KEPT: usize = 256;
 
-/// Of the stack, for who waits: as much as the runtime takes of programs under lissom.
+/// Words read of a waiting thread's stack: as many as the runtime scans under lissom.
 const STACK_WORDS: usize = 48;
 
-/// What was seen of one process so far.
+/// Waits of one process so far.
 #[derive(Default)]
 pub struct Waits {
     looks: u32,
     futexes: HashMap<u64, Lock>,
 }
 
-/// A blocked thread.
+/// A thread that is blocked on a futex.
 #[derive(Debug, PartialEq, Eq)]
 struct Waiter {
     futex: u64,
@@ -29,7 +29,8 @@ struct Waiter {
 }
 
 impl Waits {
-    /// Some 10 us for each thread of process `pid`, and 20 for a futex that was not seen before.
+    /// Scan the threads of process `pid`. Costs about 10 us for each thread, and 20 for a new
+    /// futex.
     pub fn look(&mut self, pid: u32) {
         let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return };
         self.looks += 1;
@@ -59,7 +60,8 @@ impl Waits {
         self.looks
     }
 
-    /// Those with the most threads first. `waits`: threads that were seen there, of all looks.
+    /// Return the `n` futexes with the most threads. `waits` is the number of threads over all
+    /// scans.
     pub fn hottest(&self, n: usize) -> Vec<Lock> {
         let mut locks: Vec<Lock> = self.futexes.values().cloned().collect();
         locks.sort_by_key(|l| (std::cmp::Reverse(l.waits), l.address));
@@ -68,8 +70,8 @@ impl Waits {
     }
 }
 
-/// Of `NUMBER ARGUMENT... STACK INSTRUCTION`, with six arguments. None: it runs, or waits for
-/// something else.
+/// Parse `NUMBER ARGUMENT... STACK INSTRUCTION`, with six arguments. None: the thread runs, or
+/// waits for something else.
 fn waiter(text: &str) -> Option<Waiter> {
     let hex = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
     let mut words = text.split_whitespace();
@@ -88,7 +90,7 @@ fn waiter(text: &str) -> Option<Waiter> {
     (rest.len() == 8 && is_wait).then_some(Waiter { futex, stack, instruction })
 }
 
-/// The words from `address` on, of which some are addresses of code; places.rs finds out which.
+/// Read the stack from `address` on. Some words are addresses of code; places.rs finds these.
 fn stack(pid: u32, address: u64) -> Vec<u64> {
     let mut bytes = [0; STACK_WORDS * 8];
     let memory = fs::File::open(format!("/proc/{pid}/mem"));
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!((waits.hottest(1)[0].address, waits.hottest(1)[0].waits), (1, 2));
     }
 
-    /// A thread of this process that waits.
+    /// A waiting thread of this process is found.
     #[test]
     fn of_this_process() {
         let pair = std::sync::Arc::new((std::sync::Mutex::new(false), std::sync::Condvar::new()));

@@ -1,4 +1,4 @@
-//! `lissom top`: what programs do, live.
+//! `lissom top`: show what programs do, live.
 
 mod screen;
 mod view;
@@ -20,36 +20,35 @@ use crate::stat::program::Past;
 use crate::stop::Stop;
 use view::{Asked, View};
 
-/// Show what programs do, and what lissom does for them, live
+/// Show live where programs wait, spin and lose CPU time
 ///
-/// The table of `lissom stat --all`, again and again, and below it the loops and locks of the
-/// chosen program. `lissom stat --help` explains the columns.
+/// Shows the table of `lissom stat --all`, and below it the loops and locks of the selected
+/// program. `lissom stat --help` explains the columns.
 #[derive(Args)]
 #[command(after_long_help = "\
 Keys:
-  up, down, k, j, PgUp, PgDn, Home, End   choose a program
+  up, down, k, j, PgUp, PgDn, Home, End   select a program
   left, right, <, >                       sort by another column
-  r                                       the other way round
-  /                                       only programs whose name or number has
-                                          these letters; Esc: all again
-  a                                       only those under lissom, or all
+  r                                       reverse the order
+  /                                       filter by name or PID; Esc shows all
+  a                                       only programs under lissom, or all
   Enter, d                                hide or show loops and locks
-  Space                                   stand still, go on
-  h, ?                                    these keys
-  q, Esc, Ctrl-C                          end
+  Space                                   pause or continue
+  h, ?                                    help
+  q, Esc, Ctrl-C                          quit
 
-Exit code: 0, or 1 if standard output is no terminal.")]
+Exit code: 0, or 1 if standard input or output is not a terminal.")]
 pub struct TopArgs {
-    /// Seconds between two looks. A short time costs more: some 20 us for each thread that runs
+    /// Seconds between two samples. Each sample costs about 20 us for each thread that runs
     #[arg(long, value_name = "S", default_value = "1", value_parser = crate::kvm::seconds)]
     interval: Duration,
 
-    /// Show these programs only, by process number
+    /// Show only the programs with these process IDs
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pids: Vec<u32>,
 }
 
-/// Returns the exit code.
+/// Run the verb. Returns the exit code.
 pub fn top(args: &TopArgs) -> i32 {
     match show(args) {
         Ok(()) => 0,
@@ -62,18 +61,17 @@ pub fn top(args: &TopArgs) -> i32 {
 
 fn show(args: &TopArgs) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        bail!(
-            "standard input and output have to be a terminal; `lissom stat --all` writes to anything"
-        );
+        bail!("standard input and output must be a terminal; use `lissom stat --all` instead");
     }
     let which = if args.pids.is_empty() { Which::All } else { Which::These(args.pids.clone()) };
     let mut watch = Watch::new(which);
     let first = watch.look()?;
     let stop = Stop::on_signals()?;
-    // Without a terminal there is nothing to bring back, and crossterm would read its end for ever.
+    // End at once on SIGHUP: no terminal is left to restore, and crossterm would read its end for
+    // ever.
     signal_hook::flag::register_conditional_default(SIGHUP, Arc::new(AtomicBool::new(true)))?;
-    // Brings the terminal back if anything panics, too.
-    let mut terminal = ratatui::try_init().context("the terminal cannot be set up")?;
+    // This restores the terminal after a panic, too.
+    let mut terminal = ratatui::try_init().context("cannot set up the terminal")?;
     let ended = run(&mut terminal, args, &stop, &mut watch, first);
     ratatui::restore();
     ended
@@ -91,7 +89,7 @@ fn run(
     let mut next = Instant::now() + args.interval.min(Duration::from_millis(500));
     while !stop.asked() {
         terminal.draw(|frame| screen::draw(frame, &mut view, &mut places))?;
-        // That the terminal has another size comes by a signal, and is seen at the next turn.
+        // A change of the terminal's size arrives as a signal, and is noticed at the next turn.
         let turn = Instant::now() + Duration::from_millis(200);
         stop.wait_or_readable(next.min(turn), Some(std::io::stdin().as_fd()));
         while event::poll(Duration::ZERO)? {

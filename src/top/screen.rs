@@ -12,11 +12,11 @@ use crate::stat::program::{Program, State};
 use crate::stat::text::{self, Column};
 use crate::stat::{is_worth_a_line, places};
 
-/// Lines below the table.
+/// Height of the details below the table.
 const DETAILS: u16 = 12;
-/// Loops and locks, each.
+/// Maximum number of loops and of locks in the details.
 const PLACES: usize = 3;
-/// A screen of fewer lines shows the table only.
+/// Minimum height of a screen with details.
 const ROOM: u16 = DETAILS + 8;
 
 pub fn draw(frame: &mut Frame, view: &mut View, known: &mut Places) {
@@ -54,9 +54,9 @@ fn summary(view: &View, rows: &[&Program]) -> Line<'static> {
     let spin: f64 = rows.iter().filter_map(|p| p.spin_percent).sum();
     let spin =
         if view.no_sampling.is_some() { String::new() } else { format!(", {spin:.0} % spinning") };
-    let paused = if view.is_paused { "  STANDS STILL" } else { "" };
+    let paused = if view.is_paused { "  PAUSED" } else { "" };
     let text = format!(
-        "lissom: {} under it, {threads} threads on {slots} slots; CPU {cpu:.0} %{spin}{paused}",
+        "lissom: {} managed, {threads} threads on {slots} slots; CPU {cpu:.0} %{spin}{paused}",
         ui::text::plural(under.len() as u64, "program")
     );
     Line::from(text).style(Style::new().add_modifier(Modifier::BOLD))
@@ -75,7 +75,7 @@ fn draw_table(frame: &mut Frame, view: &View, rows: &[&Program], chosen: usize, 
     let body =
         rows.iter().map(|p| Row::new(Column::ALL.map(|c| align(c, c.cell(p)))).style(colour(p)));
     let widths = Column::ALL.map(|c| match c {
-        // What the screen has more than 80 columns goes to names.
+        // Names get the columns beyond 80.
         Column::Program => Constraint::Min(c.width() as u16),
         _ => Constraint::Length(c.width() as u16),
     });
@@ -87,11 +87,11 @@ fn draw_table(frame: &mut Frame, view: &View, rows: &[&Program], chosen: usize, 
     frame.render_stateful_widget(table, area, &mut state);
     if rows.is_empty() {
         let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-        frame.render_widget(Paragraph::new("nothing to show yet, or nothing that matches"), below);
+        frame.render_widget(Paragraph::new("no programs yet, or none matches the filter"), below);
     }
 }
 
-/// Never by colour alone: the columns say the same.
+/// Return the colour of a row. It only repeats what the columns say.
 fn colour(p: &Program) -> Style {
     match p.state {
         State::Stuck | State::Dead => Style::new().fg(Color::Red),
@@ -112,7 +112,7 @@ fn draw_details(frame: &mut Frame, view: &View, program: &Program, known: &mut P
     if let Some(why) = &view.no_sampling
         && program.spin_percent.is_none()
     {
-        lines.push(format!("  SPIN% takes root's rights: {why}"));
+        lines.push(format!("  SPIN% needs root privileges: {why}"));
     }
     let title = format!(" {} [{}] ", program.name, program.pid);
     let block = Block::new().borders(Borders::TOP).title(title);
@@ -124,20 +124,17 @@ fn draw_details(frame: &mut Frame, view: &View, program: &Program, known: &mut P
 
 fn keys(view: &View) -> Line<'static> {
     if view.is_typing {
-        return Line::from(format!(
-            "name or number has: {}_   Enter: keep  Esc: all again",
-            view.filter
-        ));
+        return Line::from(format!("name or PID: {}_   Enter: apply  Esc: show all", view.filter));
     }
     let key = |key: &'static str| Span::styled(key, Style::new().add_modifier(Modifier::BOLD));
     let mut spans = if view.filter.is_empty() {
         Vec::new()
     } else {
-        vec![format!("only: {}  ", view.filter).into(), key("Esc"), " all  ".into()]
+        vec![format!("filter: {}  ", view.filter).into(), key("Esc"), " all  ".into()]
     };
     spans.extend([
         key("q"),
-        " end  ".into(),
+        " quit  ".into(),
         key("h"),
         " help  ".into(),
         key("< >"),
@@ -155,20 +152,20 @@ fn keys(view: &View) -> Line<'static> {
 }
 
 const HELP: &[&str] = &[
-    "up down PgUp PgDn   choose a program",
+    "up down PgUp PgDn   select a program",
     "< > left right      sort by another column",
-    "r                   the other way round",
-    "/                   filter by name or number; Esc: all",
+    "r                   reverse the order",
+    "/                   filter by name or PID; Esc shows all",
     "a                   only programs under lissom",
-    "Enter, d            loops and locks of the chosen one",
-    "Space               stand still",
-    "q, Esc, Ctrl-C      end",
+    "Enter, d            hide or show loops and locks",
+    "Space               pause or continue",
+    "q, Esc, Ctrl-C      quit",
     "",
-    "RUN    threads that run, or would if they could",
+    "RUN    threads that run or are ready",
     "SPIN%  CPU time lost in loops that wait",
-    "THRT%  stopped by a CPU quota",
+    "THRT%  time stopped by a CPU quota",
     "BLK/s  waits, SAV/s wakes without a system call",
-    "MIG/s  moves between CPUs",
+    "MIG/s  migrations between CPUs",
 ];
 
 fn draw_help(frame: &mut Frame) {
@@ -203,13 +200,13 @@ mod tests {
     fn all_columns_at_80_by_24() {
         let mut view = three();
         let text = screen(&mut view, 80, 24);
-        assert!(text[0].starts_with("lissom: 2 programs under it"), "{text:#?}");
+        assert!(text[0].starts_with("lissom: 2 programs managed"), "{text:#?}");
         for column in Column::ALL {
             assert!(text[1].contains(column.head()), "{} in {}", column.head(), text[1]);
         }
         assert!(text[2].contains("solver") && text[2].contains("active"), "{text:#?}");
         assert!(text.iter().any(|l| l.contains("solver [10]")), "{text:#?}");
-        assert!(text[23].starts_with("q end"), "{text:#?}");
+        assert!(text[23].starts_with("q quit"), "{text:#?}");
     }
 
     #[test]

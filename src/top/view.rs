@@ -1,4 +1,4 @@
-//! What is shown of the programs: pure, but for the time.
+//! State of `lissom top`: programs, order, filter and choice. Pure, except for the clock.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use crate::stat::is_worth_a_line;
 use crate::stat::program::{Program, State};
 use crate::stat::text::Column;
 
-/// One that has ended is shown for so long.
+/// Time for which an ended program remains visible.
 const REMEMBERED: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub struct View {
     pub has_details: bool,
     pub is_paused: bool,
     pub has_help: bool,
-    /// The program that is chosen, wherever it moves to.
+    /// Process number and start time of the chosen program, in whatever row it is.
     chosen: Option<(u32, u64)>,
-    /// Rows of the table that the screen has room for; the screen says so.
+    /// Rows of the table that fit on the screen, set by screen.rs.
     pub page: usize,
     pub no_sampling: Option<String>,
 }
@@ -58,13 +58,13 @@ impl View {
         let now = Instant::now();
         self.ended.retain(|(when, _)| now - *when < REMEMBERED);
         let (ended, alive) = programs.into_iter().partition(|p: &Program| p.state == State::Ended);
-        // Shells and the like come and go by the hundred.
+        // Forget ended programs that were outside lissom: shells and the like end by the hundred.
         let were_under_lissom = |p: &Program| p.slots.is_some();
         self.ended.extend(Vec::into_iter(ended).filter(were_under_lissom).map(|p| (now, p)));
         self.programs = alive;
     }
 
-    /// In the order of the screen.
+    /// Return the visible programs in the order of the screen.
     pub fn rows(&self) -> Vec<&Program> {
         let wanted = |p: &&Program| {
             let matches = p.name.contains(&self.filter) || p.pid.to_string().contains(&self.filter);
@@ -88,7 +88,7 @@ impl View {
         self.sort
     }
 
-    /// The row that is chosen: the first one, if nobody chose another.
+    /// Return the row of the chosen program, or 0 if there is none.
     pub fn chosen(&self, rows: &[&Program]) -> usize {
         let is_it = |p: &&&Program| Some((p.pid, p.start_time)) == self.chosen;
         rows.iter().position(|p| is_it(&p)).unwrap_or(0)
@@ -196,7 +196,7 @@ pub mod tests {
     #[test]
     fn sorted_and_filtered() {
         let mut view = three();
-        // One that does nothing and is not under lissom is not worth a line.
+        // An idle program outside lissom has no row.
         assert_eq!(pids(&view), [10, 12, 9]);
         press(&mut view, &[KeyCode::Char('r')]);
         assert_eq!(pids(&view), [9, 12, 10]);
@@ -233,7 +233,7 @@ pub mod tests {
         assert_eq!(view.chosen(&view.rows()), 2);
         press(&mut view, &[KeyCode::Home, KeyCode::Up]);
         assert_eq!(view.chosen(&view.rows()), 0);
-        // It ends: another one is.
+        // The chosen program ends: the first row is chosen.
         view.programs_are(vec![made_up(12, "hog", State::Other, 40.0)]);
         assert_eq!((pids(&view), view.chosen(&view.rows())), (vec![12], 0));
     }

@@ -1,4 +1,4 @@
-//! The few figures that README.md quotes, from what was measured.
+//! The few figures that README.md quotes, from the measurements.
 
 use anyhow::Context as _;
 
@@ -12,16 +12,19 @@ use ui::number::number;
 const BEGIN: &str = "<!-- figures -->\n";
 const END: &str = "<!-- end of figures -->\n";
 
-/// The text with its figures written anew.
+/// Return `text` with the figures between its two marker lines replaced.
 pub fn update(text: &str, study: &Study) -> anyhow::Result<String> {
-    let missing = || format!("there is no line `{}` with `{}` behind it", BEGIN.trim(), END.trim());
+    let missing = || format!("no line `{}` is followed by a line `{}`", BEGIN.trim(), END.trim());
     let (before, rest) = text.split_once(BEGIN).with_context(missing)?;
     let (_, after) = rest.split_once(END).with_context(missing)?;
-    let measured = study.measured.get("ml").context("`lissom study run own-ml` has not run")?;
+    let measured = study
+        .measured
+        .get("ml")
+        .context("no numbers of training: run `lissom study run own-ml` first")?;
     Ok(format!("{before}{BEGIN}{}{END}{after}", training(measured)?))
 }
 
-/// A table of training with the most threads that were measured.
+/// Return a table of training with the largest number of threads that was measured.
 fn training(measured: &Measured) -> anyhow::Result<String> {
     let report = Report::of(&measured.report)?;
     let most = report.groups.iter().map(|g| g.threads).max().context("no rows")?;

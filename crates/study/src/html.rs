@@ -1,5 +1,5 @@
-//! A study as one HTML file that needs no other: for a telephone as for a wide screen, by day and
-//! by night.
+//! Render a study as one HTML file that needs no other, for telephones and wide screens, in light
+//! and dark mode.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -23,7 +23,7 @@ pub fn render(list: &[Shown]) -> String {
                 style { (PreEscaped(STYLE)) (PreEscaped(plot::STYLE)) }
             }
             body {
-                h1 { "What more threads than CPUs cost here, and what lissom brings" }
+                h1 { "The cost of more threads than CPUs, and the gain by lissom" }
                 @if let Some(m) = latest {
                     p.dim { (machine(&m.machine)) ", " (day(m.time)) ", lissom " (m.version) "." }
                 }
@@ -33,7 +33,7 @@ pub fn render(list: &[Shown]) -> String {
                     em { "x bound" } ": how many times as long as that: 1 is the aim, less is better. "
                     em { "native" } ": with more threads. " em { "auto" } ": the same under "
                     code { "lissom run" }
-                    ". A bar or a point that was not finished in time says at least how much it is."
+                    ". If a run was not finished in time, its bar or point shows a lower limit."
                 }
                 (summary(list))
                 (contents(list))
@@ -52,7 +52,7 @@ pub fn render(list: &[Shown]) -> String {
     page.into_string() + "\n"
 }
 
-/// `code` between backticks.
+/// Render text, with `code` between backticks.
 fn prose(text: &str) -> Markup {
     html! {
         @for (i, part) in text.split('`').enumerate() {
@@ -61,7 +61,7 @@ fn prose(text: &str) -> Markup {
     }
 }
 
-/// The summary of all figures: costs, gains, and the command to run.
+/// Render the summary of all figures: costs, gains, and the command to run.
 fn summary(list: &[Shown]) -> Markup {
     let lines = summary_lines(list);
     html! {

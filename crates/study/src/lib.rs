@@ -1,8 +1,8 @@
-//! `lissom study list`, `run` and `report`: the study, every figure of it by its name.
+//! `lissom study list`, `run` and `report`: reproduce figures of papers on this machine.
 //!
 //! A figure (figures/) is a view of a measurement (measurements.rs), which is a command of lissom.
-//! `run` runs the commands that the figures need, each once, keeps what they report in a file
-//! (store.rs), and shows it: text.rs for the terminal, html.rs as a page, page.rs as Markdown.
+//! `run` runs the commands of the wanted figures, each once, and stores their reports in a file
+//! (store.rs). Renderings: text.rs for the terminal, html.rs as a page, page.rs as Markdown.
 
 mod claims;
 mod figures;
@@ -32,7 +32,7 @@ use figures::{Figure, named};
 use shown::Shown;
 use store::Study;
 
-/// Reproduce the figures of the papers, and more, on this machine
+/// Reproduce the figures of four papers on this machine, and more
 #[derive(Subcommand)]
 pub enum Verb {
     List(ListArgs),
@@ -40,19 +40,20 @@ pub enum Verb {
     Report(ReportArgs),
 }
 
-/// The machine and the build that measure, as the tool knows them.
+/// The machine that measures, and the build of lissom.
 pub struct Host {
-    /// That this process may use.
+    /// Number of CPUs that this process may use.
     pub cpus: u32,
-    /// As the benchmarks' reports have it.
+    /// Description of the machine, as in reports of benchmarks.
     pub machine: Value,
     pub version: String,
-    /// The commit that the tool was built from, if known, and whether files differed from it.
+    /// Commit of the build, if known.
     pub commit: Option<String>,
+    /// Whether files of the build differed from that commit.
     pub dirty: bool,
 }
 
-/// Runs a verb and returns the exit code. `host` is asked for `run` only.
+/// Run a verb. Returns the exit code. Only `run` calls `host`.
 pub fn study(verb: &Verb, host: impl FnOnce() -> anyhow::Result<Host>) -> anyhow::Result<i32> {
     match verb {
         Verb::List(args) => list(args),
@@ -61,83 +62,85 @@ pub fn study(verb: &Verb, host: impl FnOnce() -> anyhow::Result<Host>) -> anyhow
     }
 }
 
-/// The figures that `study run` makes
+/// List the figures and measurements
 #[derive(Args)]
 pub struct ListArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 /// Measure figures of the study, and show them
 ///
-/// Each figure takes ten minutes at most, with --quick a minute. What is measured is kept
-/// in a folder, with a page that shows it; a later run adds to it.
+/// Each figure takes at most ten minutes, with --quick one. The numbers and a page that shows them
+/// are stored in a folder; a later run adds to them.
 ///
-/// Run it on a machine that does nothing else: a second load makes the numbers worthless,
-/// and is reported as noise.
+/// Run it on a machine that does nothing else. Another load makes the numbers worthless, and the
+/// report shows it as noise.
 #[derive(Args)]
 #[command(after_long_help = "\
 Exit code: 0 if everything ran, 1 if something failed or was too slow under
-lissom, 2 if options are wrong. Ctrl-C ends it, keeps and shows what is complete.
+lissom, 2 if options are wrong. Ctrl-C ends the run; complete numbers are stored
+and shown.
 
 Examples:
   lissom study run all --quick
   lissom study run hpdc-fig11 own-threads
   lissom study run hpdc --suite ~/NPB3.4.2/NPB3.4-OMP")]
 pub struct RunArgs {
-    /// Figures by name, or hpdc, smt, em, apple, own, all
+    /// Names of figures; hpdc, smt, em, apple and own select all of a source, and `all` all figures
     #[arg(value_name = "NAME", required = true, value_parser = figures_of)]
     names: Vec<std::sync::Arc<Vec<&'static Figure>>>,
 
-    /// A quick look, of a minute a figure at most: less work, fewer rounds, and so more noise
+    /// Measure less work in fewer rounds, at most a minute a figure. The numbers are noisier
     #[arg(long)]
     quick: bool,
 
-    /// Do not measure again what is there already
+    /// Skip measurements that are already stored
     #[arg(long)]
     missing: bool,
 
-    /// The folder of results.json and report.html
+    /// Folder for results.json and report.html
     #[arg(short, long, value_name = "DIR", default_value = "lissom-study")]
     output: PathBuf,
 
-    /// Measure the original programs of a suite that you have built, too: as `lissom bench
-    /// programs --suite`. May be repeated
+    /// Also measure the original programs of a suite that you have built, as `lissom bench programs
+    /// --suite` does. May be repeated
     #[arg(long = "suite", value_name = "DIR")]
     suites: Vec<PathBuf>,
 }
 
-/// Show what was measured, without measuring anything
+/// Show the stored numbers, without measuring
 #[derive(Args)]
 pub struct ReportArgs {
-    /// Figures by name, or hpdc, smt, em, apple, own, all [default: all that were measured]
+    /// Names of figures; hpdc, smt, em, apple and own select all of a source, and `all` all figures
+    /// [default: all figures that were measured]
     #[arg(value_name = "NAME", value_parser = figures_of)]
     names: Vec<std::sync::Arc<Vec<&'static Figure>>>,
 
-    /// The results of `lissom study run`, or the --json file of one benchmark, `lissom bench --
-    /// CMD` among them
+    /// Results of `lissom study run`, or the --json file of one benchmark, such as `lissom bench --
+    /// CMD`
     #[arg(short, long, value_name = "FILE", default_value = "lissom-study/results.json")]
     input: PathBuf,
 
-    /// Write a page that needs no other file
+    /// Write an HTML page to this file. It needs no other file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Write Markdown
+    /// Write the figures as Markdown to this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 
-    /// Write each plot into this folder as SVG; --markdown then shows them
+    /// Write each plot as SVG into this folder. The page of --markdown then shows them
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 
-    /// Write the figures of training anew into this file, between its lines
-    /// `<!-- figures -->` and `<!-- end of figures -->`. May be repeated
+    /// Replace the table of training in this file, between its lines `<!-- figures -->` and
+    /// `<!-- end of figures -->`. May be repeated
     #[arg(long, value_name = "FILE")]
     update: Vec<PathBuf>,
 
-    /// Print the figures' tables, not only their averages
+    /// Print the tables of the figures, not only their averages
     #[arg(long)]
     tables: bool,
 
@@ -150,7 +153,7 @@ fn figures_of(name: &str) -> Result<std::sync::Arc<Vec<&'static Figure>>, String
     named(name).map(std::sync::Arc::new)
 }
 
-/// Each once, in the order of the study. None were named: all that `or` says.
+/// Return a filter that selects the named figures. Without names, `or` selects them.
 fn is_wanted<'a>(
     names: &'a [std::sync::Arc<Vec<&'static Figure>>],
     or: impl Fn(&Figure) -> bool + 'a,
@@ -188,7 +191,7 @@ fn list(args: &ListArgs) -> anyhow::Result<i32> {
         return print_text(&ui::output::json(&figures));
     }
     let head =
-        "Figures of `lissom study run NAME...`; hpdc, smt, em, apple, own and all mean several.";
+        "Figures of `lissom study run NAME...`; hpdc, smt, em, apple, own and all select several.";
     let mut lines = ui::text::wrap(head, "", 0);
     for source in figures::SOURCES {
         lines.push(String::new());
@@ -199,7 +202,7 @@ fn list(args: &ListArgs) -> anyhow::Result<i32> {
         }
     }
     lines.push(String::new());
-    lines.push("Measurements, which may be shared by figures:".into());
+    lines.push("Measurements (several figures may show the same one):".into());
     for measurement in measurements::MEASUREMENTS {
         lines.extend(ui::text::wrap(measurement.what, &format!("  {:<22}", measurement.name), 24));
     }
@@ -228,7 +231,7 @@ fn run(args: &RunArgs, host: &Host) -> anyhow::Result<i32> {
     let mut lines = if list.len() <= 3 { figures_text(&list) } else { text::summary(&list) };
     lines.push(String::new());
     lines.extend(ui::text::wrap(
-        &format!("{} shows all of it; numbers are in {}.", page.display(), file.display()),
+        &format!("{} shows all figures; the numbers are in {}.", page.display(), file.display()),
         "",
         0,
     ));
@@ -255,9 +258,8 @@ fn report(args: &ReportArgs) -> anyhow::Result<i32> {
             print(&figures_text(&list))
         };
     }
-    let study = Study::read(&args.input).context(
-        "no results: `lissom study run all --quick` makes some, and --input says where they are",
-    )?;
+    let study = Study::read(&args.input)
+        .context("no results: run `lissom study run all --quick` first, or pass --input")?;
     let list = shown::shown(
         &study,
         is_wanted(&args.names, |f| study.measured.contains_key(f.measurement)),
@@ -296,7 +298,7 @@ fn render(args: &ReportArgs, list: &[Shown]) -> anyhow::Result<i32> {
     Ok(0)
 }
 
-/// Those of other panels that were there before are left alone.
+/// Write the plots of all panels. Other files in the folder remain.
 fn plots(folder: &Path, list: &[Shown]) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     for shown in list {
@@ -313,7 +315,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| path.display().to_string())
 }
 
-/// From a page to a folder beside it or below; as it is, if it is elsewhere.
+/// Return the path from a page to a folder beside or below it. Returns any other path unchanged.
 fn relative(page: &Path, folder: &Path) -> String {
     let base = page.parent().unwrap_or(Path::new(""));
     folder.strip_prefix(base).unwrap_or(folder).display().to_string()
@@ -325,7 +327,10 @@ mod tests {
 
     #[test]
     fn pages_find_their_plots() {
-        assert_eq!(relative(Path::new("docs/results.md"), Path::new("docs/plots")), "plots");
+        assert_eq!(
+            relative(Path::new("docs/results/study.md"), Path::new("docs/results/plots")),
+            "plots"
+        );
         assert_eq!(relative(Path::new("results.md"), Path::new("plots")), "plots");
         assert_eq!(relative(Path::new("a/results.md"), Path::new("/b")), "/b");
     }

@@ -1,20 +1,22 @@
-//! What the figures are made from: a command of lissom each, whose report is kept as JSON.
+//! Measurements from which figures are made. Each is a command of lissom, whose report is kept as
+//! JSON.
 
 use std::path::PathBuf;
 
-/// One run of a benchmark. Several figures may be views of the same.
+/// One run of a benchmark. Several figures may be views of it.
 pub struct Measurement {
     pub name: &'static str,
-    /// For people, in a line.
+    /// Description for people, in one line.
     pub what: &'static str,
-    /// Of lissom, by spaces: `{n}` is the number of CPUs, `{cpus}` the list of its powers of two,
-    /// `{down}` the numbers from it down to 11 of 16.
+    /// Arguments of lissom, separated by spaces. `{n}` is the number of CPUs. `{cpus}` is a list:
+    /// the powers of two below it, and itself. `{down}` lists the numbers from it down to 11/16 of
+    /// it.
     pub full: &'static str,
-    /// The same in a minute at most, on 2 CPUs.
+    /// Shorter arguments: a minute at most on 2 CPUs.
     pub quick: &'static str,
-    /// Takes the suites that the user has built.
+    /// Whether it also measures the suites that the user has built.
     pub takes_suites: bool,
-    /// Whose changes make its figures old.
+    /// Folders whose changes make its figures out of date.
     pub code: &'static [&'static str],
 }
 
@@ -67,26 +69,26 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     of(
         "cores",
-        "the same programs where there are fewer CPUs",
+        "whole programs on fewer CPUs",
         "bench programs blackscholes ep cg histgb pool omp-flags --cpus {cpus} --threads 8 --runs \
          5 --switch auto",
         "bench programs ep cg pool --cpus {cpus} --threads 8 --runs 1 --scale 0.2 --switch auto",
     ),
     of(
         "switch",
-        "what a context switch costs by itself",
+        "direct cost of a context switch",
         "bench switch --switch kernel,auto",
         "bench switch --scale 0.2 --threads 1,2,8,32 --runs 3 --switch auto",
     ),
     of(
         "locality",
-        "what a context switch costs by the caches that others have used",
+        "indirect cost of a context switch, in caches and TLBs",
         "bench locality --switch auto --runs 5",
         "bench locality --scale 0.2 --runs 3 --kib 16,128,512,2048,8192,65536 --switch off",
     ),
     of(
         "primitives",
-        "barrier, condition variable, mutex, semaphore and queue by themselves",
+        "barrier, condition variable, mutex, semaphore and queue",
         "bench sync barrier cond mutex gomp-barrier sem queue --threads 8,32,128 --cpus 1,{n} \
          --runs 5 --scale 0.3 --switch auto",
         "bench sync barrier cond mutex --threads 32 --cpus 1,{n} --runs 3 --scale 0.2 --switch \
@@ -94,7 +96,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     of(
         "threads",
-        "what more and more threads cost, from 2 to 1024",
+        "barrier, condition variable and queue with 2 to 1024 threads",
         "bench sync barrier cond queue --threads 2,4,8,16,32,64,128,256,512,1024 --runs 5 --scale \
          0.25 --switch auto",
         "bench sync barrier cond --threads 2,8,32,128,1024 --runs 1 --scale 0.1 --switch auto",
@@ -108,14 +110,14 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     of(
         "spinlocks",
-        "a token that is passed on by eleven kinds of spin locks",
+        "a token passed by eleven kinds of spin locks",
         "bench spin lock-pipeline --pause yes --threads 8 --runs 5 --scale 0.2 --switch auto",
         "bench spin lock-pipeline --pause yes --threads 8 --runs 3 --scale 0.3 --limit 8 --lock \
          mcs,ticket,ttas --switch auto",
     ),
     of(
         "spinning",
-        "programs that wait in loops of their own",
+        "programs that busy-wait in their own loops",
         "bench spin pipeline barrier spin-then-block omp-flags omp-active omp-default --threads 8 \
          --runs 5 --scale 0.3 --switch auto",
         "bench spin pipeline barrier omp-flags --threads 8 --runs 3 --scale 0.3 --limit 8 --switch \
@@ -123,7 +125,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     of(
         "sensitivity",
-        "how many waiting threads are recognised",
+        "sensitivity of busy-waiting detection",
         "bench spin sensitivity --lock array,clh,malthusian,mcs,partitioned,pthread,ticket,ttas,\
          cna,aqs --pause yes,no --switch auto --tries 50000 --scale 0.5",
         "bench spin sensitivity --lock array,clh,malthusian,mcs,partitioned,pthread,ticket,ttas,\
@@ -131,13 +133,13 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     of(
         "specificity",
-        "how many working threads of NPB are taken for waiting ones, and what scans cost",
+        "specificity of busy-waiting detection in NPB's programs, and its overhead",
         "bench spin specificity --program npb --switch auto --tries 500000 --runs 3 --limit 60",
         "bench spin specificity --program npb --switch auto --tries 3000 --runs 1 --scale 0.1",
     ),
     of(
         "specificity-programs",
-        "how many working threads of programs that people run are taken for waiting ones",
+        "specificity of busy-waiting detection in everyday programs",
         "bench spin specificity --switch auto --samples 3000",
         "bench spin specificity --switch auto --samples 100",
     ),
@@ -151,26 +153,21 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     of(
         "mechanisms",
-        "lissom with its mechanisms switched off one by one",
+        "lissom with one mechanism switched off at a time",
         "bench mechanisms --threads 32 --runs 5",
         "bench mechanisms --threads 16 --runs 1 --scale 0.1",
     ),
-    of(
-        "idle",
-        "synchronization patterns, by what an idle CPU does",
-        "bench idle",
-        "bench idle --quick",
-    ),
-    of("smt", "applications in pairs, by what an idle CPU does", "bench smt", "bench smt --quick"),
+    of("idle", "synchronization patterns, by idle policy", "bench idle", "bench idle --quick"),
+    of("smt", "applications in pairs, by idle policy", "bench smt", "bench smt --quick"),
     of(
         "profiles",
-        "how many threads of a program are runnable, and how well it scales",
+        "number of runnable threads of single programs, and their scaling",
         "bench mixes --profile --scaling",
         "bench mixes --quick --profile --scaling --mix blackscholes+ep --scale 0.5",
     ),
     of(
         "mixes",
-        "two programs that share the CPUs",
+        "pairs of programs that share the CPUs",
         "bench mixes --runs 3 --completed 1",
         "bench mixes --quick",
     ),
@@ -224,7 +221,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     simulated(
         "ple-one-vm",
-        "a simulated VM that has the host to itself",
+        "simulated VMs: one VM alone on its host",
         "kvm simulate --figure one-vm --json",
         "kvm simulate --figure one-vm --json --seeds 1",
     ),
@@ -236,7 +233,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     of(
         "resize",
-        "programs whose CPUs come and go, by affinity",
+        "programs while their CPUs change, by affinity",
         "bench elastic affinity-omp affinity-spin affinity-histgb --runs 5 --limit 30 --scale 0.3 \
          --switch auto",
         "bench elastic affinity-omp --runs 1 --limit 10 --scale 0.1 --switch auto",
@@ -268,7 +265,7 @@ pub fn find(name: &str) -> Option<&'static Measurement> {
 }
 
 impl Measurement {
-    /// Of lissom. `cpus`: that there are.
+    /// Return the arguments of lissom. `cpus`: number of CPUs of this machine.
     pub fn arguments(&self, quick: bool, cpus: u32, suites: &[PathBuf]) -> Vec<String> {
         let powers: Vec<String> = (0..)
             .map(|i| 1 << i)
@@ -287,7 +284,7 @@ impl Measurement {
         if self.takes_suites {
             words.extend(suites.iter().flat_map(|f| ["--suite".into(), f.display().to_string()]));
         }
-        // The simulation writes there by itself.
+        // The simulation prints JSON by itself.
         if words[0] == "bench" {
             words.extend(["--json".into(), "-".into()]);
         }

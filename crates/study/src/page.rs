@@ -1,4 +1,4 @@
-//! A study as Markdown: docs/results.md is one.
+//! Render a study as Markdown, for example docs/results/study.md.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,15 @@ use super::panel::{Panel, Shape};
 use super::shown::{Shown, cell, day, machine, rows, source, summary_lines};
 use ui::markdown::{head, line};
 
-/// `plots`: where pictures are, by a path from the page; `Shown`'s own names in it.
+/// Render the page. `plots` is the path from the page to the folder of plots (`plot_name`). None:
+/// no plots.
 pub fn render(list: &[Shown], plots: Option<&str>) -> String {
     let mut text = String::from(
-        "# Results\n\nThis page is generated: `lissom study report --input docs/results.json \
-         --markdown docs/results.md --plots docs/plots`. Its numbers are of runs of `lissom study \
-         run` on one machine, as each figure says; yours are a command away. *x bound*: how many \
-         times as long as natively with as many threads as CPUs; 1 is the aim, less is better. \
+        "# Results\n\nThis page is generated: `lissom study report --input \
+         docs/results/results.json --markdown docs/results/study.md --plots docs/results/plots`. \
+         Its numbers are of runs of `lissom study run` on one machine, as each figure says; yours \
+         are a command away. *x bound*: how many times as long as natively with as many threads as \
+         CPUs; 1 is the aim, less is better. \
          *native*: with more threads. *auto*: the same under `lissom run`.\n\n",
     );
     for line in summary_lines(list) {
@@ -35,7 +37,7 @@ pub fn render(list: &[Shown], plots: Option<&str>) -> String {
     text
 }
 
-/// The table of the papers' claims.
+/// Append the table of the papers' claims.
 fn claims(text: &mut String, list: &[Shown]) {
     text.push_str("## The papers' claims\n\n");
     text.push_str(&head(&["", "paper", "claim", "figure", "here?", "seen", "why not"]));
@@ -100,7 +102,7 @@ fn figure(text: &mut String, shown: &Shown, plots: Option<&str>) {
     }
 }
 
-/// Of a panel's picture, without .svg.
+/// Return the file name of a panel's plot, without .svg.
 pub fn plot_name(shown: &Shown, panel: usize) -> String {
     format!("{}-{}", shown.figure.name, panel + 1)
 }
@@ -115,7 +117,7 @@ fn table(text: &mut String, panel: &Panel) {
     for (name, points) in rows {
         let cells = points.into_iter().map(|p| {
             let text = cell(p, true);
-            // 2.00 1.00-3.00 as 2.00 (1.00-3.00)
+            // Convert 2.00 1.00-3.00 to 2.00 (1.00-3.00).
             match text.split_once(' ') {
                 Some((median, range)) => format!("{median} ({range})"),
                 None => text,

@@ -1,5 +1,5 @@
-//! What a figure shows, as numbers: one or several panels, each of which is drawn as a plot
-//! (plot.rs) and printed as a table (text.rs, page.rs).
+//! Numbers of a figure: one or several panels. Each is drawn as a plot (plot.rs) and printed as a
+//! table (text.rs, page.rs).
 
 use serde::Serialize;
 
@@ -8,22 +8,22 @@ use ui::number::Spread;
 #[derive(Serialize)]
 pub struct Panel {
     pub title: String,
-    /// What its columns and rows are: "threads", "program".
+    /// Title of the axis of its places: "threads", "program".
     pub x: String,
     pub y: String,
     pub places: Places,
     pub shape: Shape,
     pub scale: Scale,
-    /// What the values are compared with, if they are ratios: 1.
+    /// Value with which ratios are compared: 1. None: the values are no ratios.
     pub reference: Option<f64>,
     pub series: Vec<Series>,
 }
 
-/// Where points are on the axis.
+/// Positions of points on the axis.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Places {
-    /// Beside each other: a point's x is the number of its name.
+    /// Side by side: a point's x is the index of its name.
     Names(Vec<String>),
     Numbers,
 }
@@ -34,7 +34,7 @@ pub enum Shape {
     Lines,
     Bars,
     Dots,
-    /// No plot: a table says it all.
+    /// No plot: a table is enough.
     Table,
 }
 
@@ -60,13 +60,14 @@ pub struct Point {
     pub side: Side,
 }
 
-/// Whether a run was too slow to be finished.
+/// Whether a value is exact, or a limit because a run was too slow to finish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     Exact,
-    /// It is at least so much.
+    /// The true value is this or more.
     AtLeast,
+    /// The true value is this or less.
     AtMost,
 }
 
@@ -81,7 +82,8 @@ impl Point {
 }
 
 impl Panel {
-    /// One with names on its axis; `scale` and `reference` are those of ratios if `is_ratio`.
+    /// Create a panel with names on its axis. If `is_ratio`, its scale is logarithmic, and its
+    /// reference is 1.
     pub fn named(title: &str, x: &str, y: &str, names: Vec<String>, is_ratio: bool) -> Panel {
         Panel {
             title: title.into(),
@@ -99,7 +101,7 @@ impl Panel {
         self.series.iter().all(|s| s.points.is_empty())
     }
 
-    /// Adds to a series, which is made if there is none of that name.
+    /// Add a point to a series. Creates the series if there is none of that name.
     pub fn add(&mut self, series: &str, point: Point) {
         match self.series.iter_mut().find(|s| s.name == series) {
             Some(series) => series.points.push(point),
@@ -107,7 +109,7 @@ impl Panel {
         }
     }
 
-    /// The point at a name.
+    /// Return the point of `series` at the name with index `place`.
     pub fn at(&self, series: &Series, place: usize) -> Option<Point> {
         series.points.iter().copied().find(|p| p.x == place as f64)
     }

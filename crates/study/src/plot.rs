@@ -1,5 +1,5 @@
-//! A panel's picture as SVG, narrow enough to be read on a telephone. Its colours are chosen such
-//! that a page can replace them: `STYLE` does so in the dark.
+//! Draw a panel as SVG, narrow enough for a telephone. A page can replace the colours: `STYLE` does
+//! so in dark mode.
 
 use plotters::coord::ranged1d::{KeyPointHint, Ranged, ValueFormatter};
 use plotters::prelude::*;
@@ -9,7 +9,7 @@ use super::panel::{Panel, Places, Scale, Shape, Side};
 use super::shown::cut;
 use ui::number::number;
 
-/// Told apart by the colour-blind, too (Okabe and Ito).
+/// Colours that people with colour blindness can distinguish, too (Okabe and Ito).
 const GREY: RGBColor = RGBColor(110, 110, 110);
 const ORANGE: RGBColor = RGBColor(213, 94, 0);
 const BLUE: RGBColor = RGBColor(0, 114, 178);
@@ -20,7 +20,7 @@ const SKY: RGBColor = RGBColor(86, 180, 233);
 const BROWN: RGBColor = RGBColor(150, 90, 60);
 const COLOURS: [RGBColor; 8] = [GREEN, YELLOW, BROWN, SKY, PURPLE, ORANGE, BLUE, GREY];
 
-/// A way of running has one colour in all figures.
+/// Return the colour of a way of running, which is the same in all figures.
 fn colour_of(name: &str) -> Option<RGBColor> {
     Some(match name {
         "bound" | "sleep" | "stock" | "default" => GREY,
@@ -37,7 +37,7 @@ const GRID: RGBColor = RGBColor(225, 225, 225);
 const INK: RGBColor = RGBColor(0, 0, 0);
 const REFERENCE: RGBColor = RGBColor(1, 1, 1);
 
-/// For a page, or an SVG file of its own.
+/// CSS for a page, or for an SVG file of its own.
 pub const STYLE: &str = "\
 @media (prefers-color-scheme:dark){svg [fill=\"#000000\"]{fill:#ddd}\
 svg [stroke=\"#000000\"]{stroke:#888}\
@@ -49,7 +49,8 @@ const WIDTH: u32 = 440;
 const HEIGHT: u32 = 280;
 const FONT: (&str, u32) = ("sans-serif", 15);
 
-/// Series without a colour of their own, or whose colour another one has, get what is left.
+/// Return the colour of a series. A series without a colour of its own, or whose colour is taken,
+/// gets a remaining one.
 fn rgb(panel: &Panel, series: usize) -> RGBColor {
     let mut used: Vec<RGBColor> = Vec::new();
     for (i, s) in panel.series.iter().enumerate() {
@@ -66,18 +67,18 @@ fn rgb(panel: &Panel, series: usize) -> RGBColor {
     GREY
 }
 
-/// As CSS has it.
+/// Return the colour of a series in CSS notation.
 pub fn colour(panel: &Panel, series: usize) -> String {
     let RGBColor(r, g, b) = rgb(panel, series);
     format!("#{r:02X}{g:02X}{b:02X}")
 }
 
-/// Without a legend, which a page has beside it. None: there is nothing to be drawn.
+/// Draw without a legend, which a page has beside the picture. None: there is nothing to draw.
 pub fn svg(panel: &Panel) -> Option<String> {
     draw(panel, false)
 }
 
-/// The same as a file of its own, with a legend, which follows the reader's light or dark.
+/// Draw as a file of its own: with a legend, and with colours for light and dark mode.
 pub fn alone(panel: &Panel) -> Option<String> {
     let text = draw(panel, true)?;
     let (head, rest) = text.split_once(">\n")?;
@@ -111,8 +112,9 @@ fn draw(panel: &Panel, legend: bool) -> Option<String> {
     drawn.ok().map(|()| text)
 }
 
-/// Names beside each other, and pixels of a line of them.
+/// Number of names in a line of the legend.
 const KEYS: usize = 3;
+/// Height of a line of the legend, in pixels.
 const KEY: u32 = 18;
 
 fn legend_height(panel: &Panel) -> u32 {
@@ -132,7 +134,7 @@ fn draw_legend(panel: &Panel, area: &Area) -> Drawn {
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// From values to where they are, and back; and the range.
+/// Range of an axis, and conversion between values and positions.
 struct Axis {
     is_log: bool,
     low: f64,
@@ -150,7 +152,7 @@ impl Axis {
         let (mut low, mut high) =
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
         if is_log {
-            // Half a decade at least, or noise looks like a difference.
+            // Show half a decade at least, so that noise does not look like a difference.
             let middle = (low + high) / 2.0;
             (low, high) = (low.min(middle - 0.25), high.max(middle + 0.25));
         } else {
@@ -171,7 +173,7 @@ impl Axis {
         if self.is_log { value.max(1e-12).log10() } else { value }
     }
 
-    /// Round numbers, about six.
+    /// Return about six round numbers.
     fn ticks(&self) -> Vec<f64> {
         let (low, high) = (self.low, self.high);
         if !self.is_log {
@@ -204,7 +206,7 @@ impl Axis {
         Ticks { range: self.low..self.high, ticks: self.ticks() }
     }
 
-    /// The axis's title.
+    /// Return the axis's title.
     fn title(&self, unit: &str) -> String {
         let better = match unit {
             "x bound" => " (lower is better)",
@@ -219,7 +221,7 @@ impl Axis {
         short(if self.is_log { 10f64.powf(place) } else { place })
     }
 
-    /// Where bars begin.
+    /// Return the position where bars begin.
     fn base(&self, panel: &Panel) -> f64 {
         match panel.reference {
             Some(reference) if self.is_log => self.place(reference),
@@ -229,7 +231,7 @@ impl Axis {
     }
 }
 
-/// A linear axis whose lines are where we want them.
+/// A linear axis with lines at given positions.
 struct Ticks {
     range: std::ops::Range<f64>,
     ticks: Vec<f64>,
@@ -245,7 +247,7 @@ impl Ranged for Ticks {
     }
 
     fn key_points<H: KeyPointHint>(&self, hint: H) -> Vec<f64> {
-        // Those between them are not wanted.
+        // Draw no lines between the ticks.
         if hint.bold_points() == 0 { vec![] } else { self.ticks.clone() }
     }
 
@@ -256,7 +258,7 @@ impl Ranged for Ticks {
 
 impl ValueFormatter<f64> for Ticks {}
 
-/// 2, not 2.00.
+/// Format without trailing zeros: 2, not 2.00.
 fn short(value: f64) -> String {
     let text = number(value);
     if !text.contains('.') || text.ends_with(['k', 'M']) {
@@ -289,7 +291,7 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
         .x_label_area_size(44)
         .y_label_area_size(70)
         .build_cartesian_2d(range, y.coordinates())?;
-    // As many names as fit side by side.
+    // Show as many names as fit side by side.
     let widest = names.iter().map(|n| n.chars().count() * 8 + 12).max().unwrap_or(1);
     let every = (names.len() * widest).div_ceil(WIDTH as usize - 80).max(1);
     let name_x = |x: &f64| match &panel.places {
@@ -334,7 +336,7 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
                 if p.side == Side::Exact {
                     chart.draw_series([Circle::new(place, 3, colour.filled())])?;
                 } else {
-                    // Not finished: a triangle that says on which side the truth is.
+                    // Mark a run that was not finished by a triangle.
                     chart.draw_series([TriangleMarker::new(place, 6, colour.filled())])?;
                 }
             }
@@ -343,14 +345,14 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
     Ok(())
 }
 
-/// Pixels of a bar.
+/// Height of a bar, in pixels.
 const BAR: u32 = 14;
 
 fn bars_height(panel: &Panel) -> u32 {
     52 + names(panel).len() as u32 * (panel.series.len() as u32 * BAR + 10)
 }
 
-/// Lying, so that names can be read.
+/// Draw horizontal bars, so that names can be read.
 fn bars(panel: &Panel, area: &Area) -> Drawn {
     let names = names(panel);
     let each = panel.series.len() as u32;
@@ -363,7 +365,7 @@ fn bars(panel: &Panel, area: &Area) -> Drawn {
         .x_label_area_size(44)
         .y_label_area_size((longest * 8 + 10).clamp(40, 190))
         .build_cartesian_2d(value.coordinates(), range)?;
-    // The first one is on top.
+    // The first name is on top.
     let row = |x: f64| names.len() as f64 - 1.0 - x;
     chart
         .configure_mesh()
@@ -397,7 +399,7 @@ fn bars(panel: &Panel, area: &Area) -> Drawn {
         let line = [(at, 0.0), (at, names.len() as f64)];
         chart.draw_series(LineSeries::new(line, REFERENCE.stroke_width(1)))?;
     }
-    // By hand, since the mesh chooses its own places.
+    // Draw names separately, because the mesh chooses its own positions.
     let right = Pos::new(HPos::Right, VPos::Center);
     let style = FONT.into_text_style(area).pos(right);
     chart.draw_series(names.iter().enumerate().map(|(i, name)| {

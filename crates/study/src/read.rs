@@ -1,4 +1,4 @@
-//! The parts of the benchmarks' JSON that figures are made of.
+//! The parts of the benchmarks' JSON from which figures are made.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -42,10 +42,10 @@ pub struct Cell {
 
 #[derive(Deserialize)]
 pub struct Sample {
-    /// What the kernel counted.
+    /// Counters of the kernel.
     #[serde(default)]
     pub process: Value,
-    /// The output of the program.
+    /// Output of the program.
     #[serde(default)]
     pub output: Value,
 }
@@ -60,7 +60,7 @@ pub struct Watched {
     pub overhead: Option<Spread>,
 }
 
-/// Which of a cell's numbers.
+/// Selects one of a cell's numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     Value,
@@ -81,7 +81,7 @@ impl Report {
         Ok(Report::deserialize(report)?)
     }
 
-    /// Each workload once, in their order.
+    /// Return each workload once, in order.
     pub fn workloads(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for group in &self.groups {
@@ -92,7 +92,7 @@ impl Report {
         names
     }
 
-    /// A panel for each workload that is wanted: lines over the numbers of threads.
+    /// Return a panel for each wanted workload: lines over the numbers of threads.
     pub fn by_threads(&self, of: Of, wanted: impl Fn(&str) -> bool) -> Vec<Panel> {
         let wanted = self.workloads().into_iter().filter(|w| wanted(w));
         wanted.map(|workload| self.threads_of(workload, of)).filter(|p| !p.is_empty()).collect()
@@ -104,7 +104,7 @@ impl Report {
         let unit = groups.first().map(|g| of.unit(g)).unwrap_or_default();
         let mut panel = Panel::named(workload, "threads", &unit, names, of != Of::Value);
         panel.scale = super::panel::Scale::Log;
-        // A single number of threads is no line.
+        // A single number of threads makes no line.
         panel.shape = if groups.len() > 1 { Shape::Lines } else { Shape::Bars };
         for (i, group) in groups.iter().enumerate() {
             group.add_to(&mut panel, i, of);
@@ -112,8 +112,8 @@ impl Report {
         panel
     }
 
-    /// One panel: bars for each workload that is wanted, or, if there are several numbers of
-    /// threads, for each of these with each.
+    /// Return one panel with bars for each wanted group. If these have different numbers of
+    /// threads, a bar's name includes the number.
     pub fn by_workload(
         &self,
         title: &str,
@@ -138,7 +138,7 @@ impl Report {
 }
 
 impl Group {
-    /// A point for each cell that has one.
+    /// Add a point for each cell that has the number.
     pub fn add_to(&self, panel: &mut Panel, place: usize, of: Of) {
         for cell in &self.cells {
             if let Some(value) = cell.number(of) {
@@ -147,8 +147,8 @@ impl Group {
         }
     }
 
-    /// As table.rs has it: what was not done, or is compared with what was not done, is known from
-    /// one side.
+    /// Return whether a number is exact or a limit, as table.rs does. It is a limit if the cell, or
+    /// the one it is compared with, was not finished.
     pub fn side(&self, cell: &Cell, of: Of) -> Side {
         let base = match of {
             Of::Value => None,
@@ -173,14 +173,14 @@ impl Cell {
         }
     }
 
-    /// Over its samples, of what the program said or the kernel counted.
+    /// Return the spread of a value over all samples.
     pub fn over_samples(&self, read: impl Fn(&Sample) -> Option<f64>) -> Option<Spread> {
         let values: Vec<f64> = self.samples.iter().filter_map(read).collect();
         Spread::of(&values)
     }
 }
 
-/// A field of an object that was written from a `Spread`.
+/// Read a field that was written from a `Spread`.
 pub fn spread(value: &Value) -> Option<Spread> {
     Spread::deserialize(value).ok()
 }
@@ -200,7 +200,8 @@ pub mod tests {
         cell
     }
 
-    /// Of each workload with each number of threads: native 4 x bound and not finished, user 1.5 x.
+    /// Create a report. For each workload and number of threads, native takes 4 x bound and is not
+    /// finished, and user takes 1.5 x bound.
     pub fn report(workloads: &[&str], threads: &[u32]) -> Value {
         let group = |workload: &str, threads: u32| {
             let mut native = cell("native", 4.0, Some(4.0));

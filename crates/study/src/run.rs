@@ -1,4 +1,4 @@
-//! Runs the commands of measurements, one after the other.
+//! Run the commands of measurements, one after the other.
 
 use std::io::{IsTerminal as _, Read};
 use std::os::unix::process::CommandExt as _;
@@ -16,7 +16,8 @@ use super::Host;
 use super::measurements::find;
 use super::store::{self, Measured, State, Study};
 
-/// Adds to `study` and writes it after each. Returns the exit code.
+/// Run the measurements in `needed`. Adds each result to `study`, and writes it to `file`. Returns
+/// the exit code.
 pub fn run(
     needed: &[&str],
     quick: bool,
@@ -51,7 +52,7 @@ pub fn run(
         store::prune(&mut report);
         let seconds = begun.elapsed().as_secs_f64();
         eprintln!("  {seconds:.0} s");
-        // Keep earlier complete results rather than none.
+        // Keep earlier complete results in preference to failed or interrupted ones.
         let keep = state != State::Failed
             && !(state == State::Interrupted && study.measured.contains_key(*name));
         if keep || !study.measured.contains_key(*name) {
@@ -86,17 +87,18 @@ pub fn run(
 struct Ran {
     status: ExitStatus,
     output: String,
-    /// Its standard error, if that is no terminal.
+    /// Standard error, unless it is a terminal.
     said: String,
-    /// The signal that has interrupted us meanwhile.
+    /// Signal that has interrupted this process meanwhile.
     interrupted: Option<i32>,
 }
 
-/// Runs lissom, and passes on a signal that arrives here.
+/// Run lissom, and end it if a signal arrives here.
 fn one(words: &[String], interrupts: &Interrupts) -> anyhow::Result<Ran> {
-    let mut command = Command::new(std::env::current_exe().context("lissom's own path")?);
+    let mut command =
+        Command::new(std::env::current_exe().context("cannot find lissom's executable")?);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped());
-    // A terminal shows its progress; otherwise its last words are kept.
+    // On a terminal, lissom shows its progress. Otherwise keep its messages for an error.
     if !std::io::stderr().is_terminal() {
         command.stderr(Stdio::piped());
     }
@@ -107,7 +109,7 @@ fn one(words: &[String], interrupts: &Interrupts) -> anyhow::Result<Ran> {
             Ok(())
         });
     }
-    let mut child = command.spawn().context("lissom cannot be started")?;
+    let mut child = command.spawn().context("cannot start lissom")?;
     let output = reader(child.stdout.take());
     let said = reader(child.stderr.take());
     let mut interrupted = None;
@@ -117,7 +119,7 @@ fn one(words: &[String], interrupts: &Interrupts) -> anyhow::Result<Ran> {
         }
         if let Some(signal) = interrupts.next() {
             interrupted = Some(signal);
-            // The terminal has sent it one as well; a second one is harmless.
+            // The terminal has sent a signal to the child, too; a second one is harmless.
             if let Ok(pid) = libc::pid_t::try_from(child.id()) {
                 // SAFETY: plain system call. The child was not waited for, so the number is still
                 // its own.
@@ -129,14 +131,14 @@ fn one(words: &[String], interrupts: &Interrupts) -> anyhow::Result<Ran> {
     Ok(Ran { status, output: text(output), said: text(said), interrupted })
 }
 
-/// How often the end of a measurement is noticed.
+/// Interval between two checks whether a measurement has ended.
 const POLL: Duration = Duration::from_millis(50);
 
 fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // Bytes that were read before an error are kept.
+            // Keep bytes that were read before an error.
             let _ = pipe.read_to_end(&mut bytes);
         }
         bytes
@@ -147,7 +149,7 @@ fn text(reader: JoinHandle<Vec<u8>>) -> String {
     String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned()
 }
 
-/// SIGINT and SIGTERM, which end a measurement instead of this process.
+/// Flags of SIGINT and SIGTERM, which end a measurement instead of this process.
 struct Interrupts(Vec<(i32, Arc<AtomicBool>)>);
 
 impl Interrupts {
@@ -155,13 +157,13 @@ impl Interrupts {
         let mut list = Vec::new();
         for signal in [libc::SIGINT, libc::SIGTERM] {
             let flag = Arc::new(AtomicBool::new(false));
-            signal_hook::flag::register(signal, flag.clone()).context("signal handlers")?;
+            signal_hook::flag::register(signal, flag.clone()).context("cannot handle signals")?;
             list.push((signal, flag));
         }
         Ok(Interrupts(list))
     }
 
-    /// One that has arrived since the last call.
+    /// Return a signal that has arrived since the last call.
     fn next(&self) -> Option<i32> {
         self.0.iter().find(|(_, flag)| flag.swap(false, Relaxed)).map(|(signal, _)| *signal)
     }

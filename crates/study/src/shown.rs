@@ -1,5 +1,4 @@
-//! What all renderings of a study share: its figures with their panels, and the sentences about
-//! them.
+//! Contents of all renderings of a study: its figures with their panels, and sentences about them.
 
 use serde_json::Value;
 
@@ -10,15 +9,15 @@ use super::panel::{Panel, Places, Point, Side};
 use super::store::{Measured, State, Study};
 use ui::number::{self, Spread, closely, number};
 
-/// A figure with what was measured for it.
+/// A figure with its measurement.
 pub struct Shown<'a> {
     pub figure: &'static Figure,
-    /// None: it was not measured yet.
+    /// None: not measured yet.
     pub measured: Option<&'a Measured>,
     pub panels: Vec<Panel>,
 }
 
-/// All figures, or those that are wanted, in their order.
+/// Return the wanted figures, in order.
 pub fn shown<'a>(study: &'a Study, wanted: impl Fn(&Figure) -> bool) -> Vec<Shown<'a>> {
     let wanted = figures::all().filter(|f| wanted(f));
     wanted
@@ -33,7 +32,8 @@ pub fn shown<'a>(study: &'a Study, wanted: impl Fn(&Figure) -> bool) -> Vec<Show
         .collect()
 }
 
-/// Adds what a paper states as a series of the panel of that title; empty: of the first one.
+/// Add numbers of a paper as a series to the panel of that title, or to the first one if the title
+/// is empty.
 fn add_published(panels: &mut [Panel], published: &Published) {
     let Some(panel) =
         panels.iter_mut().find(|p| published.panel.is_empty() || p.title == published.panel)
@@ -51,7 +51,7 @@ fn add_published(panels: &mut [Panel], published: &Published) {
 }
 
 impl Shown<'_> {
-    /// Where the figure contradicts its paper: a sentence for each claim that does not hold.
+    /// Return a sentence for each claim of the paper that does not hold.
     pub fn contradictions(&self) -> Vec<String> {
         let list = std::slice::from_ref(self);
         let line = |claim: &claims::Claim| match claim.verdict(list) {
@@ -64,10 +64,9 @@ impl Shown<'_> {
         claims::of(self.figure.name).filter_map(line).collect()
     }
 
-    /// What there is in short: of each kind of ratio, what each series is on average, over all
-    /// panels.
+    /// Return a sentence for each kind of ratio: the geometric mean of each series over all panels.
     pub fn findings(&self) -> Vec<String> {
-        // By unit, and by series.
+        // Values by unit and by series.
         type Medians<'a> = Vec<(&'a str, Vec<f64>)>;
         let mut kinds: Vec<(&str, Medians)> = Vec::new();
         for panel in self.panels.iter().filter(|p| p.reference.is_some()) {
@@ -101,7 +100,7 @@ impl Shown<'_> {
         kinds.into_iter().filter_map(line).collect()
     }
 
-    /// Why there is less than there should be, and noise.
+    /// Return why data are missing or doubtful.
     pub fn warnings(&self) -> Vec<String> {
         let Some(measured) = self.measured else {
             return vec![format!("Not measured: lissom study run {}", self.figure.name)];
@@ -140,7 +139,7 @@ fn geometric(values: &[f64]) -> Option<Spread> {
     Some(Spread { median: mean, ..range })
 }
 
-/// A point in a table.
+/// Format a point for a table.
 pub fn cell(point: Option<Point>, with_spread: bool) -> String {
     let Some(p) = point else { return "-".into() };
     let sign = match p.side {
@@ -158,8 +157,7 @@ pub fn cell(point: Option<Point>, with_spread: bool) -> String {
 /// A name, and a point of each series.
 pub type Row<'a> = (&'a str, Vec<Option<Point>>);
 
-/// The rows of a panel's table: a name, and the points of each series. None: it has too many to be
-/// one.
+/// Return the rows of a panel's table. None: its places are numbers, of which there are too many.
 pub fn rows(panel: &Panel) -> Option<Vec<Row<'_>>> {
     let Places::Names(names) = &panel.places else { return None };
     Some(
@@ -171,7 +169,7 @@ pub fn rows(panel: &Panel) -> Option<Vec<Row<'_>>> {
     )
 }
 
-/// At most so many characters.
+/// Cut the name to at most `most` characters.
 pub fn cut(name: &str, most: usize) -> String {
     if name.chars().count() <= most {
         return name.into();
@@ -179,7 +177,7 @@ pub fn cut(name: &str, most: usize) -> String {
     name.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// A day, as 2026-11-24.
+/// Format a day like 2026-11-24.
 pub fn day(time: u64) -> String {
     humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + std::time::Duration::from_secs(time))
         .to_string()
@@ -188,7 +186,7 @@ pub fn day(time: u64) -> String {
         .collect()
 }
 
-/// What the numbers are of: "2 CPUs, AMD EPYC, virtual, Linux 6.18, glibc 2.36".
+/// Describe the machine: "2 CPUs, AMD EPYC, a virtual machine, Linux 6.18, glibc 2.36".
 pub fn machine(machine: &Value) -> String {
     let text = |field: &str| machine[field].as_str().unwrap_or("?").to_string();
     let kind = if machine["virtual_machine"] == true { ", a virtual machine" } else { "" };
@@ -201,8 +199,8 @@ pub fn machine(machine: &Value) -> String {
     )
 }
 
-/// A few sentences over all figures that compare with the bound: what more threads than CPUs cost,
-/// what lissom brings, and what to run.
+/// Summarize all figures that are relative to the bound in a few sentences: the cost of more
+/// threads than CPUs, the gain by lissom, and what to run.
 pub fn summary_lines(list: &[Shown]) -> Vec<String> {
     let of = |figure: &str, names: &[&str]| {
         let shown = list.iter().find(|s| s.figure.name == figure)?;
@@ -253,7 +251,7 @@ pub fn summary_lines(list: &[Shown]) -> Vec<String> {
     lines
 }
 
-/// Which code, how many rounds, and what load: ", 5 rounds, load 0.1, commit 0123456789ab".
+/// Describe rounds, load and code: ", 5 rounds, load 0.1 before, commit 0123456789ab".
 pub fn source(m: &Measured) -> String {
     let mut text = String::new();
     if let Some(rounds) = m.rounds() {

@@ -1,4 +1,4 @@
-//! The report of one benchmark, `lissom bench -- CMD --json FILE` or another one, as a figure.
+//! The report of a single benchmark, such as `lissom bench -- CMD --json FILE`, as a figure.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ static FIGURE: Figure = Figure {
     view,
 };
 
-/// Reads the JSON of one benchmark. None: the file holds something else.
+/// Read the JSON of one benchmark. None: the file contains something else.
 pub fn read(path: &Path) -> Option<Measured> {
     let report: Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
     let benchmark = report["benchmark"].as_str()?;
@@ -53,11 +53,11 @@ pub fn read(path: &Path) -> Option<Measured> {
 }
 
 pub fn shown(measured: &Measured) -> anyhow::Result<Vec<Shown<'_>>> {
-    let panels = view(&measured.report).context("the benchmark's report")?;
+    let panels = view(&measured.report).context("cannot read the benchmark's report")?;
     Ok(vec![Shown { figure: &FIGURE, measured: Some(measured), panels }])
 }
 
-/// A panel for each unit, and one of the times against the bound.
+/// Return a panel for each unit, and one of the times relative to the bound.
 fn view(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let report = Report::of(report)?;
     let mut units: Vec<&str> = report.groups.iter().map(|g| g.metric.unit.as_str()).collect();

@@ -1,5 +1,4 @@
-//! The measurements that were made, in a file: `report` makes its pages of it, and a later `run`
-//! adds to it.
+//! The file of measurements: `run` adds to it, and `report` renders it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,38 +10,40 @@ use serde_json::Value;
 
 use crate::version;
 
-/// Of the file's form; one that is newer is not read.
+/// Version of the file's format. Files of other versions are refused.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 pub struct Study {
     pub format: u32,
-    /// By measurement.
+    /// Results by name of the measurement.
     pub measured: BTreeMap<String, Measured>,
 }
 
 #[derive(Serialize, Deserialize)]
 pub struct Measured {
-    /// Of lissom, with its arguments.
+    /// Command line of lissom.
     pub command: String,
     pub quick: bool,
-    /// Of lissom.
+    /// Version of lissom.
     pub version: String,
-    /// The commit that lissom was built from, and whether files differed from it. None: unknown.
+    /// Commit from which lissom was built, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Whether files of the build differed from that commit.
     #[serde(default)]
     pub dirty: bool,
-    /// When it began, in seconds since 1970, and how long it took.
+    /// Time of the start, in seconds since 1970.
     pub time: u64,
+    /// Duration of the measurement.
     pub seconds: f64,
-    /// As machine.rs has it.
+    /// Description of the machine, as in reports of benchmarks.
     pub machine: Value,
     pub state: State,
-    /// What went wrong, if so.
+    /// Reason of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What the benchmark has written.
+    /// JSON report of the benchmark, pruned.
     pub report: Value,
 }
 
@@ -50,14 +51,15 @@ pub struct Measured {
 #[serde(rename_all = "lowercase")]
 pub enum State {
     Ok,
-    /// Something in it failed or was too slow; the rest is there.
+    /// Something failed or was too slow; the other numbers exist.
     Partly,
     Failed,
     Interrupted,
 }
 
 impl Measured {
-    /// Describes the measured commit. None: `code` has not changed since, but for comments.
+    /// Describe the measured commit, and how much `code` has changed since. Returns `None` if only
+    /// comments have changed, or if a clean commit is not in this checkout.
     pub fn age(&self, code: &[&str]) -> Option<String> {
         let Some(commit) = &self.commit else {
             return Some("Which commit was measured is not known.".into());
@@ -77,7 +79,7 @@ impl Measured {
         }
     }
 
-    /// How many rounds were measured, if the benchmark says so.
+    /// Return the number of rounds, if the report has it.
     pub fn rounds(&self) -> Option<u64> {
         ["runs", "rounds"].iter().find_map(|n| self.report["parameters"][n].as_u64())
     }
@@ -88,7 +90,7 @@ impl Study {
         Study { format: VERSION, measured: BTreeMap::new() }
     }
 
-    /// An empty one if there is no such file.
+    /// Read the file, or return an empty study if it does not exist.
     pub fn read_or_empty(path: &Path) -> anyhow::Result<Study> {
         if path.exists() { Study::read(path) } else { Ok(Study::empty()) }
     }
@@ -96,7 +98,7 @@ impl Study {
     pub fn read(path: &Path) -> anyhow::Result<Study> {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let study: Study = serde_json::from_str(&text)
-            .with_context(|| format!("{} is not written by `lissom study run`", path.display()))?;
+            .with_context(|| format!("{} was not written by `lissom study run`", path.display()))?;
         anyhow::ensure!(
             study.format == VERSION,
             "{} is of another version of lissom: move it away and measure again",
@@ -105,11 +107,11 @@ impl Study {
         Ok(study)
     }
 
-    /// Either all of it is there afterwards, or what was there before.
+    /// Write the file atomically: if this fails, the previous file remains.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let name = || path.display().to_string();
         let part = path.with_extension("part");
-        let mut text = serde_json::to_string(self).context("the study")?;
+        let mut text = serde_json::to_string(self).context("cannot write the study as JSON")?;
         text.push('\n');
         fs::write(&part, text).with_context(name)?;
         fs::rename(&part, path).with_context(name)
@@ -119,7 +121,8 @@ impl Study {
 /// Fields of a program's own output that figures show.
 const SAID: [&str; 4] = ["mean_us", "p95_us", "p99_us", "throughput"];
 
-/// Takes out what no figure shows, and what makes most of the size.
+/// Remove fields that no figure shows, because they make up most of the size, and round numbers to
+/// seven digits.
 pub fn prune(report: &mut Value) {
     match report {
         Value::Object(fields) => {
@@ -137,7 +140,7 @@ pub fn prune(report: &mut Value) {
         }
         Value::Array(list) => list.iter_mut().for_each(prune),
         Value::Number(number) => {
-            // Six digits say more than was measured.
+            // Measurements are less precise than seven digits.
             if let Some(value) = number.as_f64().filter(|_| number.is_f64()) {
                 let short: f64 = format!("{value:.6e}").parse().unwrap_or(value);
                 *report = Value::from(short);

@@ -1,14 +1,14 @@
-//! A study for the terminal, at most 80 columns wide.
+//! Render a study for the terminal, at most 80 columns wide.
 
 use super::panel::Panel;
 use super::shown::{Shown, cell, cut, rows};
 use ui::text::wrap;
 
 const WIDTH: usize = 80;
-/// The most that a name may take of it.
+/// Maximum width of a name.
 const LABEL: usize = 26;
 
-/// One figure: what it shows, its tables, and what is found.
+/// Render one figure: what it shows, its tables, and the findings.
 pub fn figure(shown: &Shown) -> Vec<String> {
     let figure = shown.figure;
     let mut lines =
@@ -40,7 +40,7 @@ fn paper(shown: &Shown) -> String {
     }
 }
 
-/// One line or a few for each figure.
+/// Summarize each figure in one line or a few.
 pub fn summary(list: &[Shown]) -> Vec<String> {
     let mut lines = Vec::new();
     for shown in list {
@@ -61,7 +61,7 @@ pub fn summary(list: &[Shown]) -> Vec<String> {
     lines
 }
 
-/// With spreads if these fit.
+/// Render the table of a panel. Includes spreads if they fit.
 fn table(panel: &Panel) -> Vec<String> {
     let mut lines = wrap(&format!("{}: {}", panel.title, panel.y), "", 2);
     let Some(rows) = rows(panel) else {

@@ -1,4 +1,4 @@
-//! Text, numbers and tables for people. Knows nothing of lissom.
+//! Text, numbers and tables for people. Independent of lissom.
 
 pub mod markdown;
 pub mod number;

@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-/// The lines that a table begins with.
+/// Return the first lines of a table.
 pub fn head<S: Borrow<str>>(names: &[S]) -> String {
     format!("\n{}{}", line(names), line(&vec!["---"; names.len()]))
 }

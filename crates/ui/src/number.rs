@@ -1,8 +1,8 @@
-//! Numbers that were measured, and their text.
+//! Measured numbers and their text.
 
 use serde::{Deserialize, Serialize};
 
-/// Several values of the same quantity.
+/// Median and extremes of several values of one quantity.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Spread {
     pub median: f64,
@@ -11,7 +11,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// None of no values, and of any that is no number.
+    /// Return the spread of `values`. None: there are none, or one is not finite.
     pub fn of(values: &[f64]) -> Option<Spread> {
         if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
             return None;
@@ -26,20 +26,20 @@ impl Spread {
         Some(Spread { median, least: sorted[0], most: sorted[sorted.len() - 1] })
     }
 
-    /// The distance of the extremes, as a part of the median.
+    /// Return the distance of the extremes, as a part of the median.
     pub fn relative(&self) -> f64 {
         if self.median == 0.0 { 0.0 } else { (self.most - self.least) / self.median.abs() }
     }
 }
 
-/// The median with the least and the most: "2.00 1.00-3.00".
+/// Format the median with the least and the most: "2.00 1.00-3.00".
 pub fn spread(s: &Spread) -> String {
-    // A minus is no dash.
+    // Beside a minus, a dash would be ambiguous.
     let to = if s.least < 0.0 || s.most < 0.0 { ".." } else { "-" };
     format!("{} {}{to}{}", number(s.median), number(s.least), number(s.most))
 }
 
-/// Three digits that count, in at most five characters (six with a sign).
+/// Format with three significant digits, in at most five characters (six with a sign).
 pub fn number(value: f64) -> String {
     let size = value.abs();
     match size {
@@ -55,7 +55,8 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// The same, but of a percentage near 100 with the digits that say how near: 99.99 is not all.
+/// Format like `number`, but percentages from 99 to 100 with two decimals, never rounded up: 99.99
+/// is not 100.
 pub fn closely(value: f64) -> String {
     if (99.0..100.0).contains(&value) {
         format!("{:.2}", (value * 100.0 + 1e-6).floor() / 100.0)

@@ -2,14 +2,14 @@
 
 use std::io::Write as _;
 
-/// Writes to standard output. Unlike print!, an error comes back instead of ending the process.
+/// Write to standard output. Unlike print!, returns an error instead of ending the process.
 pub fn print(bytes: &[u8]) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)?;
     out.flush()
 }
 
-/// As all verbs write a report.
+/// Format a report as JSON, as all verbs do.
 pub fn json(report: &impl serde::Serialize) -> String {
     // Serializing plain numbers and strings cannot fail.
     serde_json::to_string_pretty(report).unwrap_or_default() + "\n"

@@ -1,14 +1,14 @@
 //! Lines of text for a terminal.
 
-/// The most columns that a line takes.
+/// Maximum width of a line, in columns.
 pub const WIDTH: usize = 80;
 
-/// A count with its noun, which takes an `s`: "1 round", "2 rounds".
+/// Format a count with its noun, which takes an `s`: "1 round", "2 rounds".
 pub fn plural(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// 1234567 -> 1,234,567
+/// Format with separators: 1234567 -> 1,234,567.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let groups: Vec<&str> = digits
@@ -20,13 +20,13 @@ pub fn grouped(value: u64) -> String {
     groups.join(",")
 }
 
-/// The line, cut at the last column.
+/// Cut the line at the last column.
 pub fn cut(line: &str) -> String {
     line.chars().take(WIDTH).collect()
 }
 
-/// Words in lines of at most 80 columns; the first begins with `first`, the others with `indent`
-/// spaces.
+/// Wrap words into lines of at most 80 columns. The first line begins with `first`, the others with
+/// `indent` spaces.
 pub fn wrap(text: &str, first: &str, indent: usize) -> Vec<String> {
     let mut lines = vec![first.to_string()];
     let mut fresh = true;

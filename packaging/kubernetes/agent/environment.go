@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// environment is a container's, as NRI shows it: image's and pod's variables together.
+// environment is a container's environment as in NRI: variables of image and pod together.
 type environment map[string]string
 
 func environmentOf(list []string) environment {
@@ -21,7 +21,7 @@ func environmentOf(list []string) environment {
 	return e
 }
 
-// nativeBecause says why the container's own environment wants nothing of us; "" if it does not.
+// nativeBecause returns why the container's own environment disables lissom; "" if it does not.
 func (e environment) nativeBecause(chosen map[string]string) string {
 	switch off := e["LISSOM"]; off {
 	case "0", "off", "no", "false":
@@ -37,14 +37,13 @@ func (e environment) nativeBecause(chosen map[string]string) string {
 	return ""
 }
 
-// underLissom returns the variables to be set so that the container's programs run as by `lissom
-// run`: src/run.rs, which this follows, says why each.
+// underLissom returns the variables that make the container's programs run as by `lissom run`;
+// src/run.rs gives the reason for each.
 func (e environment) underLissom(library string, chosen map[string]string) map[string]string {
 	set := map[string]string{
 		"LD_PRELOAD": strings.Join(append([]string{library}, e.othersPreloaded()...), ":"),
 	}
-	// What the runtime takes for granted if nobody says anything is less than what `lissom run`
-	// gives.
+	// The defaults of `lissom run`, which enable more than the runtime's own.
 	for name, value := range map[string]string{
 		"LISSOM_SWITCH":         "auto",
 		"LISSOM_SPIN":           "auto",
@@ -69,14 +68,14 @@ func (e environment) othersPreloaded() []string {
 	return slices.DeleteFunc(entries, isRuntime)
 }
 
-// isRuntime: an entry of LD_PRELOAD that lissom put there.
+// isRuntime reports whether an entry of LD_PRELOAD was put there by lissom.
 func isRuntime(entry string) bool {
 	name := path.Base(entry)
 	return strings.HasPrefix(name, "liblissom-") && strings.HasSuffix(name, ".so")
 }
 
-// calmOpenMP: idle slots poll in place of OpenMP's threads, unless the user has decided how those
-// spin.
+// calmOpenMP lets idle slots poll instead of OpenMP's threads, unless the user has decided how
+// those spin.
 func (e environment) calmOpenMP(set map[string]string) {
 	policy, ok := e["OMP_WAIT_POLICY"]
 	if ok && !strings.EqualFold(policy, "active") {
@@ -92,8 +91,8 @@ func (e environment) calmOpenMP(set map[string]string) {
 	set["LISSOM_OPENMP"] = "poll"
 }
 
-// sizeTeams: teams of max-threads, of which so many work as the user wanted threads. If an image
-// has the variables of a `lissom run`, that has done it already: what it has set stays.
+// sizeTeams makes teams of max-threads threads, of which the number that the user wanted is active.
+// Variables of a `lissom run` in the image stay as they are: it has done this already.
 func (e environment) sizeTeams(set map[string]string) {
 	if _, done := e["LISSOM_ACTIVE_THREADS"]; done {
 		delete(set, "LISSOM_MAX_THREADS")
@@ -101,8 +100,7 @@ func (e environment) sizeTeams(set map[string]string) {
 	}
 	most, chosen := set["LISSOM_MAX_THREADS"]
 	if !chosen {
-		// `lissom run` would refuse a number that cannot be meant; a container is started
-		// all the same.
+		// `lissom run` would refuse an invalid number; a container is started all the same.
 		if most = e["LISSOM_MAX_THREADS"]; !between(1, maxSlots)(most) {
 			return
 		}

@@ -13,21 +13,22 @@ import (
 	"syscall"
 )
 
-// Folders of the runtime's folder that the loader's token $LIB stands for: that of Debian and its
-// kin, of Fedora, SUSE and their kin, and of distributions with a single one.
+// libFolders are the folders below the runtime's folder that the loader's token $LIB can stand for:
+// those of Debian and its derivatives, of Fedora, SUSE and theirs, and of distributions with a
+// single one.
 //
-// The token is what keeps the library out of programs of another libc: glibc puts one of these
-// names in its place, while musl takes it as it is, finds no such file, and goes on without. So it
-// need not be known whose libc a container has, which NRI does not tell: when a container is
-// created its root file system is not there yet.
+// The token keeps the library out of programs of another libc. glibc replaces it by one of these
+// names; musl takes it literally, finds no such file, and continues without. So the agent need not
+// know a container's libc. NRI does not tell: the root file system does not exist yet when a
+// container is created.
 var libFolders = []string{"lib/x86_64-linux-gnu", "lib64", "lib"}
 
-// currentFile holds the name of the library that new containers get. Others beside it are for
-// containers that run already.
+// currentFile holds the name of the library for new containers. Other libraries in the folder are
+// for containers that run already.
 const currentFile = "current"
 
-// library returns the file name of the library in folder, if the folder is such that a program may
-// load from it.
+// library returns the file name of the library in folder. It fails unless programs may safely load
+// from the folder.
 func library(folder string) (string, error) {
 	content, err := os.ReadFile(filepath.Join(folder, currentFile))
 	if err != nil {
@@ -51,7 +52,7 @@ func library(folder string) (string, error) {
 	return name, nil
 }
 
-// trusted: of this type, and nobody but root can change it.
+// trusted returns an error unless path is of this type and only root can change it.
 func trusted(path string, kind fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -69,8 +70,8 @@ func trusted(path string, kind fs.FileMode) error {
 	return nil
 }
 
-// install writes the library of the lissom binary into folder. The libraries of other versions
-// stay: containers that were started with them load them whenever they start a program.
+// install writes the library of the lissom binary into folder. Libraries of other versions stay:
+// containers started with them load them whenever they start a program.
 func install(lissom, folder string) (string, error) {
 	unpacked := filepath.Join(folder, ".unpacked")
 	if err := os.RemoveAll(unpacked); err != nil {
@@ -105,8 +106,8 @@ func install(lissom, folder string) (string, error) {
 	return name, err
 }
 
-// replace puts what make writes under a temporary name in the place of path, so that nobody sees
-// half of it.
+// replace calls make with a temporary name and renames the result to path, so that no process sees
+// an incomplete file.
 func replace(path string, make func(temporary string) error) error {
 	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// lissom-agent runs on each node and puts the containers that ask for it under lissom: it is a
-// plugin of the container runtime's Node Resource Interface (NRI). docs/kubernetes.md describes it.
+// lissom-agent runs on each node and puts containers that ask for it under lissom. It is a plugin
+// of the container runtime's Node Resource Interface (NRI): docs/operate/kubernetes.md.
 package main
 
 import (
@@ -96,11 +96,12 @@ func (a *arguments) serve(log *slog.Logger) error {
 	return stayConnected(ctx, log, plugin, a)
 }
 
-// The container runtime takes 5 s for a plugin's registration before it gives it up, so nothing
-// comes after that.
+// patience limits the time until the plugin is configured. The container runtime waits 5 s for a
+// plugin's registration, so nothing comes after that.
 const patience = 15 * time.Second
 
-// stayConnected runs the plugin until ctx ends, anew whenever the container runtime has gone.
+// stayConnected runs the plugin until ctx ends; it reconnects whenever the container runtime has
+// gone.
 func stayConnected(ctx context.Context, log *slog.Logger, plugin *plugin, a *arguments) error {
 	const least, most = time.Second, 30 * time.Second
 	pause := least
@@ -133,7 +134,7 @@ func stayConnected(ctx context.Context, log *slog.Logger, plugin *plugin, a *arg
 
 var errStuck = errors.New("the container runtime took the connection, but never spoke")
 
-// connection: from the dialling of the socket to the end of the connection.
+// connection runs the plugin from connecting to the socket until the connection ends.
 func connection(ctx context.Context, log *slog.Logger, plugin *plugin, a *arguments) error {
 	closed := make(chan struct{}, 1)
 	s, err := stub.New(plugin,
@@ -141,7 +142,7 @@ func connection(ctx context.Context, log *slog.Logger, plugin *plugin, a *argume
 		stub.WithPluginIdx(a.index),
 		stub.WithSocketPath(a.socket),
 		stub.WithLogger(nriLog{log}),
-		// Without it, the library would end the process.
+		// Without this hook, the library would end the process.
 		stub.WithOnClose(func() {
 			select {
 			case closed <- struct{}{}:
@@ -163,8 +164,8 @@ func connection(ctx context.Context, log *slog.Logger, plugin *plugin, a *argume
 		case <-ctx.Done():
 			return nil
 		case <-late:
-			// The library waits without end where the container runtime dies between
-			// registration and configuration. The kubelet starts us again.
+			// The library waits forever if the container runtime dies between
+			// registration and configuration. The kubelet restarts the agent.
 			if !plugin.status.isConnected() {
 				return errStuck
 			}
@@ -172,7 +173,7 @@ func connection(ctx context.Context, log *slog.Logger, plugin *plugin, a *argume
 	}
 }
 
-// nriLog takes what the NRI library has to say.
+// nriLog receives the NRI library's log.
 type nriLog struct{ log *slog.Logger }
 
 func (l nriLog) Debugf(ctx context.Context, format string, args ...any) {

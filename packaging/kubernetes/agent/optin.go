@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Annotations of a pod. With "." and a container's name behind it, each holds for that container
-// alone.
+// Annotations of a pod. With "." and a container's name appended, each applies only to that
+// container.
 const (
 	annotationRun     = "lissom.dev/run"
 	annotationOptions = "lissom.dev/options"
 )
 
-// An option of `lissom run` that a pod may set, and the variable by which the runtime is told.
+// option is an option of `lissom run` that a pod may set, with the runtime's variable for it.
 type option struct {
 	variable string
 	valid    func(value string) bool
@@ -37,8 +37,8 @@ func autoOr(valid func(string) bool) func(string) bool {
 	return func(value string) bool { return value == "auto" || valid(value) }
 }
 
-// As in src/cli.rs. What is not here (statistics, a schedule of OpenMP) needs the command itself,
-// or is a variable that the pod can set without us.
+// options are those of src/cli.rs, except options that need the command itself (statistics, a
+// schedule of OpenMP), or whose variable the pod can set itself.
 var options = map[string]option{
 	"switch":         {"LISSOM_SWITCH", oneOf("auto", "user", "kernel", "off")},
 	"spin":           {"LISSOM_SPIN", oneOf("auto", "observe", "off")},
@@ -55,8 +55,8 @@ var options = map[string]option{
 // maxSlots is LISSOM_MAX_SLOTS of runtime/abi.h.
 const maxSlots = 1024
 
-// wanted says whether a container is to run under lissom: by its own annotation, else by its pod's,
-// else by its namespace.
+// wanted reports whether a container is to run under lissom: by its own annotation, else by its
+// pod's, else by its namespace.
 func wanted(annotations map[string]string, container, namespace string, namespaces []string) (bool, error) {
 	for _, key := range []string{annotationRun + "." + container, annotationRun} {
 		switch value, ok := annotations[key]; {
@@ -72,7 +72,7 @@ func wanted(annotations map[string]string, container, namespace string, namespac
 	return slices.Contains(namespaces, namespace), nil
 }
 
-// chosen returns the variables that the container's options stand for.
+// chosen returns the variables for the container's options.
 func chosen(annotations map[string]string, container string) (map[string]string, error) {
 	key := annotationOptions + "." + container
 	text, ok := annotations[key]

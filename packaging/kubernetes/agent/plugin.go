@@ -16,26 +16,26 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// Where the folders are seen in containers. At the top, because a folder at the top lies in no
-// volume of the pod: the mount point is made in the container's own file system.
+// Paths of the folders in containers. They are at the top, since no volume of the pod contains a
+// top-level folder: the mount point is created in the container's own file system.
 const (
 	containerFolder  = "/.lissom"
 	containerManager = "/.lissom-manager"
 )
 
-// plugin answers the container runtime. It never returns an error: NRI takes one for a refusal, and
-// the container would not be created.
+// plugin handles the container runtime's requests. It never returns an error: NRI would take it for
+// a refusal, and the container would not be created.
 type plugin struct {
 	log        *slog.Logger
 	status     *status
-	folder     string   // of the runtime, on the host and here
-	namespaces []string // all of whose pods are opted in
-	manager    string   // socket of `lissom manager`; "": containers do not get it
+	folder     string   // the runtime's folder, on the host and here
+	namespaces []string // all their pods are opted in
+	manager    string   // socket of `lissom manager`; "": not mounted into containers
 }
 
 func (p *plugin) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
 	p.log.Info("connected", "runtime", runtime, "version", version)
-	return 0, nil // what there are methods for
+	return 0, nil // the events that have methods
 }
 
 func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, containers []*api.Container) ([]*api.ContainerUpdate, error) {
@@ -54,8 +54,8 @@ func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, containe
 
 func (p *plugin) CreateContainer(_ context.Context, pod *api.PodSandbox, container *api.Container) (adjustment *api.ContainerAdjustment, _ []*api.ContainerUpdate, _ error) {
 	log := p.log.With("container", about(pod, container))
-	// A crash would only cost this container's adjustment too, but those of the next seconds as
-	// well.
+	// A crash would cost not only this container's adjustment, but also those of the next
+	// seconds.
 	defer func() {
 		if problem := recover(); problem != nil {
 			log.Error("runs natively", "reason", fmt.Sprint(problem), "stack", string(debug.Stack()))
@@ -105,9 +105,9 @@ func (p *plugin) adjustment(pod *api.PodSandbox, container *api.Container) (*api
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		// Another plugin may have set it. Both are heard, because its value is in ours; but
-		// for NRI that would be a conflict, and the container would not be created, unless
-		// what was there is removed first.
+		// Another plugin may have set it. Both values apply, since ours includes the
+		// other's. NRI would see a conflict and not create the container, so remove the old
+		// value first.
 		if _, ok := env[name]; ok {
 			adjustment.RemoveEnv(name)
 		}
@@ -116,8 +116,8 @@ func (p *plugin) adjustment(pod *api.PodSandbox, container *api.Container) (*api
 	return adjustment, nil
 }
 
-// addManager: a mount of something that is not there would keep the container from starting, so it
-// is looked for first. The folder, not the socket: a manager that is started again makes a new one.
+// addManager checks first whether the socket exists: a mount of a missing path would keep the
+// container from starting. It mounts the folder, since a restarted manager creates a new socket.
 func (p *plugin) addManager(adjustment *api.ContainerAdjustment, container *api.Container, set map[string]string) error {
 	info, err := os.Stat(p.manager)
 	if err != nil {
@@ -155,7 +155,7 @@ func (p *plugin) PostCreateContainer(_ context.Context, pod *api.PodSandbox, con
 	return nil
 }
 
-// The runtime in the container follows its quota by itself. All that is left to do is to say so.
+// UpdateContainer only reports the change: the runtime in the container follows its quota itself.
 func (p *plugin) UpdateContainer(_ context.Context, pod *api.PodSandbox, container *api.Container, resources *api.LinuxResources) ([]*api.ContainerUpdate, error) {
 	if isManaged(container) {
 		p.status.resize(about(pod, container), container.GetId(), cpuLimit(resources))
@@ -182,7 +182,8 @@ func (p *plugin) note(pod *api.PodSandbox, container *api.Container) {
 	}
 }
 
-// isManaged: it was created under lissom, by this agent or one before it.
+// isManaged reports whether the container was created under lissom, by this agent or an earlier
+// one.
 func isManaged(container *api.Container) bool {
 	entries := strings.Split(environmentOf(container.GetEnv())["LD_PRELOAD"], ":")
 	return slices.ContainsFunc(entries, func(entry string) bool {
@@ -194,7 +195,7 @@ func about(pod *api.PodSandbox, container *api.Container) containerName {
 	return containerName{pod.GetNamespace(), pod.GetName(), container.GetName()}
 }
 
-// cpuLimit: how many CPUs the quota is worth. 0: there is none.
+// cpuLimit returns the quota in CPUs; 0 without a quota.
 func cpuLimit(resources *api.LinuxResources) float64 {
 	cpu := resources.GetCpu()
 	quota, period := cpu.GetQuota().GetValue(), cpu.GetPeriod().GetValue()

@@ -17,7 +17,7 @@ func (n containerName) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("namespace", n.namespace), slog.String("pod", n.pod), slog.String("name", n.name))
 }
 
-// What became of a container's creation.
+// result is the outcome of a container's creation.
 type result int
 
 const (
@@ -29,7 +29,7 @@ const (
 
 var resultNames = [results]string{"adjusted", "not_asked", "failed"}
 
-// status is what probes and metrics tell.
+// status is the state that probes and metrics report.
 type status struct {
 	mutex      sync.Mutex
 	connected  bool
@@ -81,8 +81,8 @@ func (s *status) isConnected() (connected bool) {
 // handler serves /healthz, /readyz and, in Prometheus' text format, /metrics.
 func (s *status) handler(folder string) http.Handler {
 	mux := http.NewServeMux()
-	// To be answered is enough: without the container runtime the agent waits for it, and a
-	// restart would not bring it.
+	// Any answer is enough: without the container runtime the agent waits for it, and a restart
+	// would not help.
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := library(folder); err != nil {

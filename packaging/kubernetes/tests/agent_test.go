@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Package tests drives the real agent, with the real lissom binary, by what drives it on a node:
-// containerd's own implementation of NRI, and containerd itself.
+// Package tests runs the real agent with the real lissom binary, under containerd's own
+// implementation of NRI and under containerd itself.
 package tests
 
 import (
@@ -22,13 +22,14 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// How long the slowest thing may take before it counts as not happening.
+// patience is the longest time to wait for any event before it counts as not happening.
 const patience = 60 * time.Second
 
 var agentBinary string
 
 func TestMain(m *testing.M) {
-	logrus.SetLevel(logrus.FatalLevel) // of the NRI library: what it has to say is asserted
+	// of the NRI library, whose messages are checked elsewhere
+	logrus.SetLevel(logrus.FatalLevel)
 	folder, err := os.MkdirTemp("", "lissom-agent-test-")
 	if err != nil {
 		panic(err)
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// lissomBinary is what `make build` makes, or LISSOM_TEST_BIN.
+// lissomBinary returns the result of `make build`, or LISSOM_TEST_BIN.
 func lissomBinary(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("LISSOM_TEST_BIN")
@@ -97,7 +98,7 @@ func current(t *testing.T, folder string) string {
 	return strings.TrimSpace(string(content))
 }
 
-// agent is a running one.
+// agent is a running agent.
 type agent struct {
 	t       *testing.T
 	command *exec.Cmd
@@ -159,7 +160,7 @@ func (a *agent) lines(message string) []map[string]any {
 	return found
 }
 
-// said waits for a line of the log, and returns the last such.
+// said waits for a matching line of the log, and returns the last one.
 func (a *agent) said(message string, holds func(line map[string]any) bool) map[string]any {
 	a.t.Helper()
 	var found map[string]any
@@ -174,7 +175,7 @@ func (a *agent) said(message string, holds func(line map[string]any) bool) map[s
 	return found
 }
 
-// of: lines about a container.
+// of matches lines about a container.
 func of(container string) func(map[string]any) bool {
 	return func(line map[string]any) bool {
 		name, _ := line["container"].(map[string]any)

@@ -25,7 +25,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// daemon is a real containerd with folders and a socket of its own, spoken to as the kubelet does.
+// daemon is a real containerd with folders and a socket of its own. The tests use it as the kubelet
+// does.
 type daemon struct {
 	t       *testing.T
 	folder  string
@@ -36,10 +37,10 @@ type daemon struct {
 	images  []string
 }
 
-// Copies files, and needs nothing of the file system that the test's folder is on.
+// snapshotter copies files, so it works on any file system of the test's folder.
 const snapshotter = "native"
 
-// In which all pods are.
+// cgroup contains all pods.
 const cgroup = "/lissom-kubernetes-test"
 
 const configuration = `version = 3
@@ -64,15 +65,15 @@ state = "%[1]s/state"
   plugin_config_path = "%[1]s/no-plugins"
 `
 
-// startDaemon builds containerd, as it is in go.mod, and starts it; images are loaded of each kind
-// of root file system.
+// startDaemon builds containerd in the version of go.mod, starts it, and loads images with each
+// kind of root file system.
 func startDaemon(t *testing.T) *daemon {
 	t.Helper()
 	needRoot(t)
 	if _, err := exec.LookPath("runc"); err != nil {
 		t.Skip("this machine has no runc (package runc)")
 	}
-	// Not t.TempDir: the path of a Unix socket is short.
+	// Not t.TempDir: the path of a Unix socket must be short.
 	folder, err := os.MkdirTemp("", "lissom-containerd-")
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +155,7 @@ func (d *daemon) load(name, root string, command ...string) {
 	}
 }
 
-// archive is an OCI image layout in a tar file.
+// archive returns an OCI image layout as a tar file.
 func archive(t *testing.T, name, root string, command []string) []byte {
 	t.Helper()
 	var whole bytes.Buffer
@@ -210,7 +211,7 @@ func layerOf(t *testing.T, root string) []byte {
 	return whole.Bytes()
 }
 
-// pod starts a pod of one container, in the host's network: nothing here needs another.
+// pod is a pod of one container in the host's network.
 type pod struct {
 	daemon    *daemon
 	sandbox   string
@@ -284,7 +285,7 @@ func quota(cpus float64) *cri.LinuxContainerResources {
 	return r
 }
 
-// said is what the container has written so far, without the time stamps of its log.
+// said returns the container's output so far, without the time stamps of its log.
 func (p *pod) said() string {
 	file, err := os.ReadFile(p.log)
 	if err != nil {
@@ -299,13 +300,13 @@ func (p *pod) said() string {
 	return strings.Join(lines, "")
 }
 
-// await waits until the container has written what is wanted.
+// await waits until the container has printed `want`.
 func (p *pod) await(want string) {
 	p.daemon.t.Helper()
 	eventually(p.daemon.t, fmt.Sprintf("the container says %q", want), func() bool { return strings.Contains(p.said(), want) })
 }
 
-// showsAll waits for the end of /show, and returns what it has said.
+// showsAll waits for the end of /show, and returns its output.
 func (p *pod) showsAll() string {
 	p.daemon.t.Helper()
 	p.awaitEnd()
@@ -343,8 +344,8 @@ func (p *pod) remove() {
 	}
 }
 
-// removePods leaves no process, mount or cgroup behind: containerd would leave them running when it
-// ends.
+// removePods removes all processes, mounts and cgroups: containerd would leave pods running when it
+// exits.
 func (d *daemon) removePods() {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -370,7 +371,7 @@ func (d *daemon) removePods() {
 	}
 }
 
-// checkNothingRuns: shims end by themselves, with their last container.
+// checkNothingRuns fails if processes remain: shims exit by themselves after their last container.
 func (d *daemon) checkNothingRuns() {
 	d.t.Helper()
 	var left []string
@@ -385,7 +386,7 @@ func (d *daemon) checkNothingRuns() {
 	}
 }
 
-// processes are those of the daemon's programs, and of its containers.
+// processes returns the processes of the daemon's programs and its containers.
 func (d *daemon) processes() []string {
 	var found []string
 	folders, _ := filepath.Glob("/proc/[0-9]*")
@@ -416,8 +417,8 @@ func (d *daemon) loadAll() {
 	}
 }
 
-// The whole of it, but for the kubelet: containerd, runc, images of three kinds, the agent, the
-// library, a resize.
+// TestContainerd tests everything but the kubelet: containerd, runc, images of three kinds, the
+// agent, the library, a resize.
 func TestContainerd(t *testing.T) {
 	d := startDaemon(t)
 	d.loadAll()

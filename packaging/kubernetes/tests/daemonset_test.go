@@ -13,8 +13,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// The agent as the DaemonSet has it, in a container of a real containerd: what the manifest gives
-// is enough.
+// TestDaemonSet runs the agent in a container of a real containerd, with only the permissions of
+// the DaemonSet.
 func TestDaemonSet(t *testing.T) {
 	d := startDaemon(t)
 	d.loadAll()
@@ -24,7 +24,7 @@ func TestDaemonSet(t *testing.T) {
 	withLibraries(t, image, "/usr/bin/lissom")
 	d.load("test.invalid/lissom-agent:1", image, "/usr/bin/lissom-agent")
 
-	// The host's folders of this test, in the place of those of a node.
+	// Folders of this test instead of a node's.
 	folders := map[string]string{"/opt/lissom": filepath.Join(d.folder, "opt"), "/var/run/nri": filepath.Join(d.folder, "nri")}
 	node := []string{"-folder", folders["/opt/lissom"], "-socket", filepath.Join(folders["/var/run/nri"], "nri.sock"), "-listen", "127.0.0.1:0"}
 	spec := objects(t, "../manifests/base")["DaemonSet"].(*appsv1.DaemonSet).Spec.Template.Spec
@@ -44,7 +44,7 @@ func TestDaemonSet(t *testing.T) {
 	}
 }
 
-// containerOf is what the kubelet makes of a container of the pod.
+// containerOf returns the container that the kubelet would make of a container of the pod.
 func containerOf(t *testing.T, spec *corev1.PodSpec, container corev1.Container, folders map[string]string, node []string) *cri.ContainerConfig {
 	t.Helper()
 	s := container.SecurityContext

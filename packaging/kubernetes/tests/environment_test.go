@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// Every value of every option that an annotation may have, or the bounds of them.
+// optionValues holds every value of every option that an annotation may have, or the bounds.
 var optionValues = map[string][]string{
 	"switch":         {"auto", "user", "kernel", "off"},
 	"spin":           {"auto", "observe", "off"},
@@ -29,8 +29,8 @@ var optionValues = map[string][]string{
 	"verbose":        {"0", "1"},
 }
 
-// What images and pods may have decided by themselves: each is compared without options, and with
-// max-threads=8, which looks at most variables.
+// environments are settings of images and pods. Each is compared without options, and with
+// max-threads=8, which reads most variables.
 var environments = [][]string{
 	{"PATH=/bin", "OTHER=a=b", "EMPTY="},
 	{"LD_PRELOAD="},
@@ -60,15 +60,15 @@ var environments = [][]string{
 	{"LISSOM_MAX_THREADS=4", "OMP_NUM_THREADS=2"},
 	{"OMP_SCHEDULE=static", "LISSOM_OMP_SCHEDULE=dynamic,4"},
 	{"LISSOM_OMP_SCHEDULE=dynamic,4"},
-	// Of an image whose own command is `lissom run`, or that has its variables.
+	// An image with `lissom run` as its command, or with its variables.
 	{"LISSOM_OPENMP=poll", "GOMP_SPINCOUNT=0", "KMP_BLOCKTIME=0"},
 	{"LISSOM_ACTIVE_THREADS=3", "LISSOM_MAX_THREADS=4", "OMP_NUM_THREADS=4"},
 	{"LISSOM_ACTIVE_THREADS=3", "OMP_NUM_THREADS=4"},
 	{"LISSOM_OPENMP=poll", "OMP_WAIT_POLICY=passive"},
 }
 
-// A container gets what `lissom run`, with the same options, gives a program. All of it is
-// compared, in both directions, but for the library's folder.
+// TestEnvironmentIsThatOfRun compares a container's variables with those that `lissom run` with the
+// same options sets: all of them, in both directions, except for the library's folder.
 func TestEnvironmentIsThatOfRun(t *testing.T) {
 	n, folder := newNode(t), installed(t)
 	n.agent(folder)
@@ -104,7 +104,7 @@ func TestEnvironmentIsThatOfRun(t *testing.T) {
 	}
 }
 
-// environmentOfRun is that of a program that is started by the real command.
+// environmentOfRun returns the environment of a program started by the real command.
 func environmentOfRun(t *testing.T, environment, options []string) map[string]string {
 	t.Helper()
 	arguments := []string{"run"}
@@ -144,7 +144,7 @@ func lines(variables map[string]string) string {
 	return text.String()
 }
 
-// None of the agent's options is left out above.
+// TestAllOptionsAreCompared checks that optionValues has every option of the agent.
 func TestAllOptionsAreCompared(t *testing.T) {
 	source, err := os.ReadFile("../agent/optin.go")
 	if err != nil {

@@ -40,8 +40,8 @@ func TestAgentIsKilled(t *testing.T) {
 	if !n.create(optedIn()).isAdjusted() {
 		t.Error("no container is adjusted after the agent was started again")
 	}
-	// It knows what its predecessor has done. The container that was created since synchronized
-	// later.
+	// It knows the containers adjusted by its predecessor. The later container was synchronized
+	// afterwards.
 	if got := second.said("synchronized", nil)["under_lissom"]; got != 1.0 {
 		t.Errorf("it found %v containers under lissom, want 1", got)
 	}
@@ -71,7 +71,7 @@ func TestAgentIsKilledAmidstCreations(t *testing.T) {
 	n.create(optedIn()).checkNative(t)
 }
 
-// An agent that does not answer: NRI waits for its time limit, and goes on.
+// TestAgentIsStopped: the agent does not answer; NRI waits for its time limit and continues.
 func TestAgentIsStopped(t *testing.T) {
 	adaptation.SetPluginRequestTimeout(500 * time.Millisecond)
 	t.Cleanup(func() { adaptation.SetPluginRequestTimeout(adaptation.DefaultPluginRequestTimeout) })
@@ -107,7 +107,7 @@ func TestContainerRuntimeComesLater(t *testing.T) {
 	agent.awaitConnection()
 }
 
-// One that takes the connection and says nothing.
+// TestContainerRuntimeIsSilent: the container runtime accepts the connection and sends nothing.
 func TestContainerRuntimeIsSilent(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "nri.sock")
 	listener, err := net.Listen("unix", socket)
@@ -119,8 +119,7 @@ func TestContainerRuntimeIsSilent(t *testing.T) {
 	eventually(t, "it tries again", func() bool { return len(agent.lines("not connected")) >= 2 })
 }
 
-// forgetful is a container runtime that dies, as seen from the plugin, right after its
-// registration: nothing comes after that.
+// forgetful is a container runtime that, to the plugin, seems to die right after the registration.
 type forgetful struct{}
 
 func (forgetful) RegisterPlugin(context.Context, *api.RegisterPluginRequest) (*api.Empty, error) {
@@ -131,7 +130,8 @@ func (forgetful) UpdateContainers(context.Context, *api.UpdateContainersRequest)
 	return &api.UpdateContainersResponse{}, nil
 }
 
-// The agent ends, to be started again: the library that it uses would wait without end.
+// TestContainerRuntimeForgetsTheAgent: the agent exits, to be restarted, since the NRI library
+// would wait forever.
 func TestContainerRuntimeForgetsTheAgent(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "nri.sock")
 	listener, err := net.Listen("unix", socket)
@@ -163,7 +163,8 @@ func TestContainerRuntimeForgetsTheAgent(t *testing.T) {
 	}
 }
 
-// Installed later, damaged, open to others: each container is created all the same.
+// TestRuntimeFolder: the runtime is installed later, damaged, or writable by others. Each container
+// is created all the same.
 func TestRuntimeFolder(t *testing.T) {
 	needRoot(t)
 	n, folder := newNode(t), filepath.Join(t.TempDir(), "lissom")
@@ -256,7 +257,8 @@ func (otherPlugin) CreateContainer(context.Context, *api.PodSandbox, *api.Contai
 	return adjustment, nil, nil
 }
 
-// For NRI two plugins that set one variable are a conflict, and the container is not created.
+// TestAnotherPlugin: NRI takes two plugins that set one variable for a conflict, and would not
+// create the container.
 func TestAnotherPlugin(t *testing.T) {
 	n, folder := newNode(t), installed(t)
 	n.agent(folder)

@@ -14,9 +14,8 @@ import (
 	"testing"
 )
 
-// What real loaders make of the environment that the agent sets, in root file systems of their own.
-// NRI does not say what a container's root file system holds, so each libc has to get by with the
-// same.
+// TestLoaders runs real loaders with the agent's environment, in root file systems of their own.
+// NRI does not tell a container's libc, so each libc has to work with the same environment.
 func TestLoaders(t *testing.T) {
 	n, folder := newNode(t), installed(t)
 	n.agent(folder)
@@ -36,7 +35,7 @@ func TestLoaders(t *testing.T) {
 			if !strings.HasPrefix(output, "library: "+want) {
 				t.Errorf("want library %s:\n%s", want, output)
 			}
-			// Not a word of the loader's, in the middle of the program's own.
+			// The loader must not print anything into the program's output.
 			if strings.Contains(output, "ld.so") || strings.Contains(output, "Error") {
 				t.Errorf("the loader complains: %s", output)
 			}
@@ -44,7 +43,8 @@ func TestLoaders(t *testing.T) {
 	}
 }
 
-// The oldest that the documentation names may load the library, on whatever the library was built.
+// TestNeededVersions checks that the oldest documented glibc can load the library, wherever the
+// library was built.
 func TestNeededVersions(t *testing.T) {
 	folder := installed(t)
 	library, err := elf.Open(filepath.Join(folder, "lib64", current(t, folder)))
@@ -68,7 +68,8 @@ func TestNeededVersions(t *testing.T) {
 	}
 }
 
-// Even without the token, a program of another libc runs: the library does nothing there.
+// TestLibraryUnderMusl: even without the token, a program of another libc runs; the library does
+// nothing there.
 func TestLibraryUnderMusl(t *testing.T) {
 	folder, root := installed(t), t.TempDir()
 	if missing := rootKinds["musl"](t, root); missing != "" {

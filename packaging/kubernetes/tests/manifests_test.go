@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// objects are what `kubectl apply -k` would send, read by Kubernetes' own types: an unknown field
-// is an error.
+// objects returns the objects of `kubectl apply -k`, decoded to Kubernetes' own types: an unknown
+// field is an error.
 func objects(t *testing.T, folder string) map[string]any {
 	t.Helper()
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
@@ -70,7 +70,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// The least that the agent can do with. Who adds to it has to change this test.
+// TestPrivileges checks the minimal privileges of the agent. Additions require a change of this
+// test.
 func TestPrivileges(t *testing.T) {
 	for folder, want := range map[string][]string{
 		"../manifests/base":    {"/opt/lissom", "/var/run/nri"},
@@ -114,7 +115,7 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// The arguments in the manifests are known to the agent, and its folders are those that are
+// TestArguments checks that the agent knows the manifests' arguments, and that its folders are
 // mounted.
 func TestArguments(t *testing.T) {
 	help, err := os.ReadFile("../agent/main.go")
@@ -138,7 +139,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// What is in the guide can be applied too.
+// TestExample applies the guide's example.
 func TestExample(t *testing.T) {
 	text, err := os.ReadFile("../example/training.yaml")
 	if err != nil {
@@ -166,7 +167,7 @@ func TestExample(t *testing.T) {
 			made.check(t, map[string]string{"LISSOM_SWITCH": "user", "LISSOM_VERBOSE": "1", "OMP_NUM_THREADS": "16"})
 		}
 	}
-	guide, err := os.ReadFile("../../../docs/kubernetes.md")
+	guide, err := os.ReadFile("../../../docs/operate/kubernetes.md")
 	if err != nil {
 		t.Fatal(err)
 	}

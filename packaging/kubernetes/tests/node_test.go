@@ -15,8 +15,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// node is the side of NRI that a container runtime has: containerd's library, behind its real
-// socket.
+// node is the container runtime's side of NRI: containerd's library behind its real socket.
 type node struct {
 	t          *testing.T
 	socket     string
@@ -65,7 +64,7 @@ func (n *node) update(context.Context, []*api.ContainerUpdate) ([]*api.Container
 	return nil, nil
 }
 
-// agent starts one that serves this node, and waits until it does.
+// agent starts an agent for this node, and waits until it is connected.
 func (n *node) agent(folder string, arguments ...string) *agent {
 	n.t.Helper()
 	a := startAgent(n.t, append([]string{"-socket", n.socket, "-folder", folder}, arguments...)...)
@@ -73,7 +72,7 @@ func (n *node) agent(folder string, arguments ...string) *agent {
 	return a
 }
 
-// asked is what a pod asks for.
+// asked is a pod's request.
 type asked struct {
 	namespace   string
 	annotations map[string]string
@@ -98,12 +97,12 @@ func resources(cpus float64) *api.LinuxResources {
 // created is a container as it would be started.
 type created struct {
 	id          string
-	own         map[string]string // what the pod has asked for
+	own         map[string]string // the pod's own
 	environment map[string]string
-	mounts      []*api.Mount // the agent's
+	mounts      []*api.Mount // added by the agent
 }
 
-// create has a container created. It fails the test if the container would not have been.
+// create requests a container. It fails the test if the container would not be created.
 func (n *node) create(a asked) created {
 	n.t.Helper()
 	if a.container == "" {
@@ -180,7 +179,7 @@ func (c created) isAdjusted() bool {
 	return len(c.mounts) > 0 && strings.Contains(c.environment["LD_PRELOAD"], "/liblissom-")
 }
 
-// checkNative: it is as the pod has asked for it, and nothing else.
+// checkNative checks that the container is as requested, without any adjustment.
 func (c created) checkNative(t *testing.T) {
 	t.Helper()
 	if len(c.mounts) > 0 || !maps.Equal(c.environment, c.own) {

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Makes FOLDER the root file system of Debian 11 (glibc 2.31), with programs/show.c at /show:
-# old-glibc.sh FOLDER
-# The packages are only unpacked. Fails where the machine is no Debian 12, or its mirror has Debian
-# 11 no more.
+# Make FOLDER the root file system of Debian 11 (glibc 2.31), with programs/show.c at /show:
+# old-glibc.sh FOLDER. The packages are only unpacked. Fails if the machine is no Debian 12, or its
+# mirror has no Debian 11 any more.
 set -euo pipefail
 cd "$(dirname "$0")"
 root=$1
@@ -16,7 +15,7 @@ mkdir -p "$root"
 for package in "$packages"/*.deb; do
     dpkg-deb -x "$package" "$root"
 done
-# Links that begin at the root would lead out of it.
+# Links that begin at the root would lead out of the folder.
 find "$root" -type l -lname '/*' | while read -r link; do
     ln -sfn "$(realpath -m --relative-to="$(dirname "$link")" "$root$(readlink "$link")")" "$link"
 done

@@ -61,7 +61,7 @@ func (c created) check(t *testing.T, want map[string]string) {
 	}
 }
 
-// All that a container gets: nothing more.
+// TestWhatIsAdjusted checks the complete adjustment of a container.
 func TestWhatIsAdjusted(t *testing.T) {
 	n, folder := newNode(t), installed(t)
 	n.agent(folder)
@@ -145,7 +145,8 @@ func TestOptionsOfOneContainer(t *testing.T) {
 	n.create(a).check(t, map[string]string{"LISSOM_CPUS": "1", "LISSOM_IDLE": "haltpoll"})
 }
 
-// The container is created as if nobody had asked, and the log says why.
+// TestMalformedAnnotations: the container is created as without annotations, and the log states the
+// reason.
 func TestMalformedAnnotations(t *testing.T) {
 	n := newNode(t)
 	agent := n.agent(installed(t))
@@ -195,7 +196,7 @@ func TestMountsInTheWay(t *testing.T) {
 	}
 }
 
-// The names in the agent are those that the runtime reads.
+// TestNamesOfVariables checks that the agent uses the variable names of runtime/abi.h.
 func TestNamesOfVariables(t *testing.T) {
 	header, err := os.ReadFile("../../../runtime/abi.h")
 	if err != nil {

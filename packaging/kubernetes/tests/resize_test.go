@@ -81,7 +81,7 @@ func TestManagerIsShown(t *testing.T) {
 	}
 }
 
-// Without the flag nothing is shown, even if there is one.
+// TestManagerIsNotShown: without the flag no manager is mounted, even if there is one.
 func TestManagerIsNotShown(t *testing.T) {
 	n := newNode(t)
 	n.agent(installed(t))

@@ -12,11 +12,12 @@ import (
 	"testing"
 )
 
-// Root file systems with programs/show.c at /show, as images have them.
+// This file makes root file systems with programs/show.c at /show, as in images.
 
 const showSource = "programs/show.c"
 
-// libc's kinds: each makes a root file system in root, or says what the machine lacks.
+// rootKinds makes a root file system for each kind of libc in root, or returns what the machine
+// lacks.
 var rootKinds = map[string]func(t *testing.T, root string) (missing string){
 	"glibc": func(t *testing.T, root string) string {
 		build(t, root, "gcc", "-O2", "-pthread")
@@ -38,7 +39,7 @@ var rootKinds = map[string]func(t *testing.T, root string) (missing string){
 	},
 }
 
-// oldGlibc is what old-glibc.sh has made, for run.sh.
+// oldGlibc uses the root file system that old-glibc.sh has made for run.sh.
 func oldGlibc(t *testing.T, root string) string {
 	made := os.Getenv("LISSOM_TEST_OLD_GLIBC")
 	if made == "" {
@@ -56,8 +57,8 @@ func build(t *testing.T, root string, compiler ...string) {
 	}
 }
 
-// withLibraries copies the interpreter of a program in root, and what it loads; nothing for a
-// static one.
+// withLibraries copies the interpreter and libraries of a program in root; nothing for a static
+// one.
 func withLibraries(t *testing.T, root, program string) {
 	t.Helper()
 	program = filepath.Join(root, program)

@@ -1,5 +1,5 @@
 //! The patterns `resize-*` of `lissom bench elastic`: the number of CPUs changes once while a
-//! program runs, and the time that the program takes counts.
+//! program runs. The metric is the time from start to end.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,19 @@ use crate::process;
 
 #[derive(Args)]
 pub struct ResizeArgs {
-    /// CPUs that the program starts with; of resize [default: 8, or all and half of
-    /// them where there are no more than 8]
+    /// For resize, numbers of CPUs at the start [default: 8; on up to 8 CPUs, all and half of them]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = thread_count())]
     pub cpus_from: Vec<u32>,
 
-    /// CPUs after the change; of resize [default: powers of two up to all]
+    /// For resize, numbers of CPUs after the change [default: powers of two up to all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = thread_count())]
     pub cpus_to: Vec<u32>,
 
-    /// Seconds after which the number of CPUs changes; of resize [default: 0.5 x --scale]
+    /// For resize, seconds until the number of CPUs changes [default: 0.5 x --scale]
     #[arg(long, value_name = "SECONDS", value_parser = super::super::positive)]
     pub after: Option<f64>,
 
-    /// How the number of CPUs changes, of resize; cpuset and quota as root
+    /// For resize, how the number of CPUs changes; cpuset and quota need root
     #[arg(
         long,
         value_enum,
@@ -42,11 +41,11 @@ pub struct ResizeArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Way {
-    /// By the affinity mask of all threads
+    /// Affinity mask of all threads
     Affinity,
-    /// By a cgroup's cpuset
+    /// Cpuset of a cgroup
     Cpuset,
-    /// By a cgroup's quota of CPU time
+    /// CPU quota of a cgroup
     Quota,
 }
 
@@ -60,7 +59,7 @@ impl Way {
     }
 }
 
-/// The pattern, the program of workloads/, and its rounds: two to four CPU seconds.
+/// Pattern, program of workloads/, and rounds at --scale 1, which take two to four CPU seconds.
 pub const PATTERNS: [(&str, &str, f64); 4] = [
     ("resize-ep", "npb-ep", 6.0),
     ("resize-streamcluster", "parsec-streamcluster", 10.0),
@@ -68,11 +67,11 @@ pub const PATTERNS: [(&str, &str, f64); 4] = [
     ("resize-cg", "npb-cg", 16.0),
 ];
 
-/// As in the paper, where there are so many.
+/// CPUs at the start, as in the paper, if the machine has more.
 const CPUS_FROM: u32 = 8;
-/// Threads for each CPU of the start.
+/// Threads per CPU at the start.
 const FACTOR: u32 = 4;
-/// Natively, with each thread bound to a CPU of the start.
+/// The column of native runs with each thread bound to a CPU of the start.
 const PINNED: &str = "pinned";
 
 const TIME: Metric =
@@ -89,7 +88,7 @@ pub fn groups(
     let patterns = PATTERNS.iter().filter(|p| wanted.iter().any(|w| w == p.0));
     for &(_, name, rounds) in patterns {
         if args.by.iter().any(|way| *way != Way::Affinity) && process::euid() != 0 {
-            bail!("--by cpuset and quota make cgroups: run as root, or pass --by affinity");
+            bail!("--by cpuset and --by quota create cgroups: run as root, or pass --by affinity");
         }
         let program = programs::paper(name, session, common.scale)?;
         let tools = Tools {
@@ -112,7 +111,8 @@ pub fn groups(
 }
 
 impl ResizeArgs {
-    /// Numbers of CPUs before and after, of all there are.
+    /// Return the numbers of CPUs before and after each change. Fails if an option exceeds `all`,
+    /// the CPUs of the machine.
     fn changes(&self, all: u32) -> anyhow::Result<Vec<(u32, u32)>> {
         if let Some(more) = self.cpus_from.iter().chain(&self.cpus_to).find(|n| **n > all) {
             bail!("--cpus-from or --cpus-to {more}: there are {all} CPUs");
@@ -166,7 +166,7 @@ impl Tools {
             effort: None,
         };
         let plain = |threads| command(way.name(), None, threads);
-        // Masks from outside would unbind the threads.
+        // `--by affinity` would unbind the threads.
         let keeps_pins = if way == Way::Affinity { "pins" } else { way.name() };
         let mut scenarios = vec![
             scenario(FEWER, None, plain(from)),

@@ -1,4 +1,4 @@
-//! `lissom bench idle`: what a CPU had better do that no thread needs just now.
+//! `lissom bench idle`: the policies for idle CPUs, compared.
 
 mod report;
 mod show;
@@ -22,26 +22,26 @@ use super::workload::{self, Calibration, IDLE, WORK};
 use super::{Progress, Session, sync};
 use crate::cli::{Idle, Share, Switch};
 
-/// What a CPU had better do that no thread needs: the policies of `run --idle`
+/// Measure the policies of `run --idle` with synchronization patterns
 ///
 /// Programs that block and wake often, natively and under lissom with each policy
 /// (sleep, poll, haltpoll), in three parts:
 ///
-///   pair   beside a program that computes with a thread for each CPU, which is
-///          run in the same way
+///   pair   beside a program that computes with one thread per CPU and runs in the
+///          same way
 ///   alone  by themselves
-///   idle   programs that have next to nothing to do: the CPU time that they use
+///   idle   programs that are almost idle: the CPU time that they use
 ///
-/// Counted are the throughput of both programs, context switches, CPU time, and
-/// the processors' power where RAPL tells it.
+/// Reports throughput of both programs, context switches, CPU time, and the power
+/// of the processors if RAPL is readable.
 ///
 ///   barrier       60 us between two barriers of pthreads
 ///   gomp-barrier  the same with GCC's OpenMP
-///   cond          a broadcast to all threads, an acknowledgement by each
+///   cond          a broadcast to all threads, and an acknowledgement from each
 ///   mutex         one lock, 100 ns inside it and 100 ns outside
-///   sem           pairs of threads that pass the turn to each other
-///   queue         half of the threads produce for the other half
-///   wait          (idle) threads that wait for ever
+///   sem           pairs of threads that pass a turn to each other
+///   queue         half of the threads produce, the other half consume
+///   wait          (idle) threads that wait forever
 ///   timer         (idle) one of the threads wakes every 10 ms
 #[derive(Args)]
 #[command(verbatim_doc_comment, after_long_help = EXIT_CODES)]
@@ -50,7 +50,7 @@ pub struct IdleArgs {
     #[arg(value_name = "PROGRAM", value_parser = clap::builder::PossibleValuesParser::new(names()))]
     programs: Vec<String>,
 
-    /// Which parts
+    /// Parts to measure
     #[arg(
         long = "part",
         value_enum,
@@ -64,21 +64,21 @@ pub struct IdleArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     threads: Vec<u32>,
 
-    /// How threads are switched under lissom
+    /// How to switch between threads under lissom
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
     switch: Switch,
 
-    /// Whether the programs of a pair share the CPUs as programs under lissom do
+    /// Whether programs of a pair share the CPUs, as with `run --share`
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
     share: Share,
 
-    /// Rounds; each runs every column once. One more comes first and does not count
+    /// Rounds; each runs every column once. A warm-up round comes first and does not count
     /// [default: 5; with --quick 1]
     #[arg(long, visible_alias = "runs", value_name = "N", value_parser = super::rounds())]
     rounds: Option<usize>,
 
-    /// How long a run is to take. Short runs beside another program vary more: it gets
-    /// its CPU time by slices [default: 0.5; with --quick 0.3]
+    /// Duration of a run in seconds. Short runs beside another program vary more, because the
+    /// kernel assigns CPU time in slices [default: 0.5; with --quick 0.3]
     #[arg(long, value_name = "SECONDS", value_parser = super::positive)]
     seconds: Option<f64>,
 
@@ -86,14 +86,14 @@ pub struct IdleArgs {
     #[arg(long, visible_alias = "limit", value_name = "SECONDS", default_value_t = 30.0, value_parser = super::positive)]
     timeout: f64,
 
-    /// A quick look, of a minute at most: fewer programs, one round
+    /// Measure fewer programs in one round, in at most a minute
     #[arg(long)]
     quick: bool,
 
     #[command(flatten)]
     calibration: Calibration,
 
-    /// Write all samples to this file, or with `-` to standard output in place of the table
+    /// Write all samples as JSON to this file, or with `-` to standard output instead of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -103,12 +103,12 @@ pub struct IdleArgs {
 }
 
 const EXIT_CODES: &str = "\
-It takes ten minutes; --quick and names of programs make it shorter. A quick look
-is too short to tell 3% from noise.
+The benchmark takes ten minutes; --quick or names of programs shorten it.
+--quick is too short to distinguish 3% from noise.
 
 Exit code: 0 if everything ran, 1 if something failed or was too slow, 2 if
-options are wrong. A target that is missed is a result. Ctrl-C ends it and shows
-what is complete.";
+options are wrong. A missed target is a result, not a failure. Ctrl-C ends the
+benchmark and shows the complete part.";
 
 const SYNC: [&str; 6] = ["barrier", "gomp-barrier", "cond", "mutex", "sem", "queue"];
 const QUIET: [&str; 2] = ["wait", "timer"];
@@ -122,7 +122,7 @@ const TIME: Metric = Metric { field: "us_per_round", unit: "us a round", compare
 const CPU: Metric =
     Metric { field: "cpu_percent", unit: "% of a CPU", compare: Compare::Difference };
 
-/// What threads with nothing to do compute when they are woken, in microseconds.
+/// Work per wake-up of the part `idle`, in microseconds.
 const TICK_US: f64 = 20.0;
 
 impl IdleArgs {
@@ -145,7 +145,7 @@ impl IdleArgs {
         }
     }
 
-    /// In the order of the report.
+    /// Return the cases to measure, as part, program and threads, in the order of the report.
     fn cases(&self) -> Vec<(Kind, &'static str, u32)> {
         let threads = match (self.threads.is_empty(), self.quick) {
             (true, true) => vec![8],
@@ -158,8 +158,7 @@ impl IdleArgs {
         {
             let programs: &[&str] = if kind == Kind::Idle { &QUIET } else { &SYNC };
             for &name in programs.iter().filter(|n| self.wants(n)) {
-                // What many threads that wait have to do with each other is the same for all
-                // numbers of them.
+                // The number of idle threads does not matter: take only the last one.
                 let threads =
                     if kind == Kind::Idle { &threads[threads.len() - 1..] } else { &threads[..] };
                 list.extend(threads.iter().map(|&n| (kind, name, n)));
@@ -172,10 +171,7 @@ impl IdleArgs {
 pub fn measure_and_report(args: &IdleArgs) -> anyhow::Result<i32> {
     let cases = args.cases();
     if cases.is_empty() {
-        eprintln!(
-            "lissom: nothing to measure: {} is of no part of --part",
-            args.programs.join(", ")
-        );
+        eprintln!("lissom: nothing to measure: no part of --part has {}", args.programs.join(", "));
         return Ok(2);
     }
     let outputs = Outputs::open(args.json.as_deref(), args.markdown.as_deref())?;
@@ -194,7 +190,7 @@ pub fn measure_and_report(args: &IdleArgs) -> anyhow::Result<i32> {
     for (kind, name, threads) in cases {
         match bench.group(kind, name, threads) {
             Ok(group) => prepared.push((kind, group)),
-            // A compiler without OpenMP can compile the others.
+            // A compiler without OpenMP can still compile the other programs.
             Err(error) if name == "gomp-barrier" => {
                 notes.push(format!("{name} is left out: {error:#}"))
             }
@@ -232,7 +228,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// The program that computes beside another one, natively.
+    /// Return the native command of the program that computes beside the measured one.
     fn computes(&self) -> anyhow::Result<Vec<OsString>> {
         let program = workload::compile(&self.session, WORK)?;
         let threads = self.options.cpus.to_string();
@@ -270,7 +266,7 @@ impl Bench {
         })
     }
 
-    /// Post: `groups` has what was complete, also after an error.
+    /// Measure all groups. `groups` receives the results, and keeps complete ones after an error.
     fn measure(
         &self,
         prepared: &[(Kind, Group)],
@@ -298,7 +294,7 @@ impl Bench {
         turn: Turn,
         rounds: Option<u64>,
     ) -> anyhow::Result<Ran> {
-        // Statistics are taken once, and where they cost the measurement nothing.
+        // Take statistics in the warm-up only, where they do not disturb the measurement.
         let watched = scenario.switch.is_some() && turn == Turn::WarmUp;
         let around = |told| match scenario.switch {
             Some(switch) => {

@@ -1,4 +1,5 @@
-//! What was found out of the policies, by numbers. Nothing here starts a process or reads a clock.
+//! Compute the figures of the policies from the samples. Nothing here starts a process or reads a
+//! clock.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -13,9 +14,9 @@ use crate::cli::Idle;
 pub enum Kind {
     /// Beside a program that computes
     Pair,
-    /// By themselves
+    /// Alone
     Alone,
-    /// Programs with next to nothing to do
+    /// Almost idle programs, alone
     Idle,
 }
 
@@ -33,7 +34,7 @@ pub struct Options {
 pub struct Report {
     pub version: &'static str,
     pub benchmark: &'static str,
-    /// When it began, in seconds since 1970.
+    /// Time of the start, in seconds since 1970.
     pub time: u64,
     pub machine: Machine,
     pub options: Options,
@@ -41,12 +42,13 @@ pub struct Report {
     pub groups: Vec<Measured>,
     pub targets: Vec<Target>,
     pub notes: Vec<String>,
-    /// The signal that ended it early.
+    /// The signal that interrupted the benchmark.
     pub interrupted: Option<i32>,
 }
 
 impl Report {
-    /// 1 if something did not run as it should. That a target is missed is a result.
+    /// Return 128 + the signal if interrupted, 1 if something failed or was too slow, else 0. A
+    /// missed target is a result, not a failure.
     pub fn exit_code(&self) -> i32 {
         if let Some(signal) = self.interrupted {
             return 128 + signal;
@@ -60,45 +62,47 @@ pub struct Measured {
     pub kind: Kind,
     #[serde(flatten)]
     pub measured: harness::Measured,
-    /// One for each cell.
+    /// The figures of each cell, in the same order.
     pub figures: Vec<Figures>,
 }
 
-/// Over rounds. What is compared is so with the sample of the same round.
+/// Figures of a cell over all rounds. Ratios compare samples of the same round.
 #[derive(Serialize)]
 pub struct Figures {
     pub scenario: &'static str,
-    /// Throughput of the program, of the one that computes, and of both (the geometric mean),
-    /// natively 1.
+    /// Throughput of the program, relative to native.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Spread>,
+    /// Throughput of the program that computes, relative to native.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub computes: Option<Spread>,
+    /// Geometric mean of both ratios. For a program alone, its own ratio.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub both: Option<Spread>,
-    /// Context switches a second, of all that run.
+    /// Voluntary context switches a second, of both programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voluntary: Option<Spread>,
+    /// Involuntary context switches a second, of both programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub involuntary: Option<Spread>,
-    /// CPUs that the program uses: CPU seconds in a second.
+    /// CPU seconds a second that the program uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Spread>,
-    /// The same of the one that computes.
+    /// CPU seconds a second that the program that computes uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus_of_other: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watts: Option<Spread>,
 }
 
-/// By round: none if one of them does not have it.
+/// Numbers by round. `None` if a round lacks one.
 type Series = Option<Vec<f64>>;
 
 fn per_second(output: &Value, field: &str) -> Option<f64> {
     Some(output[field].as_f64()? / output["seconds"].as_f64()?)
 }
 
-/// What a cell gets done in a second, by round.
+/// Throughput of a cell, by round: units of work a second.
 struct Throughput {
     program: Series,
     computes: Series,
@@ -117,7 +121,8 @@ impl Throughput {
         Some(pairs.map(|(a, b)| a / b).collect())
     }
 
-    /// Of both, the geometric mean; if there is one only, its own.
+    /// Return the ratios of the program, of the program that computes, and their geometric mean.
+    /// The mean of one program alone is its own ratio.
     fn against(&self, base: &Throughput) -> (Series, Series, Series) {
         let program = Throughput::ratio(&self.program, &base.program);
         let computes = Throughput::ratio(&self.computes, &base.computes);
@@ -172,23 +177,26 @@ fn figures(cell: &Cell, native: Option<&Throughput>) -> Figures {
     }
 }
 
-/// Throughput may be so much less than that of the better policy, ...
+/// Maximum loss of throughput against the better policy that still reaches the target.
 const LESS: f64 = 0.03;
-/// ... and CPU time of a program with nothing to do so much more, in percent of a CPU.
+/// Maximum additional CPU time of an almost idle program that still reaches the target, in percent
+/// of a CPU.
 const MORE: f64 = 2.0;
 
-/// `haltpoll` against the better of the two others.
+/// Comparison of `haltpoll` with the better of `sleep` and `poll`; in the part `idle` with `sleep`.
 #[derive(Serialize)]
 pub struct Target {
     pub kind: Kind,
     pub workload: String,
     pub threads: u32,
     pub against: &'static str,
-    /// Throughput against that of the better one (both programs, each), or more percent of a CPU
-    /// where there is nothing to do.
+    /// Throughput (in pairs: of both programs) relative to the better policy. In the part `idle`:
+    /// additional CPU time, in percent of a CPU.
     pub value: Spread,
+    /// Relative throughput of the program, in pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Spread>,
+    /// Relative throughput of the program that computes, in pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub computes: Option<Spread>,
     pub verdict: Verdict,
@@ -198,7 +206,7 @@ pub struct Target {
 pub enum Verdict {
     #[serde(rename = "reached")]
     Reached,
-    /// By the median, but one round at least has reached it.
+    /// The median missed the target, but at least one round reached it.
     #[serde(rename = "missed, within the noise")]
     Unsure,
     #[serde(rename = "missed")]
@@ -214,7 +222,7 @@ impl Verdict {
         }
     }
 
-    /// `best`: of the rounds.
+    /// `reached`: by the median. `best`: by the best round.
     fn of(reached: bool, best: bool) -> Verdict {
         match (reached, best) {
             (true, _) => Verdict::Reached,
@@ -224,7 +232,7 @@ impl Verdict {
     }
 }
 
-/// None if a policy has no figures.
+/// Compare `haltpoll` with the other policies. Returns `None` if a policy has no figures.
 pub fn targets(group: &Measured) -> Option<Target> {
     let haltpoll = group.cell(Idle::Haltpoll)?;
     let target = |against, value: Spread, program, computes, verdict| Target {
@@ -250,7 +258,7 @@ pub fn targets(group: &Measured) -> Option<Target> {
         Some((cell.scenario, spread(&both)?, spread(&program), spread(&computes)))
     };
     let (sleep, poll) = (of(Idle::Sleep)?, of(Idle::Poll)?);
-    // Where haltpoll looks worse, the other one was better.
+    // The smaller the ratio, the better the policy that it compares with.
     let (against, value, program, computes) =
         if sleep.1.median <= poll.1.median { sleep } else { poll };
     let computes = computes.filter(|_| group.kind == Kind::Pair);
@@ -265,7 +273,8 @@ pub mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Of three rounds; `us` and the rate of the other, by policy.
+    /// Make a group of three rounds. `values`: for native and each policy, the microseconds per
+    /// round of the program and the rate of the program that computes.
     pub fn group(kind: Kind, values: [(f64, f64); 4]) -> Measured {
         let scenario = |name| Scenario {
             name,

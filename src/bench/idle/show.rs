@@ -1,4 +1,4 @@
-//! The report as text for people, at most 80 columns wide, and as Markdown.
+//! Render the report as text, at most 80 columns wide, and as Markdown.
 
 use super::super::harness::{Cell, NATIVE, Spread, State};
 use super::super::markdown::{self, head, line};
@@ -35,9 +35,10 @@ fn has_watts(report: &Report) -> bool {
 fn legend(report: &Report) -> String {
     let options = &report.options;
     format!(
-        "lissom run --switch={} --share={}. Median (and least-most) of {}. program, computes: throughput, \
-         natively 1, each against the run of the same round; both: their geometric mean. vol/s, inv/s: context \
-         switches a second, voluntary and not. CPUs: that the program uses.",
+        "lissom run --switch={} --share={}. Median (and least-most) of {}. program, computes: \
+         throughput of the program and of the one that computes, relative to native in the same \
+         round; both: their geometric mean. vol/s, inv/s: voluntary and involuntary context \
+         switches a second. CPUs: average number that the program uses.",
         options.switch,
         options.share,
         plural(options.rounds as u64, "round"),
@@ -51,7 +52,7 @@ fn title(kind: Kind, report: &Report) -> String {
             plural(report.options.cpus.into(), "thread")
         ),
         Kind::Alone => "Alone".into(),
-        Kind::Idle => "Next to nothing to do; CPU time in % of a CPU".into(),
+        Kind::Idle => "Almost idle; CPU time in % of a CPU".into(),
     }
 }
 
@@ -114,8 +115,8 @@ fn row(kind: Kind, cell: &Cell, f: &Figures, watts: bool) -> String {
 fn targets(list: &[Target]) -> Vec<String> {
     let mut lines = Vec::new();
     for (idle, title) in [
-        (false, "haltpoll's throughput against the better of sleep and poll (target: 0.97)"),
-        (true, "haltpoll's CPU time with nothing to do, less sleep's, in % of a CPU (target: 2)"),
+        (false, "haltpoll's throughput relative to the better of sleep and poll (target: 0.97)"),
+        (true, "haltpoll's CPU time minus sleep's, almost idle, in % of a CPU (target: 2)"),
     ] {
         let of: Vec<&Target> = list.iter().filter(|t| (t.kind == Kind::Idle) == idle).collect();
         if of.is_empty() {
@@ -228,7 +229,8 @@ pub fn markdown(report: &Report) -> String {
     }
     if !report.targets.is_empty() {
         text.push_str(
-            "\nhaltpoll against the better of sleep and poll: throughput, or more % of a CPU (idle)\n",
+            "\nhaltpoll's throughput relative to the better of sleep and poll; idle: its CPU time \
+             minus sleep's, in % of a CPU\n",
         );
         text.push_str(&head(&[
             "program", "threads", "part", "better", "both", "program", "computes", "target",

@@ -1,5 +1,5 @@
-//! `lissom bench mixes`: two programs that share the CPUs, one of which can use what the other
-//! leaves.
+//! `lissom bench mixes`: pairs of programs that share the CPUs. One of them is malleable: it can
+//! use the CPUs that the other leaves idle.
 
 mod pairs;
 mod play;
@@ -29,21 +29,21 @@ use super::{Progress, Session, workload};
 use crate::cli::Switch;
 use crate::process;
 
-/// Two programs that share the CPUs, one of which can use what the other leaves
+/// Measure pairs of programs that share the CPUs, one of them malleable
 ///
 /// A mix is a program N that is not malleable and leaves CPUs idle at times, and
-/// a malleable program M that can use them. Both start together. Each is started
-/// again until the one that takes longest has completed three runs. Shown is the
-/// speed of each against `stock`, and the mean of both: the system throughput
-/// (STP), as in the paper of the elasticity manager.
+/// a malleable program M that can use them. Both start together, and restart until
+/// the slower one has completed three runs. The report shows the speed of each
+/// relative to `stock`, and the mean of both: the system throughput (STP), as in
+/// the paper of the elasticity manager.
 ///
 /// N:
 ///
-///   blackscholes   reads options by one thread, prices them by all, writes by one
-///   blastn,        NCBI BLAST+ with a made-up database
+///   blackscholes   one thread reads options, all price them, one writes
+///   blastn,        NCBI BLAST+ with a generated database
 ///   blastp
-///   fft3d          FFTW in three dimensions, with steps of one thread in between
-///   pathfinder     makes a grid by one thread, finds ways by all, writes by one
+///   fft3d          FFTW in three dimensions, with single-threaded steps
+///   pathfinder     one thread makes a grid, all find paths, one writes
 ///
 /// M:
 ///
@@ -51,15 +51,15 @@ use crate::process;
 ///   ep, cg                                         of NPB
 ///   freqmine, streamcluster                        of PARSEC
 ///   stencil                                        heat in a cube: guided
-///   lightgbm, histgb                               training, by Python
+///   lightgbm, histgb                               training, in Python
 ///
-/// What is not installed is left out, and named. `--mix paper` measures the
-/// paper's 24 mixes: some 25 minutes on 2 CPUs with --runs 1.
+/// Programs that are not installed are left out; the report names them. `--mix
+/// paper` measures the paper's 24 mixes: about 25 minutes on 2 CPUs with --runs 1.
 #[derive(Args)]
 #[command(verbatim_doc_comment, after_long_help = super::EXIT_CODES)]
 pub struct MixesArgs {
-    /// Mixes to measure: N+M, `paper` for its 24, or `all` for each N with each M [default: the
-    /// paper's first eight]
+    /// Mixes to measure: N+M, `paper` for the paper's 24, or `all` for each N with each M [default:
+    /// the paper's first eight]
     #[arg(long = "mix", value_name = "N+M,...", value_delimiter = ',', value_parser = pairs::parse)]
     mixes: Vec<Asked>,
 
@@ -73,7 +73,7 @@ pub struct MixesArgs {
     )]
     scenarios: Vec<Scenario>,
 
-    /// Also the scenario `manager` with so many CPUs for M at most [default: none]
+    /// Add the scenario `manager` with at most this number of CPUs for M [default: none]
     #[arg(
         long = "cap",
         value_name = "LIST",
@@ -82,19 +82,19 @@ pub struct MixesArgs {
     )]
     caps: Vec<u32>,
 
-    /// Use so many CPUs only [default: all]
+    /// Number of CPUs to use [default: all]
     #[arg(long, value_name = "N", value_parser = super::thread_count())]
     cpus: Option<u32>,
 
-    /// Threads of M, except in `stock` [default: one for each CPU]
+    /// Threads of M, except in `stock` [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = super::thread_count())]
     threads: Option<u32>,
 
-    /// Threads of N, except in `stock` [default: one for each CPU of its half]
+    /// Threads of N, except in `stock` [default: one per CPU of its half]
     #[arg(long, value_name = "N", value_parser = super::thread_count())]
     static_threads: Option<u32>,
 
-    /// OpenMP's wait policy, natively [default: passive, as in the paper]
+    /// OpenMP's wait policy in native runs [default: passive, as in the paper]
     #[arg(
         long,
         value_enum,
@@ -104,19 +104,20 @@ pub struct MixesArgs {
     )]
     wait_policy: WaitPolicy,
 
-    /// How threads of M are switched under lissom
+    /// How to switch between threads of M under lissom
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
     switch: Switch,
 
-    /// Rounds; each runs every scenario once [default: 3]
+    /// Rounds; each runs every scenario once [default: 3; with --quick 1]
     #[arg(long, value_name = "N", value_parser = super::rounds())]
     runs: Option<usize>,
 
-    /// Runs that each program completes in a scenario, at least [default: 3]
+    /// Minimum number of runs that each program completes in a scenario [default: 3; with --quick
+    /// 1]
     #[arg(long, value_name = "N", value_parser = super::rounds())]
     completed: Option<usize>,
 
-    /// Seconds after which a scenario of a mix is given up
+    /// Seconds after which a scenario of a mix is abandoned
     #[arg(
         long,
         visible_alias = "limit",
@@ -126,28 +127,28 @@ pub struct MixesArgs {
     )]
     timeout: f64,
 
-    /// How much work a run does [default: 1]
+    /// Amount of work of a run [default: 1; with --quick 0.1]
     #[arg(long, value_name = "FACTOR", value_parser = super::positive)]
     scale: Option<f64>,
 
-    /// A quick run, of a minute at most: two mixes, one round, one run, a tenth of the work
+    /// Measure two mixes with one round, one run and a tenth of the work, in at most a minute
     #[arg(long)]
     quick: bool,
 
-    /// Instead: for how long each program has how many runnable threads, alone
+    /// Instead, show for how long each program alone has which number of runnable threads
     #[arg(long)]
     profile: bool,
 
-    /// Instead: how long each program takes with 1 thread up to one for each CPU, alone
+    /// Instead, show the time of each program alone with 1 thread up to one per CPU
     #[arg(long)]
     scaling: bool,
 
-    /// A Python with LightGBM and scikit-learn [default: target/venv/bin/python3 if it is
-    /// there, or else python3]
+    /// Python with LightGBM and scikit-learn [default: target/venv/bin/python3 if it exists,
+    /// otherwise python3]
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
 
-    /// Write all samples to this file, or with `-` to standard output in place of the table
+    /// Write all samples as JSON to this file, or with `-` to standard output instead of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -159,9 +160,9 @@ pub struct MixesArgs {
 /// How OpenMP's threads wait.
 #[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
 enum WaitPolicy {
-    /// They block (OMP_WAIT_POLICY=passive)
+    /// Block (OMP_WAIT_POLICY=passive)
     Passive,
-    /// They spin first, as the library decides
+    /// Spin first, for as long as the library decides
     Default,
 }
 
@@ -175,7 +176,7 @@ impl WaitPolicy {
 }
 
 impl MixesArgs {
-    /// Each once.
+    /// Return the scenarios of --scenario and --cap, without duplicates.
     fn all_scenarios(&self) -> Vec<Scenario> {
         let mut list = Vec::new();
         for scenario in self.scenarios.iter().copied().chain(self.caps.iter().map(|&n| Capped(n))) {
@@ -202,7 +203,8 @@ impl MixesArgs {
     }
 }
 
-/// This process, and so all that it starts, keeps to the first of its CPUs.
+/// Restrict this process and its children to the first `cpus` of its CPUs, if given. Returns the
+/// remaining CPUs. Fails if there are fewer than `cpus`.
 fn restrict(cpus: Option<u32>) -> anyhow::Result<Vec<usize>> {
     let mut allowed = process::allowed_cpus();
     if let Some(wanted) = cpus {
@@ -221,7 +223,7 @@ pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
     let cpus = restrict(args.cpus)?;
     let only_mixes = !args.profile && !args.scaling;
     if only_mixes && cpus.len() < 2 {
-        bail!("two programs want two CPUs to share at least");
+        bail!("two programs need at least two CPUs to share");
     }
     let session = Session::begin()?;
     let options = args.options(cpus.len() as u32);
@@ -243,9 +245,9 @@ pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
         }
     }
     if pairs.is_empty() {
-        bail!("nothing is left: {}", notes.join("; "));
+        bail!("nothing to measure: {}", notes.join("; "));
     }
-    // Those of mixes that were left out for the other program are not needed.
+    // A mix may have been left out because of its other program.
     programs.retain(|p| pairs.iter().any(|(a, b)| *a == p.name || *b == p.name));
     let mut bench =
         Bench { session, cpus, options, scenarios: args.all_scenarios(), programs, notes };
@@ -294,12 +296,12 @@ struct Bench {
     notes: Vec<String>,
 }
 
-/// What came of one scenario in one round.
+/// The outcome of one scenario in one round: its runs, or the state and the error.
 type Played = Result<Round, (State, Option<String>)>;
 
 impl Bench {
     fn program(&self, name: Name) -> &Program {
-        // Those of the pairs were prepared.
+        // `measure_and_report` prepared the programs of all pairs.
         self.programs.iter().find(|p| p.name == name).expect("a program of a pair")
     }
 
@@ -307,7 +309,7 @@ impl Bench {
         Duration::from_secs_f64(self.options.timeout)
     }
 
-    /// Post: `mixes` has what was complete, also after an error.
+    /// Measure all pairs. `mixes` receives the results, and keeps complete rounds after an error.
     fn measure(&mut self, pairs: &[(Name, Name)], mixes: &mut Vec<Mix>) -> anyhow::Result<()> {
         let steps =
             self.programs.len() + pairs.len() * self.options.runs * (1 + self.scenarios.len());
@@ -351,7 +353,7 @@ impl Bench {
                 }
                 for cell in &mut mix.cells {
                     show(&cell.scenario.name());
-                    // One that has failed is not tried again.
+                    // Do not retry a scenario that failed.
                     if cell.state != State::Ok {
                         continue;
                     }
@@ -365,8 +367,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Each program once, and the malleable one under lissom: files are in memory then, and it is
-    /// known whether lissom does something for it.
+    /// Run program `i` once natively and, if it is malleable, once under lissom. This loads its
+    /// files into memory, and shows whether lissom manages the program. Problems become notes.
     fn warm_up(&mut self, i: usize) -> anyhow::Result<()> {
         let program = &self.programs[i];
         let name = program.name;
@@ -380,9 +382,7 @@ impl Bench {
             let problem = match ended {
                 Ended::Well(output) => program.check(&output),
                 Ended::Badly(why) => Some(why),
-                Ended::TooSlow => {
-                    Some(format!("it does not end within {} s", self.options.timeout))
-                }
+                Ended::TooSlow => Some(format!("it did not end within {} s", self.options.timeout)),
             };
             if let Some(why) = problem {
                 self.notes.push(format!("{}, {}: {why}", name.text(), command[0].display()));
@@ -392,12 +392,12 @@ impl Bench {
         if let Some(why) =
             told.as_ref().and_then(super::native_because).filter(|_| name.is_malleable())
         {
-            self.notes.push(format!("{} runs natively under lissom: {why}", name.text()));
+            self.notes.push(format!("{} runs natively even under lissom: {why}", name.text()));
         }
         Ok(())
     }
 
-    /// A socket where no manager listens.
+    /// Return the path of a socket on which no manager listens.
     fn nobody(&self) -> PathBuf {
         self.session.scratch.path().join("nobody")
     }
@@ -418,7 +418,8 @@ impl Bench {
         command
     }
 
-    /// Runs of one program by itself, or why there are none.
+    /// Run one program by itself. Returns its complete runs and the fraction of the CPUs that other
+    /// processes used, or why there are none.
     fn play_one(
         &self,
         program: &Program,
@@ -429,7 +430,7 @@ impl Bench {
             Outcome::Done(mut runs, others) => Ok((runs.remove(0), others)),
             Outcome::Failed(why) => Err(why),
             Outcome::Timeout => {
-                Err(format!("alone, it does not end within {} s", self.options.timeout))
+                Err(format!("alone, it did not end within {} s", self.options.timeout))
             }
         })
     }
@@ -460,7 +461,7 @@ impl Bench {
     fn play_scenario(&self, scenario: Scenario, a: Name, b: Name) -> anyhow::Result<Played> {
         let (a, b) = (self.program(a), self.program(b));
         let Options { cpus: all, rigid_threads, malleable_threads, .. } = self.options;
-        // The upper half is the malleable program's, as the manager does it.
+        // The malleable program gets the upper half, as from the manager.
         let (lower, upper) = self.cpus.split_at(self.cpus.len() / 2);
         let is_managed = matches!(scenario, Scenario::Manager | Capped(_));
         let socket = match is_managed {

@@ -1,9 +1,9 @@
-//! Which program runs beside which.
+//! The pairs of programs that run beside each other.
 
 use super::programs::Name::{self, *};
 use super::programs::{MALLEABLE, RIGID};
 
-/// Pairs that the user asks for.
+/// A value of --mix.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Asked {
     /// The paper's 24.
@@ -26,7 +26,7 @@ pub fn parse(text: &str) -> Result<Asked, String> {
             let list =
                 |names: &[Name]| names.iter().map(|n| n.text()).collect::<Vec<_>>().join(", ");
             Err(format!(
-                "wanted is N+M, N one of {} and M one of {}; or paper, or all",
+                "expected N+M, with N one of {} and M one of {}; or paper, or all",
                 list(&RIGID),
                 list(&MALLEABLE)
             ))
@@ -34,8 +34,8 @@ pub fn parse(text: &str) -> Result<Asked, String> {
     }
 }
 
-/// The mixes M1 to M24 of the paper. Legible there are M1 to M5, M7 and M9. The others are chosen
-/// so that each N has six different partners, and each M three. freqmine stands in for RNASeq.
+/// The mixes M1 to M24 of the paper. Only M1 to M5, M7 and M9 are legible there. The others are
+/// chosen so that each N has six different partners, and each M three. freqmine replaces RNASeq.
 const PAPER: [(Name, Name); 24] = [
     (Blackscholes, Particlefilter),
     (Blastn, Srad),
@@ -67,7 +67,7 @@ const PAPER: [(Name, Name); 24] = [
 const DEFAULT: usize = 8;
 const QUICK: [(Name, Name); 2] = [(Blackscholes, Particlefilter), (Pathfinder, Ep)];
 
-/// The pairs of `asked`, or those by default.
+/// Return the pairs that `asked` names, or the default ones.
 pub fn chosen(asked: &[Asked], quick: bool) -> Vec<(Name, Name)> {
     match (asked, quick) {
         ([], true) => QUICK.to_vec(),

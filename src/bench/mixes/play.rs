@@ -1,5 +1,5 @@
-//! Programs that run beside each other: each is started again until all have completed as many runs
-//! as wanted.
+//! Run programs beside each other. Each restarts until all have completed the wanted number of
+//! runs.
 
 use std::ffi::OsString;
 use std::os::unix::fs::FileTypeExt as _;
@@ -14,11 +14,11 @@ use super::super::child::{Ended, Running};
 use super::programs::Program;
 use crate::process;
 
-/// One of those that run beside each other.
+/// A program that runs beside others.
 pub struct Part<'a> {
     pub program: &'a Program,
     pub command: Vec<OsString>,
-    /// Those that it may use, or else all that there are.
+    /// CPUs that it may use. `None`: all CPUs.
     pub cpus: Option<Vec<usize>>,
 }
 
@@ -30,19 +30,19 @@ pub struct Run {
 }
 
 pub enum Outcome {
-    /// The complete runs, by part, and the part of the CPUs that was taken by others, the host of a
-    /// virtual machine included.
+    /// The complete runs of each part, and the fraction of the CPUs that other processes used, or
+    /// the host of a virtual machine.
     Done(Vec<Vec<Run>>, f64),
     Failed(String),
     Timeout,
 }
 
-/// How often somebody looks whether the manager is still there.
+/// Maximum interval between checks of the manager.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// All begin at the same time. The one that takes longest decides when it is over: the others go on
-/// until then, so that nobody has the machine for itself, and their last runs, which are not
-/// complete, do not count. `limit`: of the whole.
+/// Start all parts at the same time, and restart each until all have `completed` runs. Faster parts
+/// continue until then, so no part has the machine to itself. Their last, incomplete runs do not
+/// count. `limit`: maximum duration of all runs together.
 pub fn play(
     session: &Session,
     parts: &[Part],
@@ -52,7 +52,7 @@ pub fn play(
 ) -> anyhow::Result<Outcome> {
     let (begun, busy) = (Instant::now(), busy_seconds());
     let deadline = begun + limit;
-    // Of all that was started here.
+    // CPU seconds of all programs started here.
     let mut used = 0.0;
     let start = |part: &Part, i: usize| {
         Running::start(&part.command, &session.scratch, &format!("part{i}"), part.cpus.as_deref())
@@ -104,8 +104,8 @@ pub fn play(
     }
 }
 
-/// How long the CPUs that this process may use were busy so far, or their virtual machine had to
-/// wait.
+/// Return for how many seconds the CPUs that this process may use were busy since the boot. Time
+/// that the host of a virtual machine took (steal) counts as busy.
 pub fn busy_seconds() -> f64 {
     let (cpus, text) =
         (process::allowed_cpus(), std::fs::read_to_string("/proc/stat").unwrap_or_default());
@@ -114,7 +114,8 @@ pub fn busy_seconds() -> f64 {
     ticks / unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64
 }
 
-/// Of a line `cpu3 user nice system idle iowait irq softirq steal ...`, if it is one of `cpus`.
+/// Return the busy ticks of a line `cpu3 user nice system idle iowait irq softirq steal ...` of
+/// /proc/stat, if it is one of `cpus`.
 fn busy_ticks(line: &str, cpus: &[usize]) -> Option<f64> {
     let (cpu, fields) = line.strip_prefix("cpu")?.split_once(' ')?;
     if !cpus.contains(&cpu.parse().ok()?) {
@@ -124,27 +125,28 @@ fn busy_ticks(line: &str, cpus: &[usize]) -> Option<f64> {
     ticks.map(|(_, t)| t.parse::<f64>().ok()).sum()
 }
 
-/// Where the programs under lissom and their manager find each other.
+/// Environment variable with the path of the manager's socket.
 pub const SOCKET: &str = "LISSOM_MANAGER";
 
-/// In front of a command: with this socket, which nobody else knows.
+/// Return words in front of a command that make it use the manager's socket at `path`.
 pub fn with_socket(path: &Path) -> Vec<OsString> {
     let mut setting = OsString::from(format!("{SOCKET}="));
     setting.push(path);
     vec!["env".into(), setting]
 }
 
-/// `lissom manager`, for as long as this lives.
+/// A running `lissom manager`. Dropping it kills the manager.
 pub struct Manager {
     running: Running,
     socket: PathBuf,
 }
 
-/// How long it may take until it listens.
+/// Maximum time until the manager listens.
 const START: Duration = Duration::from_secs(5);
 
 impl Manager {
-    /// Post: it listens at `socket`, or the text says why not. Pre: nothing is there.
+    /// Start a manager, and wait until it listens at `socket`. Nothing may exist at that path. The
+    /// inner error says why the manager does not listen.
     pub fn start(
         session: &Session,
         command: &[OsString],
@@ -163,13 +165,16 @@ impl Manager {
                 return Ok(Ok(manager));
             }
             if Instant::now() > deadline {
-                return Ok(Err(format!("lissom manager does not listen at {}", socket.display())));
+                return Ok(Err(format!(
+                    "lissom manager did not listen at {} within 5 s",
+                    socket.display()
+                )));
             }
             session.signals.wait_for_child(Duration::from_millis(10))?;
         }
     }
 
-    /// Why there is none any more, if so; it is not asked again then.
+    /// Return why the manager has exited, or `None` if it runs. Must not be called after the exit.
     fn ended(&mut self) -> anyhow::Result<Option<String>> {
         Ok(self.running.poll()?.map(|exited| match exited.ended {
             Ended::Badly(why) => format!("lissom manager has ended: {why}"),
@@ -177,12 +182,12 @@ impl Manager {
         }))
     }
 
-    /// Ends it. Post: the part of one CPU that it has used.
+    /// Kill the manager, and remove its socket. Returns the fraction of one CPU that it used.
     pub fn stop(self) -> anyhow::Result<f64> {
         let seconds = self.running.seconds();
         let used = self.running.stop()?;
         if std::fs::remove_file(&self.socket).is_err() && self.socket.exists() {
-            bail!("{} cannot be removed", self.socket.display());
+            bail!("cannot remove {}", self.socket.display());
         }
         Ok(used / seconds)
     }

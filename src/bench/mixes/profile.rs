@@ -1,5 +1,5 @@
-//! The programs by themselves: how many threads they have to run from moment to moment, and how
-//! much faster they are with more.
+//! Each program by itself: its number of runnable threads over time, and its speedup with more
+//! threads.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::programs::Program;
 use super::report::{Point, Profile, Scaling, geometric_mean};
 use crate::manager::source::{Choice, Source};
 
-/// A program's activity is asked for again and again while it runs.
+/// The interval at which the activity of a running program is read.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// What the process does in one period: `[i]`: for how long it has i runnable threads.
+/// Observe a process for one period. Element i is the time with i runnable threads.
 fn activity(source: &mut Source, process: u32) -> anyhow::Result<Vec<Duration>> {
     let seen = source.period(PERIOD, &mut std::thread::sleep)?;
     Ok(seen
@@ -24,7 +24,8 @@ fn activity(source: &mut Source, process: u32) -> anyhow::Result<Vec<Duration>> 
         .unwrap_or_default())
 }
 
-/// All numbers up to eight, above that powers of two.
+/// Return the numbers of threads to measure: up to eight CPUs all numbers, otherwise powers of two
+/// and `cpus`.
 fn thread_counts(cpus: u32) -> Vec<u32> {
     let mut list: Vec<u32> = (1..=cpus).filter(|n| cpus <= 8 || n.is_power_of_two()).collect();
     if list.last() != Some(&cpus) {
@@ -34,7 +35,8 @@ fn thread_counts(cpus: u32) -> Vec<u32> {
 }
 
 impl Bench {
-    /// What is asked for. Post: what was complete is there, also after an error.
+    /// Measure the profile and the scaling of each program, if given a list for it. The lists keep
+    /// complete results after an error.
     pub fn alone(
         &mut self,
         profile: Option<&mut Vec<Profile>>,
@@ -64,7 +66,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Of one run with a thread for each CPU.
+    /// Profile one run with a thread per CPU. The inner error says why there is no profile.
     fn profile(&self, program: &Program) -> anyhow::Result<Result<Profile, String>> {
         let threads = self.options.cpus;
         let mut running =
@@ -72,27 +74,27 @@ impl Bench {
         let (mut source, mut time) = (Source::open(Choice::Auto, false)?, Vec::<Duration>::new());
         let exited = loop {
             let period = activity(&mut source, running.id())?;
-            // A period in which it has ended is not one of its own.
+            // Discard the period in which the program exited.
             if let Some(exited) = running.poll()? {
                 break exited;
             }
             time.resize(time.len().max(period.len()), Duration::ZERO);
             period.iter().zip(&mut time).for_each(|(more, time)| *time += *more);
             if running.seconds() > self.options.timeout {
-                return Ok(Err(format!("it does not end within {} s", self.options.timeout)));
+                return Ok(Err(format!("it did not end within {} s", self.options.timeout)));
             }
-            // The source does not wait for signals.
+            // Check for signals, since the source does not.
             self.session.signals.wait_for_child(Duration::ZERO)?;
         };
         match exited.ended {
             Ended::Well(_) => {}
             Ended::Badly(why) => return Ok(Err(why)),
-            Ended::TooSlow => return Ok(Err("it does not end".into())),
+            Ended::TooSlow => return Ok(Err("it did not end within the time limit".into())),
         }
         let whole: Duration = time.iter().sum();
         if whole.is_zero() {
             return Ok(Err(format!(
-                "it has ended before anybody looked, after {:.2} s",
+                "it ended before its threads were sampled, after {:.2} s",
                 exited.seconds
             )));
         }

@@ -1,4 +1,4 @@
-//! The programs of the mixes: how they are got ready, started and checked.
+//! The programs of the mixes: how to prepare, start and check each.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -34,9 +34,9 @@ pub enum Name {
 
 use Name::*;
 
-/// Programs with as many threads as they are told, which leave CPUs idle at times.
+/// Programs with a fixed number of threads, which leave CPUs idle at times.
 pub const RIGID: [Name; 5] = [Blackscholes, Blastn, Fft3d, Pathfinder, Blastp];
-/// Those that run under lissom.
+/// Malleable programs, which some scenarios run under lissom.
 pub const MALLEABLE: [Name; 11] = [
     Particlefilter,
     Srad,
@@ -86,20 +86,21 @@ impl Name {
     }
 }
 
-/// What all complete runs of a program have to have in common: it must not matter who else runs,
-/// nor with how many threads.
+/// The result that all complete runs of a program must share. Neither other programs nor the number
+/// of threads may change it.
 enum Answer {
-    /// The checksum that its last line, which is JSON, has.
+    /// `checksum` in the JSON of the last line.
     Checksum,
-    /// That its last line says that the result was verified.
+    /// `verified` in the JSON of the last line, which must be true.
     Verified,
-    /// The error that it reports, but for this part: sums depend on the order of the threads.
+    /// `error` in the JSON of the last line, within this fraction: sums depend on the order of the
+    /// threads.
     Error(f64),
-    /// All that it prints.
+    /// The whole standard output.
     Output,
 }
 
-/// How much work a run is: one or two seconds of two CPUs.
+/// How to start a program, and its work: one or two seconds of two CPUs at --scale 1.
 enum Start {
     Workload { program: PathBuf, class: Option<&'static str>, rounds: f64 },
     Blast { program: &'static str, database: PathBuf, queries: PathBuf },
@@ -110,12 +111,12 @@ pub struct Program {
     pub name: Name,
     start: Start,
     answer: Answer,
-    /// Of the first run.
+    /// Answer of the first run.
     known: OnceCell<String>,
 }
 
 impl Program {
-    /// The error says what is missing.
+    /// Prepare the program `name`. The error says what is missing.
     pub fn prepare(
         name: Name,
         session: &Session,
@@ -192,15 +193,15 @@ impl Program {
         command
     }
 
-    /// The name by which `lissom manager` knows its processes.
+    /// Return the name by which `lissom manager` knows the program's processes.
     pub fn process(&self) -> String {
         let command = self.command(1);
         let name = Path::new(&command[0]).file_name().unwrap_or_default();
-        // As long as the kernel keeps it.
+        // The kernel keeps 15 bytes of a name.
         name.to_string_lossy().chars().take(15).collect()
     }
 
-    /// What is wrong with what it said, if so.
+    /// Check the output of a run against that of the first run. Returns what is wrong, if anything.
     pub fn check(&self, output: &str) -> Option<String> {
         let answer = match &self.answer {
             Answer::Output => Ok(output.to_string()),
@@ -213,7 +214,7 @@ impl Program {
             Err(why) => return Some(why),
         };
         if answer.trim().is_empty() {
-            return Some("it has no result".into());
+            return Some("it printed no result".into());
         }
         let known = self.known.get_or_init(|| answer.clone());
         let same = match self.answer {
@@ -225,7 +226,8 @@ impl Program {
             _ => answer == *known,
         };
         let shown = |text: &str| text.chars().take(40).collect::<String>();
-        (!same).then(|| format!("the result is {} and was {}", shown(&answer), shown(known)))
+        (!same)
+            .then(|| format!("the result is {}, but was {} before", shown(&answer), shown(known)))
     }
 }
 
@@ -256,7 +258,7 @@ fn ml(
     Ok(Start::Ml { python, program, library, trees: trees.ceil() })
 }
 
-/// Made-up sequences, and queries that are pieces of some of them with changes.
+/// Prepare a BLAST program with random sequences. The queries are pieces of them, with changes.
 fn blast(
     session: &Session,
     program: &'static str,
@@ -269,7 +271,7 @@ fn blast(
         }
     }
     let mut random = fastrand::Rng::with_seed(1);
-    // Sequences, letters of each, letters of a query, and how many in a hundred are changed.
+    // Alphabet, sequences, letters per sequence and per query, percentage of letters changed.
     let (alphabet, sequences, length, query, changed) = match kind {
         "nucl" => ("ACGT", 400, 20_000, 1000, 10),
         _ => ("ACDEFGHIKLMNPQRSTVWY", 8000, 350, 300, 40),
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(exact.check("{\"checksum\": \"ab\", \"seconds\": 2}"), None);
         assert_eq!(
             exact.check("{\"checksum\": \"cd\"}"),
-            Some("the result is cd and was ab".into())
+            Some("the result is cd, but was ab before".into())
         );
         assert!(exact.check("{}").is_some() && exact.check("").is_some());
         assert_eq!(exact.process(), "ep");

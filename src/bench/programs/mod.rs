@@ -20,22 +20,23 @@ use super::harness::{BOUND, Beside, Group, Measured, NATIVE, SECONDS, Scenario};
 use super::workload::Calibration;
 use super::{Bench, Common, Session};
 
-/// Whole programs with more threads than CPUs
+/// Measure whole programs with more threads than CPUs
 ///
-/// The bound is the program natively with a thread for each CPU; native and lissom
-/// have --factor times as many, or --threads. What is not installed is left out,
-/// and said.
+/// The bound is the program natively with one thread per CPU. Native and lissom
+/// have --factor times as many threads, or --threads. Programs that are not
+/// installed are left out; the report names them.
 ///
 ///   none      ep (random numbers, OpenMP), blackscholes, blastn, pigz, xz, zstd,
 ///             sort: programs that hardly synchronize
 ///   blocking  histgb (scikit-learn), lightgbm, x264, fft3d (FFTW), barrier, cond
 ///   mixed     cg, particlefilter, stencil, pathfinder (OpenMP), pool (a thread
-///             pool like that of llama.cpp): they spin for a while, and then block
-///   spinning  pipeline, spin-barrier, omp-flags (as NPB's LU), omp-active
+///             pool like that of llama.cpp): they busy-wait for a while, then block
+///   spinning  pipeline, spin-barrier, omp-flags (like NPB's LU), omp-active
 ///
-/// Programs written from the specifications of suites, by name, or all of one by
-/// npb, parsec, splash or rodinia; only if they are named. At --scale 1 of class W
-/// or `small`, S or `test` below 0.5, A or `medium` from 4, B or `large` from 16:
+/// Programs written from the specifications of the papers' suites run only if you
+/// name them or a suite (npb, parsec, splash, rodinia). --scale selects the class:
+/// below 0.5 S or `test`, from 0.5 W or `small`, from 4 A or `medium`, from 16 B or
+/// `large`.
 ///
 ///   npb-      ep, is, cg, mg, ft, lu, sp, bt, ua
 ///   parsec-   streamcluster, fluidanimate, blackscholes, swaptions, dedup,
@@ -43,22 +44,22 @@ use super::{Bench, Common, Session};
 ///   splash-   ocean, radix, lu_cb, barnes, volrend
 ///   rodinia-  srad, heartwall, leukocyte, particlefilter, pathfinder
 ///
-/// Programs that may take 10,000 times as long natively do as many rounds as fit;
-/// the others do the same work each time, and are checked to have the same result.
+/// Programs that may take 10,000 times as long natively do as many rounds as fit.
+/// All others do the same work in each run, and must produce the same result.
 ///
-/// All of it takes ten minutes on 2 CPUs, --quick with --runs 3 a minute.
+/// All programs together take ten minutes on 2 CPUs, with --quick --runs 3 one.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct ProgramsArgs {
-    /// Programs to measure [default: all, or with --quick nine of them]
+    /// Programs to measure [default: all except those of suites; with --quick nine]
     #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(all_names()))]
     pub names: Vec<String>,
 
-    /// Only programs that synchronize so [default: all]
+    /// Measure only programs that synchronize in this way [default: all]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     pub kind: Vec<Kind>,
 
-    /// Threads for each CPU [default: 4]
+    /// Threads per CPU [default: 4]
     #[arg(long, value_name = "N", value_parser = super::thread_count(), conflicts_with = "threads")]
     pub factor: Option<u32>,
 
@@ -70,25 +71,25 @@ pub struct ProgramsArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub cpus: Vec<u32>,
 
-    /// A quick look: nine programs, a tenth of the work
+    /// Measure nine programs with a tenth of the work
     #[arg(long)]
     pub quick: bool,
 
-    /// Measure beside N other processes that are busy all the time. The bound runs by itself, and
-    /// counts (CPUs + N) / CPUs times: what it would take with its share of the CPUs
+    /// Run N busy processes beside each program. The bound runs without them, and its time is
+    /// multiplied by (CPUs + N) / CPUs: the time with its share of the CPUs
     #[arg(long, value_name = "N", value_parser = super::thread_count(), conflicts_with = "hog")]
     pub beside: Option<u32>,
 
     #[command(flatten)]
     pub suites: Suites,
 
-    /// Programs of your own: a file with [{"name": ..., "command": [..., "{threads}"],
-    /// "kind": "blocking", "check": ...}]. `check` is what the output has to contain
+    /// JSON file with programs of your own: [{"name": ..., "command": [..., "{threads}"], "kind":
+    /// "blocking", "check": ...}]. `check` is a text that the output must contain
     #[arg(long, value_name = "FILE")]
     pub catalogue: Option<PathBuf>,
 
-    /// A Python with scikit-learn and LightGBM [default: target/venv/bin/python3 if it is
-    /// there, or else python3]
+    /// Python with scikit-learn and LightGBM [default: target/venv/bin/python3 if it exists,
+    /// otherwise python3]
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
 
@@ -103,7 +104,7 @@ fn all_names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|p| p.0).chain(PAPERS.iter().map(|p| p.name)).chain(SUITES)
 }
 
-/// Seconds after which a run is killed: natively, spinning programs may take for ever.
+/// Default of --timeout, in seconds. Spinning programs may never finish natively.
 const LIMIT: f64 = 60.0;
 const QUICK_LIMIT: f64 = 8.0;
 
@@ -123,7 +124,7 @@ impl ProgramsArgs {
         let suites = self.catalogue.is_some() || self.suites.are_given();
         ALL.iter().copied().filter(move |(name, kind)| {
             let named = match (self.names.is_empty(), self.quick) {
-                // Who names suites wants these, unless he names programs beside them.
+                // --suite and --catalogue replace the default programs.
                 (true, _) if suites => false,
                 (true, true) => QUICK.contains(name),
                 (true, false) => true,
@@ -160,7 +161,7 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
         programs.extend(suites::catalogue(file)?);
     }
     if programs.is_empty() {
-        bail!("there is nothing to measure: {}", notes.join("; "));
+        bail!("nothing to measure: {}", notes.join("; "));
     }
     let cpus = super::numbers_of_cpus(&args.cpus, session)?;
     let compile = || super::workload::compile(session, super::workload::SYNC);
@@ -184,7 +185,7 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
     }
     if let Some(hogs) = args.beside {
         notes.push(format!(
-            "Beside {hogs} busy processes. The bound was measured without them, and multiplied by \
+            "Beside {hogs} busy processes. The bound ran without them; its time is multiplied by \
              (CPUs + {hogs}) / CPUs."
         ));
     }
@@ -204,11 +205,11 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
     })
 }
 
-/// A program of the papers' suites, of the class that belongs to `scale`.
+/// Prepare a program of the papers' suites, with the problem size for `scale`.
 pub fn paper(name: &str, session: &Session, scale: f64) -> anyhow::Result<Ready> {
     match PAPERS.iter().find(|p| p.name == name) {
         Some(paper) => paper.make(session, scale),
-        None => bail!("{name} is no program of a suite"),
+        None => bail!("{name} is not a program of a suite"),
     }
 }
 
@@ -254,7 +255,7 @@ fn group(
     }
 }
 
-/// CPU time for each wait, by what the runtime has counted.
+/// Return a note with the CPU time per wait of each program, from the runtime's counters.
 fn intervals(groups: &[Measured]) -> Vec<String> {
     let of = |group: &Measured| {
         let interval = group.cells.iter().find_map(|c| c.counted?.interval_us())?;

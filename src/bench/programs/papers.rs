@@ -1,5 +1,4 @@
-//! The programs of workloads/ that are written from the specifications of NPB, PARSEC, SPLASH-2 and
-//! Rodinia.
+//! The programs of workloads/ written from the specifications of NPB, PARSEC, SPLASH-2 and Rodinia.
 
 use std::rc::Rc;
 
@@ -12,12 +11,12 @@ const OPENMP: &[&str] = &["-fopenmp", "-lm"];
 const THREADS: &[&str] = &["-pthread", "-lm"];
 
 pub struct Paper {
-    /// The suite and the program: "npb-cg".
+    /// Suite and program, such as "npb-cg".
     pub name: &'static str,
     pub kind: Kind,
     pub program: Program,
-    /// Of the small class: together about a second of two CPUs. The first one includes the start
-    /// of the runtime, 2 to 6 ms.
+    /// Rounds of the small class, together about a second of two CPUs. The first round includes the
+    /// start of the runtime, 2 to 6 ms.
     pub rounds: u32,
 }
 
@@ -61,10 +60,10 @@ pub const PAPERS: &[Paper] = &[
     of("rodinia-pathfinder", Kind::Mixed, "rodinia/pathfinder", OPENMP, 3),
 ];
 
-/// Names that mean all programs of a suite.
+/// Names that select all programs of a suite.
 pub const SUITES: [&str; 4] = ["npb", "parsec", "splash", "rodinia"];
 
-/// The parallel part, as the suites themselves time it.
+/// Time of the parallel part, as the suites themselves measure it.
 const SECONDS: Metric = Metric { field: "seconds", unit: "seconds", compare: Compare::Ratio };
 
 impl Paper {
@@ -72,8 +71,8 @@ impl Paper {
         self.name.strip_prefix(suite).is_some_and(|rest| rest.starts_with('-'))
     }
 
-    /// The problem size: W or `small` at a scale of 1, S or `test` below a half, A or `medium`
-    /// from 4 on, B or `large` from 16 on.
+    /// Return the problem size: S or `test` below a scale of 0.5, W or `small` below 4, A or
+    /// `medium` below 16, and else B or `large`.
     pub fn class(&self, scale: f64) -> &'static str {
         let size = [0.5, 4.0, 16.0].iter().filter(|least| scale >= **least).count();
         let classes = if self.is_of("npb") {

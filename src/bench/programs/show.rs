@@ -1,4 +1,4 @@
-//! A line for each program.
+//! Render a report as text, with one line per program.
 
 use super::super::harness::{BOUND, Cell, Measured, State};
 use super::super::report::Report;
@@ -9,13 +9,13 @@ use ui::text::wrap;
 const NAME: usize = 24;
 const WIDTH: usize = 80;
 
-/// At most 80 columns wide.
+/// Render the report, at most 80 columns wide.
 pub fn text(report: &Report) -> String {
     let mut lines = wrap(&report.title(), "", 2);
     lines.extend(wrap(
         &format!(
-            "Median, least-most of {} rounds. bound: natively with a thread for each CPU, in seconds, or microseconds of a \
-             round (us). The other columns: times as long as the bound of the same round.",
+            "Median, least-most of {} rounds. bound: natively with one thread per CPU, in seconds, or microseconds a \
+             round (us). Other columns: time divided by the bound of the same round.",
             report.options.runs
         ),
         "",
@@ -30,7 +30,7 @@ pub fn text(report: &Report) -> String {
         lines.push(String::new());
         let columns: Vec<&str> =
             first.cells.iter().map(|c| c.scenario).filter(|s| *s != BOUND).collect();
-        // With spreads if there is room for them.
+        // Show spreads if they fit.
         let wide = NAME + 8 + 12 + 18 * columns.len() <= WIDTH;
         let width = if wide { 18 } else { 9 };
         let heads: String = columns.iter().map(|c| format!("{c:>width$}")).collect();

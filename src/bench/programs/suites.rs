@@ -1,5 +1,5 @@
-//! Suites of programs that the user has built: NPB, PARSEC, SPLASH, or others. None of them comes
-//! with lissom; papers.rs has programs written from their specifications.
+//! Suites that the user has built: NPB, PARSEC, SPLASH or others. lissom contains none of them;
+//! papers.rs has programs written from their specifications.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,12 +12,12 @@ use serde::Deserialize;
 use super::super::harness::SECONDS;
 use super::catalogue::{Kind, Ready, SharedCheck};
 
-/// What the user has said of them.
+/// The original programs of suites.
 #[derive(Default, Clone, clap::Args)]
 pub struct Suites {
-    /// Run the original programs of a suite that you have built. DIR is NPB's folder with
-    /// bin/cg.A.x (OpenMP), PARSEC 3.0's with bin/parsecmgmt, or any with lissom-programs.json,
-    /// of the form of `bench programs --catalogue`. May be repeated
+    /// Measure the original programs of a suite that you have built (repeatable). DIR is NPB's
+    /// folder with bin/cg.A.x (OpenMP), PARSEC 3.0's with bin/parsecmgmt, or any folder with
+    /// lissom-programs.json in the format of `bench programs --catalogue`
     #[arg(long = "suite", value_name = "DIR")]
     pub folders: Vec<PathBuf>,
 }
@@ -42,7 +42,7 @@ impl Suites {
     }
 }
 
-/// Programs of NPB, by how they wait.
+/// NPB's programs, and how their threads wait.
 const NPB: [(&str, Kind); 10] = [
     ("bt", Kind::Mixed),
     ("cg", Kind::Mixed),
@@ -56,7 +56,7 @@ const NPB: [(&str, Kind); 10] = [
     ("ua", Kind::Mixed),
 ];
 
-/// Those of bin/ whose name is a program of NPB, a class, and perhaps `.x`.
+/// Return the programs of NPB in bin/: their names are PROGRAM.CLASS or PROGRAM.CLASS.x.
 fn npb(folder: &Path) -> anyhow::Result<Vec<Ready>> {
     let mut list = Vec::new();
     for path in files(&folder.join("bin")).unwrap_or_default() {
@@ -73,8 +73,7 @@ fn npb(folder: &Path) -> anyhow::Result<Vec<Ready>> {
                 vec!["env".into(), format!("OMP_NUM_THREADS={threads}").into(), path.clone().into()]
             }),
             metric: SECONDS,
-            // "Verification = SUCCESSFUL", or "VERIFICATION SUCCESSFUL" where it is done on the
-            // way.
+            // "Verification = SUCCESSFUL", or "VERIFICATION SUCCESSFUL" if checked before the end.
             check: Some(Rc::new(|output: &str| {
                 let output = output.to_lowercase();
                 let bad = output.contains("unsuccessful") || !output.contains("successful");
@@ -86,15 +85,15 @@ fn npb(folder: &Path) -> anyhow::Result<Vec<Ready>> {
     }
     if list.is_empty() {
         bail!(
-            "--suite {}: neither bin/cg.A.x of NPB (`make cg CLASS=A`), nor bin/parsecmgmt of \
-             PARSEC, nor {CATALOGUE} is there",
+            "--suite {}: found neither NPB's bin/cg.A.x (`make cg CLASS=A`), nor PARSEC's \
+             bin/parsecmgmt, nor {CATALOGUE}",
             folder.display()
         );
     }
     Ok(list)
 }
 
-/// PARSEC's programs, by how they wait; the others are taken to block.
+/// PARSEC's programs, and how their threads wait. Other programs are assumed to block.
 const PARSEC: [(&str, Kind); 4] = [
     ("blackscholes", Kind::None),
     ("swaptions", Kind::None),
@@ -102,7 +101,7 @@ const PARSEC: [(&str, Kind); 4] = [
     ("streamcluster", Kind::Blocking),
 ];
 
-/// Those that were built, by PARSEC's own way of running them, with the input `simlarge`.
+/// Return PARSEC's programs that were built. `parsecmgmt` runs them with the input `simlarge`.
 fn parsec(folder: &Path) -> anyhow::Result<Vec<Ready>> {
     let manager = folder.join("bin/parsecmgmt");
     let mut list = Vec::new();
@@ -133,23 +132,24 @@ fn parsec(folder: &Path) -> anyhow::Result<Vec<Ready>> {
     }
     if list.is_empty() {
         bail!(
-            "--suite {}: no program of PARSEC was built; `bin/parsecmgmt -a build -p all` builds all",
+            "--suite {}: no program of PARSEC is built; run `bin/parsecmgmt -a build -p all`",
             folder.display()
         );
     }
     Ok(list)
 }
 
-/// What a catalogue says of a program.
+/// A program in a catalogue.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     name: String,
-    /// `{threads}` in it is their number. A relative path is taken from the catalogue's folder.
+    /// `{threads}` stands for the number of threads. The program's path may be relative to the
+    /// catalogue's folder.
     command: Vec<String>,
     #[serde(default = "blocking")]
     kind: String,
-    /// What its output has to contain.
+    /// Text that the output must contain.
     check: Option<String>,
 }
 
@@ -157,21 +157,22 @@ fn blocking() -> String {
     "blocking".into()
 }
 
-/// A folder with this file, or any file of this form.
+/// Name of the catalogue in a suite's folder.
 pub const CATALOGUE: &str = "lissom-programs.json";
 
+/// Read a catalogue. `path`: the file, or a folder with `CATALOGUE`.
 pub fn catalogue(path: &Path) -> anyhow::Result<Vec<Ready>> {
     let file = if path.is_dir() { path.join(CATALOGUE) } else { path.to_path_buf() };
     let text = fs::read_to_string(&file).with_context(|| {
         format!(
-            "{}: wanted is a list [{{\"name\": ..., \"command\": [..., \"{{threads}}\"], \"kind\": \"none|blocking|spinning|\
+            "{}: expected a list [{{\"name\": ..., \"command\": [..., \"{{threads}}\"], \"kind\": \"none|blocking|spinning|\
              mixed\", \"check\": ...}}]",
             file.display()
         )
     })?;
     let entries: Vec<Entry> =
         serde_json::from_str(&text).with_context(|| file.display().to_string())?;
-    // Of a file that is named without a folder, too.
+    // The parent of a bare file name would be empty.
     let file = std::path::absolute(&file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
     entries.into_iter().map(|entry| ready(entry, folder)).collect()
@@ -179,12 +180,12 @@ pub fn catalogue(path: &Path) -> anyhow::Result<Vec<Ready>> {
 
 fn ready(entry: Entry, folder: &Path) -> anyhow::Result<Ready> {
     let kind = <Kind as clap::ValueEnum>::from_str(&entry.kind, false).map_err(|_| {
-        anyhow::anyhow!("{}: kind is none, blocking, spinning or mixed", entry.name)
+        anyhow::anyhow!("{}: kind must be none, blocking, spinning or mixed", entry.name)
     })?;
     let Some(program) =
         entry.command.first().filter(|_| entry.command.iter().any(|w| w.contains("{threads}")))
     else {
-        bail!("{}: its command has no {{threads}}, and so no number of threads", entry.name);
+        bail!("{}: its command must contain {{threads}}, the number of threads", entry.name);
     };
     let program: PathBuf =
         if program.contains('/') { folder.join(program) } else { program.into() };
@@ -200,7 +201,8 @@ fn ready(entry: Entry, folder: &Path) -> anyhow::Result<Ready> {
         metric: SECONDS,
         check: expected.map(|expected| -> SharedCheck {
             Rc::new(move |output: &str| {
-                (!output.contains(&expected)).then(|| format!("its output has no `{expected}`"))
+                (!output.contains(&expected))
+                    .then(|| format!("its output does not contain `{expected}`"))
             })
         }),
         units: None,
@@ -208,7 +210,7 @@ fn ready(entry: Entry, folder: &Path) -> anyhow::Result<Ready> {
     })
 }
 
-/// By name.
+/// List the files in a folder, by name.
 fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut list: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();

@@ -1,4 +1,4 @@
-//! What an application consists of: a load, and perhaps a server that answers it.
+//! The parts of an application: a load, and possibly a server that answers it.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,17 +13,19 @@ pub struct Copy {
 }
 
 pub struct Server {
-    /// In front of `lissom run`: becomes the server's user.
+    /// Words in front of `lissom run` that change to the server's user.
     pub user: Vec<OsString>,
     pub command: Vec<OsString>,
     pub ready: Ready,
 }
 
-/// The sign of a server that answers.
+/// The condition under which a server is ready.
 pub enum Ready {
+    /// This local TCP port accepts connections.
     Port(u16),
+    /// This Unix socket accepts connections.
     Socket(PathBuf),
-    /// This file has a line with the text.
+    /// This file has a line with only this text.
     Line(PathBuf, &'static str),
 }
 
@@ -44,7 +46,7 @@ impl Ready {
 }
 
 impl Ready {
-    /// Removes the sign of a server that was killed. Pre: none runs.
+    /// Remove the file that a killed server left. The server must not run.
     pub fn clear(&self) {
         if let Ready::Socket(path) | Ready::Line(path, _) = self {
             let _ = std::fs::remove_file(path);
@@ -52,25 +54,25 @@ impl Ready {
     }
 }
 
-/// A program that ends by itself.
+/// A program that exits after an amount of work.
 pub struct Load {
-    /// By the amount of work.
+    /// Build the command for an amount.
     pub command: Box<dyn Fn(u64) -> Vec<OsString>>,
     pub work: Work,
-    /// The amount that the first run of the calibration has.
+    /// Amount of the first calibration run.
     pub first: u64,
 }
 
 #[derive(Clone, Copy)]
 pub enum Work {
-    /// So many units for each of the amount.
+    /// Units of work per unit of the amount.
     Asked(f64),
     /// The amount is seconds; the function reads the units from the output.
     Printed(fn(&str) -> Option<f64>),
 }
 
 impl Load {
-    /// Units of work in a run, or the reason why the run does not count.
+    /// Return the units of work of a run, or why the run does not count.
     pub fn done(&self, amount: u64, output: &str) -> Result<f64, String> {
         if let Some(failed) = failed_requests(output) {
             return Err(failed);
@@ -89,7 +91,8 @@ impl Load {
     }
 }
 
-/// ApacheBench exits with 0 even if no request was answered well.
+/// Return ApacheBench's line about failed requests, if there were any. Its exit code is 0 even if
+/// all requests failed.
 fn failed_requests(output: &str) -> Option<String> {
     let mut lines = output.lines();
     let failed = lines.find(|l| {
@@ -102,17 +105,17 @@ fn failed_requests(output: &str) -> Option<String> {
     failed.map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// A port on which nothing listens now.
+/// Return a local TCP port on which nothing listens now.
 pub fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// Whether another run is needed to know the amount of work that takes `aim` seconds, and the next
-/// amount. `seconds`: what `amount` took.
+/// Return whether calibration needs another run, and the next amount. `amount` took `seconds`; the
+/// goal is `aim` seconds.
 pub fn next_amount(amount: u64, seconds: f64, aim: f64) -> (bool, u64) {
     let factor = aim / seconds.max(1e-3);
     let next = (amount as f64 * factor.min(20.0)).round().max(1.0) as u64;
-    // Starting takes a part of a short run.
+    // Start-up is a large part of a short run: measure again.
     (factor > 2.0, next)
 }
 

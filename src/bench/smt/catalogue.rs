@@ -1,4 +1,4 @@
-//! The applications: those of the paper, or programs that stand in for them.
+//! The applications of the paper, or programs that stand in for them.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use super::super::Session;
 use super::application::Copy;
 use super::{programs, servers};
 
-/// What all applications are told.
+/// Settings of all applications.
 pub struct Setting<'a> {
     pub session: &'a Session,
-    /// Of a program that computes.
+    /// Threads of a program that computes, and of a client.
     pub threads: u32,
     /// Connections of a server.
     pub clients: u32,
@@ -20,9 +20,9 @@ pub struct Application {
     pub name: &'static str,
     /// Its name in the paper.
     pub paper: &'static str,
-    /// Of its throughput.
+    /// Unit of its throughput.
     pub unit: &'static str,
-    /// The error names what has to be installed.
+    /// Prepare a copy, by its number from 0. The error names what to install.
     pub prepare: fn(&Setting, usize) -> anyhow::Result<Copy>,
 }
 
@@ -35,7 +35,7 @@ const fn of(
     Application { name, paper, unit, prepare }
 }
 
-/// Fig. 2's programs first, then in the paper's order.
+/// All applications: those of Fig. 2, then the others in the paper's order.
 pub const APPLICATIONS: &[Application] = &[
     of("dedup", "dedup", "MiB a second", programs::dedup),
     of("volrend", "volrend", "frames a second", programs::volrend),
@@ -53,13 +53,13 @@ pub const APPLICATIONS: &[Application] = &[
     of("kmeans", "Spark k-means", "iterations a second", programs::kmeans),
 ];
 
-/// Programs of Fig. 2, which run beside a second copy of themselves also with --quick.
+/// Programs of Fig. 2, for which --quick includes the pair `same`.
 pub const FIGURE_2: [&str; 2] = ["dedup", "volrend"];
 pub const QUICK: [&str; 5] = ["dedup", "volrend", "dbench", "ffmpeg", "redis"];
-/// A JVM takes seconds to start: measured only if asked for.
+/// Applications that are measured only if named: a JVM takes seconds to start.
 pub const SLOW: [&str; 3] = ["terasort", "pagerank", "kmeans"];
 
-/// Applications of the paper that no package offers.
+/// Applications of the paper that no package provides, and why.
 pub const ABSENT: [(&str, &str); 3] = [
     ("DBT1", "no package has a TPC-W benchmark"),
     ("HDFS TestDFSIO", "no package has Hadoop's HDFS"),

@@ -1,4 +1,4 @@
-//! `lissom bench smt`: applications in pairs, by what idle CPUs do.
+//! `lissom bench smt`: applications in pairs, with each policy for idle CPUs.
 
 mod application;
 mod catalogue;
@@ -31,70 +31,70 @@ use super::workload::{self, WORK};
 use super::{Session, ml};
 use crate::cli::{Idle, Share, Switch};
 
-/// Applications in pairs, by the policies of `run --idle`
+/// Measure the policies of `run --idle` with applications in pairs
 ///
 /// Each application runs natively and under lissom with each policy (sleep, poll,
-/// haltpoll), in two pairs:
+/// haltpoll), in two pairs, and alone, natively:
 ///
-///   mixed  beside matrix multiplication with a thread for each CPU, which is run
-///          in the same way
+///   mixed  beside matrix multiplication with one thread per CPU, which runs in the
+///          same way
 ///   same   beside a second copy of itself
 ///
-/// and alone, natively. Each run has the same work. Counted are the throughput of
-/// both programs, context switches and CPU time of the application with its
-/// servers, and the processors' power where RAPL tells it.
+/// Each run has the same work. Reports throughput of both programs, context
+/// switches and CPU time of the application with its servers, and the power of the
+/// processors if RAPL is readable.
 ///
 ///   dedup, volrend  programs written from PARSEC and SPLASH-2
-///   apache     a page of 4 KiB, by ApacheBench
+///   apache     a page of 4 KiB, requested by ApacheBench
 ///   clamav     clamd scans random files
 ///   dbench     file operations (FileServer)
 ///   lighttpd   watermarks on a photo, by GraphicsMagick
 ///   ffmpeg     transcoding to H.264 (MediaTomb)
-///   mysql      MariaDB, by SysBench's OLTP
-///   pgsql      PostgreSQL, by pgbench's TPC-B
+///   mysql      MariaDB, with SysBench's OLTP
+///   pgsql      PostgreSQL, with pgbench's TPC-B
 ///   redis      half reads, half writes (SSDB)
-///   xgboost    training, by Python
+///   xgboost    training, in Python
 ///   terasort, pagerank, kmeans
-///              Spark in local mode, by Python; only if named: each run takes
+///              Spark in local mode, in Python; only if named: each run takes
 ///              seconds to start
 ///
-/// What is not installed is left out, and named.
+/// Applications that are not installed are left out; the report names them.
 #[derive(Args)]
 #[command(verbatim_doc_comment, after_long_help = EXIT_CODES)]
 pub struct SmtArgs {
-    /// Applications to measure [default: all but Spark's; with --quick dedup, volrend,
-    /// dbench, ffmpeg, redis]
+    /// Applications to measure [default: all except Spark's; with --quick dedup, volrend, dbench,
+    /// ffmpeg, redis]
     #[arg(value_name = "APPLICATION",
         value_parser = PossibleValuesParser::new(APPLICATIONS.iter().map(|a| a.name)))]
     applications: Vec<String>,
 
-    /// Which pairs [default: both; with --quick `same` is for dedup and volrend only]
+    /// Pairs to measure [default: both; with --quick `same` only for dedup and volrend]
     #[arg(long = "pair", value_enum, value_name = "LIST", value_delimiter = ',')]
     pairs: Vec<Pair>,
 
-    /// Threads of a program that computes, and of a client [default: one for each CPU]
+    /// Threads of a computing program, and of a client [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = super::thread_count())]
     threads: Option<u32>,
 
-    /// Connections of a server [default: 4 for each CPU]
+    /// Connections to a server [default: 4 per CPU]
     #[arg(long, value_name = "N", value_parser = super::thread_count())]
     clients: Option<u32>,
 
-    /// How threads are switched under lissom
+    /// How to switch between threads under lissom
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
     switch: Switch,
 
-    /// Whether the programs of a pair share the CPUs as programs under lissom do
+    /// Whether programs of a pair share the CPUs, as with `run --share`
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
     share: Share,
 
-    /// Rounds; each runs every way once. One more, with a quarter of the work, comes first
+    /// Rounds; each runs every column once. A warm-up round with a quarter of the work comes first
     /// and does not count [default: 3; with --quick 1]
     #[arg(long, visible_alias = "runs", value_name = "N", value_parser = super::rounds())]
     rounds: Option<usize>,
 
-    /// How long a run is to take alone. In pairs it takes twice as long and more
-    /// [default: 0.5; with --quick 0.2]
+    /// Duration of a run alone, in seconds. In pairs it takes at least twice as long [default: 0.5;
+    /// with --quick 0.2]
     #[arg(long, value_name = "SECONDS", value_parser = super::positive)]
     seconds: Option<f64>,
 
@@ -103,16 +103,16 @@ pub struct SmtArgs {
         value_parser = super::positive)]
     timeout: f64,
 
-    /// A quick look, of a minute and a half at most: fewer applications, one round
+    /// Measure fewer applications in one round, in at most a minute and a half
     #[arg(long)]
     quick: bool,
 
-    /// A Python with XGBoost, and PySpark [default: target/venv/bin/python3 if it is there,
-    /// or else python3]
+    /// Python with XGBoost and PySpark [default: target/venv/bin/python3 if it exists, otherwise
+    /// python3]
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
 
-    /// Write all samples to this file, or with `-` to standard output in place of the table
+    /// Write all samples as JSON to this file, or with `-` to standard output instead of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -122,14 +122,14 @@ pub struct SmtArgs {
 }
 
 const EXIT_CODES: &str = "\
-It takes a quarter of an hour; --quick and names of applications make it shorter.
-On Debian, all of them: apt-get install apache2-bin apache2-utils clamav-daemon
-clamdscan dbench ffmpeg graphicsmagick lighttpd mariadb-server postgresql
-redis-server sysbench; pip install xgboost-cpu scikit-learn (`make bench`); for
-Spark also default-jre-headless, and pip install numpy pyspark.
+The benchmark takes 15 minutes; --quick or names of applications shorten it.
+To install all on Debian: apt-get install apache2-bin apache2-utils
+clamav-daemon clamdscan dbench ffmpeg graphicsmagick lighttpd mariadb-server
+postgresql redis-server sysbench; pip install xgboost-cpu scikit-learn (`make
+bench`); for Spark also default-jre-headless, and pip install numpy pyspark.
 
 Exit code: 0 if everything ran, 1 if something failed or was too slow, 2 if
-options are wrong. Ctrl-C ends it and shows what is complete.";
+options are wrong. Ctrl-C ends the benchmark and shows the complete part.";
 
 impl SmtArgs {
     fn options(&self, cpus: u32) -> Options {
@@ -185,7 +185,7 @@ pub fn measure_and_report(args: &SmtArgs) -> anyhow::Result<i32> {
     if groups.is_empty() && interrupted.is_none() {
         let list: Vec<String> =
             left_out.iter().map(|l: &LeftOut| format!("{}: {}", l.application, l.why)).collect();
-        bail!("nothing is left: {}", list.join("; "));
+        bail!("nothing to measure: {}", list.join("; "));
     }
     for group in &groups {
         let group: &Measured = group;
@@ -211,7 +211,7 @@ pub fn measure_and_report(args: &SmtArgs) -> anyhow::Result<i32> {
     Ok(report.exit_code())
 }
 
-/// The program that computes beside an application.
+/// Return the command of the program that computes beside an application.
 fn matmul(session: &Session) -> anyhow::Result<Vec<OsString>> {
     let program = workload::compile(session, WORK)?;
     let threads = session.cpus().to_string();
@@ -233,11 +233,12 @@ struct Ready {
     scenes: Vec<&'static Scene>,
 }
 
-/// Runs that find out the amount of work, at most.
+/// Maximum number of runs that calibrate the amount of work.
 const PILOTS: usize = 6;
 
 impl Bench {
-    /// Post: `groups` has what was complete, also after an error.
+    /// Measure the applications that `args` names. `groups` receives the results, and keeps
+    /// complete ones after an error. `left_out` receives applications that cannot run.
     fn measure(
         &self,
         args: &SmtArgs,
@@ -287,8 +288,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Post: `amount` takes about as long as wanted, or the text says why the application does not
-    /// run.
+    /// Set the amount so that a run takes about --seconds. The inner error says why the application
+    /// does not run.
     fn calibrate(&self, ready: &mut Ready) -> anyhow::Result<Result<(), String>> {
         let load = &ready.copies[0].load;
         if load.is_timed() {
@@ -300,7 +301,9 @@ impl Bench {
             let output = match self.play(ready, ready.amount, &SCENES[0], false)? {
                 play::Outcome::Done(output) => output,
                 play::Outcome::Failed(why) => return Ok(Err(why)),
-                play::Outcome::Timeout => return Ok(Err("it does not end".into())),
+                play::Outcome::Timeout => {
+                    return Ok(Err("it did not end within the time limit".into()));
+                }
             };
             let seconds = output["seconds"].as_f64().unwrap_or_default();
             let (again, amount) = next_amount(ready.amount, seconds, self.options.seconds);
@@ -334,7 +337,8 @@ impl Bench {
         }
     }
 
-    /// In front of a command.
+    /// Return the `lissom run` in front of a command, empty for a native scene. The flag makes it
+    /// write statistics.
     fn around(&self, scene: &Scene, told: bool) -> Vec<OsString> {
         let Some(policy) = scene.policy else { return vec![] };
         let idle = format!("--idle={}", Idle::name(policy));
@@ -364,10 +368,10 @@ impl Bench {
     }
 
     fn run(&self, ready: &Ready, name: &str, turn: Turn) -> anyhow::Result<Ran> {
-        // Scenarios are made from scenes.
+        // `group` makes each scenario from a scene.
         let scene = Scene::named(name).expect("a scene");
-        // Files are in memory after the warm-up, and it is known whether lissom manages the
-        // application: statistics are taken here, where they cost the measurement nothing.
+        // The warm-up loads files into memory. It also takes the statistics, which show whether
+        // lissom manages the application: here they do not disturb the measurement.
         let is_warm_up = turn == Turn::WarmUp;
         let is_told = is_warm_up && scene.policy.is_some();
         let amount = match is_warm_up && !ready.copies[0].load.is_timed() {
@@ -388,7 +392,7 @@ impl Bench {
         Ok(Ran { outcome, statistics: told, native_because, counted: None })
     }
 
-    /// Matrix multiplication alone.
+    /// Measure matrix multiplication alone.
     fn neighbour(&self) -> anyhow::Result<Outcome> {
         let mut command = self.computes.clone();
         command.extend(["--seconds".into(), self.options.seconds.to_string().into()]);
@@ -404,11 +408,11 @@ impl Bench {
 fn sample(output: Value) -> Outcome {
     match output["throughput"].as_f64() {
         Some(value) => Outcome::Done(Sample { value, output, process: Process::default() }),
-        None => Outcome::Failed("it has done nothing".into()),
+        None => Outcome::Failed("it did no work".into()),
     }
 }
 
-/// In the order of the table: those of the pairs, and their bases.
+/// Return the scenes of `pairs` and their bases, in the order of the table.
 fn scenes(pairs: &[Pair]) -> Vec<&'static Scene> {
     let is_wanted = |scene: &&Scene| match (scene.name, scene.pair) {
         (ALONE, _) => true,

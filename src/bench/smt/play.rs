@@ -1,4 +1,4 @@
-//! Runs one or two copies of an application, and perhaps the program that computes beside it.
+//! Run one or two copies of an application, and optionally the program that computes beside it.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -14,25 +14,27 @@ use super::super::mixes::busy_seconds;
 use super::application::{Copy, Server};
 use crate::process;
 
-/// Time for a server to answer, and to end.
+/// Maximum time until a server answers, and until it exits after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Interval between checks of a server.
 const PAUSE: Duration = Duration::from_millis(5);
 
 pub enum Outcome {
+    /// Work and resources of the first copy, as `Play::run` describes.
     Done(Value),
     Failed(String),
     Timeout,
 }
 
-/// A server that has been started. It is ended when this is dropped.
+/// A started server. Dropping it kills the server.
 pub struct Serving<'a> {
     server: &'a Server,
     running: Running,
 }
 
 impl<'a> Serving<'a> {
-    /// `around`: in front of its command, without the command that becomes its user. `name`: of its
-    /// output's files.
+    /// Start a server. `around`: words in front of its command, after those that change the user.
+    /// `name`: name of its output files.
     pub fn start(
         session: &Session,
         server: &'a Server,
@@ -46,7 +48,7 @@ impl<'a> Serving<'a> {
         Ok(Serving { server, running })
     }
 
-    /// Post: it answers, or the text says why not.
+    /// Wait until the server answers. The inner error says why it does not.
     pub fn await_ready(&mut self, session: &Session) -> anyhow::Result<Result<(), String>> {
         let deadline = Instant::now() + PATIENCE;
         while !self.server.ready.is_there() {
@@ -54,14 +56,14 @@ impl<'a> Serving<'a> {
                 return Ok(Err(why));
             }
             if Instant::now() > deadline {
-                return Ok(Err("the server does not answer".into()));
+                return Ok(Err("the server did not answer within 20 s".into()));
             }
             session.signals.wait_for_child(PAUSE)?;
         }
         Ok(Ok(()))
     }
 
-    /// Why, if it has.
+    /// Return why the server has exited, or `None` if it runs. Must not be called after the exit.
     fn ended(&mut self) -> anyhow::Result<Option<String>> {
         Ok(self.running.poll()?.map(|exited| match exited.ended {
             Ended::Badly(why) => format!("the server has ended: {why}"),
@@ -69,7 +71,8 @@ impl<'a> Serving<'a> {
         }))
     }
 
-    /// Ends it, in whatever way. Post: what it and its processes have used; None: it does not end.
+    /// Send SIGTERM, and wait until the server exits. Returns what it and its processes used, or
+    /// `None` if it does not exit within `PATIENCE`; the drop then kills it.
     pub fn stop(mut self, session: &Session) -> anyhow::Result<Option<Used>> {
         self.running.ask_to_end();
         let deadline = Instant::now() + PATIENCE;
@@ -85,30 +88,33 @@ impl<'a> Serving<'a> {
     }
 }
 
-/// What runs, and how.
+/// The programs of a run, and their parameters.
 pub struct Play<'a> {
     pub copies: &'a [&'a Copy],
-    /// The command of the program that computes.
+    /// Command of the program that computes beside a single copy.
     pub computes: Option<&'a [OsString]>,
-    /// In front of each command. With `true`: the command leaves statistics.
+    /// Return words in front of each command. With `true`, the command writes statistics.
     pub around: &'a dyn Fn(bool) -> Vec<OsString>,
-    /// Whether the first copy, its server if there is one, leaves statistics.
+    /// Whether the first copy (its server, if it has one) writes statistics.
     pub is_told: bool,
+    /// Amount of work of each load.
     pub amount: u64,
-    /// Of the loads.
+    /// Maximum duration of the loads.
     pub limit: Duration,
     pub energy: Option<&'a Energy>,
 }
 
+/// A load that exited.
 struct Loaded {
     exited: Exited,
-    /// By CLOCK_MONOTONIC.
+    /// Start and end by CLOCK_MONOTONIC, in seconds.
     window: (f64, f64),
 }
 
 impl Play<'_> {
-    /// What the first copy has done and used, with all its processes from start to end, and in
-    /// `beside` the same of the other program.
+    /// Run all copies at the same time. Returns work, throughput and resources of the first copy,
+    /// with all its processes, and in `beside` those of the second copy or the throughput of the
+    /// program that computes. `others`: fraction of the CPUs that other processes used.
     pub fn run(&self, session: &Session) -> anyhow::Result<Outcome> {
         let (begun, busy) = (Instant::now(), busy_seconds());
         let mut servers = Vec::new();
@@ -157,11 +163,11 @@ impl Play<'_> {
                 Err(why) => return Ok(Outcome::Failed(why)),
             }
         }
-        // A copy without a server has none to stop; copies of an application are alike.
+        // Either all copies have a server or none.
         for ((_, of), server) in parts.iter_mut().zip(servers) {
             match server.stop(session)? {
                 Some(more) => add(of, &more),
-                None => return Ok(Outcome::Failed("the server does not end".into())),
+                None => return Ok(Outcome::Failed("the server did not end within 20 s".into())),
             }
         }
         used += parts.iter().map(|(_, used)| used.cpu_seconds()).sum::<f64>();
@@ -178,7 +184,8 @@ impl Play<'_> {
         Ok(Outcome::Done(value))
     }
 
-    /// Runs the loads of all copies at the same time.
+    /// Run the loads of all copies at the same time, for at most `limit`. The inner error is
+    /// `Failed` if a server or the program that computes exits, or `Timeout`.
     fn load(
         &self,
         session: &Session,
@@ -221,12 +228,12 @@ impl Play<'_> {
         }
     }
 
-    /// The work of a copy, and its throughput.
+    /// Return a copy's work, its seconds and its throughput, or why the load failed.
     fn read(&self, copy: &Copy, loaded: &Loaded) -> Result<Value, String> {
         let text = match &loaded.exited.ended {
             Ended::Well(text) => text,
             Ended::Badly(why) => return Err(why.clone()),
-            Ended::TooSlow => return Err("it does not end".into()),
+            Ended::TooSlow => return Err("it did not end in time".into()),
         };
         let work = copy.load.done(self.amount, text)?;
         let seconds = said(text)["seconds"].as_f64().unwrap_or(loaded.exited.seconds);
@@ -234,13 +241,14 @@ impl Play<'_> {
     }
 }
 
-/// The line of JSON that our own programs print.
+/// Return the last line of the output, if it is a JSON object, as our own programs print. Otherwise
+/// null.
 fn said(text: &str) -> Value {
     let line = text.lines().last().unwrap_or_default();
     serde_json::from_str::<Value>(line).ok().filter(Value::is_object).unwrap_or_default()
 }
 
-/// When the load did its work: without its start, if it says so.
+/// Return the time in which the load did its work: without its start-up, if it reports that.
 fn window(loaded: &Loaded) -> (f64, f64) {
     let Ended::Well(text) = &loaded.exited.ended else { return loaded.window };
     let said = said(text);
@@ -272,7 +280,7 @@ mod tests {
     use super::super::application::{Load, Ready, Work};
     use super::*;
 
-    /// The load fails unless its server answers.
+    /// Make a copy whose load fails unless its server answers.
     fn copy(session: &Session, name: &str, serve: &str) -> Copy {
         let file = session.scratch.path().join(name);
         let path = file.display();

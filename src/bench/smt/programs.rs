@@ -1,4 +1,4 @@
-//! Applications that are one program: they compute, or read and write files.
+//! Applications without a server: they compute, or read and write files.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::servers::program;
 const DEDUP: Program = Program("parsec/dedup", &["-pthread", "-lm"]);
 const VOLREND: Program = Program("splash/volrend", &["-pthread", "-lm"]);
 
-/// A program of workloads/ whose amount is rounds, of so many units each.
+/// Prepare a program of workloads/. The amount is rounds of `units` units each.
 fn rounds(setting: &Setting, program: Program, units: f64) -> anyhow::Result<Copy> {
     let (program, threads) = (workload::compile(setting.session, program)?, setting.threads);
     let command = move |amount: u64| {
@@ -39,10 +39,11 @@ pub fn volrend(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
     rounds(setting, VOLREND, FRAMES)
 }
 
-/// Transcodes a generated clip, again and again, to H.264; a unit of the amount is a frame.
+/// Prepare ffmpeg, which transcodes a generated clip to H.264 in a loop. A unit of the amount is a
+/// frame.
 pub fn ffmpeg(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
     let program = program("ffmpeg", "ffmpeg")?;
-    // Both copies read it.
+    // Both copies read the same clip.
     let clip = setting.session.scratch.path().join("clip.mpg");
     let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>();
     if !clip.exists() {
@@ -67,14 +68,14 @@ pub fn ffmpeg(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
     Ok(Copy { server: None, load })
 }
 
-/// Where Debian and Fedora have dbench's list of operations.
+/// Paths of dbench's list of operations on Debian and Fedora.
 const OPERATIONS: [&str; 2] = ["/usr/share/dbench/client.txt", "/usr/share/client.txt"];
 
-/// A process for each client; the amount is seconds, the work file operations.
+/// Prepare dbench, with a process per client. The amount is seconds, and the work file operations.
 pub fn dbench(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     let program = program("dbench", "dbench")?;
     let list = OPERATIONS.into_iter().find(|p| Path::new(p).exists());
-    let list = list.context("dbench's client.txt is in none of the usual folders")?;
+    let list = list.context("dbench's client.txt is not in any of the usual folders")?;
     let folder = setting.session.scratch.path().join(format!("dbench-{copy}"));
     std::fs::create_dir_all(&folder)?;
     let clients = setting.clients.to_string();
@@ -88,14 +89,14 @@ pub fn dbench(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     Ok(Copy { server: None, load })
 }
 
-/// The sum of dbench's table of operations.
+/// Sum the counts in dbench's table of operations.
 fn operations(output: &str) -> Option<f64> {
     let table = output.lines().skip_while(|l| !l.trim_start().starts_with("----")).skip(1);
     let rows = table.take_while(|l| !l.trim().is_empty());
     rows.map(|l| l.split_whitespace().nth(1)?.parse::<f64>().ok()).sum()
 }
 
-/// A unit of the amount is a tree.
+/// Prepare a training with XGBoost. A unit of the amount is a tree.
 pub fn xgboost(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
     let python = python(setting, "xgboost, sklearn", "xgboost-cpu scikit-learn")?;
     let program = setting.session.scratch.write("ml.py", ml::PROGRAM)?;
@@ -110,20 +111,20 @@ pub fn xgboost(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
     Ok(Copy { server: None, load })
 }
 
-/// A Python that has the modules, which `packages` install.
+/// Return the Python if it has the modules. The error names the pip packages to install.
 fn python(setting: &Setting, modules: &str, packages: &str) -> anyhow::Result<PathBuf> {
     let python = setting.python.clone();
     let probe = [python.clone().into(), "-c".into(), format!("import {modules}").into()];
     setting.session.output(&probe).with_context(|| {
         let shown = python.display();
-        format!("{shown} lacks {modules}: pip install {packages}, and --python PATH")
+        format!("{shown} lacks {modules}: pip install {packages}, and pass --python PATH")
     })?;
     Ok(python)
 }
 
 const SPARK: &str = include_str!("../../../workloads/spark.py");
 
-/// A job of workloads/spark.py in Spark's local mode; a unit of the amount is a round of it.
+/// Prepare a job of workloads/spark.py in Spark's local mode. A unit of the amount is a round.
 fn spark(setting: &Setting, job: &'static str) -> anyhow::Result<Copy> {
     let python = python(setting, "numpy, pyspark", "numpy pyspark")?;
     program("java", "default-jre-headless")?;

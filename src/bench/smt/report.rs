@@ -1,4 +1,4 @@
-//! What was found out of the applications, by numbers. Nothing here starts a process.
+//! Compute the figures of the applications from the samples. Nothing here starts a process.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::super::harness::{self, Cell, Compare, Spread, State, pairwise};
 use super::super::machine::Machine;
 use crate::cli::Idle;
 
-/// What runs beside an application.
+/// The program beside an application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pair {
@@ -22,15 +22,15 @@ pub enum Pair {
 #[derive(PartialEq, Eq)]
 pub struct Scene {
     pub name: &'static str,
-    /// None: the application has the machine to itself.
+    /// `None`: the application runs alone.
     pub pair: Option<Pair>,
-    /// None: natively.
+    /// `None`: the application runs natively.
     pub policy: Option<Idle>,
 }
 
-/// The base of each application's throughput.
+/// Scenario of an application alone, natively: the base of its throughput.
 pub const ALONE: &str = "alone";
-/// Matrix multiplication alone: the base of its throughput.
+/// Scenario of matrix multiplication alone: the base of its throughput.
 pub const NEIGHBOUR: &str = "neighbour";
 
 const fn scene(name: &'static str, pair: Option<Pair>, policy: Option<Idle>) -> Scene {
@@ -76,7 +76,7 @@ pub struct Options {
 pub struct Report {
     pub version: &'static str,
     pub benchmark: &'static str,
-    /// When it began, in seconds since 1970.
+    /// Time of the start, in seconds since 1970.
     pub time: u64,
     pub machine: Machine,
     pub options: Options,
@@ -84,7 +84,7 @@ pub struct Report {
     pub groups: Vec<Measured>,
     pub left_out: Vec<LeftOut>,
     pub notes: Vec<String>,
-    /// The signal that ended it early.
+    /// The signal that interrupted the benchmark.
     pub interrupted: Option<i32>,
 }
 
@@ -92,12 +92,12 @@ pub struct Report {
 pub struct LeftOut {
     pub application: &'static str,
     pub why: String,
-    /// It is installed, but does not run.
+    /// Whether the application is installed, but does not run.
     pub is_broken: bool,
 }
 
 impl Report {
-    /// 1 if something did not run as it should.
+    /// Return 128 + the signal if interrupted, 1 if something failed or was too slow, else 0.
     pub fn exit_code(&self) -> i32 {
         if let Some(signal) = self.interrupted {
             return 128 + signal;
@@ -113,60 +113,67 @@ impl Report {
 pub struct Measured {
     /// The application of the paper that this one stands for.
     pub paper: &'static str,
+    /// Amount of work of each run.
     pub amount: u64,
     #[serde(flatten)]
     pub measured: harness::Measured,
-    /// One for each cell.
+    /// The figures of each cell, in the same order.
     pub figures: Vec<Figures>,
 }
 
-/// Over rounds. What is compared is so with the sample of the same round.
+/// Figures of a cell over all rounds. Ratios compare samples of the same round.
 #[derive(Serialize)]
 pub struct Figures {
     pub pair: Option<Pair>,
     pub policy: &'static str,
-    /// Throughput of the application, and of the program beside it: 1 is what each has alone,
-    /// natively.
+    /// Throughput of the application, relative to the application alone, natively.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Spread>,
+    /// Throughput of the program beside it, relative to that program alone, natively.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Spread>,
-    /// Of the application with all its processes: context switches of a run, in a second, and for a
-    /// unit of work.
+    /// Context switches of all processes of the application in a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switches: Option<Spread>,
+    /// Context switches of the application a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switches_per_second: Option<Spread>,
+    /// Context switches of the application per unit of work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switches_per_work: Option<Spread>,
-    /// CPU seconds of the application for a unit of work.
+    /// CPU seconds of the application per unit of work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_per_work: Option<Spread>,
-    /// Of the processors, by RAPL.
+    /// Power of the processors, by RAPL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watts: Option<Spread>,
-    /// Joules of the processors for a unit of the application's work.
+    /// Joules of the processors per unit of the application's work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joules_per_work: Option<Spread>,
-    /// The same against `sleep` in the same pair.
+    /// Ratios to the policy `sleep` in the same pair.
     pub to_sleep: ToSleep,
 }
 
 #[derive(Serialize, Default)]
 pub struct ToSleep {
+    /// Throughput of the application.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Spread>,
+    /// Throughput of the program beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Spread>,
-    /// For a unit of work, as the others below.
+    /// Context switches per unit of work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switches: Option<Spread>,
+    /// CPU seconds per unit of work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Spread>,
+    /// Joules per unit of work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joules: Option<Spread>,
 }
 
+/// Numbers by round. `None` if a round lacks one.
 type Series = Option<Vec<f64>>;
 
 fn throughput(output: &Value) -> Option<f64> {
@@ -201,7 +208,7 @@ impl Measured {
 }
 
 fn figures(cell: &Cell, cells: &[Cell]) -> Figures {
-    // All scenarios are made from SCENES.
+    // All scenarios come from SCENES.
     let scene = Scene::named(cell.scenario).expect("a scene");
     let series = |name: &str, of: fn(&Value) -> Option<f64>| -> Series {
         cells.iter().find(|c| c.scenario == name)?.series(of)
@@ -241,7 +248,8 @@ pub mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Of three rounds: alone 100, mixed 40 (sleep 50) beside 30 of 60, same 45 beside 45.
+    /// Make a group of three rounds. Throughput: alone 100, mixed 40 (sleep 50) beside 30 of 60,
+    /// same 45 beside 45.
     pub fn group() -> Measured {
         let scenario = |scene: &Scene| Scenario {
             name: scene.name,

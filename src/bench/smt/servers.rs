@@ -1,5 +1,4 @@
-//! Applications that answer requests: each copy of a server has its own folder, and its own port or
-//! socket.
+//! Applications with a server. Each copy has its own folder, and its own port or socket.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,16 +14,16 @@ use super::catalogue::Setting;
 use super::play::Serving;
 use crate::process;
 
-/// The program, also where only root's PATH has it.
+/// Find a program in PATH or in /usr/sbin. The error names Debian's `package`.
 pub fn program(name: &str, package: &str) -> anyhow::Result<PathBuf> {
     let found = in_path(name).or_else(|| {
         let path = Path::new("/usr/sbin").join(name);
         path.is_file().then_some(path)
     });
-    found.with_context(|| format!("apt-get install {package}"))
+    found.with_context(|| format!("not installed (on Debian: apt-get install {package})"))
 }
 
-/// Post: other users may enter the folder, which servers that give up root's rights need.
+/// Create the folder of a copy. Other users may enter it: servers may drop root's rights.
 fn folder(setting: &Setting, name: &str, copy: usize) -> anyhow::Result<PathBuf> {
     let folder = setting.session.scratch.path().join(format!("{name}-{copy}"));
     fs::create_dir_all(&folder)?;
@@ -47,7 +46,7 @@ fn random_bytes(number: usize, seed: u64) -> Vec<u8> {
     (0..number).map(|_| random.u8(..)).collect()
 }
 
-/// ApacheBench; a unit of the amount is a request by each connection.
+/// Build a load of ApacheBench. A unit of the amount is one request per connection.
 fn requests(setting: &Setting, url: String, first: u64) -> anyhow::Result<Load> {
     let ab = program("ab", "apache2-utils")?;
     let clients = u64::from(setting.clients);
@@ -60,14 +59,14 @@ fn requests(setting: &Setting, url: String, first: u64) -> anyhow::Result<Load> 
     Ok(Load { command: Box::new(command), work: Work::Asked(clients as f64), first })
 }
 
-/// Where Debian, Fedora and Arch have Apache's modules.
+/// Folders of Apache's modules on Debian, Fedora and Arch.
 const MODULES: [&str; 3] =
     ["/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules"];
 
 pub fn apache(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     let server = program("apache2", "apache2-bin").or_else(|_| program("httpd", "apache2-bin"))?;
     let modules = MODULES.into_iter().find(|m| Path::new(m).is_dir());
-    let modules = modules.context("Apache's modules are in none of the usual folders")?;
+    let modules = modules.context("Apache's modules are not in any of the usual folders")?;
     let (folder, port) = (folder(setting, "apache", copy)?, free_port()?);
     let url = format!("http://127.0.0.1:{port}/page");
     let load = requests(setting, url, 100)?;
@@ -93,11 +92,12 @@ pub fn apache(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     Ok(Copy { server: Some(server), load })
 }
 
-/// Lighttpd's configuration passes on the options of `lissom run`: scripts get no variables else.
+/// Configuration of lighttpd that passes the options of `lissom run` to scripts. Otherwise scripts
+/// inherit no variables.
 const POLICY: &str = r#"include_shell "env | sed -nE \
     's/^(LISSOM[A-Z_]*)=(.*)$/setenv.add-environment += ( \"\1\" => \"\2\" )/p'""#;
 
-/// A CGI script puts a watermark on a photo, for each request.
+/// Prepare lighttpd with a CGI script that puts a watermark on a photo at each request.
 pub fn lighttpd(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     let server = program("lighttpd", "lighttpd")?;
     let draw = program("gm", "graphicsmagick")?;
@@ -131,10 +131,10 @@ pub fn lighttpd(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     Ok(Copy { server: Some(server), load })
 }
 
-/// Files of a folder that clamd scans for one unit of the amount.
+/// Files that clamd scans per unit of the amount.
 const FILES: usize = 16;
 
-/// Random files, and a signature that none of them has.
+/// Prepare clamd with random files, and a signature that matches none of them.
 pub fn clamav(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     let server = program("clamd", "clamav-daemon")?;
     let client = program("clamdscan", "clamdscan")?;
@@ -170,7 +170,7 @@ pub fn clamav(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     })
 }
 
-/// pgbench's TPC-B; a unit of the amount is a transaction of each client.
+/// Prepare PostgreSQL with pgbench's TPC-B. A unit of the amount is one transaction per client.
 pub fn pgsql(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     let server = Postgres::create(setting.session, &format!("pgsql-{copy}"))?;
     let command = server.command(setting.clients);
@@ -195,7 +195,7 @@ pub fn pgsql(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     })
 }
 
-/// SysBench's OLTP; a unit of the amount is a transaction.
+/// Prepare MariaDB with SysBench's OLTP. A unit of the amount is a transaction.
 pub fn mysql(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     let server = program("mariadbd", "mariadb-server")?;
     let install = program("mariadb-install-db", "mariadb-server")?;
@@ -255,7 +255,7 @@ pub fn mysql(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     })
 }
 
-/// Half of the requests write and half read, at the same time; a unit of the amount is one of each.
+/// Prepare Redis with concurrent reads and writes. A unit of the amount is one of each.
 pub fn redis(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     let server = program("redis-server", "redis-server")?;
     let client = program("redis-benchmark", "redis-tools")?;

@@ -1,4 +1,4 @@
-//! The report as text for people, at most 80 columns wide, and as Markdown.
+//! Render the report as text, at most 80 columns wide, and as Markdown.
 
 use super::super::harness::{Cell, Spread, State};
 use super::super::markdown::{self, head, line};
@@ -30,9 +30,9 @@ fn legend(report: &Report) -> String {
     format!(
         "lissom run --switch={} --share={}; {}, {} of a server. Median (and least-most) of {}. \
          mixed: beside matrix multiplication; same: beside a second copy. x alone, beside: \
-         throughput of the application and of the program beside it, 1 is what each has alone, \
-         natively. cs/s, cs: context switches of the application in a second, and for a unit of \
-         work against sleep. CPU: seconds for a unit of work against sleep.",
+         throughput of the application and of the program beside it, relative to each alone, \
+         natively. cs/s: context switches of the application a second. cs, CPU: its context \
+         switches and CPU time per unit of work, relative to sleep.",
         options.switch,
         options.share,
         plural(options.threads.into(), "thread"),
@@ -115,13 +115,13 @@ fn notes(report: &Report) -> Vec<String> {
         let cell = g.measured.cells.iter().find(|c| c.scenario == ALONE)?;
         Some((place(g), cell.value?.relative()))
     });
-    notes.extend(noise::varied("throughput alone, natively,", alone));
+    notes.extend(noise::varied("native throughput alone", alone));
     let others = report.groups.iter().map(|g| (place(g), g.measured.others()));
     notes.extend(noise::disturbed(others));
     notes
 }
 
-/// One line for all cells of an application that ran natively for the same reason.
+/// Return a line for each reason why cells of an application ran natively.
 fn unmanaged(group: &Measured) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for cell in &group.measured.cells {

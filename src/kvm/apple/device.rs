@@ -1,4 +1,4 @@
-//! /dev/lissom_ple: what the module of kmod/ counts, and the windows that it is asked for.
+//! /dev/lissom_ple: read the counters of the module in kmod/, and ask it for windows.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -13,7 +13,7 @@ const VERSION: u32 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
-    /// A window is a time in TSC cycles.
+    /// A window is a number of TSC cycles.
     Intel,
     /// A window is a number of PAUSEs.
     Amd,
@@ -22,17 +22,16 @@ pub enum Vendor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     pub vendor: Vendor,
-    /// The window that KVM starts a vCPU with.
+    /// KVM's initial window of a vCPU.
     pub default: u32,
-    /// The largest one that the hardware takes.
+    /// Largest window that the hardware supports.
     pub largest: u32,
     pub tsc_khz: u64,
-    /// It has found a vCPU that is not what it should be, and changes nothing any more.
+    /// The module met an implausible vCPU, and changes nothing any more.
     pub is_refused: bool,
 }
 
-/// What has been counted of a VM since the module saw it first. kmod/lissom_ple.h has each one's
-/// meaning.
+/// Counters of a VM since the module first saw it; kmod/lissom_ple.h documents them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     pub entries: u64,
@@ -48,9 +47,9 @@ pub struct Counters {
 pub struct Vm {
     pub pid: i32,
     pub vcpus: u32,
-    /// None: KVM's own.
+    /// The window that was asked for, or None if KVM's own is in use.
     pub window: Option<u32>,
-    /// KVM's own, which it may adapt: the mean of the vCPUs.
+    /// KVM's own window, which KVM may adapt: the mean over the vCPUs.
     pub own: u32,
     pub counters: Counters,
 }
@@ -58,7 +57,7 @@ pub struct Vm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub module: Module,
-    /// By process: the VMs of one are one here.
+    /// One entry per process: it sums up the VMs of the process.
     pub vms: Vec<Vm>,
 }
 
@@ -69,13 +68,13 @@ pub struct Device {
 
 impl Device {
     pub fn open(path: &Path, to_change: bool) -> anyhow::Result<Device> {
-        // A write of a text of its own each, and never into a file that is not there.
+        // Never create a file. Each request is one write.
         let open =
             OpenOptions::new().read(true).write(to_change).custom_flags(libc::O_CLOEXEC).open(path);
         match open {
             Ok(file) => Ok(Device { file, path: path.into() }),
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-                bail!("no permission for {}: run this as root", path.display())
+                bail!("cannot open {}: permission denied; run as root", path.display())
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound && path == Path::new(PATH) => {
                 Err(why_absent(Path::new("/")))
@@ -93,7 +92,8 @@ impl Device {
         parse(&text).with_context(|| format!("{}", self.path.display()))
     }
 
-    /// None: KVM's own. The VMs keep the window until the device is closed.
+    /// Ask for a window for the VMs of a process, until the device is closed. None: return to KVM's
+    /// own window.
     pub fn ask(&mut self, pid: i32, window: Option<u32>) -> Result<(), Refusal> {
         let text = match window {
             Some(window) => format!("vm {pid} window {window}"),
@@ -108,13 +108,13 @@ impl Device {
     }
 }
 
-/// Why the module does not give a VM a window.
+/// Reason why the module did not set a window.
 #[derive(Debug)]
 pub enum Refusal {
     Gone,
-    /// Somebody else has asked for one.
+    /// Another open file has asked for a window.
     Held,
-    /// See `Module::is_refused`.
+    /// `Module::is_refused` is true.
     Refused,
     Other(io::Error),
 }
@@ -122,17 +122,20 @@ pub enum Refusal {
 fn parse(text: &str) -> anyhow::Result<Snapshot> {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
-    let version: u32 = value(first, "lissom_ple").context("this is not what lissom_ple writes")?;
+    let version: u32 =
+        value(first, "lissom_ple").context("this is not the format of lissom_ple")?;
     if version != VERSION {
         bail!(
-            "lissom_ple speaks version {version} and this lissom {VERSION}: build both from the same source"
+            "lissom_ple has version {version}, but this lissom has {VERSION}: build both from the same source"
         );
     }
     let vendor: String = value(first, "vendor")?;
     let vendor = match vendor.as_str() {
         "intel" => Vendor::Intel,
         "amd" => Vendor::Amd,
-        _ => bail!("lissom_ple has the unknown vendor {vendor}: build both from the same source"),
+        _ => {
+            bail!("lissom_ple reports the unknown vendor {vendor}: build both from the same source")
+        }
     };
     let module = Module {
         vendor,
@@ -171,7 +174,7 @@ fn vm(line: &str) -> anyhow::Result<Vm> {
     })
 }
 
-/// A process with several VMs has all of their vCPUs.
+/// Merge b into a, another VM of the same process.
 fn join(a: &mut Vm, b: &Vm) {
     let vcpus = u64::from(a.vcpus) + u64::from(b.vcpus);
     let own = u64::from(a.own) * u64::from(a.vcpus) + u64::from(b.own) * u64::from(b.vcpus);
@@ -188,30 +191,28 @@ fn join(a: &mut Vm, b: &Vm) {
     c.guest += d.guest;
 }
 
-/// Of `key=value` in a line of such words. Keys that are not asked for may come with later modules.
+/// The value of `key=value` in a line of words. Later modules may add other keys.
 fn value<T: FromStr>(line: &str, key: &str) -> anyhow::Result<T> {
     let found = line.split(' ').filter_map(|word| word.split_once('=')).find(|(k, _)| *k == key);
     let (_, text) = found.ok_or_else(|| anyhow!("no `{key}` in `{line}`"))?;
-    text.parse().map_err(|_| anyhow!("`{key}` is no number in `{line}`"))
+    text.parse().map_err(|_| anyhow!("`{key}` is not a number in `{line}`"))
 }
 
-/// What stands between the user and the device, under the file system's root.
+/// Returns why the device is missing. root: the root of the file system.
 fn why_absent(root: &Path) -> anyhow::Error {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
     let number = |path: &str| read(path).and_then(|text| text.trim().parse::<u64>().ok());
     if !root.join("sys/module/kvm").exists() {
-        return anyhow!(
-            "this kernel runs no virtual machines: KVM is not there (modprobe kvm_intel or kvm_amd)"
-        );
+        return anyhow!("KVM is not loaded: modprobe kvm_intel or kvm_amd");
     }
     for (module, parameter) in [("kvm_intel", "ple_gap"), ("kvm_amd", "pause_filter_count")] {
         if number(&format!("sys/module/{module}/parameters/{parameter}")) == Some(0) {
             return anyhow!(
-                "no pause-loop exiting here: this CPU cannot, or it is off ({module}'s {parameter} is 0)"
+                "pause-loop exiting is off, or the CPU lacks it ({module}'s {parameter} is 0)"
             );
         }
     }
-    let how = "make kmod && insmod target/kmod/lissom_ple.ko; docs/kvm-apple.md has more";
+    let how = "make kmod && insmod target/kmod/lissom_ple.ko; docs/operate/kvm-apple.md has more";
     let is_locked = read("sys/kernel/security/lockdown")
         .is_some_and(|t| t.contains('[') && !t.contains("[none]"));
     let enforces =
@@ -219,12 +220,12 @@ fn why_absent(root: &Path) -> anyhow::Error {
     if is_locked || enforces {
         let what = if is_locked { "its lockdown" } else { "module.sig_enforce" };
         return anyhow!(
-            "the module lissom_ple is not loaded, and this kernel ({what}) takes signed modules only: \
-             sign it with a key that the kernel knows ({how})"
+            "the module lissom_ple is not loaded, and this kernel ({what}) takes only signed modules: \
+             sign it with an enrolled key ({how})"
         );
     }
     anyhow!(
-        "the module lissom_ple is not loaded, or this kernel's log says why it was refused ({how})"
+        "the module lissom_ple is not loaded; if it was refused, the kernel's log says why ({how})"
     )
 }
 
@@ -271,11 +272,11 @@ mod tests {
     #[test]
     fn other_texts_are_refused() {
         for (text, why) in [
-            ("", "not what lissom_ple writes"),
+            ("", "not the format of lissom_ple"),
             (&FIRST.replace("ple=1", "ple=2"), "version 2"),
             (&FIRST.replace("amd", "via"), "unknown vendor via"),
             (&format!("{FIRST}\n{}", VM.replace("ple=40 ", "")), "no `ple`"),
-            (&format!("{FIRST}\n{}", VM.replace("ple=40 ", "ple=-1 ")), "no number"),
+            (&format!("{FIRST}\n{}", VM.replace("ple=40 ", "ple=-1 ")), "not a number"),
         ] {
             let error = format!("{:#}", parse(text).unwrap_err());
             assert!(error.contains(why), "{error}");
@@ -294,11 +295,11 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        said("KVM is not there");
+        said("KVM is not loaded");
         put("sys/module/kvm/x", "");
-        said("not loaded, or this kernel's log");
+        said("the kernel's log says why");
         put("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
-        said("not loaded, or this kernel's log");
+        said("the kernel's log says why");
         put("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
         said("lockdown");
         put("sys/module/kvm_amd/parameters/pause_filter_count", "3000\n");

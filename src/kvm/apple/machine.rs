@@ -1,4 +1,4 @@
-//! A VM under APPLE: its epochs, and what is shown of it.
+//! State of a VM under APPLE: its epochs, and the counters for the reports.
 
 use super::device::{Counters, Vm};
 use super::waste::Waste;
@@ -11,13 +11,13 @@ pub struct Machine {
     pub window: Option<u32>,
     pub own: u32,
     pub apple: Apple,
-    /// When this epoch began, and when the interval that is shown did.
+    /// Counters at the begin of the epoch, at the last report, and at the last read.
     epoch_began: Counters,
     shown: Counters,
     latest: Counters,
 }
 
-/// Since it was last asked for.
+/// Counters and waste since the last report.
 pub struct Interval {
     pub counters: Counters,
     pub waste: Waste,
@@ -40,7 +40,7 @@ impl Machine {
 
     pub fn see(&mut self, vm: &Vm) {
         if vm.counters.since(&self.latest).is_none() {
-            // What was counted of VMs that are gone is gone with them.
+            // A counter decreased: a VM of the process has ended, and its counts with it.
             self.epoch_began = vm.counters;
             self.shown = vm.counters;
         }
@@ -48,7 +48,8 @@ impl Machine {
             (vm.vcpus, vm.window, vm.own, vm.counters);
     }
 
-    /// If this epoch has had as many exits: the next one's window.
+    /// End the epoch if it has had at least `exits` PLE exits. Returns the next epoch's window, or
+    /// None if the epoch continues. unit: TSC cycles per unit of a window.
     pub fn end_epoch(&mut self, exits: u64, unit: f64) -> Option<u32> {
         let counters = self.latest.since(&self.epoch_began)?;
         if counters.ple < exits {
@@ -66,7 +67,7 @@ impl Machine {
     }
 }
 
-/// As the kernel calls it.
+/// Name of the process, or "" if it has ended.
 fn program(pid: i32) -> String {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.trim_end().replace(|c: char| c.is_control(), "?")
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     fn seen(ple: u64, guest: u64) -> Vm {
-        // A window of 100 each.
+        // Each exit spins for a window of 100.
         let counters = Counters {
             entries: ple,
             ple,
@@ -108,7 +109,7 @@ mod tests {
     fn the_window_goes_where_less_is_wasted() {
         let mut machine = Machine::new(&seen(0, 0), limits(), 4096);
         let (mut ple, mut guest) = (0, 0);
-        // The smaller the window, the more is done between two exits.
+        // Model: the guest time between two exits is inversely proportional to the window.
         for _ in 0..300 {
             ple += 1000;
             guest += 1000 * 20_000_000 / u64::from(machine.apple.threshold());

@@ -1,4 +1,5 @@
-//! `lissom kvm apple`: a pause-loop window for each VM, by APPLE. docs/kvm-apple.md.
+//! `lissom kvm apple`: give each VM its own pause-loop window, by APPLE.
+//! docs/operate/kvm-apple.md.
 
 mod device;
 mod machine;
@@ -19,84 +20,83 @@ use device::{Device, Module, Refusal, Snapshot, Vendor};
 use machine::Machine;
 use report::Line;
 
-/// Epochs end at such a moment: shorter than what an epoch's exits take, but for VMs that do little
-/// else.
+/// Interval between reads of the counters. Epochs can end only then; most take longer.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Let each VM spin as long as costs it least before its vCPU gives way
+/// Give each VM the pause-loop window that wastes the least CPU time
 ///
-/// A vCPU that spins in the kernel of its guest is made to give its CPU to another one when it has
-/// spun for a while: pause-loop exiting (PLE). How long, the window, is the same for all
-/// VMs of a host. This tries longer and shorter ones for each VM, an epoch of 1000 exits each,
-/// and moves to what wastes the least: in spins that ended with an exit, and in the switches
-/// after it. Defaults are the paper's; on hosts with Linux 6.6 or newer, --epoch=4000
-/// --margin=50 resists noise better.
+/// A vCPU that spins with PAUSE for longer than a window exits, and KVM gives its CPU to another
+/// vCPU: pause-loop exiting (PLE). KVM has one window for all VMs of a host. This command tries
+/// longer and shorter windows for each VM, an epoch of 1000 exits each. It moves to the window that
+/// wastes the least CPU time, in spins that ended with an exit and in the switches after them. The
+/// defaults are the paper's; on hosts with Linux 6.6 or newer, --epoch=4000 --margin=50 resists
+/// noise better.
 ///
-/// Needs the kernel module lissom_ple (make kmod) and root. Without --apply nothing is changed.
-/// With it, windows are KVM's own again when this ends, however it ends. Trying costs something
-/// too: two of three epochs have a window that may be worse.
+/// Needs the kernel module lissom_ple (make kmod) and root. Without --apply, it changes nothing.
+/// With --apply, all windows are KVM's own again when it ends, however it ends. Trying windows has
+/// a cost: two of three epochs run with a window that may be worse.
 #[derive(Args)]
 #[command(after_long_help = "\
-SPUN%, SWITCH% and WASTED% (the sum) are shares of the VM's CPU time. On Intel
-a window is in cycles of the time stamp counter, on AMD in PAUSEs, whose
-duration is measured when this starts: defaults in cycles are converted.
+SPUN%, SWITCH% and WASTED% (the sum) are shares of the VM's CPU time. On Intel,
+a window is in cycles of the time stamp counter. On AMD, it is in PAUSEs: their
+duration is measured at the start, and defaults in cycles are converted.
 
-Exit code: 0 when it was ended or the time is over, 1 if something failed, 2 if
-the options are wrong.
+Exit code: 0 after a signal or --duration, 1 if something failed, 2 if options
+are wrong.
 
 Examples:
   lissom kvm apple --duration=5
   lissom kvm apple --apply --vm=$(pidof qemu-system-x86_64)")]
 pub struct AppleArgs {
-    /// Set windows [default: show what is there, and change nothing]
+    /// Set windows [default: show them, and change nothing]
     #[arg(long)]
     pub apply: bool,
 
-    /// Only the VM of this process. May be repeated [default: all VMs]
+    /// Show and adapt only the VMs of this process (repeatable) [default: all VMs]
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pub vm: Vec<i32>,
 
-    /// Seconds from one report to the next, from 0.1
+    /// Seconds between two reports, at least 0.1
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     pub interval: Duration,
 
-    /// Seconds until it ends, from 0.1 [default: runs until it is ended]
+    /// Seconds to run, at least 0.1 [default: until a signal]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub duration: Option<Duration>,
 
-    /// First window of each VM: Intel in cycles, AMD in PAUSEs [default: 8192 cycles]
+    /// First window of each VM, in cycles (Intel) or PAUSEs (AMD) [default: 8192 cycles]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub start: Option<u32>,
 
-    /// Shortest window, in the same unit [default: 4096 cycles]. Too short: vCPUs give way to
-    /// others while the lock that they wait for is about to be free
+    /// Shortest window, in the same unit [default: 4096 cycles]. If it is too short, vCPUs yield
+    /// although the lock that they wait for is about to be free
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub lower: Option<u32>,
 
-    /// Longest window [default: 32768 cycles]. Too long: vCPUs spin while the one that they
-    /// wait for does not run
+    /// Longest window, in the same unit [default: 32768 cycles]. If it is too long, vCPUs spin
+    /// while the owner of the lock does not run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub upper: Option<u32>,
 
-    /// By how much the windows that are tried differ [default: 1024 cycles]. Shorter: comes to
-    /// the best one later, and is more easily led astray by noise
+    /// Difference between the windows to try [default: 1024 cycles]. A smaller one reaches the best
+    /// window later, and noise misleads it more easily
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub step: Option<u32>,
 
-    /// Exits of an epoch. Fewer: follows changes sooner, and noise, too
+    /// Exits in an epoch. Fewer exits follow changes sooner, but also noise
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub epoch: u64,
 
-    /// How much less another window must waste to be taken, in permille of the waste. More: is
-    /// not led astray by noise, but stays where it is near the best
+    /// How much less another window must waste to be chosen, in permille of the waste. A larger
+    /// margin resists noise, but may stop near the best window
     #[arg(long, value_name = "PERMILLE", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub margin: u32,
 
-    /// One JSON document a line, for each report
+    /// Print each report as one line of JSON
     #[arg(long)]
     pub json: bool,
 
-    /// Instead of the module's device
+    /// Use this file instead of the module's device
     #[arg(long, value_name = "PATH", default_value = device::PATH, hide = true)]
     pub device: PathBuf,
 }
@@ -104,7 +104,7 @@ pub struct AppleArgs {
 fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(s) if (0.1..=1e6).contains(&s) => Ok(Duration::from_secs_f64(s)),
-        _ => Err("seconds from 0.1 to 1000000 are needed".into()),
+        _ => Err("expected seconds from 0.1 to 1000000".into()),
     }
 }
 
@@ -117,7 +117,7 @@ pub fn apple(args: &AppleArgs) -> i32 {
     }
     match run(args) {
         Ok(code) => code,
-        // The reader has seen enough.
+        // The reader of the output has closed it.
         Err(error)
             if error
                 .downcast_ref::<io::Error>()
@@ -166,18 +166,19 @@ fn run(args: &AppleArgs) -> anyhow::Result<i32> {
     }
 }
 
-/// The paper's parameters, in cycles (APPLE).
+/// The paper's parameters (APPLE), in TSC cycles.
 const START: u32 = 8192;
 const LOWER: u32 = 4096;
 const UPPER: u32 = 32_768;
 const STEP: u32 = 1024;
 
-/// The first window and the limits. unit: cycles of one unit of a window.
+/// Returns the first window and the limits, in the CPU's unit. unit: TSC cycles per unit of a
+/// window. Fails if an option exceeds the largest window.
 fn limits(args: &AppleArgs, module: &Module, unit: f64) -> Result<(u32, Limits), String> {
     for (name, value) in [("start", args.start), ("lower", args.lower), ("upper", args.upper)] {
         if let Some(value) = value.filter(|v| *v > module.largest) {
             return Err(format!(
-                "--{name}={value} is more than this CPU takes: {} at most",
+                "--{name}={value} is too large for this CPU: {} at most",
                 module.largest
             ));
         }
@@ -196,7 +197,7 @@ fn check_named(args: &AppleArgs, seen: &Snapshot) -> anyhow::Result<()> {
             continue;
         }
         if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
-            bail!("there is no process {pid}: is the VM gone?");
+            bail!("there is no process {pid}: has the VM ended?");
         }
         bail!("process {pid} has no VM that has run since lissom_ple was loaded");
     }
@@ -213,12 +214,12 @@ fn announce(args: &AppleArgs, start: u32, limits: &Limits, module: &Module) {
     };
     if args.apply {
         eprintln!(
-            "lissom: gives VMs windows from {} to {} {unit}, in steps of {}, until it ends",
+            "lissom: adapting windows from {} to {} {unit}, in steps of {}, until the end",
             limits.lower, limits.upper, limits.step
         );
     } else {
         let mut apple = crate::adapt::Apple::new(*limits, start);
-        // Equal ones, so that none is taken before all have been tried.
+        // Equal waste in all epochs, so that the base does not move.
         let tried = [apple.threshold(), apple.epoch(1, 1), apple.epoch(1, 1)];
         eprintln!(
             "lissom: nothing is changed; --apply would try {}, {} and {} {unit} first",
@@ -231,11 +232,12 @@ struct Control<'a> {
     args: &'a AppleArgs,
     start: u32,
     limits: Limits,
-    /// TSC cycles of one unit of a window.
+    /// TSC cycles per unit of a window.
     unit: f64,
     machines: BTreeMap<i32, Machine>,
-    /// Said already, of these.
+    /// Processes whose window another program has set; each was reported once.
     held: BTreeSet<i32>,
+    /// Processes reported for mostly running without their window.
     unheeded: BTreeSet<i32>,
 }
 
@@ -252,16 +254,16 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// What has happened since the last time, and with --apply what is done about it.
+    /// Count what happened since the last call. With --apply, end epochs and set windows.
     fn look(&mut self, device: &mut Device, snapshot: &Snapshot) -> anyhow::Result<()> {
         if snapshot.module.is_refused {
             bail!(
-                "lissom_ple has found a vCPU that is not what this kernel says, and does nothing any more: see the kernel's log"
+                "lissom_ple found a vCPU that does not match this kernel's types, and stopped: see the kernel's log"
             );
         }
         let is_there = |pid: &i32| snapshot.vms.iter().any(|vm| vm.pid == *pid);
         for pid in self.machines.keys().filter(|pid| self.args.vm.contains(pid) && !is_there(pid)) {
-            eprintln!("lissom: the VM of process {pid} is gone");
+            eprintln!("lissom: the VM of process {pid} has ended");
         }
         self.machines.retain(|pid, _| is_there(pid));
         for vm in snapshot
@@ -279,7 +281,7 @@ impl<'a> Control<'a> {
             if !self.args.apply {
                 continue;
             }
-            // A VM that is new in a process that has one already.
+            // A further VM has started in the process.
             if vm.window.is_none() && !self.held.contains(&vm.pid) {
                 window = Some(machine.apple.threshold());
             }
@@ -309,7 +311,7 @@ impl<'a> Control<'a> {
                 && self.unheeded.insert(machine.pid)
             {
                 eprintln!(
-                    "lissom: the CPU had the window in {} of {} entries of process {}: it may not heed it",
+                    "lissom: the window was set in only {} of {} entries of process {}: it may have no effect",
                     counters.applied, counters.entries, machine.pid
                 );
             }
@@ -321,7 +323,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// All that were named are gone.
+    /// Returns whether all VMs of --vm have ended.
     fn has_none_left(&self) -> bool {
         !self.args.vm.is_empty() && self.machines.is_empty()
     }
@@ -329,18 +331,17 @@ impl<'a> Control<'a> {
 
 fn set(device: &mut Device, pid: i32, window: u32, held: &mut BTreeSet<i32>) -> anyhow::Result<()> {
     match device.ask(pid, Some(window)) {
-        // One that is gone is not seen again; what is refused is said at the next look.
+        // An ended VM is not seen again; the next call of Control::look reports a refusal.
         Ok(()) | Err(Refusal::Gone | Refusal::Refused) => Ok(()),
         Err(Refusal::Held) => {
             if held.insert(pid) {
-                eprintln!(
-                    "lissom: process {pid} is left alone: its window was set by another program"
-                );
+                eprintln!("lissom: skipping process {pid}: another program has set its window");
             }
             Ok(())
         }
         Err(Refusal::Other(e)) => {
-            Err(anyhow::Error::new(e).context(format!("window {window} for process {pid}")))
+            Err(anyhow::Error::new(e)
+                .context(format!("cannot set window {window} for process {pid}")))
         }
     }
 }
@@ -356,7 +357,7 @@ mod tests {
         args: AppleArgs,
     }
 
-    /// Start, lower, upper, step. unit: cycles of a PAUSE.
+    /// Returns start, lower, upper and step. unit: TSC cycles per PAUSE.
     fn limits_of(options: &[&str], unit: f64) -> Result<(u32, u32, u32, u32), String> {
         let module = Module {
             vendor: Vendor::Amd,

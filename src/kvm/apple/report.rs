@@ -1,4 +1,4 @@
-//! What is shown of VMs: a table, or a JSON document a line.
+//! Reports about VMs: a table, or one JSON document per line.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ pub struct Line<'a> {
     pub interval: Interval,
 }
 
-/// At most 80 columns.
+/// The table, of at most 80 columns. seconds: length of the interval.
 pub fn table(lines: &[Line], seconds: f64, applies: bool) -> String {
     let mut text = format!(
         "{:>8} {:<11} {:>5} {:>7} {:>8} {:>6} {:>8} {:>7} {:>6} {:>5}\n",
@@ -52,7 +52,7 @@ pub fn table(lines: &[Line], seconds: f64, applies: bool) -> String {
     text
 }
 
-/// The one in force.
+/// The window in force, in the CPU's unit.
 fn window(machine: &Machine) -> u32 {
     machine.window.unwrap_or(machine.own)
 }

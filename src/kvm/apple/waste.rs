@@ -1,4 +1,4 @@
-//! What pause-loop exits cost: the inefficiency that APPLE makes small.
+//! Cost of pause-loop exits: the inefficiency that APPLE minimizes.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use super::device::{Counters, Module, Vendor};
 
-/// In TSC cycles, within some stretch of time.
+/// TSC cycles within a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waste {
-    /// Spinning that was for nothing: it ended with an exit.
+    /// Useless spinning: it ended with a pause-loop exit.
     pub spinning: u64,
-    /// From such an exit until the CPU ran a vCPU again, or turned to something else.
+    /// From such an exit until the CPU entered a vCPU again, ran another thread, or went idle.
     pub switches: u64,
     /// In the guest, and in those switches.
     pub time: u64,
@@ -22,7 +22,7 @@ impl Waste {
         self.spinning + self.switches
     }
 
-    /// A share of the time.
+    /// The waste as a share of the time.
     pub fn inefficiency(&self) -> f64 {
         share(self.total(), self.time)
     }
@@ -33,7 +33,7 @@ pub fn share(part: u64, whole: u64) -> f64 {
 }
 
 impl Counters {
-    /// None if one of them went back: VMs of the process have ended.
+    /// Returns None if a counter decreased: a VM of the process has ended.
     pub fn since(&self, before: &Counters) -> Option<Counters> {
         Some(Counters {
             entries: self.entries.checked_sub(before.entries)?,
@@ -46,16 +46,16 @@ impl Counters {
         })
     }
 
-    /// unit: TSC cycles of one unit of a window.
+    /// unit: TSC cycles per unit of a window.
     pub fn waste(&self, unit: f64) -> Waste {
-        // A vCPU has not spun for longer than it was in the guest.
+        // A vCPU cannot have spun for longer than it was in the guest.
         let spinning = ((self.spun as f64 * unit) as u64).min(self.before);
         Waste { spinning, switches: self.switches, time: self.guest + self.switches }
     }
 }
 
-/// AMD's window counts PAUSEs, and how long one takes differs by an order of magnitude between
-/// processors: so a turn of a waiting loop is timed here, on the CPU that the guests have, too.
+/// TSC cycles per unit of a window. AMD's window counts PAUSEs, whose length differs between
+/// processors by an order of magnitude. So an iteration of a waiting loop is timed on this CPU.
 pub fn window_unit(module: &Module) -> f64 {
     match module.vendor {
         Vendor::Intel => 1.0,
@@ -63,7 +63,7 @@ pub fn window_unit(module: &Module) -> f64 {
     }
 }
 
-/// The shortest of some: an interruption makes one longer only.
+/// Time of one iteration in ns: the least of several batches, because interrupts only add time.
 fn turn_ns() -> f64 {
     const TURNS: u32 = 10_000;
     let word = AtomicU32::new(0);

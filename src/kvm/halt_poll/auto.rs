@@ -1,4 +1,5 @@
-//! `lissom kvm halt-poll auto`: keeps halt_poll_ns at what the halts of the last seconds are worth.
+//! `lissom kvm halt-poll auto`: keep halt_poll_ns at the best value for the halts of the last
+//! seconds.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,50 +18,51 @@ use crate::kvm::observe::is_there;
 use crate::kvm::observe::load::{Observer, Vm};
 use crate::stop::Stop;
 
-/// Tune halt_poll_ns to what VMs do, until it is ended
+/// Tune halt_poll_ns to the halts of all VMs
 ///
-/// Counts how long halts take, by BPF, and sets the longest poll to where wake-ups that are
-/// caught are worth the CPU time of all polling; a change needs three intervals that agree. On
-/// exit, by a signal or a crash too, the value is what it was: a child process sees to that.
-/// Needs root. Every VM entry and exit takes a little longer.
+/// Measures the duration of halts by BPF. Sets the longest poll to the value at which the wake-ups
+/// that it catches are worth the CPU time of all polls; a change needs three intervals that agree.
+/// A child process restores the old value at the end, also after a signal or a crash. Needs root.
+/// Every VM entry and exit takes a little longer.
 ///
-/// Prints a line for each interval: halts a second, those polled for and how many of these
-/// ended within the poll, ms of CPU time a second spent on polls that did and on the others,
-/// and halt_poll_ns.
+/// Prints a line for each interval: halts a second, halts that KVM polled for and the percentage of
+/// these that ended within the poll, ms of CPU time a second in polls that hit and in polls that
+/// missed, and halt_poll_ns.
 #[derive(Args)]
 pub struct AutoArgs {
-    /// The longest poll that it may choose, in ns, up to 10000000. Longer: more is caught, and
-    /// more is burnt when what VMs do changes
+    /// Longest poll to choose, in ns, up to 10000000. A longer one catches more wake-ups, but
+    /// wastes more CPU time when the behaviour of VMs changes
     #[arg(long, value_name = "NS", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     max: u32,
 
-    /// What a wake-up that is caught is worth, in us of CPU time. More: longer polls, lower
-    /// latency, more CPU time burnt
+    /// Value of a wake-up within a poll, in us of CPU time. A higher value means longer polls:
+    /// lower latency, but more CPU time
     #[arg(long, value_name = "US", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     worth: u32,
 
-    /// Seconds between two decisions. Shorter: follows sooner, but bursts mislead it
+    /// Seconds between two decisions. A shorter interval follows changes sooner, but bursts mislead
+    /// it
     #[arg(long, value_name = "S", default_value = "2", value_parser = seconds)]
     interval: Duration,
 
-    /// So many seconds [default: until it is ended]
+    /// Seconds to run [default: until a signal]
     #[arg(long, value_name = "S", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// Print nothing but changes and errors
+    /// Print only changes and errors
     #[arg(short, long)]
     quiet: bool,
 
     #[command(flatten)]
     folder: Folder,
 
-    /// For tests: halts from a file, a line of US:COUNT pairs for each interval, instead of from
-    /// the kernel
+    /// For tests: read halts from a file instead of the kernel, for each interval a line of
+    /// US:COUNT pairs
     #[arg(long, hide = true, value_name = "FILE")]
     replay: Option<PathBuf>,
 }
 
-/// What was polled, and for what, in an interval.
+/// Source of the counts of each interval.
 trait Source {
     fn interval(&mut self) -> anyhow::Result<Counts>;
 }
@@ -96,7 +98,7 @@ impl Source for Replay {
         self.next += 1;
         let mut counts = Counts::zero();
         for pair in line.split_whitespace() {
-            let (us, n) = pair.split_once(':').context("--replay: pairs US:COUNT")?;
+            let (us, n) = pair.split_once(':').context("--replay: expected pairs US:COUNT")?;
             let (us, n) = (us.parse::<u64>()?, n.parse::<u64>()?);
             let bucket = (0..BUCKETS - 1).find(|&b| us * 1000 < bound(b)).unwrap_or(BUCKETS - 1);
             counts.halts[bucket] += n;
@@ -110,14 +112,14 @@ pub fn auto(args: &AutoArgs) -> anyhow::Result<()> {
     const NAME: &str = NAMES[0];
     let parameters = Parameters::at(&args.folder.parameters)?;
     let path = parameters.path(NAME);
-    // That it can be written is found out now, and not with the first change.
+    // Fail now, not at the first change.
     parameters.check_writable(NAME)?;
-    // It may be changed by hand meanwhile, but not by two of us.
-    let Some(_lock) = guard::lock(File::open(&path)?).context("the lock")? else {
-        bail!("another lissom kvm halt-poll auto runs already: end that first");
+    // Prevent a second `auto` from changing the value; other programs still can.
+    let Some(_lock) = guard::lock(File::open(&path)?).context("cannot lock halt_poll_ns")? else {
+        bail!("another lissom kvm halt-poll auto is running: end it first");
     };
-    // Whoever reads what is printed may go away; that must not end this process before it has put
-    // the value back. SAFETY: no handler, only to ignore it.
+    // If the reader of the output goes away, this process still has to restore the value.
+    // SAFETY: the signal is ignored, without a handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     let mut guard = Guard::new(&parameters, NAME)?;
     let stop = Stop::on_signals()?;
@@ -172,7 +174,7 @@ fn tune(
         }
         let (now, counts) = (Instant::now(), source.interval()?);
         if let Some(value) = guard.changed_by_others()? {
-            bail!("{} is {value} now, which somebody else has set: it is left at that", NAMES[0]);
+            bail!("{} is {value} now: another program has set it, so it stays", NAMES[0]);
         }
         let wanted = policy.interval(window, &counts.halts);
         if wanted != window {
@@ -189,7 +191,7 @@ fn tune(
     }
 }
 
-/// Times in ms of CPU time a second.
+/// Format an interval as a line. Times are in ms of CPU time per second.
 fn row(counts: &Counts, seconds: f64, window: u64, wanted: u64) -> String {
     let rate = |n: u64| format!("{:.0}", n as f64 / seconds);
     let time = |ns: u64| format!("{:.1}", ns as f64 / 1e6 / seconds);

@@ -1,4 +1,4 @@
-//! Puts a parameter back, whatever happens to this process: a child outlives it that does.
+//! Restore a parameter however this process ends: a child process outlives it.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -8,21 +8,22 @@ use anyhow::Context as _;
 
 use super::parameters::Parameters;
 
-/// Said by the parent: there is nothing left to do.
+/// Message from the parent: nothing is left to restore.
 const DONE: u64 = u64::MAX;
 
 pub struct Guard {
     parameters: Parameters,
     name: &'static str,
     original: u32,
-    /// What was last set.
+    /// The value set last.
     set: Option<u32>,
     pipe: File,
     child: libc::pid_t,
 }
 
 impl Guard {
-    /// Pre: no other thread runs, because the child goes on with what this one has.
+    /// Fork the child. Pre: no other thread runs, because the child continues with copies of this
+    /// process's data.
     pub fn new(parameters: &Parameters, name: &'static str) -> anyhow::Result<Guard> {
         let original = parameters.read_one(name)?;
         let (ours, theirs) = io::pipe().map(|(r, w)| (OwnedFd::from(w), OwnedFd::from(r)))?;
@@ -30,11 +31,11 @@ impl Guard {
         let child = unsafe { libc::fork() };
         match child {
             -1 => Err(io::Error::last_os_error())
-                .context("no process to put the value back in the end"),
+                .context("cannot start the process that restores the value"),
             0 => {
                 drop(ours);
                 guard(parameters, name, original, File::from(theirs));
-                // SAFETY: ends this process without what the parent has registered for its end.
+                // SAFETY: ends the child without running the parent's exit handlers.
                 unsafe { libc::_exit(0) }
             }
             _ => Ok(Guard {
@@ -52,25 +53,25 @@ impl Guard {
         self.original
     }
 
-    /// The child is told first: if this process ends before the value is written, what the child
-    /// finds is one that it was told of earlier.
+    /// Set the value. The child is notified first: so it knows each value that this process may
+    /// have written before it ends.
     pub fn set(&mut self, value: u32) -> anyhow::Result<()> {
         self.pipe
             .write_all(&u64::from(value).to_ne_bytes())
-            .context("the process that puts the value back is gone")?;
+            .context("the process that restores the value has ended")?;
         self.parameters.write(self.name, value)?;
         self.set = Some(value);
         Ok(())
     }
 
-    /// Whether somebody else has changed it since. Then it is theirs.
+    /// Returns the current value if another program has set it, which then keeps it.
     pub fn changed_by_others(&self) -> anyhow::Result<Option<u32>> {
         let now = self.parameters.read_one(self.name)?;
         Ok(Some(now).filter(|now| *now != self.set.unwrap_or(self.original)))
     }
 
-    /// Puts it back, unless somebody else has changed it. Returns whether there was anything to put
-    /// back.
+    /// Restore the original value, unless another program has changed it. Returns whether a value
+    /// was restored.
     pub fn restore(&mut self) -> anyhow::Result<bool> {
         let is_ours = self.set.is_some() && self.changed_by_others()?.is_none();
         if is_ours {
@@ -83,23 +84,24 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // If that failed, the child may succeed: it is not told that all is done.
+        // If this fails, do not send DONE: the child may succeed.
         if self.restore().is_ok() {
             let _ = self.pipe.write_all(&DONE.to_ne_bytes());
         }
         if let Ok(null) = File::open("/dev/null") {
-            // Closes the pipe.
+            // Close the pipe by replacing it.
             self.pipe = null;
         }
-        // SAFETY: waits for our own child; no result is asked for.
+        // SAFETY: waits for our own child; a null status pointer is allowed.
         unsafe { libc::waitpid(self.child, std::ptr::null_mut(), 0) };
     }
 }
 
-/// In the child: until the pipe is closed, which the kernel does however the parent ends.
+/// The child: wait until the kernel closes the pipe, however the parent ends. Then restore the
+/// value.
 fn guard(parameters: &Parameters, name: &str, original: u32, mut pipe: File) {
-    // SAFETY: plain calls in a process of one thread. Signals that end the parent, from a terminal
-    // or a service manager, are not to end this one.
+    // SAFETY: plain calls in a process with one thread. Signals from a terminal or a service
+    // manager that end the parent must not end this process.
     unsafe {
         libc::setsid();
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
@@ -107,10 +109,10 @@ fn guard(parameters: &Parameters, name: &str, original: u32, mut pipe: File) {
         }
         libc::prctl(libc::PR_SET_NAME, c"lissom-restore".as_ptr());
     }
-    // Whoever reads what the parent prints is not to wait for this process.
+    // A reader of the parent's output must not wait for this process: drop the standard streams.
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         for fd in 0..=2 {
-            // SAFETY: the standard streams are not used by anybody else here.
+            // SAFETY: nothing else uses the standard streams in this process.
             unsafe { libc::dup2(null.as_raw_fd(), fd) };
         }
         if null.as_raw_fd() <= 2 {
@@ -124,17 +126,18 @@ fn guard(parameters: &Parameters, name: &str, original: u32, mut pipe: File) {
             value => set.extend(u32::try_from(value)),
         }
     }
-    // Anything else has been set by somebody else, and is theirs.
+    // Restore only a value that the parent has set.
     if parameters.read_one(name).is_ok_and(|now| set.contains(&now)) {
         let _ = parameters.write(name, original);
     }
 }
 
-/// Held as long as any copy of the file is open, the child's too. None: somebody else holds it.
+/// Lock a file until all its descriptors are closed, including the child's. Returns None if another
+/// process holds the lock.
 pub fn lock(file: File) -> io::Result<Option<OwnedFd>> {
     // SAFETY: plain call on a descriptor that we own.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-        // SAFETY: it was just given up by its former owner.
+        // SAFETY: into_raw_fd gives up the ownership of the descriptor.
         return Ok(Some(unsafe { OwnedFd::from_raw_fd(file.into_raw_fd()) }));
     }
     match io::Error::last_os_error() {

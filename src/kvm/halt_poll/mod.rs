@@ -15,30 +15,30 @@ use parameters::{NAMES, Parameters};
 
 /// Show, set, or tune how long KVM polls for a halted vCPU's wake-up
 ///
-/// A vCPU that halts (HLT) need not be put to sleep at once: KVM can look for its wake-up for a
-/// while, which saves the sleep (5 to 50 us of latency) and costs the CPU time of the poll. Each
-/// vCPU has a window of its own, which KVM grows after short halts and shrinks after long ones,
-/// up to halt_poll_ns. The values are those of the module kvm, and hold for all VMs, until they
-/// are changed or the module is loaded again; VMs for which the VMM has set its own
+/// When a vCPU halts (HLT), KVM can poll for its wake-up before it puts the thread to sleep. A
+/// wake-up within the poll saves the sleep (5 to 50 us of latency); a poll costs CPU time. Each
+/// vCPU has its own window: KVM grows it after short halts and shrinks it after long ones, up to
+/// halt_poll_ns. The values are parameters of the module kvm. They apply to all VMs until the next
+/// change, or until the module is loaded again. VMs whose VMM has set its own limit
 /// (KVM_CAP_HALT_POLL) keep that.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_long_help = "\
-Polling in the guest instead saves the VM exit, too. The guest needs one of:
+Polling in the guest instead also saves the VM exit. The guest needs one of:
   cpuidle-haltpoll
       A driver (modprobe cpuidle-haltpoll; force=1 where KVM does not offer
       KVM_HINTS_REALTIME) with the governor haltpoll. Polls for up to
       guest_halt_poll_ns (200000), tuned by guest_halt_poll_grow, _grow_start,
-      _shrink and _allow_shrink in /sys/module/haltpoll/parameters. Tells the
+      _shrink and _allow_shrink in /sys/module/haltpoll/parameters. Asks the
       host not to poll as well. The host takes the vCPU for busy, and gives the
       CPU to others late.
   idle=poll
-      On the guest's command line: it never halts. Only for vCPUs that have a
-      CPU each: its loop takes all of it, its PAUSEs cause pause-loop exits, and
-      neighbours lose what it burns (one lost 45%).
+      On the guest's kernel command line: the guest never halts. Only for vCPUs
+      that have a CPU each: the loop takes the whole CPU, its PAUSEs cause
+      pause-loop exits, and neighbours lose CPU time (one lost 45%).
   KVM_HINTS_REALTIME
-      Said by the VMM (QEMU: kvm-hint-dedicated=on): the guest counts on a CPU
-      for each vCPU, and gives up paravirtual spinlocks. Slow where vCPUs share
+      Set by the VMM (QEMU: kvm-hint-dedicated=on). The guest then relies on a
+      CPU for each vCPU, and drops paravirtual spinlocks. Slow where vCPUs share
       CPUs.
 
 Examples:
@@ -63,12 +63,12 @@ enum Verb {
 /// Where the parameters are.
 #[derive(Args)]
 struct Folder {
-    /// For tests: another folder with files of the same names
+    /// For tests: use the files of the same names in this folder
     #[arg(long, hide = true, value_name = "DIR", default_value = "/sys/module/kvm/parameters")]
     parameters: PathBuf,
 }
 
-/// Show the values (this is the default)
+/// Show the values (default)
 #[derive(Args)]
 struct ShowArgs {
     /// Print one JSON document instead of text
@@ -79,29 +79,29 @@ struct ShowArgs {
     folder: Folder,
 }
 
-/// Change values, until they are changed again or kvm is loaded again
+/// Set values, until the next change or until kvm is loaded again
 ///
-/// To keep them, write `options kvm halt_poll_ns=N` into a file of /etc/modprobe.d. Needs root.
+/// To keep them, write `options kvm halt_poll_ns=N` into a file in /etc/modprobe.d. Needs root.
 #[derive(Args)]
 #[command(override_usage = "lissom kvm halt-poll set [OPTIONS]")]
 #[command(group = ArgGroup::new("what").required(true).multiple(true))]
 struct SetArgs {
-    /// Longest poll of a vCPU, in ns, up to 10000000 (10 ms); 0: none. Longer: fewer sleeps, but
-    /// each halt that lasts longer burns so much CPU time that others could have used
+    /// Longest poll of a vCPU, in ns, up to 10000000 (10 ms); 0 disables polling. Longer polls
+    /// avoid sleeps, but each halt that is longer still wastes this much CPU time
     #[arg(long, value_name = "N", group = "what", value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     ns: Option<u32>,
 
-    /// A vCPU's window grows by this factor after a halt that was short but missed; 0: never,
-    /// so that it stays 0. Larger: it is long enough sooner, and too long sooner
+    /// Factor by which a vCPU's window grows after a short halt that it missed; 0: never, so it
+    /// stays 0. A larger factor reaches a sufficient window sooner, but overshoots
     #[arg(long, value_name = "N", group = "what", value_parser = clap::value_parser!(u32).range(..=1024))]
     grow: Option<u32>,
 
-    /// What a window of 0 grows to, in ns
+    /// Window to which a window of 0 grows, in ns
     #[arg(long, value_name = "N", group = "what", value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     grow_start: Option<u32>,
 
-    /// A vCPU's window is divided by this after a long halt; 0: it becomes 0 at once, which
-    /// burns least
+    /// Divisor of a vCPU's window after a long halt; 0: the window becomes 0 at once, which wastes
+    /// the least CPU time
     #[arg(long, value_name = "N", group = "what", value_parser = clap::value_parser!(u32).range(..=1024))]
     shrink: Option<u32>,
 
@@ -128,9 +128,9 @@ pub fn halt_poll(args: &HaltPollArgs) -> i32 {
 
 const MEANINGS: [&str; 4] = [
     "longest poll of a vCPU, ns; 0: none",
-    "a window grows by this factor; 0: never",
-    "what a window of 0 grows to, ns",
-    "a window is divided by this; 0: it becomes 0",
+    "growth factor of a window; 0: never",
+    "window to which 0 grows, ns",
+    "divisor of a window; 0: it becomes 0",
 ];
 
 fn show(args: &ShowArgs) -> anyhow::Result<()> {

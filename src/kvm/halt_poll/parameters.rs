@@ -1,4 +1,4 @@
-//! KVM's parameters of halt polling, in /sys/module/kvm/parameters.
+//! KVM's halt-polling parameters, in /sys/module/kvm/parameters.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 
-/// In the order in which they are shown.
+/// The parameters, in the order of the output.
 pub const NAMES: [&str; 4] =
     ["halt_poll_ns", "halt_poll_ns_grow", "halt_poll_ns_grow_start", "halt_poll_ns_shrink"];
 
@@ -63,35 +63,37 @@ impl Parameters {
         let path = self.path(name);
         let text =
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        text.trim().parse().with_context(|| format!("{} holds no number", path.display()))
+        text.trim().parse().with_context(|| format!("{} does not hold a number", path.display()))
     }
 
-    /// Post: the kernel has taken it.
+    /// Write a value, and check that the kernel has accepted it.
     pub fn write(&self, name: &str, value: u32) -> anyhow::Result<()> {
         let path = self.path(name);
         fs::write(&path, format!("{value}\n")).map_err(|e| refused(&path, &e))?;
         let now = self.read_one(name)?;
         if now != value {
-            bail!("{} was set to {value} and is {now}", path.display());
+            bail!("{} was set to {value}, but is {now}", path.display());
         }
         Ok(())
     }
 
-    /// Changes nothing, but says whether it could be changed.
+    /// Check that the parameter can be written, without changing it.
     pub fn check_writable(&self, name: &str) -> anyhow::Result<()> {
         let path = self.path(name);
         File::options().write(true).open(&path).map_err(|e| refused(&path, &e))?;
         Ok(())
     }
 
-    /// All or none: what has been written before a failure is put back.
+    /// Write all values, or none: after a failure, restore those already written.
     pub fn write_all(&self, wanted: &[(&'static str, u32)]) -> anyhow::Result<()> {
         let mut written = Vec::new();
         for &(name, value) in wanted {
             let before = self.read_one(name)?;
             if let Err(error) = self.write(name, value) {
                 for (name, before) in written {
-                    self.write(name, before).with_context(|| format!("{error:#}, and then"))?;
+                    self.write(name, before).with_context(|| {
+                        format!("{error:#}, and the old values cannot be restored")
+                    })?;
                 }
                 return Err(error);
             }
@@ -105,10 +107,10 @@ fn refused(path: &Path, error: &io::Error) -> anyhow::Error {
     let path = path.display();
     match error.kind() {
         io::ErrorKind::PermissionDenied if crate::process::euid() != 0 => {
-            anyhow::anyhow!("cannot write {path}: run it as root")
+            anyhow::anyhow!("cannot write {path}: permission denied; run as root")
         }
         io::ErrorKind::PermissionDenied => {
-            anyhow::anyhow!("cannot write {path}: this kernel does not let it be changed")
+            anyhow::anyhow!("cannot write {path}: this kernel does not permit changes")
         }
         _ => anyhow::anyhow!("cannot write {path}: {error}"),
     }

@@ -1,43 +1,44 @@
-//! How long to poll at most: a pure function of how long the last halts took, and the hysteresis
-//! around it. docs/kvm-halt-poll.md.
+//! Choose the longest poll: a pure function of the lengths of recent halts, with hysteresis.
+//! docs/operate/kvm-halt-poll.md.
 
 use crate::kvm::observe::counts::{BUCKETS, Histogram, bound};
 
-/// A shorter poll ends before anybody can wake the vCPU.
+/// ns. No wake-up arrives within a shorter poll.
 const SHORTEST: u64 = 8_000;
 
-/// Fewer halts say nothing.
+/// Minimum weight of halts for a decision.
 const ENOUGH: f64 = 100.0;
 
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// ns: the longest window that it may choose.
+    /// Longest window to choose, in ns.
     max: u64,
-    /// ns of CPU time that a wake-up within the poll is worth.
+    /// CPU time that a wake-up within the poll is worth, in ns.
     worth: u64,
-    /// How much better another window must be, of what the current one saves or costs, ...
+    /// Minimum advantage of another window, as a share of what the current one saves or costs.
     margin: f64,
-    /// ... and for how many intervals one after the other.
+    /// Number of consecutive intervals in which another window must have this advantage.
     confirm: u32,
-    /// Halts, each interval half as heavy as the one after it.
+    /// Weight of the halts in each bucket. It halves with each interval.
     weights: [f64; BUCKETS],
-    /// Intervals in which another window was better.
+    /// Number of consecutive intervals in which another window was better.
     better_for: u32,
 }
 
-/// What a window does for halts of known lengths.
+/// Effect of a window on halts of known lengths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Share of the halts that end within it.
+    /// Share of the halts that end within the window.
     pub hits: f64,
-    /// ns polled for those, and for the others.
+    /// ns polled for halts that end within the window, and for longer ones.
     pub hit_ns: f64,
     pub miss_ns: f64,
-    /// ns that are saved: what the hits are worth less all the polling. Below 0: it costs more.
+    /// ns saved: the worth of the hits minus all polling. Negative if polling costs more.
     pub saved: f64,
 }
 
-/// halts: how many there were of each length, in the buckets of bpf/kvm.h.
+/// Estimate the effect of a window. halts: weight of the halts in each bucket of bpf/kvm.h. window,
+/// worth: in ns.
 pub fn estimate(halts: &[f64; BUCKETS], window: u64, worth: u64) -> Estimate {
     let (mut hits, mut all, mut hit_ns, mut miss_ns) = (0.0, 0.0, 0.0, 0.0);
     for (bucket, &n) in halts.iter().enumerate() {
@@ -59,7 +60,7 @@ impl Policy {
         Policy { max, worth, margin: 0.1, confirm: 3, weights: [0.0; BUCKETS], better_for: 0 }
     }
 
-    /// An interval is over. Returns the window to use from now on: `current`, or another one.
+    /// End an interval with these halts. Returns the next window, which may be `current`.
     pub fn interval(&mut self, current: u64, halts: &Histogram) -> u64 {
         for (weight, &n) in self.weights.iter_mut().zip(halts) {
             *weight = *weight / 2.0 + n as f64;
@@ -67,13 +68,13 @@ impl Policy {
         let all: f64 = self.weights.iter().sum();
         if all < ENOUGH {
             self.better_for = 0;
-            // It may be above a maximum that the user has just named.
+            // The current window may exceed the maximum.
             return current.min(self.max);
         }
         let best = self.best();
         let saved = |window| estimate(&self.weights, window, self.worth).saved;
         let (now, then) = (saved(current.min(self.max)), saved(best));
-        // Both may be about nothing: then a wake-up in twenty has to be worth the change.
+        // If both save almost nothing, a change must gain a twentieth of the worth of all halts.
         let least = (self.margin * now.abs()).max(all * self.worth as f64 / 20.0);
         if current > self.max {
             return best;
@@ -86,7 +87,7 @@ impl Policy {
         best
     }
 
-    /// The one that saves most; of several, the shortest.
+    /// Returns the window that saves most; of equal ones, the shortest.
     fn best(&self) -> u64 {
         let windows = (0..BUCKETS - 1).map(bound).filter(|w| (SHORTEST..=self.max).contains(w));
         let mut best = (0, 0.0);
@@ -107,7 +108,7 @@ mod tests {
 
     const WORTH: u64 = 50_000;
 
-    /// n halts of that length.
+    /// A histogram of n halts for each (ns, n).
     fn halts(of: &[(u64, u64)]) -> Histogram {
         let mut histogram = [0; BUCKETS];
         for &(ns, n) in of {
@@ -147,8 +148,8 @@ mod tests {
 
     #[test]
     fn a_mixture_is_weighed() {
-        // Of 100 halts the 40 short ones save 40 * (50 - 20) us, and the 60 long ones cost 60 * 24
-        // us: not worth it.
+        // Of 100 halts, the 40 short ones save 40 * (50 - 20) us, and the 60 long ones cost 60 * 24
+        // us: polling does not pay.
         let mut policy = Policy::new(500_000, WORTH);
         assert_eq!(settle(&mut policy, 24_000, &halts(&[(20_000, 400), (5_000_000, 600)])), 0);
         let mut policy = Policy::new(500_000, WORTH);
@@ -180,7 +181,7 @@ mod tests {
             let histogram = halts(&lengths);
             let window = settle(&mut policy, start, &histogram);
             prop_assert!(window <= max);
-            // Nothing new: no change.
+            // The same halts change nothing more.
             prop_assert_eq!(settle(&mut policy, window, &histogram), window);
         }
 

@@ -1,16 +1,16 @@
-//! What happened in a VM, as bpf/kvm.bpf.c counts it, and what follows from it.
+//! Counts of a VM, from bpf/kvm.bpf.c, and values derived from them.
 
 use serde::Serialize;
 
-/// `KVM_BUCKETS` of bpf/kvm.h.
+/// `KVM_BUCKETS` in bpf/kvm.h.
 pub const BUCKETS: usize = 64;
 
-/// Times in two buckets for each doubling, from 2^10 ns.
+/// A histogram of times: bucket 0 is below 2^10 ns, then two buckets follow per doubling.
 pub type Histogram = [u64; BUCKETS];
 
 macro_rules! counts {
     ($($name:ident),*) => {
-        /// `struct kvm_counts` of bpf/kvm.h, which explains it.
+        /// `struct kvm_counts` of bpf/kvm.h, which documents it.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         pub struct Counts {
             $(pub $name: u64,)*
@@ -29,7 +29,7 @@ macro_rules! counts {
                 Counts { $($name: 0,)* vcpus: 0, switches: [0; BUCKETS], halts: [0; BUCKETS] }
             }
 
-            /// None: another length.
+            /// Returns None if `bytes` has another length.
             pub fn parse(bytes: &[u8]) -> Option<Counts> {
                 if bytes.len() != Counts::BYTES {
                     return None;
@@ -89,23 +89,24 @@ impl Counts {
         self.merge(before, u64::saturating_sub)
     }
 
-    /// APPLE's: the CPU time that went into spinning up to a pause-loop exit and into the switch
-    /// after it. CPU time is that in the guest and of these switches. None: it did not run.
+    /// APPLE's inefficiency: spinning that ended with a pause-loop exit, and the switches after
+    /// such exits, as a share of CPU time. CPU time is guest time plus those switches. Returns None
+    /// if the VM did not run.
     pub fn inefficiency(&self) -> Option<f64> {
         ratio(self.spin_ns + self.switch_ns, self.guest_ns + self.switch_ns)
     }
 
-    /// Mean ns from an exit by PAUSE until the CPU does something useful.
+    /// Mean time in ns from a PAUSE exit until the CPU does useful work again.
     pub fn switch(&self) -> Option<f64> {
         ratio(self.switch_ns, self.back_to_same + self.back_to_other + self.left)
     }
 
-    /// Mean, in the CPU's unit.
+    /// Mean pause-loop window, in the CPU's unit.
     pub fn window(&self) -> Option<f64> {
         ratio(self.window_sum, self.pause_exits)
     }
 
-    /// Mean ns.
+    /// Mean poll window after a change, in ns.
     pub fn poll_window(&self) -> Option<f64> {
         ratio(self.poll_window_sum, self.poll_grows + self.poll_shrinks)
     }
@@ -123,14 +124,14 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The first ns above a bucket; that of the last is without meaning.
+/// The exclusive upper bound of a bucket, in ns; meaningless for the last bucket.
 pub fn bound(bucket: usize) -> u64 {
-    // 2^10, and then 1.5 and 2 times a power of two.
+    // 2^10, then alternately 1.5 and 2 times a power of two.
     let doubling = bucket / 2 + 9;
     if bucket % 2 == 1 { 3 << doubling } else { 2 << doubling }
 }
 
-/// The bound below which `share` of the times are. None: there are none.
+/// The bound in ns below which at least `share` of the times are. Returns None if there are none.
 pub fn quantile(histogram: &Histogram, share: f64) -> Option<u64> {
     let all: u64 = histogram.iter().sum();
     let wanted = (all as f64 * share).ceil().max(1.0) as u64;
@@ -146,7 +147,7 @@ pub fn quantile(histogram: &Histogram, share: f64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// As bpf/kvm.bpf.c does.
+    /// The bucket of a time, as in bpf/kvm.bpf.c.
     fn bucket(ns: u64) -> usize {
         if ns < 1024 {
             return 0;

@@ -1,4 +1,4 @@
-//! What this host is: whose CPU, KVM's parameters, and how long one unit of a pause-loop window is.
+//! Properties of this host: CPU vendor, KVM's parameters, and the unit of a pause-loop window.
 
 use std::fs;
 use std::path::Path;
@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// How pause loops come to exit here.
+/// How PAUSE exits on this host.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pauses {
-    /// `KVM_INTEL` or `KVM_AMD` of bpf/kvm.h
+    /// `KVM_INTEL` or `KVM_AMD` in bpf/kvm.h.
     #[serde(skip)]
     pub vendor: u64,
     pub module: &'static str,
-    /// What the window counts.
+    /// Unit of the window.
     pub unit: &'static str,
-    /// The module's parameter: what a vCPU begins with.
+    /// The module's parameter: initial window of a vCPU.
     pub window: u64,
     pub ns_per_unit: f64,
 }
 
-/// Err: why no PAUSE exits here.
+/// Err: why PAUSE does not exit on this host. modules: /sys/module.
 pub fn pauses(modules: &Path) -> Result<Pauses, String> {
     let parameter = |module: &str, name: &str| -> Option<u64> {
         fs::read_to_string(modules.join(module).join("parameters").join(name))
@@ -32,7 +32,7 @@ pub fn pauses(modules: &Path) -> Result<Pauses, String> {
     if modules.join("kvm_intel").is_dir() {
         if parameter("kvm_intel", "ple_gap") == Some(0) {
             return Err(
-                "pause-loop exiting is off (kvm_intel.ple_gap=0, or the CPU has none)".into()
+                "pause-loop exiting is off (kvm_intel.ple_gap=0, or the CPU lacks it)".into()
             );
         }
         let window = parameter("kvm_intel", "ple_window").unwrap_or(4096);
@@ -48,7 +48,7 @@ pub fn pauses(modules: &Path) -> Result<Pauses, String> {
         let window = parameter("kvm_amd", "pause_filter_count").unwrap_or(3000);
         if window == 0 {
             return Err(
-                "the PAUSE filter is off (kvm_amd.pause_filter_count=0, or the CPU has none)"
+                "the PAUSE filter is off (kvm_amd.pause_filter_count=0, or the CPU lacks it)"
                     .into(),
             );
         }
@@ -60,12 +60,12 @@ pub fn pauses(modules: &Path) -> Result<Pauses, String> {
             ns_per_unit: pause_ns(),
         });
     }
-    Err("neither kvm_intel nor kvm_amd is loaded, and no other makes PAUSE exit".into())
+    Err("neither kvm_intel nor kvm_amd is loaded, so PAUSE does not exit".into())
 }
 
-/// ns of one TSC cycle.
+/// ns per TSC cycle.
 fn tsc_ns() -> f64 {
-    // SAFETY: every x86-64 CPU has it, and it has no effect.
+    // SAFETY: every x86-64 CPU has the instruction, and it has no side effects.
     let tsc = || unsafe { std::arch::x86_64::_rdtsc() };
     let (begin, cycles) = (Instant::now(), tsc());
     std::thread::sleep(Duration::from_millis(20));
@@ -73,7 +73,7 @@ fn tsc_ns() -> f64 {
     time.as_nanos() as f64 / (cycles.max(1) as f64)
 }
 
-/// ns of one PAUSE, the shortest that was seen: a guest's loop takes no less.
+/// ns per PAUSE, the shortest of several batches: a guest's loop takes at least this long.
 fn pause_ns() -> f64 {
     const TURNS: u32 = 256;
     let batch = || {

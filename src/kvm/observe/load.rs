@@ -1,4 +1,4 @@
-//! The programs of bpf/kvm.bpf.c in the kernel, and what they have counted.
+//! Load the programs of bpf/kvm.bpf.c, and read their counts.
 
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
@@ -10,21 +10,21 @@ use super::counts::Counts;
 use super::host::{self, Pauses};
 use crate::kvm::types::Types;
 
-/// libbpf reads structures from it in place.
+/// Aligned for libbpf, which reads structures in place.
 #[repr(C, align(64))]
 struct Aligned<T: ?Sized>(T);
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/kvm.bpf.o")));
 
-/// The program of bpf/kvm.bpf.c that is done without where its function cannot be traced.
+/// The optional program of bpf/kvm.bpf.c, and the kernel function that it traces.
 const YIELD: (&str, &str) = ("yielded", "yield_to");
 
 /// `struct kvm_vm` of bpf/kvm.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Vm {
-    /// Its VMM's process.
+    /// Process of the VMM.
     pub pid: u32,
-    /// The kernel's name for it: a process may have several.
+    /// Kernel address of the VM: a process may have several VMs.
     pub kvm: u64,
 }
 
@@ -48,15 +48,15 @@ impl Vm {
 pub struct Observer {
     object: Object,
     _links: Vec<Link>,
-    /// Err: why exits by PAUSE are not counted.
+    /// Err: why PAUSE exits are not counted.
     pub pauses: Result<Pauses, String>,
     /// Err: why directed yields are not counted.
     pub yields: Result<(), String>,
 }
 
 impl Observer {
-    /// Changes nothing but that it counts; that ends with this process. Fails with the reason where
-    /// it cannot look.
+    /// Start counting, until this process ends. Changes nothing else. Fails with the reason if the
+    /// programs cannot be loaded.
     pub fn load() -> anyhow::Result<Observer> {
         check()?;
         if std::env::var_os("LISSOM_VERBOSE").is_none() {
@@ -70,30 +70,30 @@ impl Observer {
         }
         let function = |name: &str| match types.have(name, libbpf_sys::BTF_KIND_FUNC) {
             true => Ok(()),
-            false => Err(format!("this kernel has no function {name}, or no type of it")),
+            false => Err(format!("this kernel has no function {name}, or no type for it")),
         };
         let mut pauses = host::pauses(Path::new("/sys/module"));
         let mut yields = function(YIELD.1);
         let mut started = start(&pauses, &mut yields);
-        // Functions cannot be traced everywhere.
+        // The kernel may not support tracing the function: start without it.
         if yields.is_ok()
             && let Err(error) = &started
         {
-            yields = Err(format!("{} cannot be traced here: {error:#}", YIELD.1));
+            yields = Err(format!("this kernel cannot trace {}: {error:#}", YIELD.1));
             started = start(&pauses, &mut yields);
         }
-        // And another kernel may keep an exit's reason in another place.
+        // The kernel may keep an exit's reason elsewhere: start without PAUSE exits.
         if pauses.is_ok()
             && let Err(error) = &started
         {
-            pauses = Err(format!("this kernel's exits cannot be told apart: {error:#}"));
+            pauses = Err(format!("cannot distinguish this kernel's exits: {error:#}"));
             started = start(&pauses, &mut yields);
         }
         let (object, links) = started?;
         Ok(Observer { object, _links: links, pauses, yields })
     }
 
-    /// Since it was loaded, of each VM that has run since.
+    /// Counts since loading, for each VM that has run since.
     pub fn counts(&self) -> anyhow::Result<Vec<(Vm, Counts)>> {
         let map = self.object.maps().find(|m| m.name() == "vms").context("a map is missing")?;
         let mut all = Vec::new();
@@ -109,25 +109,23 @@ impl Observer {
         Ok(all)
     }
 
-    /// Makes room: it has ended.
+    /// Remove the counts of an ended VM, to make room.
     pub fn forget(&self, vm: Vm) {
         if let Some(map) = self.object.maps().find(|m| m.name() == "vms") {
-            // Where somebody else has done it, it is done.
+            // A failure means that the counts are gone already.
             let _ = map.delete(&vm.key());
         }
     }
 
-    /// Events that were not counted: for lack of memory or of room, or because they came while
-    /// another one of the same kind was being counted on the same CPU, which can only be directed
-    /// yields.
+    /// Number of events that were not counted. Either memory or room was lacking, or an event of
+    /// the same kind was being counted on the same CPU. The latter happens only to directed yields.
     pub fn lost(&self) -> u64 {
         let map = self.object.maps().find(|m| m.name().to_string_lossy().ends_with(".bss"));
         let bytes = map.and_then(|m| m.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
         let lost =
             bytes.and_then(|b| Some(u64::from_ne_bytes(b.get(..8)?.try_into().ok()?))).unwrap_or(0);
         let missed = |program: &libbpf_rs::Program| {
-            // SAFETY: all zeroes is an empty one; the call fills it in, as far as the kernel knows
-            // of it.
+            // SAFETY: zeroes are a valid value; the kernel fills in the members that it knows.
             unsafe {
                 let mut info: libbpf_sys::bpf_prog_info = std::mem::zeroed();
                 let mut size = size_of_val(&info) as u32;
@@ -140,7 +138,7 @@ impl Observer {
     }
 }
 
-/// Attaches what can be, and says of the rest why not.
+/// Load and attach the programs. If only the one for yields cannot attach, notes why in `yields`.
 fn start(
     pauses: &Result<Pauses, String>,
     yields: &mut Result<(), String>,
@@ -160,9 +158,8 @@ fn start(
         let is_wanted = program.name() != YIELD.0 || yields.is_ok();
         program.set_autoload(is_wanted);
     }
-    let object = object
-        .load()
-        .map_err(|e| anyhow::anyhow!("the kernel does not take the BPF programs: {e}"))?;
+    let object =
+        object.load().map_err(|e| anyhow::anyhow!("the kernel rejected the BPF programs: {e}"))?;
     let mut links = Vec::new();
     for program in object.progs_mut() {
         if !program.autoload() {
@@ -172,40 +169,38 @@ fn start(
         match program.attach() {
             Ok(link) => links.push(link),
             Err(e) if name == YIELD.0 => {
-                *yields = Err(format!("{} cannot be traced: {e}", YIELD.1))
+                *yields = Err(format!("this kernel cannot trace {}: {e}", YIELD.1))
             }
-            Err(e) => bail!("{name} cannot be attached: {e}"),
+            Err(e) => bail!("cannot attach {name}: {e}"),
         }
     }
     Ok((object, links))
 }
 
-/// What can be said better before than by the error that would come.
+/// Check conditions for which loading would give less clear errors.
 fn check() -> anyhow::Result<()> {
     if !Path::new("/sys/module/kvm").exists() {
         bail!(
-            "KVM is not loaded: modprobe kvm_intel or kvm_amd (virtualization has to be on in the firmware)"
+            "KVM is not loaded: modprobe kvm_intel or kvm_amd (the firmware must enable virtualization)"
         );
     }
     if !Path::new("/dev/kvm").exists() {
         bail!(
-            "there is no /dev/kvm: modprobe kvm_intel or kvm_amd (virtualization has to be on in the firmware)"
+            "there is no /dev/kvm: modprobe kvm_intel or kvm_amd (the firmware must enable virtualization)"
         );
     }
     if !crate::process::may_trace_by_bpf() {
-        bail!("to observe KVM takes BPF programs: run it as root, or with CAP_BPF and CAP_PERFMON");
+        bail!("cannot load BPF programs: run as root, or with CAP_BPF and CAP_PERFMON");
     }
     if crate::process::is_locked_down() {
-        bail!(
-            "the kernel is locked down (lockdown=confidentiality), and then BPF may not read its memory"
-        );
+        bail!("the kernel is locked down (lockdown=confidentiality): BPF may not read its memory");
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        bail!("this kernel does not say what its types are (CONFIG_DEBUG_INFO_BTF)");
+        bail!("this kernel has no type information (CONFIG_DEBUG_INFO_BTF)");
     }
     let is_module = Path::new("/sys/module/kvm/initstate").exists();
     if is_module && !Path::new("/sys/kernel/btf/kvm").exists() {
-        bail!("the module kvm does not say what its types are (CONFIG_DEBUG_INFO_BTF_MODULES)");
+        bail!("the module kvm has no type information (CONFIG_DEBUG_INFO_BTF_MODULES)");
     }
     Ok(())
 }

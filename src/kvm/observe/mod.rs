@@ -1,4 +1,4 @@
-//! `lissom kvm observe`: what KVM does for each VM, and what it costs.
+//! `lissom kvm observe`: show what KVM does for each VM, and its costs.
 
 pub mod counts;
 mod host;
@@ -23,26 +23,27 @@ use show::{Interval, Seen};
 use crate::stop::Stop;
 use crate::terminal;
 
-/// Show what KVM does for each VM: pause-loop exits, directed yields, halt polling
+/// Show pause-loop exits, directed yields and halt polling of each VM
 ///
-/// Counts by BPF programs at KVM's tracepoints; nothing is changed, and no module is loaded.
-/// Needs root, or CAP_BPF and CAP_PERFMON. Every VM entry and exit takes a little longer.
+/// BPF programs at KVM's tracepoints count them. It changes nothing and loads no module. Needs
+/// root, or CAP_BPF and CAP_PERFMON. Every VM entry and exit takes a little longer.
 #[derive(Args)]
 #[command(after_long_help = "\
 Columns, for each VM and interval:
   CPU%    time in the guest, of one CPU
   EXITS   VM exits a second
-  PAUSE   of these, pause-loop exits (Intel) or those of the PAUSE filter (AMD)
-  SWITCH  mean us from such an exit until the CPU does something useful again
-  YIELD   directed yields a second, and OK% of them found a vCPU to run
+  PAUSE   of these, exits by PAUSE: pause-loop (Intel), PAUSE filter (AMD)
+  SWITCH  mean us from such an exit until the CPU does something useful
+  YIELD   directed yields a second; OK% of them found a vCPU to run
   HALT    ends of HLT a second
-  HIT%    of the halts that were polled for, those that ended within the poll
+  HIT%    of the halts that KVM polled for, those that ended within the poll
   POLL%   CPU time spent polling, of one CPU
-  INEFF%  APPLE's inefficiency: spinning up to PAUSE exits, and the switches
+  INEFF%  APPLE's inefficiency: spinning before PAUSE exits, and the switches
           after them, of the VM's CPU time
-A dash: there was none, or it cannot be seen here.
+A dash: there was none, or it is not visible here.
 
-Exit code: 0, 1 if it cannot look or a VM of --vm has ended, 2 for wrong use.
+Exit code: 0; 1 if it cannot observe, or if the VM of --vm has ended; 2 for
+wrong use.
 
 Examples:
   lissom kvm observe
@@ -50,44 +51,44 @@ Examples:
   lissom kvm observe --json --count 1
   lissom kvm observe --prometheus=127.0.0.1:9109")]
 pub struct ObserveArgs {
-    /// Seconds between two reports. Shorter: short changes are seen, but rates are less exact
+    /// Seconds between two reports. A shorter interval shows short changes, but less exact rates
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     interval: Duration,
 
-    /// So many reports [default: until it is ended]
+    /// Number of reports [default: until a signal]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "duration")]
     count: Option<u64>,
 
-    /// So many seconds [default: until it is ended]
+    /// Seconds to run [default: until a signal]
     #[arg(long, value_name = "S", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// One JSON document a line, for each interval
+    /// Print each interval as one line of JSON
     #[arg(long)]
     json: bool,
 
-    /// In OpenMetrics' format, once an interval: on standard output, into a FILE (replaced as a
-    /// whole, for a textfile collector), or served at a loopback ADDR:PORT, to everybody on
-    /// this machine
+    /// Write metrics in OpenMetrics format once an interval: to standard output, to FILE (replaced
+    /// as a whole, for a textfile collector), or served at ADDR:PORT (loopback only), to all users
+    /// of this machine
     #[arg(long, value_name = "ADDR:PORT|FILE", num_args = 0..=1, require_equals = true,
           default_missing_value = "-", conflicts_with = "json", value_parser = prometheus::place)]
     prometheus: Option<prometheus::Place>,
 
-    /// Only VMs of the process PID, QEMU's for one. May be repeated [default: all]
+    /// Show only VMs of this VMM process, such as QEMU (repeatable) [default: all]
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     vm: Vec<u32>,
 }
 
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse::<f64>().ok().filter(|s| (0.1..=86400.0).contains(s));
-    number.map(Duration::from_secs_f64).ok_or("a number of seconds from 0.1 to 86400".to_string())
+    number.map(Duration::from_secs_f64).ok_or("expected seconds from 0.1 to 86400".to_string())
 }
 
 /// Returns the exit code.
 pub fn observe(args: &ObserveArgs) -> i32 {
     match run(args) {
         Ok(()) => 0,
-        // The reader has seen enough.
+        // The reader of the output has closed it.
         Err(error)
             if error
                 .downcast_ref::<io::Error>()
@@ -116,7 +117,7 @@ fn run(args: &ObserveArgs) -> anyhow::Result<()> {
         let next = last + args.interval;
         stop.wait(end.map_or(next, |end| end.min(next)));
         let now = Instant::now();
-        // Before the counts are read: a VM that ends later may still add to its counts.
+        // Check before reading the counts: a VM that ends later may still add to them.
         let ended: Vec<Vm> = known.keys().copied().filter(|vm| !is_there(vm.pid)).collect();
         let seen = look(&observer, &mut known, &args.vm)?;
         let interval =
@@ -134,7 +135,7 @@ fn run(args: &ObserveArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Before anything is loaded: is there such a VM?
+/// Check that the process exists and has a VM, before loading anything.
 fn check_process(pid: u32) -> anyhow::Result<()> {
     if !is_there(pid) {
         bail!("there is no process {pid}");
@@ -145,25 +146,25 @@ fn check_process(pid: u32) -> anyhow::Result<()> {
             .is_ok_and(|file| file.to_string_lossy().starts_with("anon_inode:kvm-vm"))
     };
     if !files.flatten().any(|file| is_vm(file.path())) {
-        bail!("process {pid} has no VM: name the process of the VMM, which is QEMU or the like");
+        bail!("process {pid} has no VM: pass the process ID of the VMM, such as QEMU");
     }
     Ok(())
 }
 
-/// The process.
+/// Returns whether the process exists.
 pub fn is_there(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// A VM that has been seen.
+/// A VM that has run since the beginning.
 struct Known {
     name: String,
-    /// Among those of its process, from 1.
+    /// Number among the VMs of its process, from 1.
     number: usize,
     total: Counts,
 }
 
-/// All VMs that have run since the beginning, and what has happened since the last look.
+/// Returns all VMs that have run since the beginning, with their counts since the last call.
 fn look(
     observer: &Observer,
     known: &mut BTreeMap<Vm, Known>,
@@ -184,7 +185,7 @@ fn look(
     Ok(seen)
 }
 
-/// Removes the counts of VMs that had ended when the last report read them.
+/// Remove the counts of VMs that had ended before the last report read them.
 fn forget(observer: &Observer, known: &mut BTreeMap<Vm, Known>, ended: &[Vm]) {
     for vm in ended {
         observer.forget(*vm);
@@ -192,7 +193,7 @@ fn forget(observer: &Observer, known: &mut BTreeMap<Vm, Known>, ended: &[Vm]) {
     }
 }
 
-/// What its user calls a VM: QEMU's -name, or else the process's name.
+/// The user's name for a VM: QEMU's -name, otherwise the process's name.
 fn name(pid: u32) -> String {
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let arguments: Vec<String> =
@@ -210,7 +211,7 @@ fn named(arguments: &[String]) -> Option<String> {
 }
 
 enum Output {
-    /// On a terminal, each replaces the one before.
+    /// On a terminal (`live`), each table replaces the one before.
     Table {
         live: bool,
     },
@@ -229,8 +230,7 @@ impl Output {
         let live = io::stdout().is_terminal();
         if live && args.interval > Duration::from_secs(2) {
             ui::output::print(
-                format!("the first report comes in {:.0} s\n", args.interval.as_secs_f64())
-                    .as_bytes(),
+                format!("first report in {:.0} s\n", args.interval.as_secs_f64()).as_bytes(),
             )?;
         }
         Ok(Output::Table { live })

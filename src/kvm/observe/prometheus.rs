@@ -1,5 +1,5 @@
-//! The same counts for Prometheus, in OpenMetrics' text format: on standard output, in a file, or
-//! served on loopback.
+//! Counts for Prometheus, in OpenMetrics' text format: on standard output, in a file, or served on
+//! loopback.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,13 +21,16 @@ pub enum Place {
     Server(SocketAddr),
 }
 
-/// There is no password: who is not on this machine is not to see it.
+/// Parse the argument of `--prometheus`. Accepts only loopback addresses: there is no
+/// authentication.
 pub fn place(text: &str) -> Result<Place, String> {
     match text.parse::<SocketAddr>() {
         Ok(address) if address.ip().is_loopback() => Ok(Place::Server(address)),
-        Ok(_) => Err("only loopback is served, such as 127.0.0.1:9109".into()),
+        Ok(_) => Err("expected a loopback address, such as 127.0.0.1:9109".into()),
         Err(_) if text == "-" => Ok(Place::Stdout),
-        Err(_) if text.is_empty() => Err("a file, or an address such as 127.0.0.1:9109".into()),
+        Err(_) if text.is_empty() => {
+            Err("expected a file, or an address such as 127.0.0.1:9109".into())
+        }
         Err(_) => Ok(Place::File(text.into())),
     }
 }
@@ -45,14 +48,14 @@ impl Exporter {
             Place::File(path) => Exporter::File(path.clone()),
             Place::Server(address) => {
                 let listener = TcpListener::bind(address)
-                    .with_context(|| format!("cannot listen at {address}"))?;
-                eprintln!("lissom: serves http://{}/metrics", listener.local_addr()?);
+                    .with_context(|| format!("cannot listen on {address}"))?;
+                eprintln!("lissom: serving http://{}/metrics", listener.local_addr()?);
                 let page = Arc::new(Mutex::new("# EOF\n".to_string()));
                 let shared = page.clone();
                 std::thread::spawn(move || {
                     for connection in listener.incoming().flatten() {
                         let page = shared.lock().map(|p| p.clone()).unwrap_or_default();
-                        // Whoever has hung up has no use for an answer.
+                        // Ignore errors: the client may have hung up.
                         let _ = answer(&connection, &page);
                     }
                 });
@@ -65,7 +68,7 @@ impl Exporter {
         match self {
             Exporter::Stdout => ui::output::print(page.as_bytes())?,
             Exporter::File(path) => {
-                // Replaced as a whole: nobody reads half of it.
+                // Rename a complete file, so that no reader sees half of it.
                 let mut temporary = path.clone().into_os_string();
                 temporary.push(format!(".{}", std::process::id()));
                 let written =
@@ -85,7 +88,7 @@ impl Exporter {
     }
 }
 
-/// One request, of at most 8 KB and a second.
+/// Answer one request, of at most 8 KiB. Reads and writes time out after a second.
 fn answer(mut connection: &TcpStream, page: &str) -> std::io::Result<()> {
     connection.set_read_timeout(Some(Duration::from_secs(1)))?;
     connection.set_write_timeout(Some(Duration::from_secs(1)))?;
@@ -95,7 +98,7 @@ fn answer(mut connection: &TcpStream, page: &str) -> std::io::Result<()> {
     let mut words = request.split(' ');
     let (status, body) = match (words.next(), words.next()) {
         (Some("GET"), Some("/metrics" | "/")) => ("200 OK", page),
-        (Some("GET"), _) => ("404 Not Found", "it is at /metrics\n"),
+        (Some("GET"), _) => ("404 Not Found", "the metrics are at /metrics\n"),
         _ => ("405 Method Not Allowed", "GET only\n"),
     };
     let kind = if status.starts_with('2') {
@@ -110,21 +113,21 @@ fn answer(mut connection: &TcpStream, page: &str) -> std::io::Result<()> {
     connection.write_all((head + body).as_bytes())
 }
 
-/// A counter of counters.rs: name without the suffix, unit, help, value.
+/// A counter of counts.rs: name without the suffix, unit, help text, and value.
 type Metric = (&'static str, &'static str, &'static str, fn(&Counts) -> f64);
 
 const COUNTERS: &[Metric] = &[
     ("entries", "", "VM entries.", |c| c.entries as f64),
     ("exits", "", "VM exits.", |c| c.exits as f64),
     ("guest_seconds", "seconds", "Time from VM entry to VM exit.", |c| s(c.guest_ns)),
-    ("pause_exits", "", "Pause-loop exits (Intel), or those of the PAUSE filter (AMD).", |c| {
+    ("pause_exits", "", "Pause-loop exits (Intel), or exits by the PAUSE filter (AMD).", |c| {
         c.pause_exits as f64
     }),
-    ("pause_spin_seconds", "seconds", "Spinning that led to PAUSE exits.", |c| s(c.spin_ns)),
+    ("pause_spin_seconds", "seconds", "Time of spinning before PAUSE exits.", |c| s(c.spin_ns)),
     (
         "pause_switch_seconds",
         "seconds",
-        "From PAUSE exits until the CPU did something useful again.",
+        "Time from PAUSE exits until the CPU did something useful.",
         |c| s(c.switch_ns),
     ),
     ("pause_back_to_same", "", "PAUSE exits after which the same vCPU was entered.", |c| {
@@ -134,14 +137,14 @@ const COUNTERS: &[Metric] = &[
         c.back_to_other as f64
     }),
     ("pause_left", "", "PAUSE exits after which no vCPU ran.", |c| c.left as f64),
-    ("yields", "", "Directed yields that were tried.", |c| c.yields as f64),
+    ("yields", "", "Directed yields.", |c| c.yields as f64),
     ("yields_done", "", "Directed yields that found a runnable vCPU.", |c| c.yields_done as f64),
     ("wakeups", "", "Ends of HLT.", |c| c.wakeups as f64),
     ("sleeps", "", "Ends of HLT for which the vCPU's thread had slept.", |c| c.slept as f64),
-    ("polls", "", "Halts that were polled for.", |c| c.polls as f64),
+    ("polls", "", "Halts that KVM polled for.", |c| c.polls as f64),
     ("poll_hits", "", "Halts that ended within the poll.", |c| c.poll_hits as f64),
-    ("poll_hit_seconds", "seconds", "Polling that saw the end of the halt.", |c| s(c.poll_hit_ns)),
-    ("poll_miss_seconds", "seconds", "Polling for nothing.", |c| s(c.poll_miss_ns)),
+    ("poll_hit_seconds", "seconds", "Time of polls that hit.", |c| s(c.poll_hit_ns)),
+    ("poll_miss_seconds", "seconds", "Time of polls that missed.", |c| s(c.poll_miss_ns)),
     ("poll_grows", "", "Times that a vCPU's poll window grew.", |c| c.poll_grows as f64),
     ("poll_shrinks", "", "Times that a vCPU's poll window shrank.", |c| c.poll_shrinks as f64),
 ];
@@ -152,7 +155,7 @@ fn s(ns: u64) -> f64 {
 
 pub fn metrics(interval: &Interval) -> String {
     let (pauses, yields) = (interval.observer.pauses.is_ok(), interval.observer.yields.is_ok());
-    // What cannot be seen is left out: 0 would be a claim.
+    // Leave out metrics that cannot be observed: 0 would be wrong.
     let visible = |name: &str| {
         if name.starts_with("pause_") { pauses } else { yields || !name.starts_with("yields") }
     };

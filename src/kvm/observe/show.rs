@@ -1,4 +1,4 @@
-//! One interval as a table of at most 80 columns, or as JSON.
+//! Format an interval as a table of at most 80 columns, or as JSON.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,11 +11,11 @@ use crate::terminal::short;
 pub struct Seen {
     pub vm: Vm,
     pub name: String,
-    /// Among the VMs of its process, from 1.
+    /// Number among the VMs of its process, from 1.
     pub number: usize,
-    /// Of this interval.
+    /// Counts in this interval.
     pub counts: Counts,
-    /// Since it was first seen.
+    /// Counts since the VM was first seen.
     pub total: Counts,
 }
 
@@ -25,7 +25,7 @@ pub struct Interval<'a> {
     pub observer: &'a Observer,
 }
 
-/// No more rows than that: the busiest VMs.
+/// Returns at most `rows` lines, but at least one VM. If not all fit, the busiest VMs come first.
 pub fn table(interval: &Interval, rows: usize) -> String {
     let mut lines = Vec::new();
     match &interval.observer.pauses {
@@ -42,7 +42,7 @@ pub fn table(interval: &Interval, rows: usize) -> String {
     }
     if interval.observer.lost() > 0 {
         lines.push(format!(
-            "{} events are not counted, for lack of room or because they came at once",
+            "{} events were lost: no memory, or a nested event",
             interval.observer.lost()
         ));
     }
@@ -114,7 +114,7 @@ fn rate(n: u64, seconds: f64) -> String {
     short(n as f64 / seconds)
 }
 
-/// Times in ns, unless the name says otherwise. null: there was none, or it cannot be seen.
+/// Times are in ns, unless the name says otherwise. null: there was none, or it cannot be observed.
 pub fn document(interval: &Interval, now: SystemTime) -> Value {
     let pauses = &interval.observer.pauses;
     let vms = interval.seen.iter().map(|s| {
@@ -140,7 +140,7 @@ pub fn document(interval: &Interval, now: SystemTime) -> Value {
     })
 }
 
-/// Half, 90 and 99 % of the times are below these.
+/// The bounds below which 50, 90 and 99 % of the times are, in ns.
 fn below(histogram: &super::counts::Histogram) -> Value {
     json!({ "p50": quantile(histogram, 0.5), "p90": quantile(histogram, 0.9), "p99": quantile(histogram, 0.99) })
 }

@@ -1,6 +1,6 @@
-//! The one measurement that the costs of `Machine` are taken from, beside what the model makes of
-//! it: a kernel-mode guest that takes a ticket lock, 2 VMs of 2 vCPUs on 2 pCPUs, in an emulator
-//! with VMX and PLE (docs/kvm-simulation.md).
+//! The measurement from which the costs of `Machine` are fitted, beside the model's results. A
+//! kernel-mode guest takes a ticket lock, in 2 VMs of 2 vCPUs on 2 pCPUs, in an emulator with VMX
+//! and PLE (docs/operate/kvm-simulation.md).
 
 use super::figures::Setup;
 use super::host::{Config, Machine};
@@ -10,8 +10,7 @@ use super::table::{Figure, Table};
 use super::window::{AppleSetup, Policy};
 use super::workload::WORKLOADS;
 
-/// The policy, and what was measured: inefficiency, if it was, and thousands of operations a second
-/// of each VM.
+/// The policy, the measured inefficiency (if measured), and 1000 operations per second of each VM.
 const MEASURED: [(Policy, Option<f64>, f64); 6] = [
     (Policy::Fixed(512), Some(0.40), 4.5),
     (Policy::Fixed(2048), Some(0.49), 3.8),
@@ -21,8 +20,8 @@ const MEASURED: [(Policy, Option<f64>, f64); 6] = [
     (Policy::Off, None, 0.35),
 ];
 
-/// The emulated machine's clock, in the emulator's cycles: the slices of 3 ms are so much shorter
-/// there.
+/// Clock of the emulated machine, fitted. A slice of 3 ms has fewer cycles than on
+/// Machine::DEFAULT.
 const MHZ: u64 = 80;
 
 pub fn figure(setup: &Setup) -> Figure {

@@ -1,28 +1,28 @@
-//! What happens when. An event that has been overtaken is not removed: its generation is old, and
-//! it is skipped.
+//! The queue of events by time. Outdated events stay in it: their generation differs from the
+//! current one, and the caller skips them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// The next thing to happen on a physical CPU
+    /// The next event of a physical CPU
     Cpu(usize),
-    /// A sleeping vCPU's timer or interrupt
+    /// The timer or interrupt of a sleeping vCPU
     Wake(usize),
-    /// A physical CPU looks whether others have more to do
+    /// A physical CPU balances its load with the others
     Balance(usize),
-    /// Counting begins
+    /// The warm-up ends, and counting begins
     Warm,
-    /// The guests turn to another workload
+    /// The guests change to another workload
     Change(usize),
-    /// A point of the path over time
+    /// Record a point of the path over time
     Sample,
 }
 
 #[derive(Default)]
 pub struct Events {
-    /// Time, then order of entry, so that equal times do not depend on the heap.
+    /// Sorted by time, then by order of entry, so that equal times do not depend on the heap.
     heap: BinaryHeap<Reverse<(u64, u64, Event, u32)>>,
     entered: u64,
 }

@@ -1,4 +1,4 @@
-//! APPLE's figures: which runs each needs, and what it shows of them. own.rs has ours.
+//! APPLE's figures: the runs that each needs, and what it shows. own.rs has our own figures.
 
 use clap::ValueEnum;
 
@@ -35,44 +35,44 @@ pub enum Name {
     Windows,
     /// Ours: settings of APPLE, and KVM's default, against the best window
     Rules,
-    /// Ours: one VM, and so no overcommitment
+    /// Ours: one VM, so no overcommitment
     OneVm,
     /// Ours: APPLE while the workload changes
     Change,
     /// Ours: the best window by the number of VMs
     Vms,
-    /// The measurement that the model's costs are taken from
+    /// The measurement that gives the model's costs
     Calibration,
-    /// Every one of them
+    /// All figures
     All,
 }
 
 pub const WINDOWS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
-/// The paper tries windows up to 32768.
+/// Number of WINDOWS up to 32768, the paper's largest window.
 pub const PAPERS_WINDOWS: usize = 7;
 
-/// What all figures have in common.
+/// Settings common to all figures.
 pub struct Setup {
     pub pcpus: usize,
     pub vcpus: usize,
-    /// In place of what the figure says.
+    /// Overrides the figure's number of VMs.
     pub vms: Option<usize>,
-    /// None: CFS in the paper's figures, as its hosts had, and EEVDF in ours.
+    /// None: CFS in the paper's figures, as on its hosts, and EEVDF in ours.
     pub scheduler: Option<Rule>,
-    /// Of runs with APPLE; others have a fifth.
+    /// Simulated time of runs with APPLE; other runs take a fifth of it.
     pub seconds: f64,
     pub seed: u64,
     pub seeds: u64,
 }
 
-/// What there is beside fixed windows.
+/// A column of a figure: a policy, or APPLE with its parameters.
 #[derive(Clone, Copy)]
 pub enum Way {
     Policy(Policy),
     Apple(AppleSetup),
 }
 
-/// A host of a figure.
+/// The host of a figure.
 #[derive(Clone, Copy)]
 pub struct HostOf<'a> {
     pub setup: &'a Setup,
@@ -80,7 +80,7 @@ pub struct HostOf<'a> {
     pub scheduler: Rule,
 }
 
-/// A row for each workload, a cell for each way, a report for each seed.
+/// Indexed by workload, way and seed.
 pub type Sweep = Vec<Vec<Vec<Report>>>;
 
 impl Setup {
@@ -120,7 +120,7 @@ impl HostOf<'_> {
             policy,
             apple,
             seconds: self.setup.seconds * part,
-            // APPLE needs time to find its window; the others only for the guests to get going.
+            // APPLE needs time to find its window; other policies only need the guests to start.
             warm_up: if part == 1.0 { 0.6 } else { 0.2 },
             seed: self.setup.seed + seed,
             stacked: false,
@@ -129,7 +129,7 @@ impl HostOf<'_> {
         }
     }
 
-    /// A row for each workload and a column for each way; all seeds of each.
+    /// Run all seeds of each workload with each way.
     pub fn measure(&self, workloads: &[&'static Workload], ways: &[Way]) -> Sweep {
         let seeds = self.setup.seeds;
         let configs = workloads.iter().flat_map(|w| {
@@ -163,7 +163,7 @@ pub fn inefficiency(reports: &[Report]) -> Middle {
     middle(reports.iter().map(|r| r.inefficiency))
 }
 
-/// Makes the figures, and measures only once what several of them show.
+/// Make the figures. Runs that several figures of ours show are made once.
 pub fn make(name: Name, setup: &Setup) -> Vec<Figure> {
     let wants = |n: Name| name == n || name == Name::All;
     let mut figures = Vec::new();
@@ -228,7 +228,7 @@ fn one(host: HostOf) -> Figure {
     Figure { figure: "1", tables: vec![table], plots: vec![plot] }
 }
 
-/// Figs. 3 and 4: KVM's default is 1.
+/// Figs. 3 and 4: throughput relative to KVM's default.
 fn against_fixed(host: HostOf, figure: &'static str, name: &'static str) -> Figure {
     let workloads = all_named(&PAPER);
     let windows = &WINDOWS[..PAPERS_WINDOWS];
@@ -312,7 +312,7 @@ fn five(host: HostOf) -> Figure {
     Figure { figure: "5", tables: vec![table], plots: vec![plot] }
 }
 
-/// Figs. 6 and 7: dbench, one seed.
+/// Figs. 6 and 7: the window over epochs, for dbench and one seed.
 fn over_epochs(
     host: HostOf,
     figure: &'static str,

@@ -1,4 +1,4 @@
-//! What the vCPUs do when they run: operations, locks, barriers, and halting.
+//! Actions of running vCPUs: operations, locks, barriers, and halting.
 
 use super::events::Event;
 use super::host::{Doing, Host, State};
@@ -6,7 +6,7 @@ use super::lock::{Kind, Lock};
 use super::workload::about;
 
 impl Host {
-    /// The current vCPU of this CPU goes on where it was.
+    /// Enter the guest: the current vCPU of this CPU continues.
     pub(super) fn enter(&mut self, cpu: usize, id: usize) {
         self.cpus[cpu].state = State::Guest;
         let vcpu = &mut self.vcpus[id];
@@ -22,7 +22,7 @@ impl Host {
         self.arm(cpu);
     }
 
-    /// A part of the guest's work is done.
+    /// Finish a part of the vCPU's work, and start the next one.
     pub(super) fn advance(&mut self, cpu: usize, id: usize) {
         let vm = self.vcpus[id].vm;
         match self.vcpus[id].doing {
@@ -45,7 +45,7 @@ impl Host {
                 }
                 self.vcpus[id].doing = self.outside(id);
             }
-            // The event was for the end of the slice, and nobody else waits any more.
+            // The event was for the end of the slice, and no other vCPU waits for the CPU any more.
             _ => {}
         }
         self.arm(cpu);
@@ -56,7 +56,7 @@ impl Host {
         Doing::Outside { left: about(mean, &mut self.vcpus[id].random) }
     }
 
-    /// The critical section begins, by the lock's word coming over.
+    /// Begin the critical section, after the transfer of the lock's word.
     fn hold(&mut self, id: usize, lock: usize) {
         let vm = &self.vms[self.vcpus[id].vm];
         let contenders = match vm.locks[lock].kind {
@@ -82,7 +82,7 @@ impl Host {
         let vm = self.vcpus[id].vm;
         let next = match (self.vms[vm].locks[lock].release(id), self.vms[vm].locks[lock].kind) {
             (None, Kind::Ttas) => {
-                // Whoever's word arrives first: any one of those that spin just now.
+                // Any waiter that spins in the guest just now may win.
                 let running: Vec<usize> = self.vms[vm].locks[lock]
                     .waiters()
                     .filter(|&w| self.spins_now(w, lock))
@@ -91,7 +91,7 @@ impl Host {
             }
             (next, _) => next,
         };
-        // One that does not run finds out when it is entered.
+        // A waiter that does not run takes the lock when it is entered.
         let Some(next) = next.filter(|&n| self.spins_now(n, lock)) else { return };
         let cpu = self.vcpus[next].cpu;
         self.charge(cpu);
@@ -101,7 +101,8 @@ impl Host {
         self.arm(cpu);
     }
 
-    /// Whether it has to wait for the others, or for something outside, before its next operation.
+    /// Halt the vCPU if it has to wait at a barrier or for an outside event before its next
+    /// operation. Returns whether it halts.
     fn rests(&mut self, cpu: usize, id: usize) -> bool {
         let workload = self.workload();
         let vm = self.vcpus[id].vm;
@@ -125,7 +126,7 @@ impl Host {
         true
     }
 
-    /// An interrupt to each, one after the other.
+    /// Send each waiting vCPU an interrupt, one after the other.
     fn open_barrier(&mut self, vm: usize) {
         for (i, id) in std::mem::take(&mut self.vms[vm].arrived).into_iter().enumerate() {
             let at = self.now + self.config.machine.interrupt * (i as u64 + 1);
@@ -133,7 +134,7 @@ impl Host {
         }
     }
 
-    /// HLT. The host polls for a while if nobody else wants the CPU.
+    /// HLT: the host polls for a while, unless another vCPU is queued on this CPU.
     fn halt(&mut self, cpu: usize, id: usize) {
         self.vcpus[id].doing = Doing::Halted;
         self.vcpus[id].halted = self.now;
@@ -141,7 +142,7 @@ impl Host {
         self.busy(cpu, State::Poll, poll);
     }
 
-    /// KVM's rule for the next time (virt/kvm/kvm_main.c, halt polling).
+    /// Update the vCPU's poll window after a halt, by KVM's rule (virt/kvm/kvm_main.c).
     pub(super) fn learn_poll(&mut self, id: usize) {
         let most = self.cycles(self.config.machine.halt_poll_us);
         let first = self.cycles(self.config.machine.halt_poll_first_us);
@@ -154,7 +155,7 @@ impl Host {
         }
     }
 
-    /// All guests turn to another workload, each with its next operation.
+    /// Change all guests to another workload, each with its next operation.
     pub(super) fn change(&mut self, phase: usize) {
         self.phase = phase;
         let workload = self.workload();
@@ -164,7 +165,7 @@ impl Host {
         }
     }
 
-    /// Those of earlier workloads stay, for who holds them.
+    /// Index of the workload's first lock. Locks of earlier workloads remain for their holders.
     fn first_lock(&self) -> usize {
         self.config.phases[..self.phase].iter().map(|(_, w)| w.locks).sum()
     }

@@ -1,5 +1,4 @@
-//! The machine that is simulated: physical CPUs with their run queues, vCPUs, VMs, and the events
-//! that move them.
+//! The simulated machine: physical CPUs with their run queues, vCPUs, VMs, and their events.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -10,24 +9,24 @@ use super::stats::{Point, Stats, Times};
 use super::window::{self, AppleSetup, Controller, Policy};
 use super::workload::{Workload, about};
 
-/// What the host's actions cost, in cycles, and its rules. Where the numbers are from:
-/// docs/kvm-simulation.md.
+/// Costs of the host's actions in cycles, and its rules. docs/operate/kvm-simulation.md has the
+/// sources of the numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     pub mhz: u64,
     pub scheduler: Rule,
     pub slice_us: u64,
-    /// From a VM exit to the next entry of the same vCPU, with what is done about it.
+    /// From a VM exit to the next entry of the same vCPU, including the handling of the exit.
     pub exit: u64,
-    /// What comes to it if another vCPU is entered.
+    /// Additional cost if another vCPU is entered.
     pub switch: u64,
-    /// A lock goes from one CPU to another.
+    /// Transfer of a lock from one CPU to another.
     pub handover: u64,
-    /// What each further CPU that spins on the same word adds to that.
+    /// Additional cost of a transfer for each further CPU that spins on the same word.
     pub contender: u64,
-    /// From an interrupt's being sent until the vCPU is woken.
+    /// From sending an interrupt to waking the vCPU.
     pub interrupt: u64,
-    /// KVM's halt_poll_ns and the first step of a vCPU's window for it.
+    /// KVM's halt_poll_ns, and the first step of a vCPU's poll window.
     pub halt_poll_us: u64,
     pub halt_poll_first_us: u64,
     pub balance_us: u64,
@@ -55,23 +54,23 @@ pub struct Config {
     pub pcpus: usize,
     pub vms: usize,
     pub vcpus: usize,
-    /// What the guests do, and from which second on.
+    /// Workloads of the guests, each with the second at which it begins.
     pub phases: Vec<(f64, &'static Workload)>,
     pub policy: Policy,
     pub apple: AppleSetup,
     pub seconds: f64,
-    /// The part of it, from its beginning, that is not counted.
+    /// Part of the time at the begin that is not counted.
     pub warm_up: f64,
     pub seed: u64,
-    /// Whether all vCPUs of a VM begin on the same physical CPUs, rather than anywhere.
+    /// True: all vCPUs of a VM start on one physical CPU. False: they are spread over all CPUs.
     pub stacked: bool,
-    /// Points of the path over time.
+    /// Number of points to record of the path over time.
     pub samples: u32,
     /// Whether to record the first VM's window after each epoch of 1000 PLE exits.
     pub epochs: bool,
 }
 
-/// What a guest's thread is at. There is one for each vCPU.
+/// State of a guest's thread. Each vCPU has one thread. `left`: cycles until it ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Doing {
     Outside { left: u64 },
@@ -83,20 +82,20 @@ pub(super) enum Doing {
 pub(super) struct Vcpu {
     pub vm: usize,
     pub doing: Doing,
-    /// The physical CPU that it runs on or is queued at, or was last.
+    /// The physical CPU on which it runs or is queued, or ran last.
     pub cpu: usize,
     pub random: fastrand::Rng,
-    /// Cycles of pause-spinning since the last VM entry.
+    /// Cycles of the current spin since the last VM entry.
     pub spun: u64,
     pub window: u32,
-    /// kvm_vcpu's flags of the same names.
+    /// The flags of the same names in struct kvm_vcpu.
     pub preempted: bool,
     pub ready: bool,
     pub in_spin_loop: bool,
     pub dy_eligible: bool,
     pub in_kernel: bool,
     pub operations: u32,
-    /// Halt polling: its window, and when it halted.
+    /// Halt polling: the window in cycles, and the time of the last halt.
     pub poll: u64,
     pub halted: u64,
     pub generation: u32,
@@ -106,10 +105,10 @@ pub(super) struct Vm {
     pub locks: Vec<Lock>,
     pub last_boosted: usize,
     pub controller: Option<Controller>,
-    /// At the barrier.
+    /// vCPUs that wait at the barrier.
     pub arrived: Vec<usize>,
     pub stats: Stats,
-    /// Since the start, for APPLE.
+    /// Cycles since the start, for APPLE.
     pub wasted: u64,
     pub time: u64,
 }
@@ -118,33 +117,33 @@ pub(super) struct Vm {
 pub(super) enum State {
     Idle,
     Guest,
-    /// A PLE exit is handled.
+    /// Handling a PLE exit.
     Exit,
-    /// The current vCPU is about to be entered.
+    /// Entering the current vCPU.
     Enter(Cause),
-    /// The current vCPU has halted, and the host polls.
+    /// Polling for the current vCPU, which has halted.
     Poll,
 }
 
-/// Why a CPU switches.
+/// Reason for a switch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cause {
     Scheduler,
-    /// Its own vCPU, of this VM, spun for too long.
+    /// The CPU's own vCPU, of this VM, had a PLE exit and yielded.
     Yield(usize),
-    /// One of this VM did on another CPU, and a vCPU that is queued here is to run in its place.
+    /// A vCPU of this VM yielded on another CPU, to a vCPU that is queued here.
     Remote(usize),
 }
 
 pub(super) struct Cpu {
     pub queue: RunQueue,
     pub state: State,
-    /// When the state ends, unless it is the guest's.
+    /// End of the state, except of State::Guest.
     pub until: u64,
-    /// Up to when it is accounted for.
+    /// Time up to which the CPU's cycles are charged.
     since: u64,
     pub slice_over: bool,
-    /// It is to pick anew as soon as it can.
+    /// The CPU has to pick again as soon as it can.
     pub reschedule: Option<Cause>,
     generation: u32,
     pub times: Times,
@@ -224,7 +223,7 @@ impl Host {
 
     fn begin(&mut self, random: &mut fastrand::Rng) {
         self.change(0);
-        // As many on each CPU, in any order, as if they had been started one after the other.
+        // The same number on each CPU, in random order, as if started one after the other.
         let mut order: Vec<usize> = (0..self.vcpus.len()).collect();
         random.shuffle(&mut order);
         for (i, &id) in order.iter().enumerate() {
@@ -261,7 +260,7 @@ impl Host {
         us * self.config.machine.mhz
     }
 
-    /// Runs to the end. progress: thousandths of it.
+    /// Run to the end. progress: stores the finished part in thousandths.
     pub fn run(&mut self, progress: &AtomicU64) {
         let end = (self.config.seconds * 1e6 * self.config.machine.mhz as f64) as u64;
         while let Some((at, event, generation)) = self.events.pop() {
@@ -301,7 +300,7 @@ impl Host {
         (0..self.cpus.len()).for_each(|cpu| self.charge(cpu));
     }
 
-    /// Accounts for what the CPU did until now.
+    /// Charge the CPU's time up to now to its state, its vCPU and the VM.
     pub(super) fn charge(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let time = self.now - c.since;
@@ -339,7 +338,7 @@ impl Host {
             }
             State::Enter(Cause::Yield(yielder)) => {
                 c.times.ple += time;
-                // It is the yielder's time, whoever is entered.
+                // The time is the yielder's, whichever vCPU is entered.
                 vm.time -= time;
                 vm.stats.cpu -= time;
                 let vm = &mut self.vms[yielder];
@@ -362,7 +361,7 @@ impl Host {
         }
     }
 
-    /// When the next thing happens on this CPU, as far as it depends on itself.
+    /// Schedule the next event of this CPU, as far as it depends on this CPU alone.
     pub(super) fn arm(&mut self, cpu: usize) {
         let c = &self.cpus[cpu];
         let at = match (c.state, c.queue.current) {
@@ -421,8 +420,8 @@ impl Host {
         }
     }
 
-    /// The host does something on this CPU that takes `mean` cycles: exits and entries vary, or
-    /// CPUs run in lockstep and a lock's holder may never get as far as its guest.
+    /// Enter a state that lasts `mean` cycles. The length of exits and entries varies: with fixed
+    /// costs, CPUs run in lockstep, and a lock's holder may never reach its guest.
     pub(super) fn busy(&mut self, cpu: usize, state: State, mean: u64) {
         let time = match (state, self.cpus[cpu].queue.current) {
             (State::Exit | State::Enter(_), Some(id)) => about(mean, &mut self.vcpus[id].random),
@@ -433,7 +432,7 @@ impl Host {
         self.arm(cpu);
     }
 
-    /// The scheduler's interrupt: as soon as the CPU can, it picks anew.
+    /// The scheduler's interrupt: make the CPU pick again as soon as it can.
     pub(super) fn reschedule(&mut self, cpu: usize, cause: Cause) {
         self.charge(cpu);
         match self.cpus[cpu].state {
@@ -444,13 +443,13 @@ impl Host {
         }
     }
 
-    /// The current vCPU is taken off its CPU though it could go on.
+    /// Take the current vCPU off its CPU although it could continue.
     fn preempt(&mut self, cpu: usize, cause: Cause) {
         self.schedule_out(cpu);
         self.schedule(cpu, cause);
     }
 
-    /// kvm_sched_out() of one that stays runnable.
+    /// kvm_sched_out() of a vCPU that stays runnable.
     pub(super) fn schedule_out(&mut self, cpu: usize) {
         let Some(id) = self.cpus[cpu].queue.current else { return };
         let user = self.workload().user;
@@ -464,7 +463,7 @@ impl Host {
         vcpu.spun = 0;
     }
 
-    /// Picks who runs next.
+    /// Pick the next vCPU to run, or become idle.
     pub(super) fn schedule(&mut self, cpu: usize, cause: Cause) {
         let before = self.cpus[cpu].queue.current;
         if self.cpus[cpu].queue.len() == 0 {
@@ -482,24 +481,25 @@ impl Host {
         vcpu.cpu = cpu;
         vcpu.ready = false;
         vcpu.preempted = false;
-        // A yielder's exit has been paid for.
+        // State::Exit has already charged a yielder's exit.
         let exit = if matches!(cause, Cause::Yield(_)) { 0 } else { self.config.machine.exit };
         let mut time = exit;
         if before != Some(id) {
             time += self.config.machine.switch;
-            // ple_window_shrink, in vmx_vcpu_load()
+            // KVM resets the window in vmx_vcpu_load() (ple_window_shrink).
             vcpu.window = window::DEFAULT;
         }
         self.busy(cpu, State::Enter(cause), time);
     }
 
-    /// The current vCPU sleeps.
+    /// The current vCPU sleeps: run another one.
     fn block(&mut self, cpu: usize) {
         self.cpus[cpu].queue.block(&mut self.entities);
         self.schedule(cpu, Cause::Scheduler);
     }
 
-    /// A vCPU that halted may run again. While the host polls for it, it does not have to be woken.
+    /// End a vCPU's halt. A vCPU for which the host polls continues at once; any other
+    /// vCPU is enqueued.
     pub(super) fn wake(&mut self, id: usize) {
         let vcpu = &mut self.vcpus[id];
         vcpu.generation = vcpu.generation.wrapping_add(1);
@@ -526,7 +526,8 @@ impl Host {
         }
     }
 
-    /// Looks for a CPU where at least so many vCPUs wait, and takes one of them.
+    /// Move a vCPU to this CPU from the one with the longest queue, if at least `waiting` vCPUs are
+    /// queued there.
     fn steal(&mut self, cpu: usize, waiting: usize) {
         let busiest = (0..self.cpus.len())
             .filter(|&c| c != cpu)
@@ -534,7 +535,7 @@ impl Host {
         let Some(from) = busiest.filter(|&c| self.cpus[c].queue.queued.len() >= waiting) else {
             return;
         };
-        // The one that waits for longest has the coldest cache.
+        // The vCPU that has waited longest has the coldest cache.
         let id = self.cpus[from].queue.queued[0];
         self.charge(from);
         self.cpus[from].queue.dequeue(&mut self.entities, id);

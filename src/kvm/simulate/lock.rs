@@ -1,4 +1,4 @@
-//! Spin locks of a guest: who holds them, and who is next.
+//! Spin locks of a guest: the holder, and the waiters.
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// First come, first served; all spin on one word
+    /// First come, first served; all waiters spin on one word
     Ticket,
-    /// Test and test-and-set: any one that runs may take it
+    /// Test and test-and-set: any running waiter may take it
     Ttas,
-    /// First come, first served; each spins on a word of its own (MCS)
+    /// First come, first served; each waiter spins on its own word (MCS)
     Queue,
 }
 
@@ -26,14 +26,14 @@ impl Lock {
         Lock { kind, holder: None, waiters: VecDeque::new() }
     }
 
-    /// Takes the lock, or a place among those that wait. True if it was free.
+    /// Take the lock, or join the waiters. Returns whether the lock was taken.
     pub fn acquire(&mut self, id: usize) -> bool {
         assert!(
             self.holder != Some(id) && !self.waiters.contains(&id),
             "{id} has or awaits the lock"
         );
         if self.holder.is_none() {
-            // With tickets and queues a lock that is awaited is never free.
+            // A ticket or queue lock with waiters is never free.
             self.holder = Some(id);
             return true;
         }
@@ -41,7 +41,7 @@ impl Lock {
         false
     }
 
-    /// What one that waits finds when it looks. True if it holds the lock now.
+    /// A waiter reads the lock's word. Returns whether it holds the lock now.
     pub fn look(&mut self, id: usize) -> bool {
         if self.holder.is_none() {
             self.waiters.retain(|&w| w != id);
@@ -50,8 +50,8 @@ impl Lock {
         self.holder == Some(id)
     }
 
-    /// With tickets and queues the first one holds it from now on, whether it runs or not. A TTAS
-    /// lock is free: the caller has one of the waiters that run `look`.
+    /// Release the lock. A ticket or queue lock passes to the first waiter, whether it runs or not;
+    /// returns that waiter. A TTAS lock becomes free: the caller calls `look` for a running waiter.
     pub fn release(&mut self, id: usize) -> Option<usize> {
         assert_eq!(self.holder, Some(id), "released by one that does not hold it");
         self.holder = if self.kind == Kind::Ttas { None } else { self.waiters.pop_front() };
@@ -96,11 +96,11 @@ mod tests {
         assert!(lock.look(2));
         assert!(!lock.look(1));
         lock.release(2);
-        assert!(lock.acquire(0), "one that comes by is as good as one that waits");
+        assert!(lock.acquire(0), "a newcomer may take the lock like a waiter");
     }
 
     proptest! {
-        /// acquire and release assert that nobody holds it twice or gives away what another has.
+        /// acquire and release assert that only the holder releases, and that no vCPU takes twice.
         #[test]
         fn one_holder_at_a_time(kind in 0..3, steps in prop::collection::vec(0usize..6, 1..300)) {
             let mut lock = Lock::new([Kind::Ticket, Kind::Ttas, Kind::Queue][kind as usize]);

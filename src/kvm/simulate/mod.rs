@@ -1,5 +1,5 @@
-//! `lissom kvm simulate`: a model of a host that runs more vCPUs than it has CPUs, to see what PLE
-//! windows do to guests whose vCPUs wait for each other's locks. docs/kvm-simulation.md.
+//! `lissom kvm simulate`: a model of an overcommitted host. It shows the effect of PLE windows on
+//! guests whose vCPUs wait for each other's locks. docs/operate/kvm-simulation.md.
 
 mod calibration;
 mod events;
@@ -32,13 +32,13 @@ use stats::Report;
 use window::{AppleSetup, Policy};
 use workload::{WORKLOADS, Workload};
 
-/// Simulate a host: what PLE windows do to guests with spin locks
+/// Simulate the effect of PLE windows on guests with spin locks
 ///
-/// A model with discrete events: physical CPUs with fair run queues, VMs whose vCPUs compute,
-/// take spin locks and halt, and KVM's pause-loop exiting (PLE): a vCPU that spins for longer
-/// than the window leaves the guest, and KVM lets another vCPU of the VM run in its place. It
-/// touches nothing of this machine, and needs no KVM. Absolute numbers are the model's, not your
-/// machine's: it is for comparing windows.
+/// A discrete-event model: physical CPUs with fair run queues, VMs whose vCPUs compute, take spin
+/// locks and halt, and KVM's pause-loop exiting (PLE). A vCPU that spins for longer than the window
+/// leaves the guest, and KVM runs another vCPU of the VM. The simulation needs no KVM, and changes
+/// nothing on this machine. Absolute numbers are the model's, not your machine's: use it to compare
+/// windows.
 #[derive(Args)]
 #[command(after_long_help = "\
 Workloads (all times are means, in cycles):
@@ -49,67 +49,66 @@ Workloads (all times are means, in cycles):
   ebizzy     page faults: one TTAS lock that is busy most of the time
   barrier    a queued lock, and a barrier of all vCPUs every 50 operations
   streamcluster, dedup, raytrace
-             user mode, with a barrier each time, a pipeline, a task queue
+             user mode with barriers, with a pipeline, with a task queue
 
-Exit code: 0 if it was simulated, 1 if a file could not be written, 2 if the
+Exit code: 0 if the simulation finished, 1 if a file could not be written, 2 if
 options are wrong.
 
 Examples:
   lissom kvm simulate --workload ebizzy --window apple
   lissom kvm simulate --figure 1 --plots plots")]
 pub struct SimulateArgs {
-    /// Make a figure of docs/kvm-simulation.md instead of a single run. One takes a minute or
-    /// two of every CPU, `all` some minutes
+    /// Make a figure of docs/operate/kvm-simulation.md instead of a single run. One takes a minute
+    /// or two on all CPUs, `all` takes several minutes
     #[arg(long, value_enum, conflicts_with_all = ["workload", "window", "apple_epoch", "apple_start", "apple_step", "apple_margin", "apple_lower", "apple_upper", "apple_counts"])]
     figure: Option<Name>,
 
-    /// Write the figures as SVG files into this folder, which is made if need be
+    /// Write the figures as SVG files into this folder, which is created if it is missing
     #[arg(long, value_name = "DIR", requires = "figure")]
     plots: Option<PathBuf>,
 
-    /// Physical CPUs
+    /// Number of physical CPUs
     #[arg(long, value_name = "N", default_value = "16", value_parser = number(1024))]
     pcpus: u32,
 
-    /// VMs, all alike [default: 4; for figures what the figure has]
+    /// Number of identical VMs [default: 4; figures have their own]
     #[arg(long, value_name = "N", value_parser = number(256))]
     vms: Option<u32>,
 
-    /// vCPUs of each VM
+    /// vCPUs per VM
     #[arg(long, value_name = "N", default_value = "16", value_parser = number(1024))]
     vcpus: u32,
 
-    /// What the guests do; see below
+    /// Workload of the guests, from the list below
     #[arg(long, value_name = "NAME", default_value = "ticket", value_parser = workload)]
     workload: &'static Workload,
 
-    /// The PLE window: a number of cycles, `kvm` for KVM's own (4096, doubled by each exit,
-    /// 4096 again when the vCPU is scheduled in), `apple` for a window of each VM that follows
-    /// its inefficiency, or `off` for no PLE exits
+    /// PLE window: a number of cycles; `kvm` for KVM's own (4096, doubled by each exit, 4096 again
+    /// when the vCPU is scheduled in); `apple` for a window of each VM that follows its
+    /// inefficiency; or `off` for no PLE exits
     #[arg(long, value_name = "CYCLES|kvm|apple|off", default_value = "kvm")]
     window: Policy,
 
-    /// How the host's CPUs are shared among vCPUs [default: eevdf; for APPLE's figures cfs, as
-    /// its hosts had]
+    /// Scheduler of the host [default: eevdf; for APPLE's figures cfs, as on its hosts]
     #[arg(long, value_enum, value_name = "RULE")]
     scheduler: Option<Rule>,
 
-    /// Seconds to simulate [default: 1; for figures 2.5 with APPLE and a fifth of that
-    /// without]. A second of 16 CPUs takes up to 5 s of one CPU. The first fifth is not
-    /// counted; in figures with APPLE it is three fifths
+    /// Seconds to simulate [default: 1; for figures 2.5 with APPLE and a fifth of that without]. A
+    /// second of 16 CPUs takes up to 5 s of one CPU. The first fifth is not counted, in figures
+    /// with APPLE the first three fifths
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<f64>,
 
-    /// Where the random numbers begin: the same number, the same result
+    /// Seed of the random numbers: the same seed gives the same result
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(..=u64::from(u32::MAX)))]
     seed: u64,
 
-    /// Runs, each with the next seed: the median is shown, and how far they are apart
-    /// [default: 1; for figures 3]. Takes so many times as long
+    /// Number of runs, each with the next seed; shows the median, least and most [default: 1; for
+    /// figures 3]. The time grows in proportion
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
 
-    /// PLE exits of an epoch of APPLE: longer ones follow changes later, but are less noisy
+    /// PLE exits in an epoch of APPLE. Longer epochs follow changes later, but are less noisy
     #[arg(long, value_name = "N", default_value = "1000", value_parser = number(1_000_000))]
     apple_epoch: u32,
 
@@ -117,26 +116,26 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "CYCLES", default_value = "8192", value_parser = number(1 << 24))]
     apple_start: u32,
 
-    /// Cycles by which APPLE tries windows: larger ones find the best one sooner, and less
+    /// Step between APPLE's windows, in cycles. Larger steps find the best window sooner, but less
     /// exactly
     #[arg(long, value_name = "CYCLES", default_value = "1024", value_parser = number(1 << 20))]
     apple_step: u32,
 
-    /// Permille of the waste that another window must save for APPLE to move: more withstands
-    /// noise, and stops farther from the best window
+    /// How much less another window must waste for APPLE to choose it, in permille of the waste. A
+    /// larger margin resists noise, but stops farther from the best window
     #[arg(long, value_name = "PERMILLE", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
     apple_margin: u32,
 
-    /// APPLE's least window, in cycles. Where guests have ticket locks, less is better
+    /// APPLE's shortest window, in cycles. For guests with ticket locks, shorter is better
     #[arg(long, value_name = "CYCLES", default_value = "4096", value_parser = number(1 << 24))]
     apple_lower: u32,
 
-    /// APPLE's largest window, in cycles. A lower one limits the harm of a wrong turn
+    /// APPLE's longest window, in cycles. A shorter one limits the harm of a wrong choice
     #[arg(long, value_name = "CYCLES", default_value = "32768", value_parser = number(1 << 24))]
     apple_upper: u32,
 
-    /// What APPLE takes for wasted beside spins that ended in a PLE exit and the exits
-    /// [default: nothing]. May be repeated
+    /// Waste that APPLE counts besides PLE exits and the spins that ended in them (repeatable)
+    /// [default: nothing]
     #[arg(long, value_enum, value_name = "WHAT")]
     apple_counts: Vec<Counts>,
 
@@ -147,9 +146,9 @@ pub struct SimulateArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Counts {
-    /// Spins that the scheduler ended before the window did. Real KVM cannot know them
+    /// Spins that the scheduler ended before the window did; real KVM cannot know them
     Cut,
-    /// The switches on the CPUs of those that are yielded to
+    /// Switches on the CPUs of the vCPUs that are yielded to
     Remote,
 }
 
@@ -169,13 +168,13 @@ fn number(most: i64) -> clap::builder::RangedI64ValueParser<u32> {
 
 fn workload(name: &str) -> Result<&'static Workload, String> {
     let names = || WORKLOADS.iter().map(|w| w.name).collect::<Vec<_>>().join(", ");
-    workload::named(name).ok_or_else(|| format!("there are {}", names()))
+    workload::named(name).ok_or_else(|| format!("expected one of {}", names()))
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(n) if (0.001..=1000.0).contains(&n) => Ok(n),
-        _ => Err("a number of 0.001 to 1000 is needed".into()),
+        _ => Err("expected a number from 0.001 to 1000".into()),
     }
 }
 
@@ -204,11 +203,11 @@ fn show(text: &str) -> i32 {
 }
 
 fn make_figures(args: &SimulateArgs, name: Name) -> i32 {
-    // Before anything is computed: the folder may be impossible.
+    // Fail before the simulation if the folder cannot be made.
     if let Some(folder) = &args.plots
         && let Err(e) = std::fs::create_dir_all(folder)
     {
-        eprintln!("lissom: cannot make the folder {}: {e}", folder.display());
+        eprintln!("lissom: cannot create the folder {}: {e}", folder.display());
         return 1;
     }
     let setup = Setup {
@@ -250,12 +249,12 @@ struct Single {
     pcpus: u32,
     vms: u32,
     vcpus: u32,
-    /// Median of the seeds', operations a second.
+    /// Operations per second: the median of the seeds.
     throughput: f64,
     throughput_least: f64,
     throughput_most: f64,
     inefficiency: f64,
-    /// A report for each seed.
+    /// One report per seed.
     runs: Vec<Report>,
 }
 
@@ -343,7 +342,7 @@ fn text(args: &SimulateArgs, document: &Single) -> String {
     text + &table.text()
 }
 
-/// A line for each VM.
+/// A table with a line for each VM.
 fn vms(run: &Report) -> String {
     let columns =
         ["VM", "kops/s", "PLE exits", "tried", "yielded", "wasted spin", "switches", "window"];

@@ -1,4 +1,4 @@
-//! Our own figures of the simulation, beside APPLE's (figures.rs).
+//! Our own figures of the simulation; figures.rs has APPLE's.
 
 use super::figures::{HostOf, Name, Setup, Sweep, WINDOWS, Way, fixed, inefficiency, throughput};
 use super::host::Config;
@@ -16,7 +16,7 @@ const APPLES: [(&str, AppleSetup); 4] = [
     ("seeing", AppleSetup::SEEING),
 ];
 
-/// Which of these fixed windows is best, and its throughput.
+/// Returns the best fixed window of a workload, and its throughput.
 fn best(row: &[Vec<Report>]) -> (u32, f64) {
     let all = WINDOWS.iter().zip(row).map(|(&w, reports)| (w, throughput(reports).median));
     all.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0))
@@ -34,7 +34,7 @@ fn columns(first: &'static str) -> Vec<&'static str> {
     std::iter::once(first).chain(OWN).collect()
 }
 
-/// The largest difference of the seeds' results, as a part of their median.
+/// The largest difference between seeds, as a part of their median.
 fn spread(cells: &[Vec<Report>]) -> f64 {
     let one = |reports: &Vec<Report>| {
         let m = throughput(reports);
@@ -67,8 +67,8 @@ pub fn make(wants: impl Fn(Name) -> bool, setup: &Setup) -> Vec<Figure> {
     figures
 }
 
-/// A line for each workload and a point for each window. The last number is the best window's
-/// throughput.
+/// A line for each workload, with a point for each window. The last argument of `point` is the best
+/// window's throughput.
 fn points(sweep: &Sweep, point: impl Fn(u32, &[Report], f64) -> (f64, f64)) -> Series {
     let line = |row: &Vec<Vec<Report>>| {
         let most = best(row).1;
@@ -132,7 +132,7 @@ fn inefficiencies(host: HostOf, sweep: &Sweep) -> (Table, Vec<Plot>) {
         format!("{:.2}", rank_correlation(&a, &b))
     });
     table.note = "% of best: throughput where inefficiency is least, of the best window's\n\
-                  rank corr.: of inefficiency and throughput; -1 is what APPLE counts on"
+                  rank corr.: of inefficiency and throughput; APPLE assumes -1"
         .into();
     let by_window = Plot {
         name: "kvm-windows-inefficiency",
@@ -155,7 +155,7 @@ fn inefficiencies(host: HostOf, sweep: &Sweep) -> (Table, Vec<Plot>) {
     (table, vec![by_window, by_throughput])
 }
 
-/// Spearman's.
+/// Spearman's rank correlation, exact if there are no ties.
 fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
     let rank = |all: &[f64], x: f64| all.iter().filter(|&&y| y < x).count() as f64;
     let n = a.len() as f64;
@@ -163,7 +163,7 @@ fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
     1.0 - 6.0 * distance / (n * (n * n - 1.0))
 }
 
-/// Each way against the best fixed window.
+/// Throughput of each way relative to the best fixed window.
 fn rules(host: HostOf, sweep: &Sweep) -> Figure {
     let others = [
         ("KVM's default", Policy::Kvm),
@@ -201,8 +201,8 @@ fn rules(host: HostOf, sweep: &Sweep) -> Figure {
     table.note = "paper: from 8192, 4096 to 32768, step 1024, no margin, epochs of 1000 exits\n\
                   low: from 4096, 512 to 32768, step 512\n\
                   steady: as paper, with a margin of 5 % and epochs of 4000 exits\n\
-                  seeing: as paper, but spins cut short by the scheduler count as wasted, too,\n\
-                  which KVM could not know"
+                  seeing: as paper, but spins cut short by the scheduler count as wasted, too;\n\
+                  KVM cannot know them"
         .into();
     let plot = Plot {
         name: "kvm-rules",
@@ -256,7 +256,7 @@ fn one_vm(host: HostOf) -> Figure {
     Figure { figure: "one-vm", tables: vec![table], plots: vec![plot] }
 }
 
-/// Two workloads in turns whose best windows are far apart.
+/// Two workloads by turns, whose best windows are far apart.
 fn change(host: HostOf) -> Figure {
     let third = host.setup.seconds / 3.0;
     let phases = ["ebizzy", "hackbench", "ebizzy"].into_iter().enumerate();

@@ -1,21 +1,21 @@
-//! A vCPU spins for too long: the PLE exit, and the directed yield that follows it, as in KVM
-//! (kvm_vcpu_on_spin() in virt/kvm/kvm_main.c and yield_to() in the scheduler).
+//! PLE exits, and the directed yields that follow them, as in KVM (kvm_vcpu_on_spin() in
+//! virt/kvm/kvm_main.c, and yield_to() in the scheduler).
 
 use super::host::{Cause, Host, State};
 use super::window::{self, Policy};
 
-/// What yield_to() returns.
+/// Result of yield_to().
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Yielded {
     Yes,
-    /// The target runs already, or does not want to.
+    /// The target is not queued: it runs already, or sleeps.
     No,
-    /// -ESRCH: it would not help, since both are alone on their CPUs.
+    /// -ESRCH: both vCPUs are alone on their CPUs, so a yield does not help.
     Pointless,
 }
 
 impl Host {
-    /// None: as long as it likes.
+    /// The vCPU's window in cycles. None: no limit.
     pub(super) fn window(&self, id: usize) -> Option<u32> {
         match self.config.policy {
             Policy::Fixed(window) => Some(window),
@@ -50,7 +50,7 @@ impl Host {
         self.busy(cpu, State::Exit, time);
     }
 
-    /// kvm_vcpu_on_spin(): in turns, beginning behind the one that was helped last.
+    /// kvm_vcpu_on_spin(): try the VM's vCPUs by turns, starting after the one helped last.
     pub(super) fn on_spin(&mut self, cpu: usize, me: usize) {
         let vm = self.vcpus[me].vm;
         let n = self.config.vcpus;
@@ -62,8 +62,8 @@ impl Host {
             let index = (start + i) % n;
             let target = first + index;
             let vcpu = &self.vcpus[target];
-            // preempted: while it waited for nothing. One that was woken may have an interrupt to
-            // deliver.
+            // Skip vCPUs that were preempted in user mode. Keep woken ones, which are not
+            // `preempted`: they may have an interrupt to deliver.
             if target == me
                 || !vcpu.ready
                 || vcpu.preempted && !vcpu.in_kernel
@@ -95,8 +95,7 @@ impl Host {
         self.enter(cpu, me);
     }
 
-    /// kvm_vcpu_eligible_for_directed_yield(): one that spins itself is passed over every other
-    /// time.
+    /// kvm_vcpu_eligible_for_directed_yield(): skip a vCPU that itself spins every other time.
     fn is_eligible(&mut self, id: usize) -> bool {
         let vcpu = &mut self.vcpus[id];
         let eligible = !vcpu.in_spin_loop || vcpu.dy_eligible;

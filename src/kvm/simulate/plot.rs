@@ -1,4 +1,4 @@
-//! A figure's picture, as SVG.
+//! Draw a figure as SVG.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 #[derive(Serialize)]
 pub struct Plot {
-    /// The file, without .svg.
+    /// File name without .svg.
     pub name: &'static str,
     pub title: String,
     pub x: &'static str,
@@ -16,21 +16,21 @@ pub struct Plot {
     pub series: Series,
 }
 
-/// Names, and points.
+/// Names of the lines, and their points.
 pub type Series = Vec<(String, Vec<(f64, f64)>)>;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
     Lines,
-    /// Lines over windows: each twice the one before it
+    /// Lines over windows, on a logarithmic axis to base 2
     Windows,
     Points,
-    /// A group of bars for each of these, whose x is its number
+    /// A group of bars for each name; x is the index of the group
     Bars(Vec<&'static str>),
 }
 
-/// Told apart by the colour-blind, too (Okabe and Ito).
+/// Colours that the colour-blind can distinguish (Okabe and Ito).
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -121,7 +121,7 @@ fn paint(plot: &Plot, svg: &mut String) -> Result<(), Box<dyn std::error::Error>
     Ok(())
 }
 
-/// 1500000 as 1.5M.
+/// Format a number for an axis: 1500000 as "1.5M".
 fn short(number: f64) -> String {
     let (scaled, unit) = match number.abs() {
         n if n >= 1e6 => (number / 1e6, "M"),

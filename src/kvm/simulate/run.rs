@@ -1,4 +1,4 @@
-//! Many runs at a time, on a thread per CPU.
+//! Make many runs in parallel, on one thread per CPU.
 
 use std::io::IsTerminal as _;
 use std::sync::Mutex;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use super::host::{Config, Host};
 use super::stats::Report;
 
-/// progress: thousandths of it that are done.
+/// Make one run. progress: stores the finished part in thousandths.
 pub fn run(config: Config, progress: &AtomicU64) -> Report {
     let mut host = Host::new(config);
     host.run(progress);
     host.report()
 }
 
-/// The reports, in the order of the configurations. On a terminal it says how far it is.
+/// Returns the reports in the order of the configurations. On a terminal, shows the progress.
 pub fn run_all(configs: Vec<Config>) -> Vec<Report> {
     let total = configs.len();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(total);
@@ -27,7 +27,7 @@ pub fn run_all(configs: Vec<Config>) -> Vec<Report> {
             let i = next.fetch_add(1, Relaxed);
             let Some(config) = configs.get(i) else { break };
             let report = run(config.clone(), &progress[i]);
-            // A thread that panicked ends them all, when the scope does.
+            // The lock fails if a thread has panicked; leaving the scope then panics.
             if let Ok(mut reports) = reports.lock() {
                 reports[i] = Some(report);
             }
@@ -42,7 +42,8 @@ pub fn run_all(configs: Vec<Config>) -> Vec<Report> {
     reports.into_inner().unwrap_or_default().into_iter().flatten().collect()
 }
 
-/// On one line of standard error, if it takes more than two seconds. Returns when it is over.
+/// Show the progress on one line of standard error, after the first two seconds. Returns when
+/// `is_over` does.
 fn show_progress(is_over: impl Fn() -> bool, progress: &[AtomicU64]) {
     let started = Instant::now();
     let mut shown = None;
@@ -61,7 +62,7 @@ fn show_progress(is_over: impl Fn() -> bool, progress: &[AtomicU64]) {
     }
 }
 
-/// Of several seeds: the middle one, and how far the others are from each other.
+/// Median, least and largest result of several seeds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Middle {
     pub median: f64,

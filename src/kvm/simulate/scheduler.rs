@@ -1,5 +1,5 @@
-//! The host's run queue of one CPU: EEVDF or CFS as in Linux (kernel/sched/fair.c), for entities of
-//! equal weight. Times are in cycles.
+//! The run queue of one physical CPU: EEVDF or CFS as in Linux (kernel/sched/fair.c), for entities
+//! of equal weight. Times are in cycles.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -7,29 +7,29 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
-    /// Of Linux 6.18: the earliest deadline of those that have had no more than their share. Who
-    /// yields loses what is left of its slice, and whom it yields to runs only while that is fair
+    /// Linux 6.18: run the earliest deadline among those that had at most their share. A vCPU that
+    /// yields loses the rest of its slice; the one that it yields to runs only while that is fair
     Eevdf,
-    /// Of Linux before 6.6: who has had least. Who yields is passed over once and loses nothing,
-    /// and whom it yields to runs while it is less than 4 ms ahead
+    /// Linux before 6.6: run the vCPU that had the least. A vCPU that yields is passed over once
+    /// and loses nothing; the one that it yields to runs while it is less than 4 ms ahead
     Cfs,
 }
 
-/// What a run queue knows of a vCPU's thread.
+/// A run queue's data of a vCPU's thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Entity {
     pub vruntime: i64,
     pub deadline: i64,
-    /// How far behind the average it was when it left its queue; it comes back as far behind.
+    /// Lag behind the average when it left its queue; it keeps this lag when it is enqueued again.
     lag: i64,
 }
 
 pub struct RunQueue {
     pub current: Option<usize>,
     pub queued: Vec<usize>,
-    /// The "next buddy": whom a directed yield wants to run next.
+    /// The "next buddy": the target of a directed yield.
     next: Option<usize>,
-    /// CFS's "skip buddy": who has just yielded.
+    /// CFS's "skip buddy": the thread that has just yielded.
     skip: Option<usize>,
     rule: Rule,
     slice: i64,
@@ -43,7 +43,7 @@ impl RunQueue {
         RunQueue { current: None, queued: Vec::new(), next: None, skip: None, rule, slice, zero: 0 }
     }
 
-    /// nr_running.
+    /// nr_running: the queued threads and the current one.
     pub fn len(&self) -> usize {
         self.queued.len() + usize::from(self.current.is_some())
     }
@@ -51,12 +51,12 @@ impl RunQueue {
     fn average(&self, entities: &[Entity]) -> i64 {
         let mut all = self.queued.iter().chain(&self.current);
         let Some(&first) = all.next() else { return self.zero };
-        // Relative to one of them, so that the sum stays small.
+        // Relative to one of them, so that the sum does not overflow.
         let base = entities[first].vruntime;
         base + all.map(|&id| entities[id].vruntime - base).sum::<i64>() / self.len() as i64
     }
 
-    /// Whether it has had no more than its share.
+    /// Returns whether a thread has had no more than its share.
     fn is_eligible(&self, entities: &[Entity], id: usize) -> bool {
         let base = entities[id].vruntime;
         let others: i64 =
@@ -64,24 +64,24 @@ impl RunQueue {
         others >= 0
     }
 
-    /// Puts in one that was not in any queue, with the lag that it left with.
+    /// Enqueue a thread that is in no queue. It keeps the lag with which it left its last queue.
     pub fn enqueue(&mut self, entities: &mut [Entity], id: usize) {
         let average = self.average(entities);
         let others = self.len() as i64;
-        // Its coming moves the average by a part of its lag, so it is placed by so much more.
+        // The new thread moves the average by a part of its lag: place it farther to compensate.
         let lag = if others > 0 { entities[id].lag * (others + 1) / others } else { 0 };
         entities[id].vruntime = average - lag;
         entities[id].deadline = entities[id].vruntime + self.slice;
         self.queued.push(id);
     }
 
-    /// Takes one out that waits here, to be queued elsewhere.
+    /// Remove a thread that waits here, to enqueue it elsewhere.
     pub fn dequeue(&mut self, entities: &mut [Entity], id: usize) {
         self.leave(entities, id);
         self.queued.retain(|&q| q != id);
     }
 
-    /// The current one sleeps.
+    /// Remove the current thread, which sleeps.
     pub fn block(&mut self, entities: &mut [Entity]) {
         if let Some(id) = self.current {
             self.leave(entities, id);
@@ -96,7 +96,7 @@ impl RunQueue {
         self.next = self.next.filter(|&n| n != id);
     }
 
-    /// The current one ran for so long. True if that was the end of its slice.
+    /// Account `time` to the current thread. Returns whether its slice has ended.
     pub fn ran(&mut self, entities: &mut [Entity], time: u64) -> bool {
         let Some(id) = self.current else { return false };
         let entity = &mut entities[id];
@@ -108,13 +108,13 @@ impl RunQueue {
         is_over
     }
 
-    /// How long the current one may run yet.
+    /// Time left of the current thread's slice.
     pub fn left(&self, entities: &[Entity]) -> u64 {
         self.current.map_or(0, |id| (entities[id].deadline - entities[id].vruntime).max(0) as u64)
     }
 
-    /// schedule(): the current one goes back into the queue, and the next one is taken from it. A
-    /// buddy is only preferred while that is fair.
+    /// schedule(): put the current thread back, and take the next one. A buddy is preferred only
+    /// while that is fair.
     pub fn pick(&mut self, entities: &mut [Entity]) -> Option<usize> {
         self.queued.extend(self.current.take());
         let id = match self.rule {
@@ -135,13 +135,13 @@ impl RunQueue {
         Some(id)
     }
 
-    /// CFS's wakeup_granularity: how unfair it may be for a buddy's sake. 1 ms, by 4 on 8 CPUs and
-    /// more.
+    /// CFS's wakeup_granularity, the unfairness that a buddy may cause: 1 ms, and 4 ms on hosts
+    /// with 8 or more CPUs.
     fn granularity(&self) -> i64 {
         self.slice * 4 / 3
     }
 
-    /// Who has had least, but for buddies.
+    /// The thread with the least virtual runtime, unless a buddy is preferred.
     fn leftmost(&self, entities: &[Entity]) -> Option<usize> {
         let time = |id: usize| entities[id].vruntime;
         let first = self.queued.iter().copied().min_by_key(|&id| time(id))?;
@@ -152,19 +152,20 @@ impl RunQueue {
         Some(self.next.filter(near).or(skipping).unwrap_or(first))
     }
 
-    /// The eligible one with the earliest deadline.
+    /// The eligible thread with the earliest deadline.
     fn earliest(&self, entities: &[Entity]) -> Option<usize> {
         let average = self.average(entities);
         let all = || self.queued.iter().chain(&self.current).copied();
         let eligible = all().filter(|&id| entities[id].vruntime <= average);
-        // The average is rounded, so that in a tie none may be below it.
+        // The average is rounded: with equal runtimes, none may be below it.
         eligible
             .min_by_key(|&id| entities[id].deadline)
             .or_else(|| all().min_by_key(|&id| entities[id].vruntime))
     }
 
-    /// Whether one that has just come runs at once: the current one has had more than its share,
-    /// and the new one is first.
+    /// Returns whether a new thread runs at once. With EEVDF, the current one must have had more
+    /// than its share, and the new one must be first. With CFS, the current one must be ahead by
+    /// more than the granularity.
     pub fn preempts(&self, entities: &[Entity], id: usize) -> bool {
         let Some(current) = self.current else { return true };
         if self.rule == Rule::Cfs {
@@ -173,14 +174,13 @@ impl RunQueue {
         !self.is_eligible(entities, current) && self.earliest(entities) == Some(id)
     }
 
-    /// The first half of yield_to(): `id`, which waits here, is to run next.
+    /// The target's half of yield_to(): `id`, which is queued here, is to run next.
     pub fn prefer(&mut self, id: usize) {
         self.next = Some(id);
     }
 
-    /// The other half, on the queue of the one that yields. With EEVDF what is left of its slice is
-    /// forfeited (since
-    /// Linux 6.18), and it goes behind the others.
+    /// The yielder's half of yield_to(), on its own queue. With EEVDF the yielder forfeits the rest
+    /// of its slice (since Linux 6.18), and goes behind the others.
     pub fn yield_current(&mut self, entities: &mut [Entity]) {
         let Some(id) = self.current.filter(|_| self.len() > 1) else { return };
         self.next = self.next.filter(|&n| n != id);
@@ -238,13 +238,13 @@ mod tests {
         let second = queue.pick(&mut entities).unwrap();
         assert_ne!(second, first);
         queue.ran(&mut entities, 10);
-        // Another one yields to it, and it is little ahead.
+        // Another thread yields to it while it is little ahead.
         assert_ne!(queue.pick(&mut entities), Some(second));
         queue.ran(&mut entities, 1);
         queue.prefer(second);
         queue.yield_current(&mut entities);
         assert_eq!(queue.pick(&mut entities), Some(second));
-        // Now it is far ahead.
+        // A yield to it has no effect once it is far ahead.
         queue.ran(&mut entities, 200);
         queue.prefer(second);
         assert_ne!(queue.pick(&mut entities), Some(second));
@@ -270,7 +270,7 @@ mod tests {
         queue.prefer(wanted);
         queue.yield_current(&mut entities);
         assert_eq!(queue.pick(&mut entities), Some(wanted));
-        // It has had much more than the others: others come first.
+        // The thread has run for much longer than the others: one of them is next.
         queue.ran(&mut entities, 50);
         queue.prefer(wanted);
         assert_ne!(queue.pick(&mut entities), Some(wanted));

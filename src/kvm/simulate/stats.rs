@@ -1,17 +1,17 @@
-//! What is counted.
+//! Statistics and reports of a run.
 
 use serde::Serialize;
 
 use super::host::{Host, Machine};
 
-/// Cycles of a physical CPU. They add up to all that there were.
+/// Cycles of a physical CPU. They add up to all cycles since counting began.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Times {
     pub useful: u64,
     pub spin: u64,
-    /// PLE exits, and the switches by directed yields
+    /// PLE exits, and the switches after directed yields
     pub ple: u64,
-    /// The switches by directed yields on the CPUs of their targets
+    /// Switches that directed yields caused on the CPUs of their targets
     pub remote: u64,
     pub switch: u64,
     pub poll: u64,
@@ -34,61 +34,61 @@ impl Times {
     }
 }
 
-/// What a VM did. Times in cycles.
+/// Statistics of a VM. Times are in cycles.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
     pub operations: u64,
     pub cpu: u64,
     pub useful: u64,
     pub spin: u64,
-    /// Of that, spins that ended in a PLE exit.
+    /// Part of `spin` that ended in a PLE exit.
     pub wasted_spin: u64,
     pub ple: u64,
-    /// Switches on other CPUs that its yields caused.
+    /// Switches that the VM's yields caused on other CPUs.
     pub remote: u64,
     pub exits: u64,
     pub tried: u64,
     pub yielded: u64,
 }
 
-/// A moment of the path over time.
+/// A point of the path over time.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Point {
     pub seconds: f64,
-    /// APPLE's T, of the first VM.
+    /// The first VM's base window T under APPLE.
     pub window: Option<u32>,
-    /// Of all VMs, since counting began.
+    /// Operations of all VMs since counting began.
     pub operations: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct VmReport {
-    /// Operations a second.
+    /// Operations per second.
     pub throughput: f64,
     pub ple_exits: u64,
     pub yields_tried: u64,
     pub yields_successful: u64,
-    /// Part of the VM's CPU time.
+    /// Spins that ended in a PLE exit, and the switches after them, as parts of the VM's CPU time.
     pub wasted_spinning: f64,
     pub wasted_switches: f64,
-    /// The two together.
+    /// The sum of the two.
     pub inefficiency: f64,
-    /// Switches that its yields caused on other CPUs; not part of the inefficiency.
+    /// Switches that the VM's yields caused on other CPUs; not part of the inefficiency.
     pub remote_switches: f64,
-    /// All spinning, whether it ended in a PLE exit or not.
+    /// All spins, with and without a PLE exit.
     pub spinning: f64,
-    /// In cycles. KVM's own is the mean of the vCPUs'; none if PLE is off.
+    /// In cycles. With KVM's rule, the mean over the vCPUs; null if PLE is off.
     pub window_at_end: Option<u32>,
-    /// Of APPLE: rounds of three epochs, and how many of them moved T.
+    /// APPLE's rounds of three epochs, and how many of them moved T.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub apple_rounds_and_moves: Option<(u32, u32)>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Simulated, after the warm-up.
+    /// Simulated time after the warm-up.
     pub seconds: f64,
-    /// Operations a second of all VMs.
+    /// Operations per second of all VMs.
     pub throughput: f64,
     pub inefficiency: f64,
     pub spinning: f64,
@@ -97,8 +97,8 @@ pub struct Report {
     pub cpu_cycles: Times,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<Point>,
-    /// The first VM's window, in cycles, after each 1000 of its PLE exits: APPLE's T, or the mean
-    /// of its vCPUs' windows.
+    /// The first VM's window in cycles after each 1000 of its PLE exits: APPLE's T, or the mean
+    /// over its vCPUs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub epochs: Vec<u32>,
 }
@@ -108,7 +108,7 @@ fn part(a: u64, b: u64) -> f64 {
 }
 
 impl Host {
-    /// What it did since the warm-up.
+    /// The report about the time since the warm-up.
     pub fn report(self) -> Report {
         let Machine { mhz, .. } = self.config.machine;
         let seconds = (self.now - self.warm) as f64 / (1e6 * mhz as f64);

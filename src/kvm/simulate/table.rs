@@ -1,4 +1,4 @@
-//! A figure as numbers: on the terminal, or in JSON.
+//! A figure's numbers, for the terminal or as JSON.
 
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ impl Table {
         Table { title: title.into(), columns, rows: Vec::new(), note: String::new() }
     }
 
-    /// The first column to the left, the others to the right.
+    /// Format as text. The first column is left-aligned, the others are right-aligned.
     pub fn text(&self) -> String {
         let lines = || std::iter::once(&self.columns).chain(&self.rows);
         let width = |i: usize| {

@@ -1,4 +1,4 @@
-//! The model as a whole.
+//! Tests of the whole model.
 
 use std::sync::atomic::AtomicU64;
 
@@ -46,8 +46,8 @@ fn the_same_seed_gives_the_same_result() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
-    /// Every cycle of every CPU is accounted for once, whatever happens. Locks assert by themselves
-    /// that there is one holder.
+    /// Every cycle of every CPU is accounted for exactly once. Locks themselves assert that they
+    /// have one holder.
     #[test]
     fn time_adds_up(pcpus in 1usize..6, vms in 1usize..4, vcpus in 1usize..6, w in 0..WORKLOADS.len(), p in 0..4usize,
                     other in 0..WORKLOADS.len(), seed in 0u64.., stacked in any::<bool>()) {
@@ -80,8 +80,8 @@ fn an_idle_cpu_takes_from_a_busy_one() {
     assert!(t.idle * 50 < t.sum(), "{t:?}");
 }
 
-/// One VM of 5 on 1 CPU, in the hands of the test: vCPU 0 runs and has just left the guest for
-/// spinning.
+/// A host for the test to drive, with one VM of 5 vCPUs on 1 CPU: vCPU 0 runs and has just had a
+/// PLE exit.
 fn spinning() -> Host {
     let mut host =
         Host::new(Config { stacked: true, ..config(1, 1, 5, "ticket", Policy::Fixed(512)) });
@@ -97,7 +97,7 @@ fn spinning() -> Host {
     host
 }
 
-/// Whom vCPU 0 yields to.
+/// Returns the vCPU to which vCPU 0 yields.
 fn boosted(host: &mut Host) -> Option<usize> {
     let before = host.vms[0].stats.yielded;
     host.on_spin(0, 0);
@@ -109,7 +109,7 @@ fn yields_go_round() {
     for last in 0..5 {
         let mut host = spinning();
         host.vms[0].last_boosted = last;
-        // Behind the last one, and never itself.
+        // The search starts after the last one, and skips the yielder.
         assert_eq!(boosted(&mut host), Some([1, 2, 3, 4, 1][last]));
     }
 }
@@ -118,7 +118,7 @@ fn yields_go_round() {
 fn one_preempted_in_user_mode_is_not_a_candidate() {
     let mut host = spinning();
     host.vcpus[1].in_kernel = false;
-    // One that was woken, rather than preempted, is.
+    // A woken vCPU, which was not preempted, is a candidate.
     (host.vcpus[2].in_kernel, host.vcpus[2].preempted) = (false, false);
     assert_eq!(boosted(&mut host), Some(2));
 }
@@ -170,8 +170,7 @@ fn who_yields_is_in_its_spin_loop_until_it_runs_again() {
 
 #[test]
 fn tries_are_limited_where_yields_are_pointless() {
-    // Each is alone on its CPU, and said to be ready though it runs: yield_to() finds nothing to
-    // do.
+    // Each vCPU is alone on its CPU, and marked as ready although it runs: yield_to() is pointless.
     let mut host = Host::new(config(5, 1, 5, "ticket", Policy::Fixed(512)));
     let cpu = host.vcpus[0].cpu;
     host.vcpus.iter_mut().for_each(|v| (v.ready, v.preempted, v.in_kernel) = (true, true, true));

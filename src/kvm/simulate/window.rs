@@ -1,19 +1,19 @@
-//! How long a vCPU may spin before it exits: the PLE window of each vCPU.
+//! The PLE window of each vCPU: how long it may spin before it exits.
 
 use std::str::FromStr;
 
 use crate::adapt::{Apple, Limits};
 
-/// KVM's default: ple_window. Intel's is in cycles.
+/// KVM's default ple_window, in cycles (Intel).
 pub const DEFAULT: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     Fixed(u32),
-    /// KVM's default: doubled by each PLE exit of a vCPU (ple_window_grow), 4096 again when it is
-    /// scheduled in (ple_window_shrink)
+    /// KVM's default: each PLE exit of a vCPU doubles its window (ple_window_grow); scheduling it
+    /// in resets the window to 4096 (ple_window_shrink)
     Kvm,
-    /// A window for each VM, found by APPLE
+    /// A window for each VM, chosen by APPLE
     Apple,
     /// No PLE exits
     Off,
@@ -28,7 +28,7 @@ impl FromStr for Policy {
             "off" => Ok(Policy::Off),
             _ => match text.parse() {
                 Ok(n @ 1..) => Ok(Policy::Fixed(n)),
-                _ => Err("kvm, apple, off, or a number of cycles from 1".into()),
+                _ => Err("expected kvm, apple, off, or a number of cycles from 1".into()),
             },
         }
     }
@@ -45,18 +45,18 @@ impl std::fmt::Display for Policy {
     }
 }
 
-/// How APPLE is set up.
+/// APPLE's parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct AppleSetup {
     pub limits: Limits,
-    /// T at first, in cycles.
+    /// The first T, in cycles.
     pub start: u32,
-    /// PLE exits of an epoch.
+    /// Number of PLE exits in an epoch.
     pub epoch: u32,
-    /// Whether the switches that yields cause on other CPUs are wasted time, too. KVM's exits and
-    /// entries do not tell.
+    /// Count switches that yields cause on other CPUs as wasted. KVM's exits and entries do not
+    /// show them.
     pub counts_remote: bool,
-    /// Whether spins that the scheduler ended before the window did are wasted, too. KVM cannot see
+    /// Count spins that the scheduler ended before the window did as wasted. KVM cannot observe
     /// them.
     pub counts_cut: bool,
 }
@@ -77,23 +77,23 @@ impl AppleSetup {
         counts_remote: false,
         counts_cut: false,
     };
-    /// Longer epochs, and T moves only if that saves 5 % of the waste.
+    /// Longer epochs, and a margin: T moves only if that saves 5 % of the waste.
     pub const STEADY: AppleSetup = AppleSetup {
         limits: Limits { margin_permille: 50, ..Self::PAPER.limits },
         epoch: 4000,
         ..Self::PAPER
     };
-    /// From KVM's own window, with a lower bound that suits ticket locks.
+    /// Starts at KVM's own window, with a lower bound that suits ticket locks.
     pub const LOW: AppleSetup = AppleSetup {
         limits: Limits { lower: 512, step: 512, ..Self::PAPER.limits },
         start: DEFAULT,
         ..Self::PAPER
     };
-    /// With what KVM cannot see.
+    /// The paper's parameters, and spins that the scheduler ended count as wasted, too.
     pub const SEEING: AppleSetup = AppleSetup { counts_cut: true, ..Self::PAPER };
 }
 
-/// APPLE at work for one VM.
+/// APPLE for one VM.
 pub struct Controller {
     pub apple: Apple,
     epoch: u32,
@@ -113,21 +113,21 @@ impl Controller {
         }
     }
 
-    /// A PLE exit. True if the epoch is over: then the caller brings the VM's totals up to date,
+    /// Count a PLE exit. Returns whether the epoch is over: then the caller updates the VM's totals
     /// and calls `end`.
     pub fn exit(&mut self) -> bool {
         self.exits += 1;
         self.exits >= self.epoch
     }
 
-    /// The VM has wasted so much of so much CPU time since it was started.
+    /// End an epoch. wasted, time: cycles of the VM since its start.
     pub fn end(&mut self, wasted: u64, time: u64) {
         self.apple.epoch(wasted - self.wasted, time - self.time);
         (self.exits, self.wasted, self.time) = (0, wasted, time);
     }
 }
 
-/// KVM's rule, on a PLE exit. ple_window_max is the largest number there is.
+/// KVM's rule on a PLE exit, for the default ple_window_max, the largest possible number.
 pub fn grown(window: u32) -> u32 {
     window.saturating_mul(2)
 }

@@ -1,4 +1,4 @@
-//! What the guests do. Times are in cycles, and means: half of each is certain, the rest
+//! The guests' workloads. Times are means, in cycles: half of each is fixed, the rest is
 //! exponentially distributed.
 
 use super::lock::Kind;
@@ -8,16 +8,16 @@ pub struct Workload {
     pub name: &'static str,
     pub about: &'static str,
     pub kind: Kind,
-    /// How many locks a VM's operations are spread over.
+    /// Number of locks in a VM; each operation takes one at random.
     pub locks: usize,
     pub critical: u64,
-    /// Between two operations.
+    /// Cycles between two operations.
     pub outside: u64,
-    /// Whether that is in user mode: a vCPU preempted there is no candidate for a directed yield.
+    /// Whether the time outside is in user mode: directed yields skip a vCPU preempted there.
     pub user: bool,
-    /// After how many operations of each vCPU all of a VM meet.
+    /// Number of operations of each vCPU after which all vCPUs of a VM meet.
     pub barrier: Option<u32>,
-    /// After how many operations on average a vCPU waits for something outside, and how long.
+    /// Mean number of operations after which a vCPU waits for an outside event, and for how long.
     pub sleep: Option<(u32, u64)>,
 }
 
@@ -126,19 +126,19 @@ pub const WORKLOADS: &[Workload] = &[
 /// The programs of APPLE's Figs. 3 and 4, in their order.
 pub const PAPER: [&str; 6] =
     ["streamcluster", "dedup", "raytrace", "ebizzy", "dbench", "kernbench"];
-/// The programs of our own figures: their locks differ most.
+/// The programs of our own figures: those whose locks differ most.
 pub const OWN: [&str; 5] = ["ticket", "hackbench", "kernbench", "dbench", "ebizzy"];
 
 pub fn named(name: &str) -> Option<&'static Workload> {
     WORKLOADS.iter().find(|w| w.name == name)
 }
 
-/// All of these. Pre: they exist; a test checks it.
+/// The workloads of these names, which must exist; a test checks that.
 pub fn all_named(names: &[&str]) -> Vec<&'static Workload> {
     names.iter().filter_map(|n| named(n)).collect()
 }
 
-/// A duration of this mean, at least 1.
+/// Returns a random duration of this mean, at least 1.
 pub fn about(mean: u64, random: &mut fastrand::Rng) -> u64 {
     let exponential = -(1.0 - random.f64()).ln();
     ((mean as f64) * (0.5 + 0.5 * exponential)).max(1.0) as u64

@@ -7,7 +7,7 @@ use super::{
     ratios, series, titled, value,
 };
 
-/// The gain of Fig. 10 with one CPU and with all of them, if both were measured.
+/// Return the gain of Fig. 10 with one CPU and with all of them, if they were measured.
 fn gains(panels: &[Panel], primitive: &str) -> Vec<(&'static str, f64)> {
     let of = |suffix: &'static str| {
         let panel = panels.iter().find(|p| p.title.ends_with(suffix))?;
@@ -25,7 +25,7 @@ fn gain(panels: &[Panel], primitive: &str, holds: impl Fn(f64) -> bool) -> Optio
     judged(all.iter().all(|g| holds(g.1)), seen.join(", "))
 }
 
-/// Judges claim 15. `panels`: those over numbers of CPUs. A program that crashed has no point.
+/// Judge claim 15. `panels` are those over numbers of CPUs. A program that crashed has no point.
 fn pinning(panels: &[&Panel]) -> Option<Judgement> {
     let of = |p: &&Panel| ratios(p, "pinned", "lissom");
     let times: Vec<f64> = panels.iter().filter_map(of).flatten().collect();
@@ -164,7 +164,7 @@ pub const CLAIMS: &[Claim] = &[
             at_most(geometric(&all(panels, "lissom")), 1.1, "{} x bound, geometric mean")
         },
         why: "Programs that wait some 100,000 times a second pay for each wait \
-              (docs/design/switch.md).",
+              (docs/design/virtual-blocking.md).",
     },
     Claim {
         number: 11,
@@ -293,7 +293,7 @@ pub const CLAIMS: &[Claim] = &[
                 let kind = all.iter().filter(|l| l.0.ends_with("-bare") == bare);
                 least(&kind.map(|l| l.1).collect::<Vec<_>>())
             };
-            // The paper's locks pause.
+            // The locks of the paper contain `pause`.
             let bare = of(true).map(|p| format!(", {} % without `pause`", closely(p)));
             let seen = format!("at least {{}} %{}", bare.unwrap_or_default());
             at_least(of(false), 99.76, &seen)

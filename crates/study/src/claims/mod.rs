@@ -1,4 +1,4 @@
-//! The papers' claims, judged by the numbers of our figures: a later measurement may change a
+//! The papers' claims, judged by the numbers of our figures. A later measurement may change a
 //! verdict.
 
 mod hpdc;
@@ -13,14 +13,14 @@ pub struct Claim {
     pub number: u32,
     pub source: Source,
     pub text: &'static str,
-    /// The figure whose numbers decide. Empty: no figure of ours can.
+    /// The figure whose numbers decide. Empty: none of our figures can.
     pub figure: &'static str,
     judge: fn(&[Panel]) -> Option<Judgement>,
-    /// Why it was not reproduced, or cannot be decided here.
+    /// Reason why it was not reproduced, or cannot be decided here.
     pub why: &'static str,
 }
 
-/// Whether the claim holds, and the numbers that say so.
+/// Whether the claim holds, and the numbers that show it.
 pub struct Judgement {
     pub holds: bool,
     pub seen: String,
@@ -44,15 +44,16 @@ impl Claim {
     }
 }
 
-/// The claims that a figure decides.
+/// Return the claims that a figure decides.
 pub fn of(figure: &str) -> impl Iterator<Item = &'static Claim> {
     claims().filter(move |c| c.figure == figure)
 }
 
-/// The ways of running that stand for lissom at its default, in order of preference.
+/// Ways of running that represent lissom at its default, in order of preference.
 const LISSOM: [&str; 2] = ["auto", "user"];
 
-/// Medians of the series `name`, by place. `lissom`: the first of `LISSOM` that the panel has.
+/// Return the medians of the series `name`, by place. `lissom` means the first series of `LISSOM`
+/// that the panel has.
 fn series<'a>(panel: &'a Panel, name: &str) -> Option<Vec<(&'a str, f64)>> {
     let Places::Names(names) = &panel.places else { return None };
     let wanted: &[&str] = if name == "lissom" { &LISSOM } else { &[name] };
@@ -69,7 +70,7 @@ fn value(panel: &Panel, name: &str, place: &str) -> Option<f64> {
     series(panel, name)?.into_iter().find(|(n, _)| *n == place).map(|(_, v)| v)
 }
 
-/// Medians of the series `name` in all panels.
+/// Return the medians of the series `name` in all panels.
 fn all(panels: &[Panel], name: &str) -> Vec<f64> {
     panels.iter().filter_map(|p| series(p, name)).flatten().map(|(_, v)| v).collect()
 }
@@ -92,7 +93,7 @@ fn judged(holds: bool, seen: String) -> Option<Judgement> {
     Some(Judgement { holds, seen })
 }
 
-/// One series over another, where both have a point.
+/// Return the ratios of a series to another, where both have a point.
 fn ratios(panel: &Panel, name: &str, base: &str) -> Option<Vec<f64>> {
     let base = series(panel, base)?;
     let of = |(place, value): &(&str, f64)| {
@@ -111,7 +112,7 @@ fn at_least(of: Option<f64>, limit: f64, what: &str) -> Option<Judgement> {
     judged(of >= limit, what.replace("{}", &closely(of)))
 }
 
-/// All of them, by number.
+/// Return all claims, by number.
 pub fn claims() -> impl Iterator<Item = &'static Claim> {
     hpdc::CLAIMS.iter().chain(others::CLAIMS)
 }

@@ -70,7 +70,8 @@ pub const CLAIMS: &[Claim] = &[
             at_most(geometric(&ratios), 0.75, "{} x vanilla's, geometric mean")
         },
         why: "Beside a program that computes no CPU is idle, so no policy polls \
-              (docs/polling.md). dbench and PostgreSQL have one thread a process and run natively.",
+              (docs/design/idle-polling.md). dbench and PostgreSQL have one thread a process and \
+              run natively.",
     },
     Claim {
         number: 28,
@@ -85,7 +86,8 @@ pub const CLAIMS: &[Claim] = &[
                 "{} x the throughput beside `sleep`",
             )
         },
-        why: "lissom polls only while no other program wants the CPU (docs/polling.md).",
+        why: "lissom polls only while no other program wants the CPU \
+              (docs/design/idle-polling.md).",
     },
     Claim {
         number: 29,

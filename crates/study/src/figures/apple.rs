@@ -1,4 +1,4 @@
-//! Adaptive pause-loop exiting: from the simulation, which has plots of its own.
+//! Adaptive pause-loop exiting, by the simulation, which creates plots itself.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -45,7 +45,7 @@ pub const FIGURES: &[Figure] = &[
         title: "APPLE and fixed windows, 2 VMs",
         measurement: "apple-3",
         shows: "How close the adaptive window comes to the best fixed one. `steady` is a setting \
-                of ours (docs/kvm-simulation.md).",
+                of ours (docs/operate/kvm-simulation.md).",
         stated: "APPLE has a mean of 1.21, the best fixed window of 1.23. dedup gains 68 %. The \
                  worst fixed window is 27 % below the best on average, and up to 42 % (dbench).",
         published: &[

@@ -1,4 +1,4 @@
-//! Programs that share the CPUs, and the manager between them.
+//! Programs that share the CPUs, and the manager that divides these.
 
 use serde_json::Value;
 
@@ -84,8 +84,8 @@ pub const FIGURES: &[Figure] = &[
             },
         ],
         differs: "The first eight of 24 mixes, on 2 CPUs. M's loops without a schedule clause \
-                  adapt only through slots: their threads take turns (docs/omp.md). freqmine \
-                  stands in for RNASeq.",
+                  adapt only through slots: their threads take turns \
+                  (docs/design/malleable-openmp.md). freqmine stands in for RNASeq.",
         elsewhere: "The scenarios are real, on the CPUs of this machine. With 2 CPUs, N has one \
                     thread, which always runs. So its half is never idle, and there is nothing to \
                     gain. `lissom bench mixes --mix paper` measures all 24 mixes on a larger \
@@ -197,7 +197,7 @@ fn alone(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(panels)
 }
 
-/// Of `Relative` in the benchmark's report.
+/// Title, unit and field of `Relative` in the benchmark's report.
 const SPEEDS: [(&str, &str, &str); 3] = [
     ("system throughput", "STP, stock = 1", "stp"),
     ("the non-malleable program (N)", "speed, stock = 1", "rigid"),
@@ -205,7 +205,7 @@ const SPEEDS: [(&str, &str, &str); 3] = [
 ];
 const STOCK: &str = "stock";
 
-/// Fig. 4: speeds relative to stock, and their mean.
+/// Fig. 4. Returns speeds relative to stock, and their means.
 fn relative(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let mixes = list(report, "mixes");
     let name = |m: &Value| format!("{} + {}", text(&m["rigid"]), text(&m["malleable"]));
@@ -231,7 +231,7 @@ fn relative(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(SPEEDS.map(panel).into())
 }
 
-/// Fig. 5: one mix, by the cap on the malleable program.
+/// Fig. 5. Returns speeds of one mix, by the cap on the malleable program.
 fn caps(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let cells = list(report, "mixes").first().map(|m| list(m, "cells")).unwrap_or_default();
     let capped: Vec<(String, &Value)> = cells

@@ -15,7 +15,8 @@ const PROGRAMS: &str = "Real. With more CPUs, a wake-up may cross caches or NUMA
                         oversubscription costs more there natively than here.";
 
 const PROGRAMS_DIFFER: &str = "The programs are ours, written from the specifications of the \
-                               suites (docs/bench.md). We add programs of Rodinia. 2 CPUs, not 8.";
+                               suites (docs/guide/bench-programs.md). We add programs of \
+                               Rodinia. 2 CPUs, not 8.";
 
 const FIGURE: Figure = Figure {
     name: "hpdc-fig1",
@@ -244,9 +245,9 @@ pub const FIGURES: &[Figure] = &[
                 second.",
         stated: "With both mechanisms, programs are up to 5.4 times as fast as with spin-then-park \
                  locks. SHFLLOCK is the slowest.",
-        differs: "The programs are ours, chosen by calls of pthread_mutex_lock (docs/bench.md). As \
-                  in the paper, there are 4 threads a CPU. We add single locks, condition \
-                  variables and queues.",
+        differs: "The programs are ours, chosen by calls of pthread_mutex_lock \
+                  (docs/guide/bench-programs.md). As in the paper, there are 4 threads a CPU. \
+                  We add single locks, condition variables and queues.",
         elsewhere: "Real. Only a machine with several NUMA nodes shows the effect of SHFLLOCK's \
                     shuffling by node.",
         view: locks,

@@ -89,7 +89,7 @@ fn watched(
     panel.shape = Shape::Table;
     let mut names: Vec<String> = Vec::new();
     for one in report.watched.iter().filter(|w| w.what == what && w.state == "ok") {
-        // The first way of switching stands for lissom.
+        // The first way of switching represents lissom.
         if names.contains(&one.name) {
             continue;
         }

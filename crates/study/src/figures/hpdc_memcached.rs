@@ -47,7 +47,7 @@ pub const FIG_12: Figure = Figure {
     view,
 };
 
-/// A name, the field of the load's output, and its unit.
+/// Name, field in the load generator's output, and unit.
 type Number = (&'static str, &'static str, &'static str);
 const NUMBERS: [Number; 4] = [
     ("mean", "mean_us", "us"),
@@ -69,7 +69,7 @@ fn view(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let most_cpus = workloads().rfind(|w| w.starts_with("memcached-max"));
     let mut panels: Vec<Panel> = most_cpus.map(|w| relative(&of(w))).into_iter().collect();
     for workload in workloads() {
-        // The load sets the throughput.
+        // For other loads, the load generator determines the throughput.
         let fields = if workload.starts_with("memcached-max") { 4 } else { 3 };
         panels.extend(NUMBERS[..fields].iter().map(|n| by_workers(workload, n, &of(workload))));
     }

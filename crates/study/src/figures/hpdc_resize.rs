@@ -40,7 +40,8 @@ pub const FIG_11: Figure = Figure {
     view,
 };
 
-/// A group's workload: "npb-ep, 1 to 2 CPUs", or "npb-ep by quota, 1 to 2 CPUs".
+/// Parse a group's workload: "npb-ep, 1 to 2 CPUs", or "npb-ep by quota, 1 to 2 CPUs". Returns the
+/// program and both numbers.
 fn change(group: &Group) -> Option<(&str, u32, u32)> {
     let (program, change) = group.workload.split_once(", ")?;
     let (from, to) = change.split_once(" to ")?;
@@ -71,8 +72,8 @@ fn view(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(panels)
 }
 
-/// Speed relative to a thread for each CPU of the start, of the groups whose number of CPUs changes
-/// most. `by` returns the factor of a change, or None if it goes in the other direction.
+/// Return speeds relative to a thread for each CPU of the start, of the groups whose number of CPUs
+/// changes most. `by` returns the factor of a change, or None if it goes in the other direction.
 fn speeds(report: &Report, title: &str, by: impl Fn(u32, u32) -> Option<f64>) -> Panel {
     let size = |g: &Group| change(g).and_then(|(_, from, to)| by(from, to));
     let most = report.groups.iter().filter_map(size).fold(0.0, f64::max);

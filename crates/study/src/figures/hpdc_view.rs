@@ -1,4 +1,4 @@
-//! The panels of the figures of hpdc.rs.
+//! Panels of the figures in hpdc.rs.
 
 use serde_json::Value;
 
@@ -7,7 +7,8 @@ use super::super::read::{Cell, Group, Of, Report};
 use crate::format::BOUND;
 use crate::format::KINDS;
 
-/// A panel for each kind of programs: those with more threads than CPUs, against the bound.
+/// Return a panel for each kind of program: time with more threads than CPUs, relative to the
+/// bound.
 fn by_kind(report: &Value, wanted: &[&str]) -> anyhow::Result<Vec<Panel>> {
     let kinds = &report["parameters"]["kinds"];
     let read = Report::of(report)?;
@@ -53,7 +54,7 @@ pub fn to_bound(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(Report::of(report)?.by_threads(Of::ToBound, |_| true))
 }
 
-/// Fig. 10: a group's workload is a primitive, with ", 1 CPU" or ", 2 CPUs" behind it.
+/// Fig. 10. A group's workload is a primitive, followed by ", 1 CPU" or ", 2 CPUs".
 pub fn gains(report: &Value) -> anyhow::Result<Vec<Panel>> {
     const THREADS: u32 = 32;
     let read = Report::of(report)?;
@@ -82,7 +83,7 @@ pub fn gains(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(panels)
 }
 
-/// Fig. 15: programs of suites (their names have a dash), and patterns.
+/// Fig. 15. Returns panels of programs of suites, whose names contain a dash, and of patterns.
 pub fn locks(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let read = Report::of(report)?;
     let is_program = |g: &Group| g.workload.contains('-');
@@ -91,7 +92,7 @@ pub fn locks(report: &Value) -> anyhow::Result<Vec<Panel>> {
     Ok(panels)
 }
 
-/// CPU time between two waits, as the runtime has counted.
+/// Return the CPU time between two waits, by the runtime's counters.
 pub fn intervals(report: &Value) -> anyhow::Result<Vec<Panel>> {
     let report = Report::of(report)?;
     let mut panel = Panel::named("CPU time for each wait", "program", "us", vec![], false);
@@ -119,7 +120,7 @@ pub fn cores(report: &Value) -> anyhow::Result<Vec<Panel>> {
     parted(report, "CPUs")
 }
 
-/// Workloads are called `what, where`: a panel for each, over the places.
+/// Return a panel for each `what` of workloads called `what, where`, over the places.
 fn parted(report: &Value, x: &str) -> anyhow::Result<Vec<Panel>> {
     let report = Report::of(report)?;
     let mut panels: Vec<Panel> = Vec::new();

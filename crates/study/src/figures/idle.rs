@@ -54,7 +54,7 @@ fn groups(report: &Value) -> &[Value] {
     report["groups"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Of the groups of a kind, a panel with a point for each of the policies.
+/// Return a panel with a point for each group of `kind` and each policy.
 fn panel(
     report: &Value,
     kind: &str,

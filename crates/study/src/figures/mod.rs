@@ -1,4 +1,4 @@
-//! The figures: the measurement that each is a view of, what it shows, and published numbers.
+//! The figures. Each has a measurement, a description, and perhaps published numbers.
 
 mod apple;
 mod em;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::measurements::{MEASUREMENTS, Measurement};
 use super::panel::Panel;
 
-/// Where a figure comes from.
+/// Origin of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     Hpdc,
@@ -30,7 +30,7 @@ pub const SOURCES: [Source; 5] =
     [Source::Hpdc, Source::Smt, Source::Em, Source::Apple, Source::Own];
 
 impl Source {
-    /// The prefix of its figures' names.
+    /// Return the prefix of its figures' names.
     pub fn name(self) -> &'static str {
         match self {
             Source::Hpdc => "hpdc",
@@ -51,7 +51,7 @@ impl Source {
         }
     }
 
-    /// The paper that its figures reproduce.
+    /// Return the paper that its figures reproduce.
     pub fn citation(self) -> &'static str {
         match self {
             Source::Hpdc => {
@@ -73,7 +73,7 @@ impl Source {
             Source::Apple => {
                 "J. Shan, X. Ding, N. Gehani: APPLE: Addressing Lock Holder Preemption Problem \
                  with High Efficiency. There: 16 cores of Intel Xeon, Linux 3.19 with KVM, VMs of \
-                 16 vCPUs. Here: a simulation (docs/kvm-simulation.md)"
+                 16 vCPUs. Here: a simulation (docs/operate/kvm-simulation.md)"
             }
             Source::Own => "Questions of users that the papers do not answer",
         }
@@ -111,7 +111,7 @@ pub struct Figure {
     pub published: &'static [Published],
     /// How programs, method or parameters differ from the paper's. Empty: no paper.
     pub differs: &'static str,
-    /// Which axis is real on a small machine, and what to expect elsewhere.
+    /// The axis that is real on a small machine, and what to expect elsewhere.
     pub elsewhere: &'static str,
     pub view: fn(&Value) -> anyhow::Result<Vec<Panel>>,
 }
@@ -123,18 +123,18 @@ pub fn all() -> impl Iterator<Item = &'static Figure> {
 }
 
 impl Figure {
-    /// "Fig. 2", or nothing.
+    /// Return "Fig. 2", or an empty text for a figure of our own.
     pub fn number(&self) -> &'static str {
         self.paper.as_ref().map_or("", |p| p.number)
     }
 
     pub fn measurement(&self) -> &'static Measurement {
-        // A test checks it.
+        // A test checks that it exists.
         MEASUREMENTS.iter().find(|m| m.name == self.measurement).expect("a measurement")
     }
 }
 
-/// The figures that `name` selects: a figure, a source, or `all`. The error suggests names.
+/// Return the figures that `name` selects: a figure, a source, or `all`. The error suggests names.
 pub fn named(name: &str) -> Result<Vec<&'static Figure>, String> {
     let list: Vec<_> =
         all().filter(|f| name == "all" || f.name == name || f.source.name() == name).collect();

@@ -1,4 +1,4 @@
-//! Policies for idle CPUs, by applications in pairs.
+//! Policies for idle CPUs, measured with applications in pairs.
 
 use serde_json::Value;
 
@@ -162,14 +162,14 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Our name, with the paper's if it is another one.
+/// Return our name, followed by the paper's in parentheses if that differs.
 fn label(group: &Value) -> String {
     let (ours, paper) = (text(&group["workload"]), text(&group["paper"]));
     if ours == paper.to_lowercase() { ours.into() } else { format!("{ours} ({paper})") }
 }
 
-/// A panel with a point for each application that is wanted and each policy. `field`: the path in
-/// the figures of a cell, by dots.
+/// Return a panel with a point for each wanted application and each policy. `field` is a path in
+/// the figures of a cell, separated by dots.
 fn panel(
     report: &Value,
     pair: &str,
@@ -204,7 +204,7 @@ fn full(panels: impl IntoIterator<Item = Panel>) -> anyhow::Result<Vec<Panel>> {
     Ok(panels.into_iter().filter(|p| !p.is_empty()).collect())
 }
 
-/// Without `sleep`, which is 1.
+/// Remove `sleep`, which is 1.
 fn without_base(mut panel: Panel) -> Panel {
     panel.series.retain(|s| s.name != "sleep");
     panel

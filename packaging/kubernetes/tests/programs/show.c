@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// What a program in a container sees of lissom: `show` says whether the library is loaded and
-// starts some threads; `show watch` computes with four threads, and says how many slots it has
-// whenever that changes, until it is ended. `show pause` waits for that.
+// Show what a program in a container sees of lissom. `show` prints whether the library is loaded
+// and starts some threads. `show watch` computes with four threads and prints the number of slots
+// whenever it changes, until it is killed. `show pause` waits to be killed.
 #define _GNU_SOURCE
 #include "../../../../runtime/abi.h"
 
@@ -17,7 +17,7 @@ enum { THREADS = 4 };
 
 static struct lissom_region *region;
 
-// Begins the program again with a region for statistics, as `lissom run --stats` would.
+// Restart the program with a region for statistics, as `lissom run --stats` would.
 static void get_region(char **argv)
 {
     const char *fd = getenv(LISSOM_ENV_STATS_FD);
@@ -31,7 +31,7 @@ static void get_region(char **argv)
         if (made < 0 || ftruncate(made, LISSOM_REGION_BYTES) ||
             pwrite(made, &h, sizeof h, 0) != sizeof h)
             exit(1);
-        // The runtime takes none that others could make shorter.
+        // The runtime accepts no region that other processes could shrink.
         if (fcntl(made, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
             exit(1);
         snprintf(number, sizeof number, "%d", made);
